@@ -1,0 +1,318 @@
+"""A real Airflow on this machine, from Python packages alone: for ``make up``, ``make demo`` and the tests.
+
+PostgreSQL comes from a package too, because Airflow's backfills lock an SQLite database out. Everything listens on the
+loopback address or on a socket; secrets are made once and kept in a file that only this user can read. In production
+Airflow is what it always is, and only ``dags/``, ``jobs/`` and ``include/`` are Tidemark's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import httpx
+import structlog
+
+from tidemark.embedded_postgres import EmbeddedPostgres
+from tidemark.errors import ConfigurationError, RetriableLakeError
+from tidemark.processes import LOOPBACK, Server, free_port, wait_until
+
+log = structlog.get_logger(__name__)
+
+DEFAULT_PORT = 8080
+USER = "admin"
+
+_INCLUDE = Path(__file__).parents[1]
+_START_SECONDS = 180.0
+_FINISHED = frozenset({"success", "failed"})
+_COMPONENTS: Mapping[str, Sequence[str]] = {
+    "api-server": ("api-server", "--host", LOOPBACK, "--workers", "1"),
+    "scheduler": ("scheduler", "--skip-serve-logs"),
+    "dag-processor": ("dag-processor",),
+}
+"""What runs: no triggerer, as nothing of Tidemark defers."""
+
+_MAIN = "from airflow.__main__ import main; main()"
+_WARM = f"import tidemark.pipeline, tidemark.stages.check, pyspark.sql.connect.session; {_MAIN}"
+"""The scheduler's tasks are forks of it: what it has imported, none of them pays for (six seconds of processor time in
+a check, two and a half in any other stage)."""
+
+_SETTINGS: Mapping[str, str] = {
+    "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    "AIRFLOW__CORE__DEFAULT_TIMEZONE": "utc",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
+    "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+    "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+}
+
+_SECRETS = {"admin": 16, "postgres": 24, "jwt": 64, "session": 64}
+"""Random bytes of each secret."""
+
+
+class AirflowService:
+    """Database, scheduler, DAG processor and API server of one folder; a context manager that starts and stops them.
+
+    ``home`` is Tidemark's home: Airflow lives in ``<home>/airflow``, its logs in ``<home>/airflow/logs``.
+    ``environment`` is added to what the tasks see (the Spark connection, the folder of the sources).
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        dags: Path,
+        environment: Mapping[str, str],
+        port: int | None = DEFAULT_PORT,
+        parallelism: int = 4,
+    ) -> None:
+        """Nothing is started yet; ``port`` is a wish (another is taken when it is in use), None means any."""
+        self.home = home.resolve()
+        self.folder = self.home / "airflow"
+        self.port = free_port(port)
+        self._dags = dags.resolve()
+        self._parallelism = parallelism
+        self._extra = dict(environment)
+        self._environment: dict[str, str] = {}
+        self._servers: list[Server] = []
+        self._postgres: EmbeddedPostgres | None = None
+        self._lock: IO[str] | None = None
+        self._client: httpx.Client | None = None
+
+    @property
+    def url(self) -> str:
+        """Address of the web UI and the REST API."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def password(self) -> str:
+        """Password of the user ``admin``, made once for this folder."""
+        return self._secrets()["admin"]
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+            self.wait_healthy()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start everything and return; ``wait_healthy`` waits for it.
+
+        Raises:
+            ConfigurationError: it runs already from this folder.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        began = time.monotonic()
+        self._postgres = EmbeddedPostgres(self.folder / "postgres", self._secrets()["postgres"])
+        self._postgres.start()
+        self._environment = self._build_environment(self._postgres.url)
+        self._migrate()
+        log.info("airflow_database_ready", seconds=round(time.monotonic() - began, 1))
+        for name, arguments in _COMPONENTS.items():
+            port = ("--port", str(self.port)) if name == "api-server" else ()
+            program = _WARM if name == "scheduler" else _MAIN
+            command = [sys.executable, "-c", program, *arguments, *port]
+            file = self.folder / "logs" / f"{name}.log"
+            self._servers.append(Server(name, command, environment=self._environment, log=file))
+
+    def wait_healthy(self) -> None:
+        """Wait until database, scheduler and DAG processor report in.
+
+        Raises:
+            RetriableLakeError: one of them ended or stays silent; with the end of its log.
+        """
+        began = time.monotonic()
+        wait_until(self._is_healthy, servers=self._servers, seconds=_START_SECONDS, what="Airflow's start")
+        log.info("airflow_ready", url=self.url, user=USER, seconds=round(time.monotonic() - began, 1))
+
+    def stop(self) -> None:
+        """Stop what was started, in reverse; nothing else is touched."""
+        if self._client:
+            self._client.close()
+            self._client = None
+        while self._servers:
+            self._servers.pop().stop()
+        if self._postgres:
+            self._postgres.stop()
+            self._postgres = None
+        if self._lock:
+            self._lock.close()
+            self._lock = None
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Airflow's own command line against this service; output as text, no error on a status."""
+        command = [sys.executable, "-m", "airflow", *arguments]
+        return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)  # noqa: S603
+
+    def request(self, method: str, path: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401 - httpx's own
+        """Call the REST API (``/api/v2`` is put in front) and return its answer.
+
+        Raises:
+            RetriableLakeError: the API says no; with its words.
+        """
+        response = self._api().request(method, f"/api/v2/{path}", **parameters)
+        if response.is_error:
+            raise RetriableLakeError(f"Airflow answers {response.status_code} to {method} {path}: {response.text}")
+        return dict(response.json()) if response.content else {}
+
+    def wait_dags(self, dag_ids: Iterable[str], *, seconds: float = 60.0) -> None:
+        """Wait until the DAG processor has read these DAGs, and let them run.
+
+        Raises:
+            RetriableLakeError: one is missing; with Airflow's import errors.
+        """
+        wanted = set(dag_ids)
+        try:
+            wait_until(
+                lambda: wanted <= self._known_dags(), servers=self._servers, seconds=seconds, what="reading DAGs"
+            )
+        except RetriableLakeError as error:
+            problems = [entry["stack_trace"] for entry in self.request("GET", "importErrors")["import_errors"]]
+            missing = ", ".join(sorted(wanted - self._known_dags()))
+            raise RetriableLakeError("\n".join([f"no such DAG: {missing}", *problems])) from error
+        for dag_id in sorted(wanted):
+            self.request("PATCH", f"dags/{dag_id}", json={"is_paused": False})
+
+    def backfill(self, dag_id: str, start: datetime, end: datetime, *, again: bool = False) -> int:
+        """Ask for a run of every interval that starts between ``start`` and ``end``, both included; return its id.
+
+        One run at a time, oldest first. ``again`` runs intervals anew that have a finished run.
+        """
+        answer = self.request(
+            "POST",
+            "backfills",
+            json={
+                "dag_id": dag_id,
+                "from_date": start.isoformat(),
+                "to_date": end.isoformat(),
+                "max_active_runs": 1,
+                "reprocess_behavior": "completed" if again else "none",
+            },
+        )
+        return int(answer["id"])
+
+    def wait_runs(self, dag_ids: Iterable[str], *, seconds: float = 1800.0) -> dict[str, dict[str, str]]:
+        """Wait until every run of these DAGs is over; return DAG -> run -> state.
+
+        Raises:
+            RetriableLakeError: the time is over, or a component of Airflow ended.
+        """
+        shown: dict[tuple[str, str], str] = {}
+        wanted = sorted(set(dag_ids))
+
+        def over() -> bool:
+            states = {(dag_id, run): state for dag_id in wanted for run, state in self.runs(dag_id).items()}
+            for (dag_id, run), state in sorted(states.items() - shown.items()):
+                log.info("airflow_run", dag=dag_id, run=run, state=state)
+            shown.update(states)
+            return bool(states) and set(states.values()) <= _FINISHED
+
+        wait_until(over, servers=self._servers, seconds=seconds, what=f"the runs of {', '.join(wanted)}", poll=0.5)
+        return {dag_id: {run: state for (dag, run), state in shown.items() if dag == dag_id} for dag_id in wanted}
+
+    def runs(self, dag_id: str) -> dict[str, str]:
+        """Runs of a DAG, oldest first -> state."""
+        answer = self.request("GET", f"dags/{dag_id}/dagRuns", params={"order_by": "logical_date", "limit": 1000})
+        return {run["dag_run_id"]: run["state"] for run in answer["dag_runs"]}
+
+    def _known_dags(self) -> set[str]:
+        return {dag["dag_id"] for dag in self.request("GET", "dags", params={"limit": 1000})["dags"]}
+
+    def _is_healthy(self) -> bool:
+        try:
+            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
+        except (httpx.HTTPError, ValueError):
+            return False
+        return all(
+            health.get(part, {}).get("status") == "healthy" for part in ("metadatabase", "scheduler", "dag_processor")
+        )
+
+    def _api(self) -> httpx.Client:
+        if self._client is None:
+            credentials = {"username": USER, "password": self.password}
+            token = httpx.post(f"{self.url}/auth/token", json=credentials, timeout=30).raise_for_status().json()
+            bearer = {"Authorization": f"Bearer {token['access_token']}"}
+            self._client = httpx.Client(base_url=self.url, headers=bearer, timeout=60)
+        return self._client
+
+    def _take_lock(self) -> None:
+        """Hold the folder; the servers inherit nothing of it, so it is free as soon as this process ends."""
+        lock = (self.folder / "lock").open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise ConfigurationError(f"Airflow runs already from {self.folder}: stop it first") from None
+        self._lock = lock
+
+    def _migrate(self) -> None:
+        done = self.cli("db", "migrate")
+        if done.returncode:
+            raise RetriableLakeError(f"airflow db migrate failed:\n{done.stdout}{done.stderr}")
+
+    def _secrets(self) -> dict[str, str]:
+        file = self.folder / "secrets.json"
+        if not file.exists():
+            made = {name: secrets.token_urlsafe(size) for name, size in _SECRETS.items()}
+            made["fernet"] = urlsafe_b64encode(secrets.token_bytes(32)).decode()
+            _write_private(file, made)
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+
+    def _build_environment(self, database: str) -> dict[str, str]:
+        known = self._secrets()
+        passwords = self.folder / "passwords.json"
+        _write_private(passwords, {USER: known["admin"]})
+        path = [str(_INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
+        scripts = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        return {
+            **os.environ,
+            **_SETTINGS,
+            "AIRFLOW_HOME": str(self.folder),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(self._dags),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__CORE__FERNET_KEY": known["fernet"],
+            "AIRFLOW__CORE__PARALLELISM": str(self._parallelism),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__PORT": str(self.port),
+            "AIRFLOW__API__SECRET_KEY": known["session"],
+            "AIRFLOW__API_AUTH__JWT_SECRET": known["jwt"],
+            "AIRFLOW__API_AUTH__JWT_ISSUER": "tidemark",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database,
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": database,
+            "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.folder / "logs"),
+            "TIDEMARK_HOME": str(self.home),
+            "PATH": os.pathsep.join(scripts),
+            "PYTHONPATH": os.pathsep.join(path),
+            **self._extra,
+        }
+
+
+def _write_private(file: Path, content: Mapping[str, str]) -> None:
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
+        json.dump(content, handle)

@@ -1,0 +1,290 @@
+"""Building the candidate of one table: fold its new events, merge them into a branch, keep what later runs need.
+
+Three Spark actions for the usual table (fold, merge, tombstones); the merge is one commit, which carries the marker.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+
+from pyiceberg.table import Table
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+from pyspark.sql.types import MapType, StringType
+from pyspark.storagelevel import StorageLevel
+
+from tidemark import folding, planning
+from tidemark.errors import LedgerError
+from tidemark.events import Operation
+from tidemark.images import field
+from tidemark.lake import (
+    LOG_PROPERTIES,
+    STATE_PROPERTIES,
+    Lake,
+    ancestry,
+    branch_from_main,
+    head,
+    quoted,
+)
+from tidemark.ledger import Row, equals
+from tidemark.planning import COMMITTED_AT, POSITION, Plan
+from tidemark.quarantine import quarantine
+from tidemark.rows import Kind
+
+_VERSIONS = MapType(StringType(), StringType())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """The run that a candidate belongs to."""
+
+    number: int
+    batch: int
+    """Last batch of the change log that it holds."""
+
+    @property
+    def branch(self) -> str:
+        """Name of the candidate branch in every table of the cut."""
+        return f"candidate_{self.number}"
+
+
+class Candidate:
+    """One table's way from new events to a branch."""
+
+    def __init__(self, session: SparkSession, lake: Lake, source: str, plan: Plan, cut: Cut) -> None:
+        self._session = session
+        self._lake = lake
+        self._source = source
+        self._plan = plan
+        self._cut = cut
+
+    def build(self, after: int) -> Row:
+        """Build the candidate from the events of batches above ``after``; the row for the ledger.
+
+        Raises:
+            LedgerError: events went missing between the change log and the fold.
+        """
+        base = head(self._prepared_table())
+        changes = self._changes(after)
+        truncated = self._truncated(changes)
+        acted = folding.actions(changes.where(F.col("operation") != Operation.TRUNCATE), self._plan, truncated)
+        folded = folding.fold(acted.where(F.col("set_aside").isNull()), self._plan)
+        with _persisted(folded):
+            counts = self._counts(folded, acted, after)
+            counts["emptied"] = self._truncate(truncated)
+            by_cell = self._plan.found.partial or self._state_has("cells")
+            with _persisted(self._combined(folded)) if by_cell else nullcontext(self._alive(folded)) as ready:
+                counts["moved_rows"] = self._moved_rows(ready) if counts["away"] else 0
+                self._merge(ready, by_cell=by_cell)
+                self._keep(ready, truncated)
+        return self._row(base, counts)
+
+    def _prepared_table(self) -> Table:
+        plan = self._plan
+        table = self._lake.ensure(
+            plan.target,
+            planning.table_schema(plan),
+            {
+                **STATE_PROPERTIES,
+                planning.KEY_PROPERTY: json.dumps(plan.key),
+                planning.OBJECT_PROPERTY: plan.found.object,
+                planning.SOURCE_PROPERTY: self._source,
+            },
+        )
+        state = self._lake.ensure(plan.state, planning.state_schema(plan), LOG_PROPERTIES, partition_by=["kind"])
+        branch_from_main(state, self._cut.branch)
+        return branch_from_main(planning.evolve(table, plan), self._cut.branch)
+
+    def _changes(self, after: int) -> DataFrame:
+        changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
+        batches = (F.col("batch") > after) & (F.col("batch") <= self._cut.batch)
+        of_table = (F.col("kind") == Kind.CHANGE) & (F.col("object") == self._plan.found.object)
+        return changelog.where(batches & of_table)
+
+    def _state_has(self, kind: str) -> bool:
+        table = self._lake.load(self._plan.state)
+        return bool(table.scan(row_filter=equals("kind", kind), limit=1).to_arrow().num_rows)
+
+    def _state(self) -> DataFrame:
+        state = self._session.table(self._lake.spark_name(self._plan.state))
+        return state.select(*folding.key_names(self._plan), "kind", "position", "versions", "batch")
+
+    def _truncated(self, changes: DataFrame) -> str | None:
+        known = self._lake.load(self._plan.state).scan(row_filter=equals("kind", "truncate")).to_arrow()
+        positions = list(known.column("position").to_pylist())
+        if self._plan.found.truncates:
+            found = changes.where(F.col("operation") == Operation.TRUNCATE).agg(F.max("position")).first()
+            positions.extend(found or ())
+        return max(positions, default=None)
+
+    def _counts(self, folded: DataFrame, acted: DataFrame, after: int) -> dict[str, int]:
+        totals = folded.agg(
+            F.count("*").alias("keys"),
+            F.sum("events").alias("events"),
+            F.sum("distinct_events").alias("distinct"),
+            F.sum(F.when(F.col("moved_away"), 1).otherwise(0)).alias("away"),
+            F.sum(F.when(F.col("deleted"), 1).otherwise(0)).alias("deleted"),
+        ).first()
+        counts = {name: int(value or 0) for name, value in (totals.asDict() if totals else {}).items()}
+        found = self._plan.found
+        aside = found.events - found.truncates - counts["events"]
+        reasons = self._set_aside(acted, after) if aside else {}
+        if aside != sum(reasons.values()):
+            raise LedgerError(
+                f"{found.object}: {found.events} events in the change log, but {counts['events']} folded + "
+                f"{found.truncates} truncates + {sum(reasons.values())} set aside. Nothing of it is published."
+            )
+        truncated = reasons.pop(folding.TRUNCATED, 0)
+        return {**counts, "truncated": truncated, "quarantined": sum(reasons.values())}
+
+    def _set_aside(self, acted: DataFrame, after: int) -> dict[str, int]:
+        aside = acted.where(F.col("set_aside").isNotNull() & ~F.col("moved_away"))
+        reasons = {row["set_aside"]: int(row["count"]) for row in aside.groupBy("set_aside").count().collect()}
+        if reasons.keys() - {folding.TRUNCATED}:
+            bad = aside.where(F.col("set_aside") != folding.TRUNCATED)
+            found = bad.select(
+                "batch",
+                "file",
+                "place",
+                F.col("set_aside").alias("reason"),
+                "detail",
+                F.lit(self._plan.found.object).alias("object"),
+            )
+            quarantine(self._lake, self._source, found, after)
+        return reasons
+
+    def _truncate(self, truncated: str | None) -> int:
+        """Delete the rows that a TRUNCATE of this batch removed: its position decides, not its arrival."""
+        if not self._plan.found.truncates or truncated is None:
+            return 0
+        older = self._stored().where(F.col(POSITION) < truncated).count()
+        if older:
+            name = self._lake.spark_name(self._plan.target, self._cut.branch)
+            statement = f"DELETE FROM {name} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
+            self._session.sql(statement, args={"position": truncated})
+        return older
+
+    def _stored(self) -> DataFrame:
+        return self._session.table(self._lake.spark_name(self._plan.target, self._cut.branch))
+
+    def _combined(self, folded: DataFrame) -> DataFrame:
+        return folding.combine(folded, self._stored(), self._state(), self._plan)
+
+    def _alive(self, folded: DataFrame) -> DataFrame:
+        if not self._state_has("tombstone"):
+            return folded
+        return folding.not_dead(folded, self._state().where(F.col("kind") == "tombstone"), self._plan)
+
+    def _moved_rows(self, ready: DataFrame) -> int:
+        """Rows that go because their key changed: in the ledger their event counts where it wrote the new key."""
+        keys = folding.key_names(self._plan)
+        names = [F.col(quoted(name)).alias(key) for name, key in zip(self._plan.key, keys, strict=True)]
+        gone = ready.where("moved_away").join(self._stored().select(*names, POSITION), keys)
+        return gone.where(F.col(POSITION) < F.col("position")).count()
+
+    def _merge(self, ready: DataFrame, *, by_cell: bool) -> None:
+        plan = self._plan
+        keys = folding.key_names(plan)
+        values = [field(number) for number in folding.value_numbers(plan)]
+        source = ready.select(
+            *(F.col(name).alias(f"tidemark_{name}") for name in [*keys, *values, "position", "committed_at", "deleted"])
+        )
+        key = {name: F.col(f"tidemark_{key}") for name, key in zip(plan.key, keys, strict=True)}
+        cells = {plan.columns[n].name: F.col(f"tidemark_{field(n)}") for n in folding.value_numbers(plan)}
+        cells |= {POSITION: F.col("tidemark_position"), COMMITTED_AT: F.col("tidemark_committed_at")}
+        newer = F.col("tidemark_position") > F.col(POSITION)
+        if by_cell:  # a late cell is written into a row that stays where it is
+            newer |= F.col("tidemark_position") == F.col(POSITION)
+        gone = F.col("tidemark_deleted")
+        merge = source.mergeInto(self._lake.spark_name(plan.target, self._cut.branch), _all(_same(key)))
+        merge = merge.whenMatched(newer & gone).delete().whenMatched(newer).update(_quoted(cells))
+        merge.whenNotMatched(~gone).insert(_quoted(key | cells)).merge()
+
+    def _keep(self, ready: DataFrame, truncated: str | None) -> None:
+        """Append what later runs need: tombstones, versions of rows written in parts, the newest TRUNCATE."""
+        keys = folding.key_names(self._plan)
+        versions = "versions" if "versions" in ready.columns else F.lit(None).cast(_VERSIONS).alias("versions")
+        kind = F.when(F.col("deleted"), "tombstone").otherwise("cells").alias("kind")
+        rows = ready.select(*keys, kind, "position", versions, F.lit(self._cut.batch).alias("batch"))
+        rows = rows.where((F.col("kind") == "tombstone") | F.col("versions").isNotNull())
+        if self._plan.found.truncates:
+            mark = self._session.range(1).select(
+                *(F.lit(None).alias(key) for key in keys),
+                F.lit("truncate").alias("kind"),
+                F.lit(truncated).alias("position"),
+                F.lit(None).alias("versions"),
+                F.lit(self._cut.batch).alias("batch"),
+            )
+            rows = rows.unionByName(mark)
+        rows.writeTo(self._lake.spark_name(self._plan.state, self._cut.branch)).append()
+
+    def _row(self, base: int, counts: Mapping[str, int]) -> Row:
+        table = self._lake.load(self._plan.target)
+        merged = _merge_counts(table, base, self._cut.branch)
+        effective = merged["inserted"] + merged["updated"] + merged["deleted"] - counts["moved_rows"]
+        found = self._plan.found
+        applied = effective + found.truncates
+        duplicate = counts["events"] - counts["distinct"]
+        quarantined = counts["quarantined"]
+        superseded = found.events - applied - duplicate - quarantined
+        if superseded < 0:
+            raise LedgerError(
+                f"{found.object}: {applied} events applied + {duplicate} duplicate + {quarantined} quarantined are "
+                f"more than the {found.events} events that there were. Nothing of it is published."
+            )
+        return {
+            "cut": self._cut.number,
+            "object": found.object,
+            "target": ".".join(self._plan.target),
+            "state": "candidate",
+            "batch": self._cut.batch,
+            "events": found.events,
+            "applied": applied,
+            "superseded": superseded,
+            "duplicate": duplicate,
+            "held": 0,
+            "quarantined": quarantined,
+            "rows_change": merged["inserted"] - merged["deleted"] - counts["emptied"],
+            "base": base,
+            "snapshot": head(table, self._cut.branch),
+        }
+
+
+@contextmanager
+def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
+    """Keep a frame that is used more than once, on disk where memory ends."""
+    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+def _merge_counts(table: Table, base: int, branch: str) -> dict[str, int]:
+    """Rows that the commits on a branch since ``base`` inserted, updated and deleted by MERGE, as they tell."""
+    counts = dict.fromkeys(("inserted", "updated", "deleted"), 0)
+    for snapshot in ancestry(table, branch):
+        if snapshot.snapshot_id == base:
+            break
+        summary = snapshot.summary.additional_properties if snapshot.summary else {}
+        for name in counts:
+            counts[name] += int(summary.get(f"spark.merge-into.num-target-rows-{name}", 0))
+    return counts
+
+
+def _same(key: Mapping[str, Expression]) -> list[Expression]:
+    return [F.col(quoted(name)) == value for name, value in key.items()]
+
+
+def _all(conditions: list[Expression]) -> Expression:
+    return reduce(and_, conditions)
+
+
+def _quoted(assignments: Mapping[str, Expression]) -> dict[str, Expression]:
+    return {quoted(name): value for name, value in assignments.items()}

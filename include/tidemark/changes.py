@@ -1,0 +1,55 @@
+"""``<table>__changes``: every event of a table, typed, with operation, position, times and origin."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.images import TableColumn, field, read_images
+from tidemark.lake import Identifier, Lake
+from tidemark.planning import COMMITTED_AT, OBJECT_PROPERTY, POSITION, SOURCE_PROPERTY, shape_from
+from tidemark.rows import Kind
+from tidemark.session import open_session
+
+_META = (
+    "operation",
+    "position",
+    "committed_at",
+    "captured_at",
+    "landed_at",
+    "transaction_id",
+    "transaction_number",
+    "transaction_last",
+    "partial",
+    "absent",
+    "batch",
+    "file",
+    "place",
+    "row",
+)
+
+
+def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
+    """Read the change log of a published table with the table's columns and types.
+
+    Returns:
+        ``operation``, ``position``, the times, the transaction, ``partial``, ``absent``, the origin, and the structs
+        ``before`` and ``after``. Order: none.
+    """
+    table = lake.load(identifier)
+    source, name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
+    own = {POSITION, COMMITTED_AT}
+    fields = [(column.name, str(column.field_type)) for column in table.schema().fields if column.name not in own]
+    columns = [TableColumn(*told) for told in fields]
+    changelog = open_session().table(lake.spark_name(("changelog", source))).where(F.col("object") == name)
+    told = changelog.where(F.col("kind") == Kind.SHAPE).select("shape", "detail").distinct().collect()
+    shapes = {row["shape"]: shape_from(row["detail"]) for row in told}
+    frame = changelog.where(F.col("kind") == Kind.CHANGE)
+    for image in ("before", "after"):
+        frame = read_images(frame, image=F.col(image), shapes=shapes, columns=columns, into=f"{image}_image")
+    return frame.select(*_META, *(_struct(image, columns) for image in ("before", "after")))
+
+
+def _struct(image: str, columns: list[TableColumn]) -> Column:
+    cells = (F.col(f"{image}_image.{field(n)}").alias(column.name) for n, column in enumerate(columns))
+    return F.when(F.col(image).isNotNull(), F.struct(*cells)).alias(image)

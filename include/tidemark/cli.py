@@ -1,0 +1,334 @@
+"""The command line, and the entry point of the jobs that spark-submit runs.
+
+Results go to standard output, progress and logs to standard error. Exit status: 0 done; 1 data held back; 2 usage or
+configuration; 3 the store or the engine failed, safe to run again.
+"""
+
+from __future__ import annotations
+
+import csv
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec
+
+import msgspec
+import structlog
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tidemark.errors import ConfigurationError, TidemarkError
+from tidemark.sources import find_source, load_sources, validate
+from tidemark.stages import STAGES, StageReport
+
+app = typer.Typer(
+    name="tidemark",
+    help="Turn change-data-capture dumps into checked Apache Iceberg tables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+quarantine_app = typer.Typer(help="Messages that could not be read.", no_args_is_help=True)
+app.add_typer(quarantine_app, name="quarantine")
+
+P = ParamSpec("P")
+
+errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a source (a file in include/sources).")]
+Start = Annotated[str | None, typer.Option(help="Start of the interval, ISO 8601, UTC unless it has an offset.")]
+End = Annotated[str | None, typer.Option(help="End of the interval, not in it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+
+
+class Layout(StrEnum):
+    """How ``tidemark sql`` prints."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+@app.callback()
+def setup(*, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False) -> None:
+    """Turn change-data-capture dumps into checked Apache Iceberg tables."""
+    configure_logging(verbose=verbose)
+
+
+def configure_logging(*, verbose: bool = False) -> None:
+    """Log one event a line, key=value, to standard error; libraries speak up only when something is wrong."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    warnings.filterwarnings("ignore", module=r"(pyspark|pyiceberg|great_expectations|sqlalchemy|py4j)\b.*")
+    level = logging.DEBUG if verbose or os.environ.get("TIDEMARK_LOG") == "debug" else logging.INFO
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=24),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _exits(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn Tidemark's errors into its exit statuses."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except TidemarkError as error:
+            errors.print(f"{type(error).__name__}: {error}")
+            raise typer.Exit(error.exit_status) from error
+
+    return run
+
+
+def moment(text: str | None) -> datetime | None:
+    """Read a bound of an interval.
+
+    Raises:
+        ConfigurationError: it is no ISO 8601 time.
+    """
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(f"{text!r} is no time: write 2026-01-31 or 2026-01-31T06:00:00Z") from None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _run(stages: Sequence[str], name: str, start: str | None, end: str | None) -> None:
+    from tidemark.pipeline import run_stage
+
+    bounds = moment(start), moment(end)
+    if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
+        raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
+    source = find_source(name)
+    problems: dict[str, None] = {}
+    for stage in stages:
+        report = run_stage(stage, source, *bounds)
+        _print_report(report)
+        problems.update(dict.fromkeys(report.problems))
+        if report.held and stage == "check":
+            break  # publish would only refuse
+    for problem in problems:
+        errors.print(f"held back: {problem}")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _print_report(report: StageReport) -> None:
+    words = " ".join(f"{name}={value}" for name, value in report.summary.items())
+    typer.echo(f"{report.source} {report.stage}: {words}")
+    for table, counts in report.details.items():
+        typer.echo(f"  {table}: " + " ".join(f"{name}={value}" for name, value in counts.items()))
+
+
+@app.command()
+@_exits
+def run(source: SourceName, start: Start = None, end: End = None) -> None:
+    """Run all five stages for one interval (without bounds: all that has not landed), in one Spark session."""
+    _run(STAGES, source, start, end)
+
+
+def _stage_command(stage: str, summary: str) -> None:
+    def command(source: SourceName, start: Start = None, end: End = None) -> None:
+        _run([stage], source, start, end)
+
+    command.__doc__ = summary
+    app.command(stage)(_exits(command))
+
+
+_stage_command("land", "Take dump files of the interval into raw, verbatim.")
+_stage_command("normalize", "Decode what is new in raw into the change log; set aside what cannot be read.")
+_stage_command("compact", "Fold what is new in the change log into candidates of the tables.")
+_stage_command("check", "Let Great Expectations judge the candidates.")
+_stage_command("publish", "Publish the candidates that passed: all tables of the source in one cut.")
+
+
+@app.command()
+@_exits
+def status(
+    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="Name of a source; all without.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show cut, rows, lag, held, quarantined and last verdict of each table."""
+    from tidemark.lake import Lake
+    from tidemark.status import status_of
+
+    lake = Lake.open()
+    names = [find_source(source).source] if source else [found.source for found in load_sources()]
+    found = [status_of(lake, name) for name in names]
+    if as_json:
+        for entry in found:
+            typer.echo(msgspec.json.encode(entry).decode())
+    else:
+        _print_status(found)
+
+
+def _print_status(found: Iterable[dict[str, Any]]) -> None:
+    columns = ("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined", "verdict", "state")
+    rows = [["table", "cut", *columns]]
+    for entry in found:
+        for name, table in entry["tables"].items():
+            cut = entry["cut"]["number"]
+            rows.append([name, str(cut), *(str("" if table[column] is None else table[column]) for column in columns)])
+            if table["reason"]:
+                errors.print(f"{name} stopped: {table['reason']}")
+        for path, problem in entry["refused"].items():
+            errors.print(f"{path} refused: {problem}")
+    _print_table(rows)
+    for entry in found:
+        counts = " ".join(f"{name}={value}" for name, value in entry["messages"].items())
+        at = entry["published_at"] or "never"
+        typer.echo(f"{entry['source']}: messages {counts}; published cut {entry['published_cut']} at {at}")
+
+
+def _print_table(rows: list[list[str]]) -> None:
+    table = Table(*rows[0], box=None, pad_edge=False, show_edge=False)
+    for row in rows[1:]:
+        table.add_row(*row)
+    width = None if sys.stdout.isatty() else 100_000
+    Console(highlight=False, markup=False, width=width).print(table)
+
+
+@app.command()
+@_exits
+def sql(
+    statement: Annotated[str, typer.Argument(metavar="SELECT", help="A query; tables are named source.table.")],
+    layout: Annotated[Layout, typer.Option("--format", help="How to print the rows.")] = Layout.TABLE,
+) -> None:
+    """Query the published tables, and source.table__changes: every event of a table."""
+    from tidemark import query
+    from tidemark.lake import Lake
+
+    answer = query.query(Lake.open(), statement)
+    if layout is Layout.JSON:
+        sys.stdout.buffer.writelines(query.as_json_lines(answer))
+    elif layout is Layout.CSV:
+        csv.writer(sys.stdout).writerows(query.as_text_rows(answer))
+    else:
+        _print_table(list(query.as_text_rows(answer)))
+
+
+@app.command()
+@_exits
+def decode(
+    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Name of a format, as canal_json.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Dump files, in order.")],
+    option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
+) -> None:
+    """Print the canonical events of dump files as JSON lines, in the order of the dump, without Spark."""
+    from tidemark.decode import decode_files
+
+    try:
+        sys.stdout.buffer.writelines(decode_files(format_name, files, _options(option or [])))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough (| head); Python would complain again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _options(given: Iterable[str]) -> dict[str, object]:
+    pairs = [option.partition("=") for option in given]
+    wrong = [name for name, equals, _ in pairs if not equals]
+    if wrong:
+        raise ConfigurationError(f"--option {wrong[0]}: write --option KEY=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+@app.command("validate")
+@_exits
+def validate_files(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Source files or folders; all sources without.")] = None,
+) -> None:
+    """Check source files: every error with file, line and a suggestion."""
+    problems = validate(paths or [])
+    for problem in problems:
+        errors.print(str(problem))
+    if problems:
+        raise typer.Exit(2)
+    typer.echo(f"{len(paths) if paths else len(load_sources())} source files are valid")
+
+
+@quarantine_app.command("list")
+@_exits
+def quarantine_list(
+    source: SourceName,
+    reason: Annotated[str | None, typer.Option(help="Only this reason.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """List the messages that were set aside: where they stood, and why."""
+    _quarantined(source, reason, as_json=as_json, with_bytes=False)
+
+
+@quarantine_app.command("show")
+@_exits
+def quarantine_show(
+    source: SourceName,
+    reason: Annotated[str | None, typer.Option(help="Only this reason.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show the messages that were set aside, with their bytes."""
+    _quarantined(source, reason, as_json=as_json, with_bytes=True)
+
+
+def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bool) -> None:
+    from tidemark import query
+    from tidemark.lake import Lake
+    from tidemark.ledger import equals
+
+    table = Lake.open().find(("quarantine", find_source(name).source))
+    if table is None:
+        return
+    columns = ["reason", "detail", "object", "file", "place", *(["key", "value"] if with_bytes else [])]
+    scan = table.scan(row_filter=equals("reason", reason), selected_fields=tuple(columns)) if reason else None
+    rows = (
+        (scan or table.scan(selected_fields=tuple(columns)))
+        .to_arrow()
+        .sort_by([("file", "ascending"), ("place", "ascending")])
+    )
+    if as_json:
+        sys.stdout.buffer.writelines(query.as_json_lines(rows))
+    else:
+        _print_table(list(query.as_text_rows(rows)))
+
+
+def job(stage: str) -> None:
+    """Run one stage as a Spark job: ``SOURCE [--start T] [--end T]``; the process ends with the stage's exit status.
+
+    Files that were refused and tables that were stopped do not end the run before the others are published: publish
+    reports them and fails then.
+    """
+    configure_logging()
+
+    def command(source: SourceName, start: Start = None, end: End = None) -> None:
+        from tidemark.pipeline import HOLDING, run_stage
+
+        report = run_stage(stage, find_source(source), moment(start), moment(end))
+        _print_report(report)
+        for problem in report.problems:
+            errors.print(f"held back: {problem}")
+        if report.held and stage in HOLDING:
+            raise typer.Exit(1)
+
+    typer.run(_exits(command))
+
+
+def main() -> None:
+    """Entry point of ``tidemark``."""
+    app()

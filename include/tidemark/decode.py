@@ -1,0 +1,90 @@
+"""Dump files to canonical events, without Spark; and the guard that keeps one hostile message from stopping a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+from pydantic import BaseModel, ValidationError
+
+from tidemark import containers
+from tidemark.errors import ConfigurationError, DecodeError, MalformedMessageError
+from tidemark.events import Event, Message, Quarantined
+from tidemark.formats import Format, resolve
+from tidemark.wire import event_to_json, to_line
+
+DECODER_FAILED: Final = "decoder_failed"
+"""Reason of a message on which a format stumbled: the format needs a fix, the message may be sound."""
+
+_DETAIL_LIMIT: Final = 300
+
+
+def decode_files(format_name: str, paths: Sequence[str], options: Mapping[str, object]) -> Iterator[bytes]:
+    """Yield the events of dump files in the order of the dump, each as one line of JSON with its line end.
+
+    A message that cannot be decoded, or has a value that cannot be read, is one line that says so; see ``wire``.
+
+    Raises:
+        UnknownNameError: no such format.
+        ConfigurationError: an option that the format does not have, or a wrong value of one.
+        LandingError: a file that cannot be read whole; the events before the fault may have been given.
+    """
+    module = resolve(format_name)
+    checked = _check_options(format_name, module.Options, options)
+    for path in paths:
+        for batch in containers.read(path):
+            for message in _messages(batch, path):
+                yield from _lines(module, message, checked)
+
+
+def decode_message(module: Format, message: Message, options: BaseModel) -> list[Event] | Quarantined:
+    """Decode one message and never raise: a message that cannot be decoded comes back as the reason why.
+
+    ``options`` are the module's own.
+    """
+    try:
+        return module.decode(message, options)
+    except Exception as error:  # noqa: BLE001  whatever a hostile message makes a decoder raise
+        return _set_aside(error)
+
+
+def _lines(module: Format, message: Message, options: BaseModel) -> list[bytes]:
+    decoded = decode_message(module, message, options)
+    events = [decoded] if isinstance(decoded, Quarantined) else decoded
+    try:
+        return [to_line(event_to_json(event, message)) + b"\n" for event in events]
+    except Exception as error:  # noqa: BLE001  as above: the message is set aside whole
+        return [to_line(event_to_json(_set_aside(error), message)) + b"\n"]
+
+
+def _set_aside(error: Exception) -> Quarantined:
+    if isinstance(error, DecodeError):
+        return Quarantined(error.reason, _bounded(str(error)))
+    detail = _bounded(f"{type(error).__name__}: {error}")
+    if isinstance(error, (msgspec.MsgspecError, ValueError, RecursionError)):
+        return Quarantined(MalformedMessageError.reason, detail)
+    return Quarantined(DECODER_FAILED, detail)
+
+
+def _bounded(text: str) -> str:
+    """Make text of a message safe to log and show: short, and nothing in it that steers a terminal."""
+    start = text[: _DETAIL_LIMIT + 1]
+    shown = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in start)
+    return shown if len(shown) <= _DETAIL_LIMIT else f"{shown[: _DETAIL_LIMIT - 1]}…"
+
+
+def _messages(batch: pa.RecordBatch, path: str) -> Iterator[Message]:
+    columns: list[list[Any]] = [column.to_pylist() for column in batch.columns]
+    for row in zip(*columns, strict=True):
+        yield Message(file=path, **dict(zip(containers.MESSAGES.names, row, strict=True)))
+
+
+def _check_options(format_name: str, model: type[BaseModel], options: Mapping[str, object]) -> BaseModel:
+    try:
+        return model.model_validate(options)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors())
+        allowed = ", ".join(model.model_fields) or "none"
+        raise ConfigurationError(f"Options of format {format_name}: {problems}. It has: {allowed}.") from error

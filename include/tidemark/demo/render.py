@@ -1,0 +1,135 @@
+"""From the one history to the dumps of a source, laid out as its landing folder expects them.
+
+``SOURCES`` is the axis that grows: a further format is one module with a function from a history to dump files, and
+one line here. The sources are described by the files of the same names in ``include/sources``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from tidemark.demo import canal_json, debezium_json, lindorm
+from tidemark.demo.dump import DumpFile, Entry, Kind
+from tidemark.demo.model import History
+from tidemark.errors import UnknownNameError
+
+SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
+    "shop_canal": canal_json.dump,
+    "shop_debezium": debezium_json.dump,
+    "shop_debezium_bare": debezium_json.dump_bare,
+    "shop_lindorm": lindorm.dump,
+}
+"""Source to its renderer."""
+
+STAGING = "late"
+"""Folder beside those of the sources: ``late/<source>/<day>/`` holds what ``deliver_late`` delivers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What a delivery holds, in messages except where said."""
+
+    messages: int = 0
+    rows: int = 0
+    """Row events: a message of Canal has many, a key change in Debezium is two."""
+    duplicates: int = 0
+    """Row events that were delivered before."""
+    ddl: int = 0
+    control: int = 0
+    """Heartbeats, transaction markers, tombstones."""
+    broken: int = 0
+    unknown_operation: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        mine, others = self._parts(), other._parts()
+        return Counts(**{name: mine[name] + others[name] for name in mine})
+
+    def _parts(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """The dumps of one source, as written."""
+
+    source: str
+    files: tuple[Path, ...]
+    """In the landing folder, sorted."""
+    late_files: tuple[Path, ...]
+    """In the staging folder, sorted."""
+    days: Mapping[date, Counts]
+    """Per interval, without what is late."""
+    late: Counts
+
+    @property
+    def total(self) -> Counts:
+        """All that was written, late or not."""
+        return sum(self.days.values(), self.late)
+
+
+def render(source: str, history: History, landing: Path) -> Rendered:
+    """Write the dumps of a source under ``landing/<source>/<YYYY-MM-DD>/``; late ones under ``landing/late/<source>/``.
+
+    The same history gives the same bytes.
+
+    Raises:
+        UnknownNameError: no such source in ``SOURCES``.
+    """
+    if source not in SOURCES:
+        raise UnknownNameError(f"Unknown demo source '{source}'. Known: {', '.join(SOURCES)}.")
+    written: dict[bool, list[Path]] = {False: [], True: []}
+    days: defaultdict[date, Counts] = defaultdict(Counts)
+    late = Counts()
+    for file in SOURCES[source](history):
+        first = file.entries[0]
+        root = landing / STAGING if first.late else landing
+        path = root / source / first.day.isoformat() / file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.container(file.entries))
+        written[first.late].append(path)
+        if first.late:
+            late += _count(file.entries)
+        else:
+            days[first.day] += _count(file.entries)
+    return Rendered(
+        source=source,
+        files=tuple(sorted(written[False])),
+        late_files=tuple(sorted(written[True])),
+        days=dict(sorted(days.items())),
+        late=late,
+    )
+
+
+def deliver_late(source: str, landing: Path) -> list[Path]:
+    """Move the late files of a source to the folders of their days; return where they are now.
+
+    A file that was delivered already is not there to move, so a second call does nothing.
+    """
+    staging = landing / STAGING
+    delivered = []
+    for path in sorted((staging / source).glob("*/*")):
+        destination = landing / path.relative_to(staging)
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        delivered.append(path.replace(destination))
+    return delivered
+
+
+def _count(entries: Iterable[Entry]) -> Counts:
+    return sum((_count_one(entry) for entry in entries), Counts())
+
+
+def _count_one(entry: Entry) -> Counts:
+    kind = entry.kind
+    return Counts(
+        messages=1,
+        rows=entry.rows,
+        duplicates=entry.rows if entry.duplicate else 0,
+        ddl=int(kind is Kind.DDL),
+        control=int(kind is Kind.CONTROL),
+        broken=int(kind is Kind.BROKEN),
+        unknown_operation=int(kind is Kind.UNKNOWN_OPERATION),
+    )

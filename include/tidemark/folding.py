@@ -1,0 +1,243 @@
+"""Folding: from the events of one table to one row a key, and from there to what the table must hold.
+
+Pure ``DataFrame -> DataFrame`` functions. Every cell is a register whose last writer, by position, wins; a whole image
+writes all cells of its row, a delete writes null to all of them. Last-writer-wins is associative, commutative and
+idempotent, so the outcome depends on the set of events alone: not on their order, their split into runs, or repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.events import Operation
+from tidemark.images import UNREADABLE, TableColumn, field, read_images
+from tidemark.lake import quoted
+from tidemark.planning import Plan
+
+KEPT = ("position", "committed_at", "shape", "partial", "absent", "batch", "file", "place", "row")
+"""Columns of the change log that actions keep."""
+
+NULL_KEY = "null_key"
+UNREADABLE_VALUE = "unreadable_value"
+TRUNCATED = "truncated"
+
+
+def key_names(plan: Plan) -> list[str]:
+    """Names of the key's columns in every frame of this module: ``k0 .. kn``."""
+    return [f"k{place}" for place in range(len(plan.key))]
+
+
+def value_numbers(plan: Plan) -> list[int]:
+    """Numbers of the table's columns that are not in the key."""
+    return [number for number in range(len(plan.columns)) if number not in set(plan.key_numbers)]
+
+
+def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
+    """Read the images of row changes and tell which key each of them acts on.
+
+    An update whose key changed acts twice: it deletes the old key and writes the new one, at the same position.
+
+    Args:
+        events: row changes of the change log, of one table (no TRUNCATE).
+        plan: the table's.
+        truncated: position of the newest TRUNCATE; older events act no more.
+
+    Returns:
+        ``k0 .. kn``; ``c0 ..`` (all columns, typed); ``deleted``; ``moved_away`` (the delete of an old key);
+        ``set_aside`` (why the event takes no part: a reason, or null), ``detail``; and ``KEPT``.
+    """
+    keys = [plan.columns[number] for number in plan.key_numbers]
+    read = read_images(
+        events, image=F.coalesce("after", "before"), shapes=plan.found.shapes, columns=plan.columns, into="image"
+    )
+    old = F.when(F.col("operation") == Operation.UPDATE, F.col("before"))
+    read = read_images(read, image=old, shapes=plan.found.shapes, columns=keys, into="old")
+    new_key = [F.col(f"image.{field(number)}") for number in plan.key_numbers]
+    old_key = [F.coalesce(F.col(f"old.{field(place)}"), key) for place, key in enumerate(new_key)]
+    moved = F.coalesce(_any([before != after for before, after in zip(old_key, new_key, strict=True)]), F.lit(False))
+    away = F.explode(F.when(moved, F.array(F.lit(False), F.lit(True))).otherwise(F.array(F.lit(False))))
+    halves = read.withColumn("moved_away", away)
+    acted = [
+        F.when(F.col("moved_away"), before).otherwise(after).alias(name)
+        for name, before, after in zip(key_names(plan), old_key, new_key, strict=True)
+    ]
+    deleted = (F.col("operation") == Operation.DELETE) | F.col("moved_away")
+    cells = [F.col(f"image.{field(number)}").alias(field(number)) for number in range(len(plan.columns))]
+    return halves.select(
+        *acted, *cells, deleted.alias("deleted"), "moved_away", *_set_aside(new_key, keys, truncated), *KEPT
+    )
+
+
+def _set_aside(key: Sequence[Expression], columns: Sequence[TableColumn], truncated: str | None) -> list[Expression]:
+    null = _any([part.isNull() for part in key])
+    unreadable = F.coalesce(F.col(f"image.{UNREADABLE}"), F.col(f"old.{UNREADABLE}"))
+    writes = F.col("operation") != Operation.DELETE
+    late = F.lit(False) if truncated is None else F.col("position") < truncated
+    reason = (
+        F.when(writes & unreadable.isNotNull(), UNREADABLE_VALUE).when(null, NULL_KEY).when(late, TRUNCATED)
+    ).alias("set_aside")
+    names = ", ".join(column.name for column in columns)
+    detail = (
+        F.when(writes & unreadable.isNotNull(), F.concat(F.lit("does not fit its type: "), unreadable))
+        .when(null, F.lit(f"the key is ({names}) and a part of it is null or missing"))
+        .alias("detail")
+    )
+    return [reason, detail]
+
+
+def _any(conditions: Sequence[Expression]) -> Expression:
+    return reduce(or_, conditions)
+
+
+def fold(acted: DataFrame, plan: Plan) -> DataFrame:
+    """Fold actions to one row a key.
+
+    Args:
+        acted: ``actions``, without those set aside.
+        plan: the table's.
+
+    Returns:
+        ``k0 .. kn``; ``position``, ``committed_at``, ``deleted``, ``moved_away`` of the key's newest action; ``c<n>``,
+        the newest value of each column outside the key; with partial images also ``p<n>``, the position it was written
+        at (null: no event wrote it); ``events`` and ``distinct_events``, without the deletes of old keys.
+    """
+    keys = key_names(plan)
+    own = F.when(~F.col("moved_away"), 1).otherwise(0)
+    place = F.struct("file", "place", "row")
+    payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent"]
+    cells = [field(number) for number in value_numbers(plan)]
+    # Copies of one event have one position. All of a key's actions meet in one task, sorted: the two groupings and
+    # whatever hot key there is stream through it.
+    once = (
+        acted.repartition(*keys)
+        .groupBy(*keys, "position")
+        .agg(F.sum(own).alias("copies"), F.max_by(F.struct(*payload, *cells), place).alias("event"))
+    )
+    newest = [
+        F.max("position").alias("position"),
+        F.max_by(F.struct("event.committed_at", "event.deleted", "event.moved_away"), "position").alias("newest"),
+        F.sum("copies").alias("events"),
+        F.sum(F.when(F.col("copies") > 0, 1).otherwise(0)).alias("distinct_events"),
+    ]
+    if not plan.found.partial:
+        whole = F.max_by(F.struct(*(F.col(f"event.{cell}") for cell in cells)), "position") if cells else F.lit(None)
+        folded = once.groupBy(*keys).agg(*newest, whole.alias("cells"))
+        values = [F.col(f"cells.{cell}").alias(cell) for cell in cells]
+    else:
+        folded = once.groupBy(*keys).agg(*newest, *(_last_written(plan, number) for number in value_numbers(plan)))
+        values = [
+            column
+            for number in value_numbers(plan)
+            for column in (
+                F.col(f"w{number}.value").alias(field(number)),
+                F.col(f"w{number}.position").alias(f"p{number}"),
+            )
+        ]
+    return folded.select(*keys, "position", "newest.*", *values, "events", "distinct_events")
+
+
+def _last_written(plan: Plan, number: int) -> Expression:
+    name = plan.columns[number].name
+    holders = [shape_id for shape_id, shape in plan.found.shapes.items() if name in {c.name for c in shape.columns}]
+    missing = F.coalesce(F.array_contains("event.absent", F.lit(name)), F.lit(False))
+    captured = F.col("event.shape").isin(*holders) & ~missing
+    written = ~F.col("event.partial") | F.col("event.deleted") | captured
+    value = F.struct(F.col("position"), F.col(f"event.{field(number)}").alias("value"))
+    return F.max_by(value, F.when(written, F.col("position"))).alias(f"w{number}")
+
+
+def not_dead(folded: DataFrame, tombstones: DataFrame, plan: Plan) -> DataFrame:
+    """Drop keys whose tombstone is as new as their newest event: a late event does not revive a row."""
+    keys = key_names(plan)
+    newest = tombstones.groupBy(*keys).agg(F.max("position").alias("died_at"))
+    alive = F.col("died_at").isNull() | (F.col("died_at") < F.col("position"))
+    return folded.join(newest, keys, "left").where(alive).drop("died_at")
+
+
+def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) -> DataFrame:
+    """Fold keys' new cells with what the table holds of them, cell by cell.
+
+    Args:
+        folded: ``fold``, of a batch with partial images or for a table that has rows written in parts.
+        stored: the table's rows: its columns, ``_cdc_position``, ``_cdc_committed_at``.
+        state: the table's state rows.
+        plan: the table's.
+
+    Returns:
+        One row for each key that changes: ``k0 .. kn``, ``position``, ``committed_at``, ``deleted``, ``moved_away``,
+        ``c<n>``, and ``versions`` (column name to position, of the columns not written at ``position``; null when there
+        are none).
+    """
+    keys = key_names(plan)
+    rows = stored.select(
+        *(F.col(quoted(name)).alias(key) for name, key in zip(plan.key, keys, strict=True)),
+        F.col("_cdc_position").alias("t_position"),
+        F.col("_cdc_committed_at").alias("t_committed_at"),
+        *(F.col(quoted(plan.columns[n].name)).alias(f"t{n}") for n in value_numbers(plan)),
+    )
+    dead = state.where(F.col("kind") == "tombstone").groupBy(*keys).agg(F.max("position").alias("died_at"))
+    cells = state.where(F.col("kind") == "cells").groupBy(*keys)
+    versions = cells.agg(F.max_by(F.struct("position", "versions"), F.struct("position", "batch")).alias("kept"))
+    wanted = rows.join(folded.select(*keys), keys, "left_semi")
+    joined = folded.join(wanted, keys, "left")
+    joined = joined.join(dead, keys, "left").join(versions, keys, "left")
+    return _combined(joined, plan)
+
+
+def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
+    exists = F.col("t_position").isNotNull()
+    kept = F.when(F.col("kept.position") == F.col("t_position"), F.col("kept.versions"))
+    floor = F.coalesce("died_at", F.lit(""))
+    alive = exists | (F.col("position") > floor)
+    newer = ~exists | (F.col("position") > F.col("t_position"))
+    position = F.when(newer, F.col("position")).otherwise(F.col("t_position"))
+    stepped = joined.withColumns({"kept": kept, "exists": exists, "alive": alive, "newer": newer, "final": position})
+    numbers = value_numbers(plan)
+    stored = {f"v{n}": _stored_version(plan.columns[n].name, floor) for n in numbers}
+    stepped = stepped.withColumns(stored)
+    taken = {n: F.coalesce(_written(plan, n) > F.col(f"v{n}"), F.lit(False)) for n in numbers}
+    merged = stepped.withColumns(
+        {
+            **{f"n{n}": F.when(taken[n], F.col(field(n))).when(F.col("exists"), F.col(f"t{n}")) for n in numbers},
+            **{f"m{n}": F.when(taken[n], _written(plan, n)).otherwise(F.col(f"v{n}")) for n in numbers},
+            "changed": F.col("newer") | _any([F.lit(False), *taken.values()]),
+        }
+    )
+    others = (
+        F.filter(
+            F.array(
+                *(F.struct(F.lit(plan.columns[n].name).alias("name"), F.col(f"m{n}").alias("at")) for n in numbers)
+            ),
+            lambda cell: cell["at"] != F.col("final"),
+        )
+        if numbers
+        else F.lit(None)
+    )
+    gone = F.col("deleted") & F.col("newer")
+    return merged.where(F.col("alive") & F.col("changed")).select(
+        *key_names(plan),
+        F.col("final").alias("position"),
+        F.when(F.col("newer"), F.col("committed_at")).otherwise(F.col("t_committed_at")).alias("committed_at"),
+        gone.alias("deleted"),
+        "moved_away",
+        *(F.col(f"n{n}").alias(field(n)) for n in numbers),
+        F.when(~gone & (F.size(others) > 0), F.map_from_entries(others)).alias("versions"),
+    )
+
+
+def _written(plan: Plan, number: int) -> Expression:
+    """Position at which the batch wrote a cell; without partial images every event writes all of them."""
+    return F.col(f"p{number}") if plan.found.partial else F.col("position")
+
+
+def _stored_version(name: str, floor: Expression) -> Expression:
+    """Position at which the table's cell was written; for a row that is not there, the key's tombstone."""
+    told = F.coalesce(F.map_contains_key("kept", F.lit(name)), F.lit(False))
+    own = F.when(told, F.coalesce(F.element_at("kept", F.lit(name)), F.lit(""))).otherwise(F.col("t_position"))
+    return F.when(F.col("exists"), own).otherwise(floor)

@@ -1,0 +1,193 @@
+"""Kafka Connect schemas, as the JSON converter writes them beside a payload, with Debezium's logical types.
+
+Logical types by https://debezium.io/documentation/reference/stable/connectors/ ("Data type mappings" of each connector)
+and ``org.apache.kafka.connect.data``. An unknown logical name of these two is an error, as its values would be misread;
+any other name says nothing of the encoding, so the physical type counts.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from tidemark.errors import UnknownTypeError
+from tidemark.events import Column, Encoding
+from tidemark.formats._json import NULL, Layout, check_utf8, members, read, unwrap
+
+_STRING = ("string", Encoding.PLAIN)
+_DATE = ("date", Encoding.EPOCH_DAYS)
+_MILLIS = ("timestamp", Encoding.EPOCH_MILLIS)
+_MILLIS_OF_DAY = ("string", Encoding.MILLIS_OF_DAY)
+
+PHYSICAL: dict[str, tuple[str, Encoding]] = {
+    "boolean": ("boolean", Encoding.PLAIN),
+    "int8": ("int", Encoding.PLAIN),
+    "int16": ("int", Encoding.PLAIN),
+    "int32": ("int", Encoding.PLAIN),
+    "int64": ("long", Encoding.PLAIN),
+    "float": ("float", Encoding.PLAIN),
+    "float32": ("float", Encoding.PLAIN),
+    "double": ("double", Encoding.PLAIN),
+    "float64": ("double", Encoding.PLAIN),
+    "string": _STRING,
+    "bytes": ("binary", Encoding.BASE64),
+    "struct": _STRING,
+    "map": _STRING,
+    "array": _STRING,
+}
+"""Schema ``type`` to column type; what is nested is kept as its JSON text."""
+
+LOGICAL: dict[str, tuple[str, Encoding]] = {
+    "org.apache.kafka.connect.data.Date": _DATE,
+    "org.apache.kafka.connect.data.Time": _MILLIS_OF_DAY,
+    "org.apache.kafka.connect.data.Timestamp": _MILLIS,
+    "io.debezium.time.Date": _DATE,
+    "io.debezium.time.Time": _MILLIS_OF_DAY,
+    "io.debezium.time.MicroTime": ("string", Encoding.MICROS_OF_DAY),
+    "io.debezium.time.NanoTime": ("string", Encoding.NANOS_OF_DAY),
+    "io.debezium.time.Timestamp": _MILLIS,
+    "io.debezium.time.MicroTimestamp": ("timestamp", Encoding.EPOCH_MICROS),
+    "io.debezium.time.NanoTimestamp": ("timestamp", Encoding.EPOCH_NANOS),
+    "io.debezium.time.ZonedTimestamp": ("timestamptz", Encoding.PLAIN),
+    "io.debezium.time.ZonedTime": _STRING,
+    "io.debezium.time.IsoDate": ("date", Encoding.PLAIN),
+    "io.debezium.time.IsoTime": _STRING,
+    "io.debezium.time.IsoTimestamp": ("timestamp", Encoding.PLAIN),
+    "io.debezium.time.Year": ("int", Encoding.PLAIN),
+    "io.debezium.time.MicroDuration": ("long", Encoding.PLAIN),
+    "io.debezium.time.NanoDuration": ("long", Encoding.PLAIN),
+    "io.debezium.time.Interval": _STRING,
+    # Oracle's NUMBER and PostgreSQL's numeric tell no scale: 20 digits before the point and 18 behind it, unless the
+    # source file says otherwise; what does not fit is unreadable, never rounded
+    "io.debezium.data.VariableScaleDecimal": ("decimal(38, 18)", Encoding.SCALED_STRUCT),
+    "io.debezium.data.Bits": ("binary", Encoding.BITS_LE_BASE64),
+    **dict.fromkeys((f"io.debezium.data.{name}" for name in ("Enum", "EnumSet", "Json", "Xml", "Uuid")), _STRING),
+    **dict.fromkeys((f"io.debezium.data.{name}" for name in ("Ltree", "TsVector", "TsQuery", "Inet")), _STRING),
+    **dict.fromkeys((f"io.debezium.data.geometry.{name}" for name in ("Point", "Geometry", "Geography")), _STRING),
+    **dict.fromkeys((f"io.debezium.data.{name}Vector" for name in ("Double", "Float", "Sparse")), _STRING),
+    **dict.fromkeys((f"io.debezium.data.vector.{name}Vector" for name in ("Double", "Float", "Sparse")), _STRING),
+}
+"""Schema ``name`` to column type. MySQL's time may be negative or above 24 h. Geometries and vectors stay JSON text."""
+
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
+
+_NAMESPACES = ("io.debezium.data.", "io.debezium.time.", "org.apache.kafka.connect.data.")
+
+
+class ConnectSchema(msgspec.Struct, gc=False):
+    """A schema, or a field of a struct schema."""
+
+    type: str
+    name: str | None = None
+    """The logical type."""
+    field: str | None = None
+    """Name of the field in its struct."""
+    parameters: dict[str, str] | None = None
+    fields: list[ConnectSchema] | None = None
+
+
+def columns(fields: Iterable[ConnectSchema]) -> list[Column]:
+    """Return the columns of a row struct, in its order.
+
+    Raises:
+        UnknownTypeError: a type of Kafka Connect or Debezium that is not in the tables above.
+    """
+    return [_column(field) for field in fields]
+
+
+def _column(field: ConnectSchema) -> Column:
+    name = field.field or ""
+    if field.name == DECIMAL:
+        return Column(name=name, type=_decimal(name, field.parameters or {}), encoding=Encoding.UNSCALED_BASE64)
+    if field.name in LOGICAL:
+        type_, encoding = LOGICAL[field.name]
+    elif field.name is not None and field.name.startswith(_NAMESPACES):
+        raise UnknownTypeError(f"column '{name}' has the logical type '{field.name}', which is not known")
+    elif field.type in PHYSICAL:
+        type_, encoding = PHYSICAL[field.type]
+    else:
+        raise UnknownTypeError(f"column '{name}' has the type '{field.type}'; Connect has {', '.join(PHYSICAL)}")
+    return Column(name=name, type=type_, encoding=encoding)
+
+
+def _decimal(name: str, parameters: dict[str, str]) -> str:
+    """Return the decimal type of Connect's Decimal: 38 digits, the most Iceberg holds, unless fewer are told."""
+    scale, precision = parameters.get("scale", "0"), parameters.get("connect.decimal.precision", "38")
+    if not (scale.isdecimal() and precision.isdecimal() and int(scale) <= 38):
+        raise UnknownTypeError(
+            f"column '{name}' is a decimal of scale {scale} and precision {precision}, which Iceberg does not have; "
+            "set the connector's decimal.handling.mode to string"
+        )
+    return f"decimal({min(38, max(int(precision), int(scale), 1))}, {scale})"
+
+
+class Struct(NamedTuple):
+    """A Connect struct of a record key: its JSON object, and the bytes of its schema where it is told."""
+
+    image: bytes
+    schema: bytes | None
+    names: tuple[str, ...]
+
+
+def key_struct(key: bytes) -> Struct | None:
+    """Read a record key, bare or as ``{schema, payload}``; None for null and for one that is no struct.
+
+    Fields that routing transforms add (``__dbz__physicalTableIdentifier``) are no columns and not among the names.
+
+    Raises:
+        MalformedMessageError: an object that is broken, or names a field twice.
+    """
+    if key.lstrip()[:1] != b"{":
+        return None
+    if not key.isascii():
+        check_utf8(key)
+    image, schema = unwrap(key)
+    if image == NULL:
+        return None
+    return Struct(image, schema, tuple(name for name in members(image) if not name.startswith("__dbz__")))
+
+
+class Layouts(NamedTuple):
+    """The columns that an envelope's schema tells; the same object twice where both images have the same."""
+
+    before: Layout
+    after: Layout
+
+
+@functools.lru_cache(maxsize=1024)
+def envelope_layouts(schema: bytes) -> Layouts | None:
+    """Return the layouts of the images that ``schema`` describes, None for null and ``{}``.
+
+    Raises:
+        MalformedMessageError: no Connect schema.
+        UnknownTypeError: a column of an unknown type.
+    """
+    fields = {field.field: field for field in _fields(schema)}
+    before, after = fields.get("before"), fields.get("after")
+    rows = [columns(row.fields or ()) for row in (before or after, after or before) if row is not None]
+    if not rows:
+        return None
+    layout = Layout(rows[1])
+    return Layouts(before=layout if rows[0] == rows[1] else Layout(rows[0]), after=layout)
+
+
+@functools.lru_cache(maxsize=1024)
+def row_layout(schema: bytes) -> Layout | None:
+    """Return the layout of a struct schema (a record key, a flattened row), None for null and ``{}``.
+
+    Columns with two leading underscores are what Debezium's flattening adds, and left out.
+    """
+    found = [column for column in columns(_fields(schema)) if not column.name.startswith("__")]
+    return Layout(found) if found else None
+
+
+def _fields(schema: bytes) -> list[ConnectSchema]:
+    if schema == NULL or not members(schema):
+        return []
+    return read(_schema, schema).fields or []
+
+
+_schema = msgspec.json.Decoder(ConnectSchema)

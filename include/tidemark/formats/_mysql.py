@@ -1,0 +1,76 @@
+"""MySQL type texts, as Canal's ``mysqlType`` and MySQL's catalog write them: in any case, with or without lengths.
+
+Types by https://dev.mysql.com/doc/refman/8.4/en/data-types.html; how Canal writes their values by
+``MQMessageUtils.messageConverter`` of https://github.com/alibaba/canal.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tidemark.errors import UnknownTypeError
+from tidemark.events import Column, Encoding
+
+_TYPE = re.compile(r"\s*(?:national\s+)?([a-z][a-z0-9_]*)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
+
+_STRING = ("string", Encoding.PLAIN)
+_INT = ("int", Encoding.TEXT)
+_LONG = ("long", Encoding.TEXT)
+_UNSIGNED_LONG = ("decimal(20, 0)", Encoding.TEXT)
+_DOUBLE = ("double", Encoding.TEXT)
+_TIMESTAMP = ("timestamp", Encoding.TEXT)
+_BINARY = ("binary", Encoding.LATIN1)
+
+_TYPES: dict[str, tuple[str, Encoding]] = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "integer", "bool", "boolean", "year"), _INT),
+    **dict.fromkeys(("int1", "int2", "int3", "int4", "middleint"), _INT),
+    **dict.fromkeys(("bigint", "int8"), _LONG),
+    # BIT(64) needs twenty digits; Canal writes the number, whatever the width
+    **dict.fromkeys(("serial", "bit"), _UNSIGNED_LONG),
+    **dict.fromkeys(("float", "float4"), ("float", Encoding.TEXT)),
+    **dict.fromkeys(("double", "real", "float8"), _DOUBLE),
+    "date": ("date", Encoding.TEXT),
+    **dict.fromkeys(("datetime", "timestamp"), _TIMESTAMP),
+    **dict.fromkeys(("char", "character", "varchar", "nchar", "nvarchar", "varcharacter", "long"), _STRING),
+    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), _STRING),
+    # TIME goes below zero and beyond 24 h; ENUM and SET are labels or numbers, as the producer delivers them
+    **dict.fromkeys(("time", "enum", "set", "json", "uuid", "inet4", "inet6", "xmltype"), _STRING),
+    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector"), _BINARY),
+    **dict.fromkeys(("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring"), _BINARY),
+    **dict.fromkeys(("multipolygon", "geometrycollection", "geomcollection"), _BINARY),
+}
+
+_DECIMALS = frozenset({"decimal", "numeric", "dec", "fixed"})
+_FOUR_BYTES = frozenset({"int", "integer", "int4"})
+_EIGHT_BYTES = frozenset({"bigint", "int8"})
+
+
+def column(name: str, text: str) -> Column:
+    """Return the column ``name`` of the MySQL type ``text`` (``int unsigned``, ``DECIMAL(8,3)``, ``enum('a','b')``).
+
+    Values that are no text arrive as text (``"12.50"``). A decimal without a length is ``decimal(38, 18)``; one of
+    more than 38 digits, which Iceberg cannot hold, is a ``string``. The zone of a TIMESTAMP is not told: it is a wall
+    clock.
+
+    Raises:
+        UnknownTypeError: no type of MySQL.
+    """
+    match = _TYPE.match(text)
+    word = match[1].lower() if match else ""
+    if match and word in _DECIMALS:
+        return _decimal(name, match[2], match[3])
+    if match is None or word not in _TYPES:
+        raise UnknownTypeError(f"column '{name}' has the type '{text}', which is no type of MySQL")
+    type_, encoding = _TYPES[word]
+    modifiers = text[match.end() :].lower().split()
+    # ZEROFILL makes a column unsigned, said or not
+    if "unsigned" in modifiers or "zerofill" in modifiers:
+        type_ = "long" if word in _FOUR_BYTES else "decimal(20, 0)" if word in _EIGHT_BYTES else type_
+    return Column(name=name, type=type_, encoding=encoding)
+
+
+def _decimal(name: str, precision: str | None, scale: str | None) -> Column:
+    digits, places = (int(precision), int(scale or 0)) if precision else (38, 18)
+    if digits > 38:
+        return Column(name=name, type="string")
+    return Column(name=name, type=f"decimal({digits}, {places})", encoding=Encoding.TEXT)

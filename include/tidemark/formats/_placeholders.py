@@ -1,0 +1,62 @@
+"""Debezium's placeholder for a large value that an UPDATE did not touch and the database's log does not hold.
+
+Debezium writes it in the form of the column: text, bytes, hstore, or an array of one element or of the text's bytes
+(``UnchangedToastedReplicationMessageColumn`` and ``UnchangedToastedPlaceholder`` of its PostgreSQL connector). A row
+may really hold the same text inside a longer value, so only a column that is nothing but the placeholder counts.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+from typing import NamedTuple
+
+from tidemark.events import Encoding
+from tidemark.formats._json import Layout, members
+
+_BYTES = frozenset({Encoding.BASE64, Encoding.UNSCALED_BASE64})
+
+
+class Forms(NamedTuple):
+    """One placeholder as the bytes to look for in an image, and as the whole JSON values that stand for it."""
+
+    needles: tuple[bytes, bytes, bytes, bytes]
+    texts: frozenset[bytes]
+    binaries: frozenset[bytes]
+
+
+@functools.lru_cache(maxsize=16)
+def forms(text: str) -> Forms:
+    """Return the forms of the placeholder ``text`` (the connector's ``unavailable.value.placeholder``)."""
+    raw = text.encode()
+    quoted, numbers = json.dumps(text, ensure_ascii=False).encode(), ",".join(map(str, raw)).encode()
+    based, hexadecimal = base64.b64encode(raw), raw.hex().encode()
+    pair = b"{%b:%b}" % (quoted, quoted)
+    texts = {quoted, b"[%b]" % quoted, b"[%b]" % numbers, pair, json.dumps(pair.decode(), ensure_ascii=False).encode()}
+    return Forms(
+        needles=(quoted[1:-1], based, hexadecimal, numbers),
+        texts=frozenset(texts),
+        binaries=frozenset({b'"%b"' % based, b'"%b"' % based.rstrip(b"="), b'"%b"' % hexadecimal}),
+    )
+
+
+def unavailable(image: bytes, layout: Layout, text: str) -> tuple[str, ...]:
+    """Return the columns of ``image`` that hold the placeholder ``text`` and nothing else."""
+    looked_for = forms(text)
+    first, second, third, fourth = looked_for.needles
+    if not (first in image or second in image or third in image or (b"[" in image and fourth in image)):
+        return ()
+    return tuple(
+        name
+        for name, raw in members(image).items()
+        if name in layout.names and _stands_for(looked_for, bytes(raw), name, layout)
+    )
+
+
+def _stands_for(looked_for: Forms, value: bytes, name: str, layout: Layout) -> bool:
+    column = layout.names[name]
+    if column.encoding in _BYTES:
+        return value in looked_for.binaries
+    compact = value.replace(b" ", b"") if value[:1] in b"[{" else value
+    return compact in looked_for.texts or (column.type is None and value in looked_for.binaries)

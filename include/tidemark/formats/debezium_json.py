@@ -1,0 +1,270 @@
+"""Debezium JSON: the envelope bare or as ``{schema, payload}``, flattened rows, and Lindorm's dialect of it.
+
+https://debezium.io/documentation/reference/stable/connectors/ ("Data change events" of each connector):
+
+    {"schema": {}, "payload": {"op": "u", "before": {"id": 1004, "first_name": "Anne"},
+     "after": {"id": 1004, "first_name": "Anne Marie"}, "ts_ms": 1465581029523,
+     "source": {"connector": "mysql", "ts_ms": 1465581029100, "snapshot": false, "db": "inventory",
+     "table": "customers", "file": "mysql-bin.000003", "pos": 484, "row": 0}}}
+
+With a schema, column types come from it (``_connect``); bare messages tell names only. The key stands in the record
+key, never in the value. A column that holds the unavailable-value placeholder is unchanged: large PostgreSQL and
+Oracle values that an UPDATE did not touch. For positions see ``_debezium``.
+
+Lindorm ("Debezium Format V2.0", ``dialect: lindorm``): images hold existing cells only, so a column that ``after`` of
+a ``u`` lacks is null. Tables of the HBase kind have the key column ``ROW`` and Base64 of raw bytes everywhere; their
+``c`` tells the cells written, so it is a partial UPDATE.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
+from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, TableId, changed
+from tidemark.formats import _connect, _debezium, _debezium_control, _flattened
+from tidemark.formats._connect import Layouts, Struct
+from tidemark.formats._debezium import Number, Source, TransactionBlock
+from tidemark.formats._json import ABSENT, NULL, Layout, members, read, table_of_option, untyped, unwrap
+from tidemark.formats._placeholders import unavailable
+
+OPERATIONS = {
+    "c": Operation.INSERT,
+    "u": Operation.UPDATE,
+    "d": Operation.DELETE,
+    "r": Operation.SNAPSHOT,
+    "t": Operation.TRUNCATE,
+}
+"""And ``m``, a logical message: no row change."""
+
+
+class Options(BaseModel):
+    """What Debezium messages cannot tell."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dialect: Literal["debezium", "lindorm"] = "debezium"
+    table: str | None = None
+    """Table (``database.table``, ``database.schema.table``) of messages that name none."""
+    unavailable_value: str = Field(default="__debezium_unavailable_value", min_length=1)
+    """The connector's ``unavailable.value.placeholder``."""
+    hbase: bool | None = None
+    """Lindorm: whether tables are of the HBase kind; None: those with a column ``ROW`` are."""
+
+
+class Payload(msgspec.Struct, gc=False):
+    """The change event envelope."""
+
+    op: str | None = None
+    before: msgspec.Raw = ABSENT
+    after: msgspec.Raw = ABSENT
+    source: Source | None = None
+    ts_ms: Number = None
+    """At the connector, epoch ms."""
+    ts_us: Number = None
+    transaction: TransactionBlock | None = None
+
+
+class Envelope(Payload, gc=False):
+    """A message: the envelope itself, or ``{schema, payload}`` with the envelope in it."""
+
+    schema: msgspec.Raw = ABSENT
+    payload: Payload | msgspec.UnsetType | None = msgspec.UNSET
+
+
+_envelope = msgspec.json.Decoder(Envelope)
+_NO_SOURCE = Source()
+
+_recent: dict[tuple[TableId, Options], Layout] = {}
+"""Layout of the last bare image of a table: a guess that ``Layout.fits`` checks, never more than a saving of time."""
+
+
+def decode(message: Message, options: Options) -> list[Event]:
+    """Return the one event of ``message``.
+
+    Raises:
+        DecodeError: the message is set aside.
+    """
+    if message.value is None or message.value == NULL:
+        return [_control("tombstone", message)]
+    try:
+        envelope = read(_envelope, message.value)
+    except MalformedMessageError:
+        # the columns of a flattened row may have the names of the envelope's members
+        events = _other(message, options)
+        if events is None:
+            raise
+        return events
+    payload = envelope if envelope.payload is msgspec.UNSET else envelope.payload
+    if payload is None:
+        return [_control("tombstone", message)]
+    if payload.op is None or payload.source is None:
+        events = _other(message, options)
+        if events is not None:
+            return events
+    if payload.op == "m":
+        return [_control("message", message, payload)]
+    return [_change(message, payload, bytes(envelope.schema), options)]
+
+
+class Row(NamedTuple):
+    """What the images of an envelope say."""
+
+    operation: Operation
+    before: bytes | None = None
+    after: bytes | None = None
+    layout: Layout | None = None
+    partial: bool = False
+    absent: tuple[str, ...] = ()
+    key: tuple[str, ...] | None = None
+
+
+def _change(message: Message, payload: Payload, schema: bytes, options: Options) -> ChangeEvent:
+    """Return the row change that an envelope tells."""
+    operation = OPERATIONS.get(payload.op or "")
+    if operation is None:
+        raise UnknownOperationError(f"`op` is {payload.op!r}; Debezium has {', '.join(OPERATIONS)}, m")
+    source = payload.source or _NO_SOURCE
+    transaction = _debezium.transaction(payload.transaction) if payload.transaction else None
+    table = _debezium.table(source) or table_of_option(options.table)
+    if operation is Operation.TRUNCATE:
+        row = Row(operation)
+    else:
+        row = _row(
+            operation, payload, _connect.envelope_layouts(schema) if schema else None, table, message.key, options
+        )
+    return ChangeEvent(
+        table=table,
+        operation=row.operation,
+        position=_debezium.position(source, operation, transaction, message),
+        committed_at=_debezium.micros(source.ts_us, source.ts_ms),
+        captured_at=_debezium.micros(payload.ts_us, payload.ts_ms),
+        transaction=transaction,
+        before=row.before,
+        after=row.after,
+        shape=row.layout.shape if row.layout else None,
+        partial=row.partial,
+        absent=row.absent,
+        key=row.key,
+    )
+
+
+def _row(
+    operation: Operation,
+    payload: Payload,
+    typed: Layouts | None,
+    table: TableId,
+    record_key: bytes | None,
+    options: Options,
+) -> Row:
+    key = _connect.key_struct(record_key) if record_key else None
+    before = _image(payload.before)
+    if operation is Operation.DELETE:
+        return _deleted(before, typed.before if typed else None, table, key, options)
+    after = _image(payload.after)
+    if after is None:
+        raise MalformedMessageError(f"`after` is missing or null, and `op` is {payload.op}")
+    layout = _layout(after, typed.after if typed else None, table, options)
+    if operation is not Operation.UPDATE:
+        before = None
+    elif before is not None and not layout.fits(before):
+        layout = layout.widened(members(before))
+    if _is_hbase(layout, options):
+        # a put tells the cells that it wrote, and comes as `c` whether or not the row was there
+        put = operation is Operation.INSERT
+        return Row(Operation.UPDATE if put else operation, before, after, layout, partial=put, key=("ROW",))
+    absent = unavailable(after, layout, options.unavailable_value)
+    return Row(operation, before, after, layout, bool(absent), absent, key.names if key else None)
+
+
+def _deleted(before: bytes | None, typed: Layout | None, table: TableId, key: Struct | None, options: Options) -> Row:
+    """Return the row of a DELETE: ``before``, else the struct of the record key."""
+    if before is not None:
+        layout = _layout(before, typed, table, options)
+    elif key is not None:
+        before = key.image
+        told = typed or (_connect.row_layout(key.schema) if key.schema else None)
+        layout = told.widened(key.names) if told else untyped(key.names)
+    else:
+        raise MissingKeyError("a delete with neither `before` nor a record key: which row, nobody can tell")
+    names = ("ROW",) if _is_hbase(layout, options) else key.names if key else None
+    return Row(Operation.DELETE, before, None, layout, key=names)
+
+
+def _image(raw: msgspec.Raw) -> bytes | None:
+    image = bytes(raw)
+    return None if not image or image == NULL else image
+
+
+def _is_hbase(layout: Layout, options: Options) -> bool:
+    if options.dialect != "lindorm":
+        return False
+    return "ROW" in layout.names if options.hbase is None else options.hbase
+
+
+def _layout(image: bytes, typed: Layout | None, table: TableId, options: Options) -> Layout:
+    """Return the layout of an image: typed by the schema, else of names only."""
+    if typed is not None and not _is_hbase(typed, options):
+        return typed if typed.fits(image) else typed.widened(members(image))
+    recent = _recent.get((table, options))
+    if recent is not None and recent.fits(image):
+        return recent
+    layout = untyped(tuple(members(image)))
+    if _is_hbase(layout, options):
+        layout = untyped(tuple(layout.names), "binary", Encoding.BASE64)
+    if len(_recent) >= 1024:
+        _recent.clear()
+    _recent[table, options] = layout
+    return layout
+
+
+def _control(kind: str, message: Message, payload: Payload | None = None) -> ControlEvent:
+    payload = payload or Payload()
+    source = payload.source or _NO_SOURCE
+    return ControlEvent(
+        kind=kind,
+        position=changed(*message.order),
+        committed_at=_debezium.micros(source.ts_us, source.ts_ms),
+        captured_at=_debezium.micros(payload.ts_us, payload.ts_ms),
+        transaction=_debezium.transaction(payload.transaction),
+    )
+
+
+def _other(message: Message, options: Options) -> list[Event] | None:
+    """Return the events of a message without envelope, None where it seems to be meant as one."""
+    value, schema = unwrap(message.value or b"")
+    found = members(value)
+    if "__op" in found or "__deleted" in found:
+        return [_flattened_row(message, _flattened.read_row(value, found), schema, options)]
+    events = _debezium_control.decode(value, found, message)
+    if events is None and not found.keys() & {"op", "before", "after"}:
+        raise MalformedMessageError(
+            "neither an envelope with `op` nor a flattened row with `__op` or `__deleted`: has members "
+            + ", ".join(list(found)[:10])
+        )
+    return events
+
+
+def _flattened_row(message: Message, row: _flattened.FlatRow, schema: bytes | None, options: Options) -> ChangeEvent:
+    """Return the change of a flattened row: the image is the whole object, its shape without the added fields."""
+    typed = (_connect.row_layout(schema) if schema else None) or untyped(())
+    layout = typed.widened(row.columns)
+    key = _connect.key_struct(message.key) if message.key else None
+    deleted = row.operation is Operation.DELETE
+    absent = () if deleted else unavailable(row.image, layout, options.unavailable_value)
+    return ChangeEvent(
+        table=_debezium.table(row.source) or table_of_option(options.table),
+        operation=row.operation,
+        position=_debezium.position(row.source, row.operation, None, message),
+        committed_at=_debezium.micros(row.source.ts_us, row.source.ts_ms),
+        captured_at=_debezium.micros(None, row.ts_ms),
+        before=row.image if deleted else None,
+        after=None if deleted else row.image,
+        shape=layout.shape,
+        partial=bool(absent),
+        absent=absent,
+        key=key.names if key else None,
+    )

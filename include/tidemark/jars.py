@@ -1,0 +1,110 @@
+"""The pinned jars that Spark needs beside itself: fetched once, verified by checksum, then used from disk.
+
+``python -m tidemark.jars`` (part of ``make setup``) lets Spark's own resolver fetch them from Maven Central and
+puts them under the environment's ``share/tidemark/jars``; no run resolves anything over the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tidemark.errors import ConfigurationError
+
+LOCK = Path(__file__).with_name("jars.lock")
+
+
+class Jar(NamedTuple):
+    """One line of ``jars.lock``."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def filename(self) -> str:
+        """Name of the file as Spark's resolver writes it."""
+        return f"{self.group}_{self.artifact}-{self.version}.jar"
+
+
+def folder() -> Path:
+    """Where the jars are: ``TIDEMARK_JARS``, else beside the interpreter."""
+    return Path(os.environ.get("TIDEMARK_JARS", Path(sys.prefix) / "share" / "tidemark" / "jars"))
+
+
+def locked() -> Iterator[Jar]:
+    """The jars that ``jars.lock`` pins."""
+    for line in LOCK.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            coordinates, sha256 = line.split()
+            group, artifact, version = coordinates.split(":")
+            yield Jar(group, artifact, version, sha256)
+
+
+def jar_paths() -> list[str]:
+    """Paths of all pinned jars.
+
+    Raises:
+        ConfigurationError: one is missing.
+    """
+    paths = [folder() / jar.filename for jar in locked()]
+    missing = [path.name for path in paths if not path.is_file()]
+    if missing:
+        raise ConfigurationError(f"jars missing in {folder()}: {', '.join(missing)}. Run `make setup`.")
+    return [str(path) for path in paths]
+
+
+def fetch() -> list[Path]:
+    """Fetch what is missing and verify everything against ``jars.lock``.
+
+    Raises:
+        ConfigurationError: a jar's bytes are not those that were pinned; nothing is installed then.
+    """
+    target = folder()
+    target.mkdir(parents=True, exist_ok=True)
+    jars = list(locked())
+    missing = [jar for jar in jars if not (target / jar.filename).is_file()]
+    if missing:
+        with tempfile.TemporaryDirectory() as cache:
+            _resolve(missing, cache)
+            for jar in missing:
+                source = Path(cache) / "jars" / jar.filename
+                _verify(source, jar)
+                shutil.copyfile(source, target / jar.filename)
+    for jar in jars:
+        _verify(target / jar.filename, jar)
+    return [target / jar.filename for jar in jars]
+
+
+def _resolve(jars: list[Jar], cache: str) -> None:
+    from pyspark.sql import SparkSession  # noqa: PLC0415  heavy, and needed when something is missing only
+
+    packages = ",".join(f"{jar.group}:{jar.artifact}:{jar.version}" for jar in jars)
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.master": "local[1]",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.jars.ivy": cache,
+        "spark.jars.packages": packages,
+    }
+    SparkSession.builder.config(map=settings).getOrCreate().stop()
+
+
+def _verify(path: Path, jar: Jar) -> None:
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != jar.sha256:
+        raise ConfigurationError(
+            f"{path.name} has SHA-256 {found}, but jars.lock pins {jar.sha256}: delete {path} and run `make setup`"
+        )
+
+
+if __name__ == "__main__":
+    for jar_path in fetch():
+        sys.stdout.write(f"{jar_path}\n")

@@ -1,0 +1,314 @@
+"""The lake: the only module that creates Iceberg tables, changes their schema, and moves branches and tags.
+
+It speaks to the catalog through PyIceberg, so that none of this needs Spark, and none of it is SQL text. The catalog
+is configured the way PyIceberg is (``.pyiceberg.yaml`` or ``PYICEBERG_CATALOG__TIDEMARK__...``); without that, an
+embedded one on SQLite under ``TIDEMARK_HOME`` is used, with nothing to start. Spark's settings are derived from the
+same properties, so both open the same tables.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
+from pyiceberg.utils.config import Config
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import IntegrityError
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from tidemark.errors import ConfigurationError, PublishConflictError, RetriableLakeError
+
+MARKER = "tidemark."
+"""Prefix of what Tidemark writes into snapshot summaries, in the commit that holds the data."""
+
+TABLE_PROPERTIES: Mapping[str, str] = {
+    "format-version": "2",
+    "write.parquet.compression-codec": "zstd",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "50",
+}
+
+LOG_PROPERTIES: Mapping[str, str] = {
+    **TABLE_PROPERTIES,
+    # Rows go to the file of their partition as they come: no shuffle on the way from raw to the change log.
+    "write.distribution-mode": "none",
+    "write.spark.fanout.enabled": "true",
+}
+"""Append-only tables: raw, change log, quarantine."""
+
+STATE_PROPERTIES: Mapping[str, str] = {
+    **TABLE_PROPERTIES,
+    # Only the changed rows are written; see docs/adr/0004.
+    "write.merge.mode": "merge-on-read",
+    "write.delete.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.merge.distribution-mode": "none",
+    "write.delete.distribution-mode": "none",
+}
+"""Tables that hold one row a key."""
+
+Identifier = tuple[str, str]
+
+
+def home() -> Path:
+    """Folder of the embedded warehouse, catalog and reports: ``TIDEMARK_HOME``, else ``.tidemark``."""
+    return Path(os.environ.get("TIDEMARK_HOME") or ".tidemark").resolve()
+
+
+def catalog_name() -> str:
+    """Name of the catalog, part of every key in it: ``TIDEMARK_CATALOG``, else ``tidemark``."""
+    return os.environ.get("TIDEMARK_CATALOG") or "tidemark"
+
+
+def catalog_properties() -> Mapping[str, str]:
+    """The catalog as PyIceberg is configured, else the embedded one on SQLite.
+
+    Raises:
+        ConfigurationError: the configuration is not a flat mapping of texts.
+    """
+    configured = Config().get_catalog_config(catalog_name())
+    if configured:
+        return {key: str(value) for key, value in configured.items()}
+    base = home()
+    (base / "warehouse").mkdir(parents=True, exist_ok=True)
+    return {"type": "sql", "uri": f"sqlite:///{base / 'catalog.db'}", "warehouse": (base / "warehouse").as_uri()}
+
+
+class Lake:
+    """One catalog and the tables in it."""
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        self.name = name
+        self.properties = dict(properties)
+        self.catalog: Catalog = load_catalog(name, **self.properties)
+
+    @classmethod
+    def open(cls) -> Lake:
+        """The lake that the environment names.
+
+        Raises:
+            RetriableLakeError: the catalog cannot be reached.
+        """
+        try:
+            return _opened(catalog_name(), tuple(sorted(catalog_properties().items())))
+        except OSError as error:
+            raise RetriableLakeError(f"catalog {catalog_name()!r} cannot be opened: {error}") from error
+
+    def spark_settings(self) -> dict[str, str]:
+        """Spark's settings for this catalog, derived from PyIceberg's."""
+        prefix = f"spark.sql.catalog.{self.name}"
+        settings = {prefix: "org.apache.iceberg.spark.SparkCatalog", f"{prefix}.cache-enabled": "false"}
+        settings.update({f"{prefix}.{key}": value for key, value in _spark_properties(self.properties).items()})
+        return settings
+
+    def spark_name(self, identifier: Identifier, branch: str | None = None) -> str:
+        """The table (or a branch of it) as Spark names it, every part quoted."""
+        parts = (self.name, *identifier, *([f"branch_{branch}"] if branch else []))
+        return ".".join(quoted(part) for part in parts)
+
+    def find(self, identifier: Identifier) -> Table | None:
+        """The table as it stands now, or None."""
+        try:
+            return self.catalog.load_table(identifier)
+        except NoSuchTableError:
+            return None
+
+    def load(self, identifier: Identifier) -> Table:
+        """The table as it stands now.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        table = self.find(identifier)
+        if table is None:
+            raise ConfigurationError(f"no table {'.'.join(identifier)} in the lake yet: run its source first")
+        return table
+
+    @retry(
+        # Another source may be making the same namespace or ledger table at this moment: look again.
+        retry=retry_if_exception_type((CommitFailedException, IntegrityError)),
+        wait=wait_random_exponential(multiplier=0.05, max=2),
+        stop=stop_after_attempt(8),
+        reraise=True,
+    )
+    def ensure(
+        self,
+        identifier: Identifier,
+        schema: Schema | pa.Schema,
+        properties: Mapping[str, str],
+        *,
+        partition_by: Sequence[str] = (),
+    ) -> Table:
+        """The table, created when missing: namespace, partitioning by columns, an empty ``main`` snapshot and all."""
+        table = self.find(identifier)
+        if table is None:
+            self.catalog.create_namespace_if_not_exists(identifier[0])
+            table = self.catalog.create_table_if_not_exists(identifier, schema, properties=dict(properties))
+        if partition_by and table.spec().is_unpartitioned():
+            with table.update_spec() as update:
+                for name in partition_by:
+                    update.add_identity(name)
+        if table.current_snapshot() is None:  # main must exist before a branch can start from it
+            table.append(table.schema().as_arrow().empty_table())
+        return table
+
+    def tables(self, namespace: str) -> list[str]:
+        """Names of the tables of one namespace, sorted; none when it does not exist."""
+        if (namespace,) not in self.catalog.list_namespaces():
+            return []
+        return sorted(identifier[-1] for identifier in self.catalog.list_tables(namespace))
+
+
+@lru_cache(maxsize=8)
+def _opened(name: str, properties: tuple[tuple[str, str], ...]) -> Lake:
+    return Lake(name, dict(properties))
+
+
+def quoted(name: str) -> str:
+    """A name as Spark reads it back unchanged, whatever is in it."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def _spark_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    kind = properties.get("type", "rest" if properties.get("uri", "").startswith("http") else "sql")
+    if kind == "sql":
+        return _jdbc_properties(properties)
+    if kind in {"rest", "hive", "glue"}:
+        return {**properties, "type": kind}
+    raise ConfigurationError(f"catalog type {kind!r} is not known to Spark: use sql, rest, hive or glue")
+
+
+def _jdbc_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    url = make_url(properties["uri"])
+    kept = {key: value for key, value in properties.items() if key not in {"type", "uri"}}
+    jdbc = {**kept, "type": "jdbc", "jdbc.schema-version": "V1"}
+    if url.get_backend_name() == "sqlite":
+        # Write-ahead logging lets readers of the catalog go on while a commit is written.
+        return {**jdbc, "uri": f"jdbc:sqlite:{url.database}?journal_mode=WAL&busy_timeout=30000"}
+    port = f":{url.port}" if url.port else ""
+    access = {"jdbc.user": url.username, "jdbc.password": url.password}
+    secrets = {key: value for key, value in access.items() if value is not None}
+    return {**jdbc, **secrets, "uri": f"jdbc:{url.get_backend_name()}://{url.host}{port}/{url.database}"}
+
+
+def ancestry(table: Table, ref: str = MAIN_BRANCH) -> Iterator[Snapshot]:
+    """The snapshots of a branch or tag, newest first, as far back as they are kept."""
+    snapshot = table.snapshot_by_name(ref)
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = table.snapshot_by_id(parent) if parent is not None else None
+
+
+def marker(table: Table | None, key: str, ref: str = MAIN_BRANCH) -> str | None:
+    """What Tidemark last wrote under ``key`` into a snapshot summary on a branch; None when never."""
+    if table is None:
+        return None
+    for snapshot in ancestry(table, ref):
+        if snapshot.summary is not None and (value := snapshot.summary.additional_properties.get(MARKER + key)):
+            return str(value)
+    return None
+
+
+def head(table: Table, ref: str = MAIN_BRANCH) -> int:
+    """Id of the snapshot that a branch stands on.
+
+    Raises:
+        PublishConflictError: there is no such branch.
+    """
+    snapshot = table.snapshot_by_name(ref)
+    if snapshot is None:
+        raise PublishConflictError(f"{'.'.join(table.name())} has no branch {ref!r}: run compact again")
+    return snapshot.snapshot_id
+
+
+def branch_from_main(table: Table, branch: str) -> Table:
+    """Put a branch where ``main`` stands, dropping what an earlier attempt left on it.
+
+    A half-built candidate is never continued.
+    """
+    if branch in table.refs():
+        drop_ref(table, branch)
+        table = table.refresh()
+    table.manage_snapshots().create_branch(snapshot_id=head(table), branch_name=branch).commit()
+    return table.refresh()
+
+
+def drop_ref(table: Table, name: str) -> None:
+    """Remove a branch or tag, if it is there; the snapshots stay until they expire."""
+    if name in table.refs():
+        _commit(table, (), RemoveSnapshotRefUpdate(ref_name=name))
+
+
+def tag(table: Table, name: str, snapshot_id: int) -> None:
+    """Tag a snapshot; the same tag on the same snapshot again is nothing."""
+    existing = table.refs().get(name)
+    if existing is not None and existing.snapshot_id == snapshot_id:
+        return
+    table.manage_snapshots().create_tag(snapshot_id=snapshot_id, tag_name=name).commit()
+
+
+def fast_forward(table: Table, branch: str) -> int:
+    """Move ``main`` to the head of a branch that descends from it: one compare-and-set in the catalog.
+
+    Returns:
+        The snapshot that ``main`` stands on afterwards. Doing it again is nothing.
+
+    Raises:
+        PublishConflictError: ``main`` is not an ancestor of the branch, or moved meanwhile.
+    """
+    target, base = head(table, branch), head(table)
+    if target == base:
+        return base
+    if base not in {snapshot.snapshot_id for snapshot in ancestry(table, branch)}:
+        name = ".".join(table.name())
+        raise PublishConflictError(f"main of {name} moved since {branch} was built: run compact again")
+    update = SetSnapshotRefUpdate.model_validate(
+        {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": target}
+    )
+    _commit(table, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), update)
+    return target
+
+
+def _commit(
+    table: Table,
+    requirements: tuple[AssertRefSnapshotId, ...],
+    update: SetSnapshotRefUpdate | RemoveSnapshotRefUpdate,
+) -> None:
+    try:
+        table.catalog.commit_table(table, requirements, (update,))
+    except CommitFailedException as error:
+        raise PublishConflictError(f"{'.'.join(table.name())}: {error}: run compact again") from error
+
+
+_SAFE_NAME = re.compile(r"[^\W\d][\w $-]{0,126}")
+_RESERVED = re.compile(r"(branch|tag|at_timestamp|snapshot_id)_.*|.*__(changes|history|state)", re.IGNORECASE)
+_METADATA_TABLE = re.compile(
+    "history|snapshots|files|manifests|entries|partitions|refs|metadata_log_entries|position_deletes|data_files"
+    "|delete_files|changes|all_(data_files|delete_files|files|manifests|entries)",
+    re.IGNORECASE,
+)
+
+
+def name_problem(name: str) -> str | None:
+    """Why a name from a message cannot name a table, or None when it can.
+
+    Catalogs turn names into paths and engines read some as metadata tables or branches, so a name that a message
+    brings must be plain: a letter or underscore, then letters, digits, underscores, ``$``, blanks and hyphens.
+    """
+    if not _SAFE_NAME.fullmatch(name):
+        return "is not a plain name (a letter or underscore, then letters, digits, _ $ - or blanks; 127 at most)"
+    if _METADATA_TABLE.fullmatch(name) or _RESERVED.fullmatch(name):
+        return "is a name that Iceberg or Tidemark uses for something else"
+    return None

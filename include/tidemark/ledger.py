@@ -1,0 +1,196 @@
+"""The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
+
+Six Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files, batches
+and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them alone:
+the markers in the snapshot summaries decide what was done, the ledger tells it to people, and the cuts bind the tables
+of a source together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan
+from pyiceberg.table import Table
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from tidemark.lake import TABLE_PROPERTIES, Lake
+from tidemark.rows import INSTANT
+
+FILES = pa.schema(
+    [
+        ("source", pa.string()),
+        ("batch", pa.int32()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modified", pa.string()),
+        ("checksum", pa.string()),
+        ("container", pa.string()),
+        ("messages", pa.int64()),
+        ("interval_start", INSTANT),
+        ("at", INSTANT),
+    ]
+)
+"""Files landed, written ahead of their messages: a row whose batch ``raw`` has not reached is an aborted attempt."""
+
+REFUSALS = pa.schema([("source", pa.string()), ("path", pa.string()), ("problem", pa.string()), ("at", INSTANT)])
+"""Files that the newest land refused, and why; empty again once they are mended or gone."""
+
+INTERVALS = pa.schema([("source", pa.string()), ("start", INSTANT), ("end", INSTANT), ("at", INSTANT)])
+"""Intervals that land has run for: a file that appears later in one of them is late, not early."""
+
+BATCHES = pa.schema(
+    [
+        ("source", pa.string()),
+        ("batch", pa.int32()),
+        ("landed", pa.int64()),
+        ("decoded", pa.int64()),
+        ("control", pa.int64()),
+        ("quarantined", pa.int64()),
+        ("events", pa.int64()),
+        ("at", INSTANT),
+    ]
+)
+"""Messages of a batch: ``landed = decoded + control + quarantined``; ``events`` are the change events they held."""
+
+TABLES = pa.schema(
+    [
+        ("source", pa.string()),
+        ("cut", pa.int32()),
+        ("object", pa.string()),
+        ("target", pa.string()),
+        ("state", pa.string()),
+        ("reason", pa.string()),
+        ("batch", pa.int32()),
+        ("events", pa.int64()),
+        ("applied", pa.int64()),
+        ("superseded", pa.int64()),
+        ("duplicate", pa.int64()),
+        ("held", pa.int64()),
+        ("quarantined", pa.int64()),
+        ("rows_before", pa.int64()),
+        ("rows_after", pa.int64()),
+        ("base", pa.int64()),
+        ("snapshot", pa.int64()),
+        ("verdict", pa.string()),
+        ("at", INSTANT),
+    ]
+)
+"""Events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined``. ``state``: candidate,
+published, or stopped with its ``reason``; ``batch`` is the last one that the snapshot holds."""
+
+CUTS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("cut", pa.int32()),
+        ("state", pa.string()),
+        ("batch", pa.int32()),
+        ("at", INSTANT),
+    ]
+)
+"""Cuts of a source: ``candidate`` (compacted), ``publishing`` (checked; tables are being moved), ``published``."""
+
+_SCHEMAS: Mapping[str, pa.Schema] = {
+    "files": FILES,
+    "refusals": REFUSALS,
+    "intervals": INTERVALS,
+    "batches": BATCHES,
+    "tables": TABLES,
+    "cuts": CUTS,
+}
+
+Row = dict[str, Any]
+
+_retried = retry(
+    retry=retry_if_exception_type(CommitFailedException),
+    wait=wait_random_exponential(multiplier=0.05, max=2),
+    stop=stop_after_attempt(12),
+    reraise=True,
+)
+"""Two sources may write the ledger at once; their commits do not conflict, they only have to queue."""
+
+
+class Ledger:
+    """The ledger of one source."""
+
+    def __init__(self, lake: Lake, source: str) -> None:
+        self._lake = lake
+        self._source = source
+
+    def read(self, name: str, *conditions: BooleanExpression) -> list[Row]:
+        """Rows of one ledger table for this source, in no order."""
+        table = self._lake.find(("ledger", name))
+        if table is None:
+            return []
+        rows: list[Row] = table.scan(row_filter=self._where(*conditions)).to_arrow().to_pylist()
+        return rows
+
+    def replace(self, name: str, rows: Sequence[Row], *conditions: BooleanExpression) -> None:
+        """Put rows in the place of those of this source that the conditions name (none: only append)."""
+        _replace(self._lake, name, self._stamped(name, rows), self._where(*conditions) if conditions else None)
+
+    def forget(self, name: str, *conditions: BooleanExpression) -> None:
+        """Delete rows of this source."""
+        table = self._lake.find(("ledger", name))
+        if table is not None and table.scan(row_filter=self._where(*conditions), limit=1).to_arrow().num_rows:
+            _delete(table, self._where(*conditions))
+
+    def last_cut(self) -> Row | None:
+        """The newest cut, whatever its state."""
+        return max(self.read("cuts"), key=lambda row: int(row["cut"]), default=None)
+
+    def published_tables(self) -> dict[str, Row]:
+        """Per object the newest row that says where its published table stands, or why it stopped before it."""
+        published = {row["cut"] for row in self.read("cuts", equals("state", "published"))}
+        newest: dict[str, Row] = {}
+        for row in sorted(self.read("tables"), key=lambda row: int(row["cut"])):
+            if row["cut"] in published:
+                newest[row["object"]] = row
+        return newest
+
+    def landed_files(self, batch: int) -> dict[str, Row]:
+        """Files by path that are in ``raw``, which holds batches up to ``batch``."""
+        return {row["path"]: row for row in self.read("files") if row["batch"] <= batch}
+
+    def forget_attempts(self, batch: int) -> None:
+        """Drop the files of an attempt that wrote them here and never reached ``raw``."""
+        self.forget("files", above("batch", batch))
+
+    def _where(self, *conditions: BooleanExpression) -> BooleanExpression:
+        where: BooleanExpression = equals("source", self._source)
+        for condition in conditions:
+            where = And(where, condition)
+        return where
+
+    def _stamped(self, name: str, rows: Sequence[Row]) -> pa.Table:
+        now = datetime.now(UTC)
+        stamped = [{"source": self._source, "at": now, **row} for row in rows]
+        return pa.Table.from_pylist(stamped, schema=_SCHEMAS[name])
+
+
+@_retried
+def _replace(lake: Lake, name: str, rows: pa.Table, where: BooleanExpression | None) -> None:
+    table = lake.ensure(("ledger", name), rows.schema, TABLE_PROPERTIES, partition_by=["source"])
+    if where is not None and table.scan(row_filter=where, limit=1).to_arrow().num_rows:
+        table.overwrite(rows, overwrite_filter=where)
+    else:
+        table.append(rows)
+
+
+@_retried
+def _delete(table: Table, where: BooleanExpression) -> None:
+    table.refresh().delete(where)
+
+
+def equals(column: str, value: str | int) -> BooleanExpression:
+    """Rows whose column holds a value."""
+    return EqualTo(column, value)  # type: ignore[call-arg,misc]  # PyIceberg builds these untyped
+
+
+def above(column: str, value: int) -> BooleanExpression:
+    """Rows whose column holds a greater number."""
+    return GreaterThan(column, value)  # type: ignore[call-arg,misc]  # likewise

@@ -1,0 +1,48 @@
+"""Running stages: what the command line, the jobs and Airflow share."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from pyiceberg.exceptions import CommitFailedException, RESTError
+from pyspark.errors import PySparkException
+from sqlalchemy.exc import SQLAlchemyError
+
+from tidemark.errors import RetriableLakeError, TidemarkError
+from tidemark.sources import Source
+from tidemark.stages import STAGES, StageReport
+
+_STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
+
+HOLDING = frozenset({"check", "publish"})
+"""Stages whose held-back data ends a scheduled run as failed; the problems of earlier ones do not stop the rest of the
+data, and publish reports them again."""
+
+
+def run_stage(stage: str, source: Source, start: datetime | None, end: datetime | None) -> StageReport:
+    """Run one stage of one source.
+
+    Raises:
+        TidemarkError: as the stage; whatever store or engine raise comes as ``RetriableLakeError``.
+    """
+    module: Any = importlib.import_module(f"tidemark.stages.{stage}")
+    with _store_errors(stage, source):
+        report: StageReport = module.run(source, start, end) if stage == STAGES[0] else module.run(source)
+    return report
+
+
+@contextmanager
+def _store_errors(stage: str, source: Source) -> Iterator[None]:
+    try:
+        yield
+    except TidemarkError:
+        raise
+    except _STORE_ERRORS as error:
+        first = str(error).strip().partition("\n")[0][:500]
+        raise RetriableLakeError(
+            f"{stage} of {source.source} failed in the store or the engine: {first}. It is safe to run it again."
+        ) from error

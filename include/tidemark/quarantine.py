@@ -1,0 +1,30 @@
+"""The quarantine table: messages that could not be read, with their bytes, the reason, and where they stood."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.lake import LOG_PROPERTIES, Lake
+from tidemark.rows import QUARANTINE
+from tidemark.session import open_session
+
+
+def quarantine(lake: Lake, source: str, found: DataFrame, after: int) -> None:
+    """Put messages into ``quarantine.<source>``, with their bytes from ``raw``; doing it again changes nothing.
+
+    Args:
+        lake: the lake.
+        source: name of the source.
+        found: batch, file, place, reason, detail, object: one row a message and reason.
+        after: only batches above this one occur in ``found``.
+    """
+    table = lake.ensure(("quarantine", source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason"])
+    session = open_session()
+    origin = ["batch", "file", "place"]
+    raw = session.table(lake.spark_name(("raw", source))).where(F.col("batch") > after)
+    bytes_of = raw.select(*origin, "checksum", "topic", "partition", "offset", "key", "value", "landed_at")
+    rows = F.broadcast(found.dropDuplicates([*origin, "reason"])).join(bytes_of, origin)
+    # Dynamic overwrite replaces the partitions (batch and reason) that an aborted attempt may have written.
+    rows.select(*QUARANTINE.names).writeTo(lake.spark_name(("quarantine", source))).overwritePartitions()
+    table.refresh()

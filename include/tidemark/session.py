@@ -1,0 +1,92 @@
+"""The only place that makes a Spark session, and the only one that knows Spark's settings.
+
+Which Spark is meant is not the code's business: ``SPARK_REMOTE`` names a Spark Connect server, ``spark-submit``
+brings its own master, and without either Spark runs in this process on all cores. The stages use the DataFrame API
+that all three share. The lake's catalog is told to Spark as PyIceberg is configured (``lake.catalog_properties``).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import structlog
+from pyspark.sql import SparkSession
+
+from tidemark.jars import jar_paths
+from tidemark.lake import Lake
+
+log = structlog.get_logger(__name__)
+
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
+
+LOCAL_SETTINGS: Mapping[str, str] = {
+    "spark.sql.extensions": EXTENSIONS,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "4g",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # One secret in a setting or a URL must not show up in an event log or an explain.
+    "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access.?key|jdbc\\.user|uri",
+}
+"""Settings fixed when Spark starts; a cluster's own come with spark-submit or with the Connect server."""
+
+SESSION_SETTINGS: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.ansi.enabled": "true",
+    # A file that cannot be read whole is an error, never fewer rows.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    # Small runs are the rule: start from what the machine has and let adaptive execution merge the rest.
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+}
+
+
+def open_session() -> SparkSession:
+    """Start Spark, or join the one that the environment names; one session a process.
+
+    Raises:
+        ConfigurationError: the jars are not installed, or the catalog's kind is unknown to Spark.
+    """
+    return _open(os.environ.get("SPARK_REMOTE"))
+
+
+@lru_cache(maxsize=1)
+def _open(remote: str | None) -> SparkSession:
+    lake = Lake.open()
+    if remote:
+        session = SparkSession.builder.remote(remote).getOrCreate()
+    else:
+        # Workers must run this interpreter: the one that has tidemark and its libraries.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        session = SparkSession.builder.config(map=dict(_local_settings())).getOrCreate()
+    for name, value in {**SESSION_SETTINGS, **lake.spark_settings()}.items():
+        session.conf.set(name, value)
+    log.debug("spark_session_open", remote=bool(remote), version=session.version)
+    return session
+
+
+def _local_settings() -> Mapping[str, str]:
+    settings = {**LOCAL_SETTINGS, "spark.app.name": "tidemark"}
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit: master and jars are the cluster's settings
+        return {"spark.sql.extensions": EXTENSIONS, "spark.app.name": "tidemark"}
+    cores = os.cpu_count() or 1
+    return {
+        **settings,
+        "spark.master": "local[*]",
+        "spark.sql.shuffle.partitions": str(2 * cores),
+        "spark.jars": ",".join(jar_paths()),
+    }

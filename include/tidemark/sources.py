@@ -1,0 +1,277 @@
+"""A source: the one file that says how its dumps arrive and what is promised about its tables.
+
+Strict: an unknown key, format, option, type or expectation is an error that names file, line and what is allowed.
+Cheap to import: Airflow reads every source file each time it parses the DAGs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, LiteralString, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    StrictBool,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from tidemark import formats, source_fields
+from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
+from tidemark.expectation_names import EXPECTATIONS, REQUIRED
+from tidemark.source_errors import explain
+from tidemark.source_fields import wrong
+from tidemark.yaml_errors import DocumentError, Location, Problem, Value, read_document, suggestion
+
+FOLDER_VARIABLE = "TIDEMARK_SOURCES"
+"""Environment variable that names another folder of source files."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Deletes(StrEnum):
+    """What a delete does to the row of the published table."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
+class Severity(StrEnum):
+    """What a failed check does to the run."""
+
+    BLOCK = "block"
+    WARN = "warn"
+
+
+class Check(BaseModel):
+    """One expectation of Great Expectations about one table, by its own name and arguments."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str
+    severity: Severity = Severity.BLOCK
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of the expectation, as the file gives them."""
+        return dict(self.model_extra or {})
+
+    @field_validator("type")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in EXPECTATIONS:
+            hint = suggestion(name, EXPECTATIONS).partition(" Allowed:")[0]
+            raise wrong(f"unknown expectation '{name}'.{hint} Allowed: the expect_... names of Great Expectations.")
+        return name
+
+    @model_validator(mode="after")
+    def _arguments_known(self) -> Self:
+        given, allowed = self.arguments, EXPECTATIONS[self.type]
+        unknown = [name for name in given if name not in allowed]
+        errors = [_error(name, "unknown_key", f"unknown key.{suggestion(name, allowed)}") for name in unknown]
+        missing = sorted(REQUIRED[self.type] - given.keys())
+        errors += [_error(name, "missing_key", f"missing: {self.type} needs it.") for name in missing]
+        if errors:
+            raise ValidationError.from_exception_data("Check", errors)
+        return self
+
+
+def _error(key: str, kind: LiteralString, message: str) -> InitErrorDetails:
+    return InitErrorDetails(type=PydanticCustomError(kind, "{message}", {"message": message}), loc=(key,), input=None)
+
+
+class Table(BaseModel):
+    """What is promised about one table, or about every table that a pattern matches."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: Annotated[tuple[str, ...], AfterValidator(source_fields.unique_names)] | None = None
+    """Key columns; None: as the messages name them; empty: the table has no key, it is a bag of rows."""
+    history: StrictBool = False
+    """Also keep ``<table>__history`` (SCD2)."""
+    deletes: Deletes = Deletes.HARD
+    columns: dict[str, Annotated[str, AfterValidator(source_fields.column_type)]] = Field(default_factory=dict)
+    """Column -> Iceberg type string; comes before what the messages say."""
+    checks: tuple[Check, ...] = ()
+
+    @model_validator(mode="after")
+    def _history_needs_a_key(self) -> Self:
+        if self.history and self.key == ():
+            raise wrong("history needs a key: equal rows have no life of their own to follow.")
+        return self
+
+
+class Source(BaseModel):
+    """One source, as its file declares it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: Annotated[str, AfterValidator(source_fields.source_name)]
+    """Names the DAG, the namespace of the tables, the tables in raw."""
+    format: str
+    options: SerializeAsAny[BaseModel] = Field(default_factory=dict, validate_default=True)
+    """An instance of the format's own ``Options``."""
+    landing: Annotated[str, AfterValidator(source_fields.landing)]
+    """Path or pattern of the dumps: environment variables put in, ``strftime`` fields still in it."""
+    schedule: Annotated[str, AfterValidator(source_fields.schedule)] | None = None
+    start_date: Annotated[datetime, BeforeValidator(source_fields.start_date)] = EPOCH
+    target: Annotated[str, AfterValidator(source_fields.target)] = "{source}.{table}"
+    tables: dict[str, Table] = Field(default_factory=dict)
+    """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
+
+    @property
+    def dag_id(self) -> str:
+        """Name of the source's DAG."""
+        return f"cdc_{self.source}"
+
+    def table_for(self, name: str) -> Table:
+        """Return what is promised about a table: by its exact name, else by the first pattern, else the defaults."""
+        if name in self.tables:
+            return self.tables[name]
+        patterns = (table for pattern, table in self.tables.items() if _matches(pattern, name))
+        return next(patterns, Table())
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, name: str) -> str:
+        if name not in formats.names():
+            raise wrong(f"unknown format '{name}'.{suggestion(name, formats.names())}")
+        return name
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _options_of_format(cls, given: object, info: ValidationInfo) -> object:
+        if "format" not in info.data:
+            raise PydanticCustomError("unknown_format", "not read: the format is unknown.")
+        return formats.resolve(info.data["format"]).Options.model_validate(given)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    expression = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(expression, name, re.DOTALL) is not None
+
+
+def load_source(path: Path) -> Source:
+    """Read one source file.
+
+    Raises:
+        InvalidSourceError: every problem of the file, each with file, line, column and key.
+    """
+    read = _read(path)
+    if isinstance(read, Source):
+        return read
+    raise _invalid(read)
+
+
+def load_sources(folder: Path | None = None) -> list[Source]:
+    """Read all source files of a folder (default: ``TIDEMARK_SOURCES``, else ``include/sources``), sorted by name.
+
+    Raises:
+        InvalidSourceError: every problem of every file.
+        ConfigurationError: there is no such folder.
+    """
+    sources, problems = read_sources(folder)
+    if problems:
+        raise _invalid(problems)
+    return sources
+
+
+def find_source(name: str, folder: Path | None = None) -> Source:
+    """Return the source called ``name``; a mistake in another source's file does not matter.
+
+    Raises:
+        UnknownNameError: no file declares it.
+        InvalidSourceError: it is not found and some files are wrong.
+    """
+    sources, problems = read_sources(folder)
+    for source in sources:
+        if source.source == name:
+            return source
+    if problems:
+        raise _invalid(problems)
+    hint = suggestion(name, [source.source for source in sources])
+    raise UnknownNameError(f"Unknown source '{name}' in {folder or default_folder()}.{hint}")
+
+
+def validate(paths: Iterable[Path] = ()) -> list[Problem]:
+    """Check source files, and folders of them (default: the default folder); return every problem found."""
+    return _read_all([file for path in list(paths) or [default_folder()] for file in _files(path)])[1]
+
+
+def read_sources(folder: Path | None = None) -> tuple[list[Source], list[Problem]]:
+    """Read a folder: the sources that are right, sorted by name, and every problem of the files that are wrong.
+
+    Of two files that declare one name neither counts as right.
+    """
+    return _read_all(_files(folder or default_folder()))
+
+
+def default_folder() -> Path:
+    """``TIDEMARK_SOURCES``, else ``sources`` beside the package."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    return Path(named) if named else Path(__file__).parents[1] / "sources"
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.iterdir() if file.suffix in {".yaml", ".yml"})
+    if path.exists():
+        return [path]
+    raise ConfigurationError(f"No source file or folder at {path}. Name another by {FOLDER_VARIABLE}, or create it.")
+
+
+def _read_all(files: Sequence[Path]) -> tuple[list[Source], list[Problem]]:
+    found: dict[str, tuple[Path, Source]] = {}
+    problems: list[Problem] = []
+    twice: set[str] = set()
+    for file in files:
+        read = _read(file)
+        if not isinstance(read, Source):
+            problems += read
+        elif read.source in found:
+            twice.add(read.source)
+            problems.append(_declared_twice(file, read.source, found[read.source][0]))
+        else:
+            found[read.source] = file, read
+    return [found[name][1] for name in sorted(found.keys() - twice)], problems
+
+
+def _read(path: Path) -> Source | list[Problem]:
+    try:
+        document = read_document(path)
+    except DocumentError as error:
+        return [error.problem]
+    if not isinstance(document.value, Mapping):
+        return [document.problem((), "holds no source: begin with 'source:', 'format:' and 'landing:'.")]
+    try:
+        return Source.model_validate(document.value)
+    except ValidationError as error:
+        return explain(document, error, _models(document.value))
+
+
+def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:
+    models: dict[Location, type[BaseModel]] = {(): Source, ("tables", "*"): Table}
+    if values.get("format") in formats.names():
+        models["options",] = formats.resolve(str(values["format"])).Options
+    return models
+
+
+def _declared_twice(path: Path, name: str, first: Path) -> Problem:
+    return read_document(path).problem(("source",), f"'{name}' is declared in {first} already. Rename one of the two.")
+
+
+def _invalid(problems: Sequence[Problem]) -> InvalidSourceError:
+    return InvalidSourceError("\n\n".join(map(str, problems)))

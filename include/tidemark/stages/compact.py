@@ -1,0 +1,195 @@
+"""Compact: fold new events of the change log onto the published tables, each on a candidate branch.
+
+*Compact* is log compaction (the last image per key); rewriting small files is maintenance. All tables of the source
+that have new events are built side by side in one Spark session and belong to one cut. A schema change that would lose
+data stops its table, with the reason, and no other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark import cuts, inference, planning
+from tidemark.candidates import Candidate, Cut
+from tidemark.errors import IncompatibleSchemaError
+from tidemark.events import Operation
+from tidemark.lake import MARKER, Lake, marker
+from tidemark.ledger import Ledger, Row, equals
+from tidemark.planning import Found, Plan
+from tidemark.rows import Kind
+from tidemark.session import open_session
+from tidemark.sources import Source
+from tidemark.stages import StageReport
+
+log = structlog.get_logger(__name__)
+
+_SIDE_BY_SIDE = 4
+"""Tables that are built at once: a commit waits for the catalog longer than it computes."""
+
+_BATCH_PROPERTY = f"spark.sql.iceberg.snapshot-property.{MARKER}batch"
+
+
+def run(source: Source) -> StageReport:
+    """Build the candidate of every table that has events which no published cut holds.
+
+    An earlier candidate that was never published is dropped and built again from where ``main`` stands; a cut whose
+    publishing was cut short is finished first.
+
+    Raises:
+        LedgerError: events went missing.
+        LakeError: the store or the engine failed; running again starts from ``main``.
+    """
+    lake = Lake.open()
+    ledger = Ledger(lake, source.source)
+    cuts.finish(lake, ledger)
+    last = cuts.last_published(ledger)
+    newest = int(marker(lake.find(("changelog", source.source)), "batch") or 0)
+    stands = _stands(ledger, last)
+    if newest <= min([last["batch"] if last else 0, *stands.values()]):
+        return _report(source, [])
+    cut = Cut(number=(last["cut"] if last else 0) + 1, batch=newest)
+    session = open_session()
+    cuts.drop_candidates(lake, ledger, cut.number)
+    finds = _find(session, lake, source, stands, last["batch"] if last else 0, newest)
+    rows = _build(session, lake, source, finds, cut, stands, last["batch"] if last else 0)
+    known = {name: row["rows_after"] or 0 for name, row in ledger.published_tables().items()}
+    for row in rows:
+        row["rows_before"] = known.get(row["object"], 0)
+        row["rows_after"] = row["rows_before"] + row.pop("rows_change", 0)
+    ledger.replace("tables", rows, equals("cut", cut.number))
+    ledger.replace("cuts", [{"cut": cut.number, "state": cuts.CANDIDATE, "batch": newest}], equals("cut", cut.number))
+    return _report(source, rows)
+
+
+def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:
+    """Objects that stand behind the last cut because they were stopped, and the batch they stand at."""
+    published = ledger.published_tables().items() if last else ()
+    return {name: row["batch"] for name, row in published if row["state"] == cuts.STOPPED}
+
+
+def _find(
+    session: SparkSession, lake: Lake, source: Source, stands: Mapping[str, int], default: int, newest: int
+) -> dict[str, Found]:
+    """Read what the new events tell of each table: a few rows for each, whatever their number."""
+    changelog = session.table(lake.spark_name(("changelog", source.source)))
+    lowest = min([default, *stands.values()])
+    new = changelog.where((F.col("batch") > lowest) & (F.col("batch") <= newest))
+    new = new.where(F.col("kind").isin(Kind.CHANGE, Kind.SHAPE) & F.col("object").isNotNull())
+    shape_text = F.when(F.col("kind") == Kind.SHAPE, F.col("detail")).alias("detail")
+    names = ["batch", "object", "kind", "database", "schema", "name", "operation", "shape", "partial", "key"]
+    told = new.groupBy(*names, shape_text).count().collect()
+    by_object: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in told:
+        if row["batch"] > stands.get(row["object"], default):
+            by_object[row["object"]].append({**row.asDict(), "events": row["count"]})
+    return {name: _found(name, rows) for name, rows in sorted(by_object.items())}
+
+
+def _found(name: str, rows: Sequence[Mapping[str, Any]]) -> Found:
+    changes = [row for row in rows if row["kind"] == Kind.CHANGE]
+    used = {row["shape"] for row in changes}
+    shapes = {row["shape"]: row for row in sorted(rows, key=_seniority) if row["kind"] == Kind.SHAPE}
+    return Found(
+        object=name,
+        database=rows[0]["database"],
+        schema=rows[0]["schema"],
+        name=rows[0]["name"],
+        events=sum(row["events"] for row in changes),
+        truncates=sum(row["events"] for row in changes if row["operation"] == Operation.TRUNCATE),
+        shapes={key: planning.shape_from(row["detail"]) for key, row in shapes.items() if key in used},
+        keys=sorted({tuple(row["key"]) for row in changes if row["key"] is not None}),
+        partial=any(row["partial"] for row in changes),
+    )
+
+
+def _seniority(row: Mapping[str, Any]) -> tuple[int, int, str]:
+    """Shapes by batch and width, so that columns keep the source's order as the table grows."""
+    return (row["batch"], len(row["detail"] or ""), row["shape"] or "")
+
+
+def _build(
+    session: SparkSession,
+    lake: Lake,
+    source: Source,
+    finds: Mapping[str, Found],
+    cut: Cut,
+    stands: Mapping[str, int],
+    default: int,
+) -> list[Row]:
+    planned: list[tuple[Plan, int]] = []
+    rows: list[Row] = []
+    for name, found in finds.items():
+        after = stands.get(name, default)
+        try:
+            planned.append((_plan(session, lake, source, found, after), after))
+        except IncompatibleSchemaError as error:
+            rows.append(_stopped(cut, found, after, str(error)))
+    for target, claimants in _by_target(planned).items():
+        if len(claimants) > 1:
+            names = " and ".join(plan.found.object for plan, _ in claimants)
+            reason = f"{names} would both be published as {target}; tell them apart with `target:`"
+            rows += [_stopped(cut, plan.found, after, reason) for plan, after in claimants]
+            planned = [item for item in planned if item not in claimants]
+    with _marked(session, cut.batch), ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        jobs = [pool.submit(Candidate(session, lake, source.source, plan, cut).build, after) for plan, after in planned]
+        rows += [job.result() for job in jobs]
+    return rows
+
+
+def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> Plan:
+    if not found.shapes:
+        raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
+    table = lake.find(planning.target_of(source, found))
+    unknown = planning.untyped(found, source.table_for(found.object), table)
+    if unknown:
+        images = _images(session, lake, source, found, after)
+        found = replace(found, inferred=inference.types_of(images, unknown))
+    return planning.plan(source, found, table)
+
+
+def _images(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:
+    changelog = session.table(lake.spark_name(("changelog", source.source)))
+    of_table = (F.col("kind") == Kind.CHANGE) & (F.col("object") == found.object) & (F.col("batch") > after)
+    return changelog.where(of_table).select(F.coalesce("after", "before").alias("image"))
+
+
+def _by_target(planned: Iterable[tuple[Plan, int]]) -> dict[str, list[tuple[Plan, int]]]:
+    ordered = sorted(planned, key=lambda item: item[0].target)
+    return {".".join(key): list(group) for key, group in itertools.groupby(ordered, lambda item: item[0].target)}
+
+
+def _stopped(cut: Cut, found: Found, after: int, reason: str) -> Row:
+    log.warning("table_stopped", object=found.object, reason=reason)
+    counts = {"events": found.events, "applied": 0, "superseded": 0, "duplicate": 0, "quarantined": 0}
+    state = {"state": cuts.STOPPED, "reason": reason, "batch": after, "held": found.events}
+    return {"cut": cut.number, "object": found.object, **counts, **state}
+
+
+@contextmanager
+def _marked(session: SparkSession, batch: int) -> Iterator[None]:
+    """Put the marker into every commit of the session: what was done is told in the commit that does it."""
+    session.conf.set(_BATCH_PROPERTY, str(batch))
+    try:
+        yield
+    finally:
+        session.conf.unset(_BATCH_PROPERTY)
+
+
+def _report(source: Source, rows: Sequence[Row]) -> StageReport:
+    names = ("events", "applied", "superseded", "duplicate", "held", "quarantined")
+    totals = {name: sum(row[name] for row in rows) for name in names}
+    problems = tuple(row["reason"] for row in rows if row["state"] == cuts.STOPPED)
+    details = {row["object"]: {name: row[name] for name in names} for row in rows}
+    log.info("compacted", source=source.source, tables=len(rows), **totals)
+    summary = {"tables": len(rows), **totals}
+    return StageReport(stage="compact", source=source.source, summary=summary, problems=problems, details=details)

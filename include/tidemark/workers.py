@@ -1,0 +1,101 @@
+"""What runs on Spark's Python workers: light to import, Arrow batches in, Arrow batches out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from tidemark import containers
+from tidemark.decode import decode_message
+from tidemark.errors import LandingError
+from tidemark.formats import resolve
+from tidemark.rows import INSTANT, RAW, change_log_batches
+
+INSPECTED = pa.schema(
+    [
+        ("path", pa.string()),
+        ("checksum", pa.string()),
+        ("size", pa.int64()),
+        ("messages", pa.int64()),
+        ("container", pa.string()),
+        ("problem", pa.string()),
+    ]
+)
+"""One row a file: what reading it through told, or the ``problem`` for which it is refused."""
+
+Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def inspector() -> Batches:
+    """Batches with a column ``path`` in, batches of ``INSPECTED`` out."""
+    return _inspect
+
+
+def reader(batch: int, landed_at: int) -> Batches:
+    """Batches with columns ``path``, ``interval_start`` (epoch µs) and ``checksum`` in, batches of ``RAW`` out."""
+    return partial(_read, batch=batch, landed_at=landed_at)
+
+
+def decoder(format_name: str, options: Mapping[str, Any]) -> Batches:
+    """Batches of ``RAW`` in, batches of ``CHANGE_LOG`` out."""
+    return partial(_decode, format_name=format_name, options=dict(options))
+
+
+def _inspect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_pylist(
+            [_inspected(path) for path in batch.column("path").to_pylist()], schema=INSPECTED
+        )
+
+
+def _inspected(path: str) -> dict[str, object]:
+    try:
+        found = containers.inspect(path)
+    except LandingError as error:
+        return {"path": path, "problem": str(error)}
+    return {
+        "path": path,
+        "checksum": found.sha256,
+        "size": found.size,
+        "messages": found.messages,
+        "container": found.container,
+    }
+
+
+def _read(batches: Iterable[pa.RecordBatch], *, batch: int, landed_at: int) -> Iterator[pa.RecordBatch]:
+    for files in batches:
+        for file in files.to_pylist():
+            for messages in containers.read(file["path"], sha256=file["checksum"]):
+                yield _as_raw(messages, file, batch, landed_at)
+
+
+def _as_raw(messages: pa.RecordBatch, file: Mapping[str, Any], batch: int, landed_at: int) -> pa.RecordBatch:
+    constants = {
+        "batch": batch,
+        "interval_start": file["interval_start"] or None,
+        "file": file["path"],
+        "checksum": file["checksum"],
+        "landed_at": landed_at,
+    }
+    arrays = [
+        _repeated(constants[field.name], field.type, len(messages))
+        if field.name in constants
+        else messages.column(field.name).cast(field.type)
+        for field in RAW
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=RAW)
+
+
+def _repeated(value: object, kind: pa.DataType, length: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.int64() if kind == INSTANT else kind), length).cast(kind)
+
+
+def _decode(
+    batches: Iterable[pa.RecordBatch], *, format_name: str, options: Mapping[str, Any]
+) -> Iterator[pa.RecordBatch]:
+    module = resolve(format_name)
+    decode = partial(decode_message, module, options=module.Options.model_validate(options))
+    yield from change_log_batches(batches, decode)

@@ -1,0 +1,8 @@
+"""Take the dump files of one interval into the raw table, verbatim."""
+
+from __future__ import annotations
+
+from tidemark.cli import job
+
+if __name__ == "__main__":
+    job("land")

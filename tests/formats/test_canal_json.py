@@ -1,0 +1,208 @@
+"""What is peculiar to Canal JSON; the golden folders hold the rest."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
+from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation, SchemaChange
+from tidemark.formats import _mysql, canal_json
+
+DOCUMENT_OLD_DELETE = b"""{
+    "old": [
+        {
+            "shipping_type": "aaa"
+        }
+    ],
+    "database": "dbname",
+    "es": 1600161894000,
+    "id": 58,
+    "isDdl": false,
+    "mysqlType": {
+        "id": "bigint(20)",
+        "shipping_type": "varchar(50)"
+    },
+    "pkNames": [
+        "id"
+    ],
+    "sql": "",
+    "sqlType": {
+        "id": -5,
+        "shipping_type": 12
+    },
+    "table": "tablename",
+    "ts": 1600161894771,
+    "type": "DELETE"
+}"""
+
+DOCUMENT_DDL = b"""{
+    "database": "dbname",    The name of the source database.
+    "isDdl": true,       Indicates that the operation is a DDL operation.
+    "type": "DDL"
+}"""
+
+
+def decode(value: bytes | dict[str, Any], **options: Any) -> list[Any]:
+    """Decode one message."""
+    raw = value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return canal_json.decode(Message(value=raw, file="f", place=7), canal_json.Options(**options))
+
+
+def rows(type_: str = "INSERT", **members: Any) -> dict[str, Any]:
+    """Return a message of ``shop.orders``."""
+    return {"database": "shop", "table": "orders", "type": type_, "mysqlType": {"id": "int", "v": "text"}} | members
+
+
+def test_document_delete_of_an_instance_before_20_march_2022() -> None:
+    """The deleted row stands in ``old`` and ``data`` is missing."""
+    (event,) = decode(DOCUMENT_OLD_DELETE)
+    assert event.operation is Operation.DELETE
+    assert json.loads(event.before) == {"shipping_type": "aaa"}
+    assert event.after is None
+    assert event.key == ("id",)
+    assert (event.committed_at, event.captured_at) == (1600161894000000, 1600161894771000)
+    assert event.shape.columns == (
+        Column(name="id", type="long", encoding=Encoding.TEXT),
+        Column(name="shipping_type", type="string", encoding=Encoding.PLAIN),
+    )
+
+
+def test_document_delete_of_an_instance_since_20_march_2022() -> None:
+    """The deleted row stands in ``data``."""
+    old = b'"old": [\n        {\n            "shipping_type": "aaa"\n        }\n    ]'
+    row = b'"data": [{"id": "500000287", "shipping_type": null}]'
+    (event,) = decode(DOCUMENT_OLD_DELETE.replace(old, row))
+    assert event.operation is Operation.DELETE
+    assert event.before == b'{"id": "500000287", "shipping_type": null}'
+
+
+def test_document_ddl() -> None:
+    """DTS gives every DDL the type ``DDL``; rows, types and keys are missing."""
+    (event,) = decode(
+        {"database": "dbname", "es": 1600161894000, "id": 58, "isDdl": True, "sql": "eg: create xxx",
+         "table": "tablename", "ts": 1600161894771, "type": "DDL"}
+    )  # fmt: skip
+    assert isinstance(event, SchemaChange)
+    assert (str(event.table), event.statement, event.dialect) == ("dbname.tablename", "eg: create xxx", "mysql")
+
+
+def test_document_ddl_with_its_comments_is_no_json() -> None:
+    """The example as the document prints it is set aside."""
+    with pytest.raises(MalformedMessageError):
+        decode(DOCUMENT_DDL)
+
+
+def test_images_are_the_bytes_of_the_message() -> None:
+    """Numbers, blanks and escapes of an image are carried on as they are written."""
+    image = b'{ "id" : 1.10, "v":"\\u0061\\/" , "n":12345678901234567890.1230 }'
+    (event,) = decode(b'{"database":"d","table":"t","type":"INSERT","data":[ ' + image + b" ]}")
+    assert event.after == image
+    assert [column.name for column in event.shape.columns] == ["id", "v", "n"]
+
+
+def test_columns_without_mysql_types_have_no_type() -> None:
+    """Flink CDC writes values with JSON types and tells no others."""
+    (event,) = decode(rows(mysqlType=None, data=[{"id": 1, "v": True}]))
+    assert event.shape.columns == (Column(name="id"), Column(name="v"))
+
+
+def test_a_whole_row_is_not_partial() -> None:
+    """An UPDATE with all columns of mysqlType, and an old value, is a whole row."""
+    (event,) = decode(rows("UPDATE", data=[{"id": "1", "v": "b"}], old=[{"v": "a"}]))
+    assert (event.partial, event.absent) == (False, ())
+
+
+@pytest.mark.parametrize("old", [None, [], [None], [{}]])
+def test_an_update_without_an_old_value_is_partial(old: list[Any] | None) -> None:
+    """A MINIMAL row image has no old values and only some columns; mysqlType tells no others either."""
+    (event,) = decode(rows("UPDATE", mysqlType={"v": "text"}, data=[{"v": "b"}], old=old))
+    assert (event.partial, event.absent, event.before) == (True, (), None)
+
+
+def test_an_update_that_lacks_columns_names_them_absent() -> None:
+    """A column of mysqlType that the row lacks is unchanged, not null."""
+    (event,) = decode(rows("UPDATE", data=[{"id": "1"}], old=[{"id": "0"}]))
+    assert (event.partial, event.absent) == (True, ("v",))
+
+
+def test_partial_row_images_by_option() -> None:
+    """NOBLOB row images cannot be told from whole ones, so the source file says it."""
+    (event,) = decode(rows("UPDATE", data=[{"id": "1", "v": "b"}], old=[{"v": "a"}]), row_image="partial")
+    assert event.partial
+
+
+def test_an_insert_that_lacks_columns_is_a_whole_row() -> None:
+    """What an inserted row does not hold is null, not unchanged."""
+    (event,) = decode(rows(data=[{"id": "1"}]))
+    assert (event.partial, event.absent) == (False, ())
+    assert [column.name for column in event.shape.columns] == ["id", "v"]
+
+
+def test_an_old_column_that_the_new_row_lacks_is_in_the_shape() -> None:
+    """No column of either image is lost."""
+    (event,) = decode(rows("UPDATE", data=[{"id": "1", "v": "b"}], old=[{"gone": "a"}]))
+    assert [column.name for column in event.shape.columns] == ["id", "v", "gone"]
+
+
+def test_every_unknown_type_is_named_with_what_is_allowed() -> None:
+    """An operation that nobody knows never becomes an INSERT."""
+    with pytest.raises(UnknownOperationError, match=r"'UPSERT'; Canal JSON knows INSERT, UPDATE, DELETE"):
+        decode(rows("UPSERT", data=[{"id": "1"}]))
+
+
+def test_one_wrong_row_sets_the_whole_message_aside() -> None:
+    """A message never yields half its rows."""
+    with pytest.raises(MalformedMessageError):
+        decode(rows(data=[{"id": "1", "v": "a"}, None]))
+
+
+def test_truncate_is_a_schema_change_and_a_row_change() -> None:
+    """The statement is kept, and the rows before it go."""
+    change, truncation = decode(rows("TRUNCATE", isDdl=True, sql="truncate table orders"))
+    assert isinstance(change, SchemaChange)
+    assert isinstance(truncation, ChangeEvent)
+    assert truncation.operation is Operation.TRUNCATE
+    assert change.position < truncation.position
+
+
+def test_a_statement_that_only_speaks_of_truncating_truncates_nothing() -> None:
+    """The word counts at the beginning only."""
+    assert len(decode(rows("DDL", isDdl=True, sql="ALTER TABLE t TRUNCATE PARTITION p0"))) == 1
+
+
+def test_initial_load_ranks_below_every_change() -> None:
+    """An INIT row that comes late does not undo a change."""
+    (load,) = decode(rows("INIT", data=[{"id": "1", "v": "a"}]))
+    (change,) = decode(rows(data=[{"id": "1", "v": "a"}]))
+    assert load.position < change.position
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "encoding"),
+    [
+        ("tinyint(1)", "int", "text"), ("INT", "int", "text"), ("int(10) unsigned zerofill", "long", "text"),
+        ("integer UNSIGNED", "long", "text"), ("mediumint unsigned", "int", "text"), ("bigint", "long", "text"),
+        ("bigint(20) unsigned", "decimal(20, 0)", "text"), ("bit(1)", "decimal(20, 0)", "text"),
+        ("decimal", "decimal(38, 18)", "text"), ("NUMERIC(8,3)", "decimal(8, 3)", "text"),
+        ("decimal(10)", "decimal(10, 0)", "text"), ("decimal(38, 38) unsigned", "decimal(38, 38)", "text"),
+        ("decimal(65,30)", "string", "plain"), ("float(7,4)", "float", "text"), ("double precision", "double", "text"),
+        ("date", "date", "text"), ("datetime(6)", "timestamp", "text"), ("timestamp", "timestamp", "text"),
+        ("time(3)", "string", "plain"), ("year(4)", "int", "text"), ("varchar(255)", "string", "plain"),
+        ("enum('unsigned','b')", "string", "plain"), ("set('a','b')", "string", "plain"), ("json", "string", "plain"),
+        ("varbinary(16)", "binary", "latin1"), ("longblob", "binary", "latin1"), ("POINT", "binary", "latin1"),
+        (" National  Varchar(3)", "string", "plain"),
+    ],
+)  # fmt: skip
+def test_mysql_types(text: str, type_: str, encoding: str) -> None:
+    """Type texts come in any case, with or without lengths."""
+    assert _mysql.column("c", text) == Column(name="c", type=type_, encoding=Encoding(encoding))
+
+
+@pytest.mark.parametrize("text", ["", "number(10)", "1", "(10)", "int4range", "timestamptz"])
+def test_a_type_that_mysql_does_not_have_is_named(text: str) -> None:
+    """A type nobody knows is an error, not a string."""
+    with pytest.raises(UnknownTypeError, match="column 'c'"):
+        _mysql.column("c", text)

@@ -1,0 +1,195 @@
+"""What is peculiar to Debezium JSON and to Lindorm's dialect of it; the golden folders hold the rest."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
+from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation
+from tidemark.formats import debezium_json
+
+PLACEHOLDER = "__debezium_unavailable_value"
+LINDORM = {
+    "version": "v1.0", "db": "ld-xxxx", "namespace": "default", "table": "customers", "ts_ms": 1465491411807,
+}  # fmt: skip
+ANNE_MARIE = {"id": "1004", "first_name": "Anne Marie", "last_name": "Kretchmar"}
+ANNE = {"id": "1004", "first_name": "Anne", "last_name": "Kretchmar"}
+
+
+def decode(value: dict[str, Any] | bytes, *, key: bytes | None = None, place: int = 1, **options: Any) -> ChangeEvent:
+    """Decode a message of one row change."""
+    raw = value if isinstance(value, bytes) else json.dumps(value, separators=(",", ":")).encode()
+    (event,) = debezium_json.decode(
+        Message(value=raw, file="f", place=place, key=key), debezium_json.Options(**options)
+    )
+    assert isinstance(event, ChangeEvent)
+    return event
+
+
+def change(op: str, before: Any = None, after: Any = None, **source: Any) -> dict[str, Any]:
+    """Return a bare envelope."""
+    block = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", "lsn": 100} | source
+    return {"op": op, "before": before, "after": after, "source": block, "ts_ms": 1}
+
+
+def lindorm(op: str, before: Any, after: Any) -> ChangeEvent:
+    """Decode a message as Lindorm's document prints them."""
+    payload = {"op": op, "ts_ms": 1465491411815, "before": before, "after": after, "source": LINDORM}
+    return decode({"schema": {}, "payload": payload}, dialect="lindorm")
+
+
+def test_lindorm_document_format_description() -> None:
+    """The schema beside the payload types the columns, though it describes the payload and not an envelope class."""
+    row = [{"type": "int32", "optional": False, "field": "id"}, {"type": "string", "optional": False, "field": "name"}]
+    schema = {"type": "struct", "fields": [
+        {"type": "string", "optional": False, "field": "op"},
+        {"type": "struct", "fields": row, "optional": True, "field": "before"},
+        {"type": "struct", "fields": row, "optional": True, "field": "after"}], "optional": False}  # fmt: skip
+    payload = {
+        "op": "u",
+        "before": {"id": 1004, "name": "Jane"},
+        "after": {"id": 1004, "name": "Anne"},
+        "source": LINDORM,
+    }
+    event = decode({"payload": payload, "schema": schema}, dialect="lindorm")
+    assert event.shape is not None
+    assert event.shape.columns == (Column(name="id", type="int"), Column(name="name", type="string"))
+
+
+def test_lindorm_document_insert() -> None:
+    """An insert of an SQL table is a whole row; instance, namespace and table name the table."""
+    event = lindorm("c", None, ANNE)
+    assert (event.operation, event.partial) == (Operation.INSERT, False)
+    assert str(event.table) == "ld-xxxx.default.customers"
+    assert (event.committed_at, event.captured_at) == (1465491411807000, 1465491411815000)
+
+
+def test_lindorm_document_update() -> None:
+    """An update has both images, whole."""
+    event = lindorm("u", ANNE_MARIE, ANNE)
+    assert event.before is not None
+    assert event.after is not None
+    assert (json.loads(event.before), json.loads(event.after)) == (ANNE_MARIE, ANNE)
+
+
+def test_lindorm_document_row_deletion() -> None:
+    """A delete has the row in ``before``."""
+    event = lindorm("d", ANNE_MARIE, None)
+    assert (event.operation, event.after) == (Operation.DELETE, None)
+
+
+def test_lindorm_document_column_deletion() -> None:
+    """A column that ``after`` lacks is null: the row is whole, and the shape still has the column."""
+    event = lindorm("u", ANNE_MARIE, {"id": "1004", "first_name": "Anne Marie"})
+    assert (event.partial, event.absent) == (False, ())
+    assert event.shape is not None
+    assert [column.name for column in event.shape.columns] == ["id", "first_name", "last_name"]
+
+
+def test_lindorm_document_hbase_put() -> None:
+    """A put tells the cells that it wrote, as Base64 of raw bytes; ``ROW`` is the key."""
+    event = lindorm("c", None, {"ROW": "dXNlcjE=", "f_name": "bHVja3k="})
+    assert (event.operation, event.partial, event.key) == (Operation.UPDATE, True, ("ROW",))
+    assert event.shape is not None
+    assert {(column.type, column.encoding) for column in event.shape.columns} == {("binary", Encoding.BASE64)}
+
+
+def test_a_column_called_row_is_no_hbase_key_elsewhere() -> None:
+    """Only Lindorm has tables of the HBase kind."""
+    event = decode(change("c", None, {"ROW": "x"}))
+    assert (event.operation, event.key) == (Operation.INSERT, None)
+
+
+def test_only_a_whole_placeholder_is_absent() -> None:
+    """A row may hold the text of the placeholder in a longer text: that is data."""
+    event = decode(change("u", None, {"id": 1, "a": PLACEHOLDER, "b": f"{PLACEHOLDER} ", "c": [PLACEHOLDER]}))
+    assert (event.partial, event.absent) == (True, ("a", "c"))
+
+
+def test_a_placeholder_of_another_kind_of_column_is_data() -> None:
+    """In a text column the Base64 of the placeholder is text, in a bytes column it is the placeholder."""
+    based = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
+    fields = [{"type": "string", "field": "t"}, {"type": "bytes", "field": "b"}]
+    schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": fields}]}
+    event = decode({"schema": schema, "payload": change("u", None, {"t": based, "b": based})})
+    assert event.absent == ("b",)
+
+
+def test_the_same_schema_bytes_give_the_same_shape() -> None:
+    """A schema that comes with every message is parsed once."""
+    schema = {
+        "type": "struct",
+        "fields": [{"type": "struct", "field": "after", "fields": [{"type": "int32", "field": "id"}]}],
+    }
+    first, second = (decode({"schema": schema, "payload": change("c", None, {"id": number})}) for number in (1, 2))
+    assert first.shape is second.shape
+
+
+def test_a_resent_event_has_the_same_position() -> None:
+    """A connector that was killed sends events again, elsewhere in the dump."""
+    first, again = (decode(change("c", None, {"id": 1}), place=place) for place in (1, 5000))
+    assert first.position == again.position
+
+
+def test_the_delete_of_a_key_change_ranks_before_its_create() -> None:
+    """Both halves have the position of the one UPDATE at the source."""
+    delete, create = decode(change("d", {"id": 1})), decode(change("c", None, {"id": 2}))
+    assert delete.position < create.position
+
+
+def test_binlog_positions_compare_as_numbers() -> None:
+    """File 100000 follows file 999999's predecessor, and position 1000 follows 999."""
+    files = ["bin.000999", "bin.001000", "bin.999999", "bin.1000000"]
+    places = [(file, pos) for file in files for pos in (999, 1000)]
+    events = [
+        decode(change("c", None, {"id": 1}, connector="mysql", file=file, pos=pos, row=0)) for file, pos in places
+    ]
+    positions = [event.position for event in events]
+    assert positions == sorted(positions)
+
+
+def test_a_delete_without_row_takes_the_record_key() -> None:
+    """With REPLICA IDENTITY NOTHING only the key says which row went."""
+    event = decode(
+        change("d"), key=b'{"schema":{"type":"struct","fields":[{"type":"int64","field":"id"}]},"payload":{"id":7}}'
+    )
+    assert (event.before, event.key) == (b'{"id":7}', ("id",))
+    assert event.shape is not None
+    assert event.shape.columns == (Column(name="id", type="long"),)
+
+
+def test_a_delete_without_row_and_key_is_set_aside() -> None:
+    """Which row went, nobody can tell."""
+    with pytest.raises(MissingKeyError):
+        decode(change("d"))
+
+
+def test_a_key_with_a_broken_struct_is_set_aside() -> None:
+    """A wrong key would hit a wrong row."""
+    with pytest.raises(MalformedMessageError):
+        decode(change("d"), key=b'{"id":1,"id":2}')
+
+
+def test_an_unknown_operation_is_named() -> None:
+    """An operation that nobody knows never becomes an INSERT."""
+    with pytest.raises(UnknownOperationError, match="'x'; Debezium has c, u, d, r, t, m"):
+        decode(change("x", None, {"id": 1}))
+
+
+def test_a_message_without_table_needs_the_option() -> None:
+    """Tables are told by ``source``, never by the topic; the option names the table of those that tell none."""
+    bare = change("c", None, {"id": 1}, table=None)
+    with pytest.raises(MissingTableError, match="option `table`"):
+        decode(bare)
+    assert str(decode(bare, table="shop.public.orders").table) == "shop.public.orders"
+
+
+def test_an_image_may_be_written_with_blanks_and_in_another_order() -> None:
+    """Only the columns count, and the shape follows the image."""
+    events = [decode(b'{"op":"c","source":{"table":"blanks"},"after":%b}' % image)
+              for image in (b'{"a":1,"b":2}', b'{ "a" : 1 , "b" : 2 }', b'{"b":2,"a":1}')]  # fmt: skip
+    shapes = [tuple(column.name for column in event.shape.columns) for event in events if event.shape]
+    assert shapes == [("a", "b"), ("a", "b"), ("b", "a")]

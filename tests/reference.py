@@ -1,0 +1,195 @@
+"""The reference model: what a set of change events leads to, said as plainly as possible.
+
+Rows are dicts, tables are dicts from key to row, and nothing here shares code with the stages. Values are read by
+``read_image`` with Python's own types, so that a whole path from bytes to rows can be compared with another.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Context, Decimal
+from typing import Any, NamedTuple
+
+from tidemark.events import ChangeEvent, Encoding, Operation, Position, Shape
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+Rows = dict[Key, Row]
+
+_EXACT = Context(prec=100)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clock
+_PER_SECOND = {
+    Encoding.EPOCH_SECONDS: 1,
+    Encoding.EPOCH_MILLIS: 10**3,
+    Encoding.EPOCH_MICROS: 10**6,
+    Encoding.EPOCH_NANOS: 10**9,
+}
+
+
+class Change(NamedTuple):
+    """A change event whose images are rows. A column that ``after`` of a partial change lacks is unchanged."""
+
+    table: str
+    operation: Operation
+    position: Position
+    key: tuple[str, ...]
+    """Key columns; empty for a table without a key."""
+    before: Row | None = None
+    after: Row | None = None
+    partial: bool = False
+
+
+def fold(changes: Iterable[Change]) -> dict[str, Rows]:
+    """Return the rows of every table after all changes, whatever order and however often they were delivered.
+
+    Changes of one table with one position are one change. Rows of a table without a key have running numbers for keys.
+    """
+    distinct = {(change.table, change.position): change for change in changes}
+    tables: dict[str, Rows] = {}
+    for _, change in sorted(distinct.items(), key=lambda item: item[0]):
+        rows = tables.setdefault(change.table, {})
+        if change.operation is Operation.TRUNCATE:
+            rows.clear()
+        elif change.key:
+            _change_keyed(rows, change)
+        else:
+            _change_bag(rows, change)
+    return tables
+
+
+def _change_keyed(rows: Rows, change: Change) -> None:
+    # before of an update may hold the changed columns only: what it lacks is as in after
+    known = {**(change.after or {}), **(change.before or {})}
+    old = rows.pop(_key_of(known, change), {})
+    if change.after is None:
+        return
+    after = {**old, **change.after} if change.partial else change.after
+    rows[_key_of(after, change)] = after
+
+
+def _key_of(row: Row, change: Change) -> Key:
+    return tuple(row[name] for name in change.key)
+
+
+def _change_bag(rows: Rows, change: Change) -> None:
+    if change.before is not None:
+        gone = {**(change.after or {}), **change.before}
+        for key, row in rows.items():
+            if row == gone:
+                del rows[key]
+                break
+    if change.after is not None:
+        rows[max(rows, default=(0,))[0] + 1,] = change.after
+
+
+def read_change(event: ChangeEvent, key: tuple[str, ...], types: Mapping[str, str]) -> Change:
+    """Read the images of an event.
+
+    Args:
+        event: As a format decoded it.
+        key: Key columns of its table, where the event does not name them.
+        types: Column to Iceberg type, coming before what the event's shape tells.
+    """
+    after = _read_or_none(event.after, event.shape, types)
+    if after is not None:
+        after = {name: value for name, value in after.items() if name not in event.absent}
+    return Change(
+        table=event.table.name,
+        operation=event.operation,
+        position=event.position,
+        key=key if event.key is None else event.key,
+        before=_read_or_none(event.before, event.shape, types),
+        after=after,
+        partial=event.partial,
+    )
+
+
+def _read_or_none(image: bytes | None, shape: Shape | None, types: Mapping[str, str]) -> Row | None:
+    return None if image is None else read_image(image, shape, types)
+
+
+def read_image(image: bytes, shape: Shape | None, types: Mapping[str, str]) -> Row:
+    """Read the JSON of a row as Python values; a ``timestamptz`` has a zone, a ``timestamp`` has none."""
+    told = {column.name: column for column in shape.columns} if shape else {}
+    row = {}
+    for name, wire in json.loads(image, parse_float=Decimal).items():
+        column = told.get(name)
+        type_ = types.get(name) or (column.type if column else None)
+        row[name] = _read(wire, type_, column.encoding if column else Encoding.PLAIN)
+    return row
+
+
+def _read(wire: Any, type_: str | None, encoding: Encoding) -> Any:
+    if wire is None or type_ is None:
+        return wire
+    if encoding in _PER_SECOND:
+        return _instant(Decimal(wire) / _PER_SECOND[encoding], type_)
+    return _ENCODINGS.get(encoding, _plain)(wire, type_)
+
+
+def _plain(wire: Any, type_: str) -> Any:
+    if type_.startswith("decimal"):
+        return _fitting(Decimal(str(wire)), type_)
+    return _TYPES[type_](wire)
+
+
+def _fitting(value: Decimal, type_: str) -> Decimal:
+    """Give a value the scale of its type; one that does not fit is an error, not rounded."""
+    precision, scale = map(int, type_.removeprefix("decimal(").removesuffix(")").split(","))
+    result = value.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    if result != value or len(result.as_tuple().digits) > precision:
+        raise ValueError(f"{value} does not fit {type_}")
+    return result
+
+
+def _unscaled(text: str, type_: str) -> Decimal:
+    scale = int(type_.removesuffix(")").partition(",")[2])
+    return _fitting(_scaled(text, scale), type_)
+
+
+def _scaled(text: str, scale: int) -> Decimal:
+    return Decimal(int.from_bytes(_base64(text), "big", signed=True)).scaleb(-scale, _EXACT)
+
+
+def _base64(text: str, _type: str = "") -> bytes:
+    return base64.b64decode(
+        text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), altchars=b"-_" if "-" in text else None
+    )
+
+
+def _instant(seconds: Decimal, type_: str) -> datetime:
+    moment = _EPOCH + timedelta(microseconds=int(seconds.scaleb(6)))
+    return moment.replace(tzinfo=UTC) if type_ == "timestamptz" else moment
+
+
+def _text(wire: Any) -> str:
+    return wire if isinstance(wire, str) else json.dumps(wire, default=str)
+
+
+def _wall_clock(wire: str) -> datetime:
+    return datetime.fromisoformat(wire.removesuffix("Z"))
+
+
+_TYPES: Mapping[str, Callable[[Any], Any]] = {
+    "boolean": lambda wire: str(wire).lower() in {"true", "1"},
+    "int": int,
+    "long": int,
+    "float": float,
+    "double": float,
+    "string": _text,
+    "binary": _base64,
+    "date": lambda wire: date.fromisoformat(wire.removesuffix("Z")),
+    "timestamp": _wall_clock,
+    "timestamptz": lambda wire: datetime.fromisoformat(wire).astimezone(UTC),
+}
+_ENCODINGS: Mapping[Encoding, Callable[[Any, str], Any]] = {
+    Encoding.UNSCALED_BASE64: _unscaled,
+    Encoding.SCALED_STRUCT: lambda wire, type_: _fitting(_scaled(wire["value"], wire["scale"]), type_),
+    Encoding.BASE64: _base64,
+    Encoding.LATIN1: lambda wire, _: wire.encode("latin-1"),
+    Encoding.HEX: lambda wire, _: bytes.fromhex(wire),
+    Encoding.EPOCH_DAYS: lambda wire, _: _EPOCH.date() + timedelta(days=int(wire)),
+}
