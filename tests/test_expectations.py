@@ -33,9 +33,9 @@ HOSTILE = "<script>alert(1)</script>"
 ROWS = 100
 
 
-def orders(session: SparkSession) -> DataFrame:
+def orders(spark: SparkSession) -> DataFrame:
     """A hundred rows: id 0 to 99, total 0 to 9, one note that must never be told, and hostile column names."""
-    return session.range(ROWS).select(
+    return spark.range(ROWS).select(
         "id",
         (F.col("id") % 10).cast("decimal(18, 2)").alias("total"),
         F.when(F.col("id") == 7, CANARY).otherwise("fine").alias("note"),
@@ -44,17 +44,10 @@ def orders(session: SparkSession) -> DataFrame:
     )
 
 
-@pytest.fixture(scope="module")
-def session() -> SparkSession:
-    """Spark in this process."""
-    settings = {"spark.ui.enabled": "false", "spark.sql.ansi.enabled": "true", "spark.sql.shuffle.partitions": "2"}
-    return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-
-
 @pytest.fixture
-def frame(session: SparkSession) -> DataFrame:
+def frame(spark: SparkSession) -> DataFrame:
     """The rows under test."""
-    return orders(session)
+    return orders(spark)
 
 
 @pytest.fixture
@@ -320,13 +313,13 @@ def test_a_run_writes_its_own_pages_only(frame: DataFrame, quiet_home: Path) -> 
     assert "profiling-2" in index
 
 
-def test_nothing_to_judge_writes_nothing(tmp_path: Path, session: SparkSession) -> None:
+def test_nothing_to_judge_writes_nothing(tmp_path: Path, spark: SparkSession) -> None:
     """A run without tables has no verdicts and writes no page."""
     assert judge(tmp_path) == ()
     assert list(tmp_path.rglob("*.html")) == []
 
 
-def test_the_folder_may_be_first_used_by_several_at_once(tmp_path: Path, session: SparkSession) -> None:
+def test_the_folder_may_be_first_used_by_several_at_once(tmp_path: Path, spark: SparkSession) -> None:
     """Whoever comes first makes the context; the others find it whole."""
     opened: list[object] = []
     threads = [
@@ -377,7 +370,7 @@ def test_a_wrong_check_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_great_expectations_does_drop_unknown_types(session: SparkSession, tmp_path: Path) -> None:
+def test_great_expectations_does_drop_unknown_types(spark: SparkSession, tmp_path: Path) -> None:
     """Why each check is built from its class: a suite of names would lose one in silence."""
     data_docs.open_context(tmp_path)
     suite = great_expectations.ExpectationSuite(
@@ -390,29 +383,29 @@ def test_great_expectations_does_drop_unknown_types(session: SparkSession, tmp_p
     assert len(suite.expectations) == 1
 
 
-def test_a_lost_engine_is_no_failed_check(session: SparkSession, tmp_path: Path) -> None:
+def test_a_lost_engine_is_no_failed_check(spark: SparkSession, tmp_path: Path) -> None:
     """When the candidate can no longer be read, that is an error to be tried again, not a verdict."""
     path = tmp_path / "rows"
-    orders(session).select("id").write.parquet(str(path))
-    frame = session.read.parquet(str(path))
+    orders(spark).select("id").write.parquet(str(path))
+    frame = spark.read.parquet(str(path))
     for file in path.iterdir():
         file.unlink()
     with pytest.raises(RetriableLakeError, match=r"erp\.orders: Spark cannot read the candidate"):
         judge(tmp_path / "home", candidate(frame, not_null("id")))
 
 
-def test_many_checks_are_bundled_and_nothing_is_cached(session: SparkSession, frame: DataFrame, tmp_path: Path) -> None:
+def test_many_checks_are_bundled_and_nothing_is_cached(spark: SparkSession, frame: DataFrame, tmp_path: Path) -> None:
     """Twelve checks of rows cost as many Spark jobs as one does, and the candidate is not persisted."""
-    spent = []
+    spent, cached = [], dict(spark.sparkContext._jsc.getPersistentRDDs())
     for number in (1, 12):
-        session.sparkContext.setJobGroup(f"bundle-{number}", "", interruptOnCancel=False)
+        spark.sparkContext.setJobGroup(f"bundle-{number}", "", interruptOnCancel=False)
         checks = [between("total", max_value=top) for top in range(10, 10 + number)]
         judge(tmp_path, candidate(frame, *checks))
-        spent.append(len(session.sparkContext.statusTracker().getJobIdsForGroup(f"bundle-{number}")))
+        spent.append(len(spark.sparkContext.statusTracker().getJobIdsForGroup(f"bundle-{number}")))
     assert spent[0] > 0
     assert spent[0] == spent[1]
     assert frame.is_cached is False
-    assert session.sparkContext._jsc.getPersistentRDDs().isEmpty()
+    assert dict(spark.sparkContext._jsc.getPersistentRDDs()) == cached
 
 
 SCENARIO = [
@@ -427,15 +420,15 @@ SCENARIO = [
 ]
 
 
-def told(session: SparkSession, home: Path) -> list[tuple[str, bool, str]]:
+def told(spark: SparkSession, home: Path) -> list[tuple[str, bool, str]]:
     """The scenario's results."""
-    (verdict,) = judge(home, candidate(orders(session), *SCENARIO, invariants={"null keys": Invariant(value=0)}))
+    (verdict,) = judge(home, candidate(orders(spark), *SCENARIO, invariants={"null keys": Invariant(value=0)}))
     assert len(pages(verdict)) == 1
     return outline(verdict)
 
 
 @pytest.mark.slow
-def test_spark_connect_gives_the_same_verdict(session: SparkSession, tmp_path: Path) -> None:
+def test_spark_connect_gives_the_same_verdict(spark: SparkSession, tmp_path: Path) -> None:
     """A frame of Spark Connect is judged as one of a classic session."""
     script = (
         "import json, sys, pathlib, test_expectations as t\n"
@@ -456,7 +449,7 @@ def test_spark_connect_gives_the_same_verdict(session: SparkSession, tmp_path: P
     assert done.returncode == 0, done.stderr
     module, results = done.stdout.splitlines()
     assert module == "pyspark.sql.connect.session"
-    assert [tuple(result) for result in json.loads(results)] == told(session, tmp_path / "classic")
+    assert [tuple(result) for result in json.loads(results)] == told(spark, tmp_path / "classic")
 
 
 def _environment() -> dict[str, str]:

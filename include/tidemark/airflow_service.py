@@ -17,13 +17,14 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from importlib import metadata
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Self
 
-import httpx
 import structlog
 
+from tidemark.airflow_api import AirflowApi
 from tidemark.embedded_postgres import EmbeddedPostgres
 from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.processes import LOOPBACK, Server, free_port, wait_until
@@ -80,19 +81,34 @@ class AirflowService:
         environment: Mapping[str, str],
         port: int | None = DEFAULT_PORT,
         parallelism: int = 4,
+        schedules: bool = True,
     ) -> None:
-        """Nothing is started yet; ``port`` is a wish (another is taken when it is in use), None means any."""
+        """Nothing is started yet.
+
+        ``port`` is a wish (another is taken when it is in use), None means any. Without ``schedules`` nothing runs but
+        what is asked for: backfills and triggers.
+        """
         self.home = home.resolve()
         self.folder = self.home / "airflow"
         self.port = free_port(port)
         self._dags = dags.resolve()
-        self._parallelism = parallelism
-        self._extra = dict(environment)
+        self._extra = {
+            "AIRFLOW__CORE__PARALLELISM": str(parallelism),
+            "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": str(schedules),
+            **environment,
+        }
         self._environment: dict[str, str] = {}
         self._servers: list[Server] = []
         self._postgres: EmbeddedPostgres | None = None
         self._lock: IO[str] | None = None
-        self._client: httpx.Client | None = None
+        self._api: AirflowApi | None = None
+
+    @property
+    def api(self) -> AirflowApi:
+        """The REST API, as the user ``admin``."""
+        if self._api is None:
+            self._api = AirflowApi(self.url, user=USER, password=self.password)
+        return self._api
 
     @property
     def url(self) -> str:
@@ -125,7 +141,7 @@ class AirflowService:
             ConfigurationError: it runs already from this folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._take_lock()
+        self._lock = self._take_lock()
         began = time.monotonic()
         self._postgres = EmbeddedPostgres(self.folder / "postgres", self._secrets()["postgres"])
         self._postgres.start()
@@ -133,11 +149,16 @@ class AirflowService:
         self._migrate()
         log.info("airflow_database_ready", seconds=round(time.monotonic() - began, 1))
         for name, arguments in _COMPONENTS.items():
-            port = ("--port", str(self.port)) if name == "api-server" else ()
-            program = _WARM if name == "scheduler" else _MAIN
-            command = [sys.executable, "-c", program, *arguments, *port]
-            file = self.folder / "logs" / f"{name}.log"
-            self._servers.append(Server(name, command, environment=self._environment, log=file))
+            self._servers.append(self._start(name, arguments, self._lock))
+        self._lock.writelines(f"{server.pid}\n" for server in self._servers)
+        self._lock.flush()
+
+    def _start(self, name: str, arguments: Sequence[str], lock: IO[str]) -> Server:
+        port = ("--port", str(self.port)) if name == "api-server" else ()
+        program = _WARM if name == "scheduler" else _MAIN
+        command = [sys.executable, "-c", program, *arguments, *port]
+        file = self.folder / "logs" / f"{name}.log"
+        return Server(name, command, environment=self._environment, log=file, files=[lock.fileno()])
 
     def wait_healthy(self) -> None:
         """Wait until database, scheduler and DAG processor report in.
@@ -146,14 +167,14 @@ class AirflowService:
             RetriableLakeError: one of them ended or stays silent; with the end of its log.
         """
         began = time.monotonic()
-        wait_until(self._is_healthy, servers=self._servers, seconds=_START_SECONDS, what="Airflow's start")
+        wait_until(self.api.is_healthy, servers=self._servers, seconds=_START_SECONDS, what="Airflow's start")
         log.info("airflow_ready", url=self.url, user=USER, seconds=round(time.monotonic() - began, 1))
 
     def stop(self) -> None:
         """Stop what was started, in reverse; nothing else is touched."""
-        if self._client:
-            self._client.close()
-            self._client = None
+        if self._api:
+            self._api.close()
+            self._api = None
         while self._servers:
             self._servers.pop().stop()
         if self._postgres:
@@ -168,17 +189,6 @@ class AirflowService:
         command = [sys.executable, "-m", "airflow", *arguments]
         return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)  # noqa: S603
 
-    def request(self, method: str, path: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401 - httpx's own
-        """Call the REST API (``/api/v2`` is put in front) and return its answer.
-
-        Raises:
-            RetriableLakeError: the API says no; with its words.
-        """
-        response = self._api().request(method, f"/api/v2/{path}", **parameters)
-        if response.is_error:
-            raise RetriableLakeError(f"Airflow answers {response.status_code} to {method} {path}: {response.text}")
-        return dict(response.json()) if response.content else {}
-
     def wait_dags(self, dag_ids: Iterable[str], *, seconds: float = 60.0) -> None:
         """Wait until the DAG processor has read these DAGs, and let them run.
 
@@ -188,35 +198,21 @@ class AirflowService:
         wanted = set(dag_ids)
         try:
             wait_until(
-                lambda: wanted <= self._known_dags(), servers=self._servers, seconds=seconds, what="reading DAGs"
+                lambda: wanted <= self.api.dag_ids(), servers=self._servers, seconds=seconds, what="reading the DAGs"
             )
         except RetriableLakeError as error:
-            problems = [entry["stack_trace"] for entry in self.request("GET", "importErrors")["import_errors"]]
-            missing = ", ".join(sorted(wanted - self._known_dags()))
+            missing = ", ".join(sorted(wanted - self.api.dag_ids()))
+            problems = self.api.import_errors().values()
             raise RetriableLakeError("\n".join([f"no such DAG: {missing}", *problems])) from error
         for dag_id in sorted(wanted):
-            self.request("PATCH", f"dags/{dag_id}", json={"is_paused": False})
+            self.api.unpause(dag_id)
 
     def backfill(self, dag_id: str, start: datetime, end: datetime, *, again: bool = False) -> int:
-        """Ask for a run of every interval that starts between ``start`` and ``end``, both included; return its id.
-
-        One run at a time, oldest first. ``again`` runs intervals anew that have a finished run.
-        """
-        answer = self.request(
-            "POST",
-            "backfills",
-            json={
-                "dag_id": dag_id,
-                "from_date": start.isoformat(),
-                "to_date": end.isoformat(),
-                "max_active_runs": 1,
-                "reprocess_behavior": "completed" if again else "none",
-            },
-        )
-        return int(answer["id"])
+        """Ask for a run of every interval from ``start`` to ``end``; see ``AirflowApi.backfill``."""
+        return self.api.backfill(dag_id, start, end, again=again)
 
     def wait_runs(self, dag_ids: Iterable[str], *, seconds: float = 1800.0) -> dict[str, dict[str, str]]:
-        """Wait until every run of these DAGs is over; return DAG -> run -> state.
+        """Wait until every run of these DAGs is over, logging each change; return DAG -> run -> state.
 
         Raises:
             RetriableLakeError: the time is over, or a component of Airflow ended.
@@ -225,54 +221,42 @@ class AirflowService:
         wanted = sorted(set(dag_ids))
 
         def over() -> bool:
-            states = {(dag_id, run): state for dag_id in wanted for run, state in self.runs(dag_id).items()}
+            states = {(dag_id, run): state for dag_id in wanted for run, state in self.api.runs(dag_id).items()}
             for (dag_id, run), state in sorted(states.items() - shown.items()):
                 log.info("airflow_run", dag=dag_id, run=run, state=state)
             shown.update(states)
-            return bool(states) and set(states.values()) <= _FINISHED
+            if not states or not set(states.values()) <= _FINISHED:
+                return False
+            return not any(self.api.is_backfilling(dag_id) for dag_id in wanted)
 
         wait_until(over, servers=self._servers, seconds=seconds, what=f"the runs of {', '.join(wanted)}", poll=0.5)
         return {dag_id: {run: state for (dag, run), state in shown.items() if dag == dag_id} for dag_id in wanted}
 
-    def runs(self, dag_id: str) -> dict[str, str]:
-        """Runs of a DAG, oldest first -> state."""
-        answer = self.request("GET", f"dags/{dag_id}/dagRuns", params={"order_by": "logical_date", "limit": 1000})
-        return {run["dag_run_id"]: run["state"] for run in answer["dag_runs"]}
-
-    def _known_dags(self) -> set[str]:
-        return {dag["dag_id"] for dag in self.request("GET", "dags", params={"limit": 1000})["dags"]}
-
-    def _is_healthy(self) -> bool:
-        try:
-            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
-        except (httpx.HTTPError, ValueError):
-            return False
-        return all(
-            health.get(part, {}).get("status") == "healthy" for part in ("metadatabase", "scheduler", "dag_processor")
-        )
-
-    def _api(self) -> httpx.Client:
-        if self._client is None:
-            credentials = {"username": USER, "password": self.password}
-            token = httpx.post(f"{self.url}/auth/token", json=credentials, timeout=30).raise_for_status().json()
-            bearer = {"Authorization": f"Bearer {token['access_token']}"}
-            self._client = httpx.Client(base_url=self.url, headers=bearer, timeout=60)
-        return self._client
-
-    def _take_lock(self) -> None:
-        """Hold the folder; the servers inherit nothing of it, so it is free as soon as this process ends."""
+    def _take_lock(self) -> IO[str]:
+        """Hold the folder until this process and every server have ended, should this one be killed before them."""
         lock = (self.folder / "lock").open("a+", encoding="utf-8")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            lock.seek(0)
+            pids = " ".join(lock.read().split())
             lock.close()
-            raise ConfigurationError(f"Airflow runs already from {self.folder}: stop it first") from None
-        self._lock = lock
+            raise ConfigurationError(
+                f"Airflow runs already from {self.folder}: stop it first (processes {pids})"
+            ) from None
+        lock.truncate(0)
+        return lock
 
     def _migrate(self) -> None:
+        """Bring the database to the schema of this Airflow, unless it is known to have it."""
+        version = metadata.version("apache-airflow-core")
+        mark = self.folder / "postgres" / "airflow-version"
+        if mark.exists() and mark.read_text(encoding="utf-8") == version:
+            return
         done = self.cli("db", "migrate")
         if done.returncode:
             raise RetriableLakeError(f"airflow db migrate failed:\n{done.stdout}{done.stderr}")
+        mark.write_text(version, encoding="utf-8")
 
     def _secrets(self) -> dict[str, str]:
         file = self.folder / "secrets.json"
@@ -295,7 +279,6 @@ class AirflowService:
             "AIRFLOW__CORE__DAGS_FOLDER": str(self._dags),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__FERNET_KEY": known["fernet"],
-            "AIRFLOW__CORE__PARALLELISM": str(self._parallelism),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__PORT": str(self.port),

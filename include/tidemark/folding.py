@@ -25,7 +25,11 @@ KEPT = ("position", "committed_at", "shape", "partial", "absent", "batch", "file
 
 NULL_KEY = "null_key"
 UNREADABLE_VALUE = "unreadable_value"
+PARTIAL_KEY_CHANGE = "partial_key_change"
 TRUNCATED = "truncated"
+
+REST = ""
+"""Name, in the versions of a row, that stands for every column not named there: no column is called so."""
 
 
 def key_names(plan: Plan) -> list[str]:
@@ -49,8 +53,8 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
         truncated: position of the newest TRUNCATE; older events act no more.
 
     Returns:
-        ``k0 .. kn``; ``c0 ..`` (all columns, typed); ``deleted``; ``moved_away`` (the delete of an old key);
-        ``set_aside`` (why the event takes no part: a reason, or null), ``detail``; and ``KEPT``.
+        ``k0 .. kn``; ``c<n>`` (the columns outside the key, typed; null where ``deleted``); ``deleted``;
+        ``moved_away`` (the delete of an old key); ``set_aside`` (why the event takes no part: a reason, or null), ``detail``; and ``KEPT``.
     """
     keys = [plan.columns[number] for number in plan.key_numbers]
     read = read_images(
@@ -58,8 +62,12 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     )
     old = F.when(F.col("operation") == Operation.UPDATE, F.col("before"))
     read = read_images(read, image=old, shapes=plan.found.shapes, columns=keys, into="old")
-    new_key = [F.col(f"image.{field(number)}") for number in plan.key_numbers]
-    old_key = [F.coalesce(F.col(f"old.{field(place)}"), key) for place, key in enumerate(new_key)]
+    told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
+    new_key = [
+        F.coalesce(F.col(f"image.{field(number)}"), F.when(F.col("partial"), before))
+        for number, before in zip(plan.key_numbers, told_before, strict=True)
+    ]
+    old_key = [F.coalesce(before, after) for before, after in zip(told_before, new_key, strict=True)]
     moved = F.coalesce(_any([before != after for before, after in zip(old_key, new_key, strict=True)]), F.lit(False))
     away = F.explode(F.when(moved, F.array(F.lit(False), F.lit(True))).otherwise(F.array(F.lit(False))))
     halves = read.withColumn("moved_away", away)
@@ -68,24 +76,32 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
         for name, before, after in zip(key_names(plan), old_key, new_key, strict=True)
     ]
     deleted = (F.col("operation") == Operation.DELETE) | F.col("moved_away")
-    cells = [F.col(f"image.{field(number)}").alias(field(number)) for number in range(len(plan.columns))]
+    cells = [F.when(~deleted, F.col(f"image.{field(number)}")).alias(field(number)) for number in value_numbers(plan)]
+    # What the old row held in the columns that were not captured is not known here, and must not become null unseen.
+    torn = moved & F.col("partial")
     return halves.select(
-        *acted, *cells, deleted.alias("deleted"), "moved_away", *_set_aside(new_key, keys, truncated), *KEPT
+        *acted, *cells, deleted.alias("deleted"), "moved_away", *_set_aside(new_key, keys, torn, truncated), *KEPT
     )
 
 
-def _set_aside(key: Sequence[Expression], columns: Sequence[TableColumn], truncated: str | None) -> list[Expression]:
+def _set_aside(
+    key: Sequence[Expression], columns: Sequence[TableColumn], torn: Expression, truncated: str | None
+) -> list[Expression]:
     null = _any([part.isNull() for part in key])
     unreadable = F.coalesce(F.col(f"image.{UNREADABLE}"), F.col(f"old.{UNREADABLE}"))
     writes = F.col("operation") != Operation.DELETE
     late = F.lit(False) if truncated is None else F.col("position") < truncated
     reason = (
-        F.when(writes & unreadable.isNotNull(), UNREADABLE_VALUE).when(null, NULL_KEY).when(late, TRUNCATED)
+        F.when(writes & unreadable.isNotNull(), UNREADABLE_VALUE)
+        .when(null, NULL_KEY)
+        .when(late, TRUNCATED)
+        .when(torn, PARTIAL_KEY_CHANGE)
     ).alias("set_aside")
     names = ", ".join(column.name for column in columns)
     detail = (
         F.when(writes & unreadable.isNotNull(), F.concat(F.lit("does not fit its type: "), unreadable))
         .when(null, F.lit(f"the key is ({names}) and a part of it is null or missing"))
+        .when(torn, F.lit(f"the key ({names}) changed, and the new row was not captured whole"))
         .alias("detail")
     )
     return [reason, detail]
@@ -104,8 +120,9 @@ def fold(acted: DataFrame, plan: Plan) -> DataFrame:
 
     Returns:
         ``k0 .. kn``; ``position``, ``committed_at``, ``deleted``, ``moved_away`` of the key's newest action; ``c<n>``,
-        the newest value of each column outside the key; with partial images also ``p<n>``, the position it was written
-        at (null: no event wrote it); ``events`` and ``distinct_events``, without the deletes of old keys.
+        the newest value of each column outside the key; ``whole_at``, the position at which the row was last written
+        whole (null: never); with partial images also ``p<n>``, the position a column was written at (null: no event
+        wrote it); ``events`` and ``distinct_events``, without the deletes of old keys.
     """
     keys = key_names(plan)
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
@@ -124,6 +141,7 @@ def fold(acted: DataFrame, plan: Plan) -> DataFrame:
         F.max_by(F.struct("event.committed_at", "event.deleted", "event.moved_away"), "position").alias("newest"),
         F.sum("copies").alias("events"),
         F.sum(F.when(F.col("copies") > 0, 1).otherwise(0)).alias("distinct_events"),
+        F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), F.col("position"))).alias("whole_at"),
     ]
     if not plan.found.partial:
         whole = F.max_by(F.struct(*(F.col(f"event.{cell}") for cell in cells)), "position") if cells else F.lit(None)
@@ -139,7 +157,7 @@ def fold(acted: DataFrame, plan: Plan) -> DataFrame:
                 F.col(f"w{number}.position").alias(f"p{number}"),
             )
         ]
-    return folded.select(*keys, "position", "newest.*", *values, "events", "distinct_events")
+    return folded.select(*keys, "position", "newest.*", *values, "events", "distinct_events", "whole_at")
 
 
 def _last_written(plan: Plan, number: int) -> Expression:
@@ -171,8 +189,8 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
 
     Returns:
         One row for each key that changes: ``k0 .. kn``, ``position``, ``committed_at``, ``deleted``, ``moved_away``,
-        ``c<n>``, and ``versions`` (column name to position, of the columns not written at ``position``; null when there
-        are none).
+        ``c<n>``, and ``versions`` (column name to the position it was written at, and under ``REST`` that of the columns
+        not named; null when the row was written whole at ``position``).
     """
     keys = key_names(plan)
     rows = stored.select(
@@ -197,27 +215,19 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
     alive = exists | (F.col("position") > floor)
     newer = ~exists | (F.col("position") > F.col("t_position"))
     position = F.when(newer, F.col("position")).otherwise(F.col("t_position"))
+    rest = F.when(exists, F.coalesce(F.try_element_at("kept", F.lit(REST)), "t_position")).otherwise(floor)
     stepped = joined.withColumns({"kept": kept, "exists": exists, "alive": alive, "newer": newer, "final": position})
+    stepped = stepped.withColumns({"rest": rest, "merged_rest": F.greatest(rest, "whole_at")})
     numbers = value_numbers(plan)
-    stored = {f"v{n}": _stored_version(plan.columns[n].name, floor) for n in numbers}
-    stepped = stepped.withColumns(stored)
+    stepped = stepped.withColumns({f"v{n}": _stored_version(plan.columns[n].name) for n in numbers})
     taken = {n: F.coalesce(_written(plan, n) > F.col(f"v{n}"), F.lit(False)) for n in numbers}
+    changed = _any([F.col("newer"), F.col("merged_rest") > F.col("rest"), *taken.values()])
     merged = stepped.withColumns(
         {
             **{f"n{n}": F.when(taken[n], F.col(field(n))).when(F.col("exists"), F.col(f"t{n}")) for n in numbers},
             **{f"m{n}": F.when(taken[n], _written(plan, n)).otherwise(F.col(f"v{n}")) for n in numbers},
-            "changed": F.col("newer") | _any([F.lit(False), *taken.values()]),
+            "changed": changed,
         }
-    )
-    others = (
-        F.filter(
-            F.array(
-                *(F.struct(F.lit(plan.columns[n].name).alias("name"), F.col(f"m{n}").alias("at")) for n in numbers)
-            ),
-            lambda cell: cell["at"] != F.col("final"),
-        )
-        if numbers
-        else F.lit(None)
     )
     gone = F.col("deleted") & F.col("newer")
     return merged.where(F.col("alive") & F.col("changed")).select(
@@ -227,7 +237,7 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
         gone.alias("deleted"),
         "moved_away",
         *(F.col(f"n{n}").alias(field(n)) for n in numbers),
-        F.when(~gone & (F.size(others) > 0), F.map_from_entries(others)).alias("versions"),
+        F.when(~gone & (F.col("merged_rest") != F.col("final")), _versions(plan)).alias("versions"),
     )
 
 
@@ -236,8 +246,36 @@ def _written(plan: Plan, number: int) -> Expression:
     return F.col(f"p{number}") if plan.found.partial else F.col("position")
 
 
-def _stored_version(name: str, floor: Expression) -> Expression:
+def _stored_version(name: str) -> Expression:
     """Position at which the table's cell was written; for a row that is not there, the key's tombstone."""
-    told = F.coalesce(F.map_contains_key("kept", F.lit(name)), F.lit(False))
-    own = F.when(told, F.coalesce(F.element_at("kept", F.lit(name)), F.lit(""))).otherwise(F.col("t_position"))
-    return F.when(F.col("exists"), own).otherwise(floor)
+    return F.coalesce(F.try_element_at("kept", F.lit(name)), F.col("rest"))
+
+
+def _versions(plan: Plan) -> Expression:
+    """The positions of the cells that were not written with the rest of their row."""
+    told = [(plan.columns[n].name, F.col(f"m{n}")) for n in value_numbers(plan)]
+    cells = [
+        F.when(at != F.col("merged_rest"), F.struct(F.lit(name).alias("name"), at.alias("at"))) for name, at in told
+    ]
+    rest = F.struct(F.lit(REST).alias("name"), F.col("merged_rest").alias("at"))
+    return F.map_from_entries(F.array_compact(F.array(rest, *cells)))
+
+
+def emptied(state: DataFrame, plan: Plan, truncated: str) -> DataFrame:
+    """Tell which cells a TRUNCATE empties in rows that live on because a newer event wrote another part of them.
+
+    Args:
+        state: the table's state rows.
+        plan: the table's.
+        truncated: position of the TRUNCATE.
+
+    Returns:
+        ``k0 .. kn``; ``position``, at which the row must stand; ``c<n>``: whether the cell is emptied.
+    """
+    cells = state.where(F.col("kind") == "cells").groupBy(*key_names(plan))
+    newest = cells.agg(F.max_by(F.struct("position", "versions"), F.struct("position", "batch")).alias("kept"))
+    rest = F.try_element_at("kept.versions", F.lit(REST))
+    versions = ((n, F.try_element_at("kept.versions", F.lit(plan.columns[n].name))) for n in value_numbers(plan))
+    flags = [(F.coalesce(version, rest) < truncated).alias(field(n)) for n, version in versions]
+    survives = (rest < truncated) & (F.col("kept.position") > truncated)
+    return newest.where(survives).select(*key_names(plan), "kept.position", *flags)

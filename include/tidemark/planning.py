@@ -28,7 +28,16 @@ KEY_PROPERTY = "tidemark.key"
 OBJECT_PROPERTY = "tidemark.object"
 SOURCE_PROPERTY = "tidemark.source"
 
+OWN_PREFIX = "tidemark "
+"""Begins names that Tidemark gives to columns of its own frames beside those of a table."""
+
 _OWN_COLUMNS = (POSITION, COMMITTED_AT)
+_RESERVED_COLUMNS = frozenset({
+    "", "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number",
+    "_change_type", "_change_ordinal", "_commit_snapshot_id",
+})  # fmt: skip
+"""Iceberg's metadata columns: engines refuse to open a table that has one of them (Iceberg specification, Reserved
+Field IDs)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +106,22 @@ def plan(source: sources.Source, found: Found, table: Table | None) -> Plan:
         IncompatibleSchemaError: the change would lose data, or the table has no key.
     """
     promised = source.table_for(found.object)
+    _claim(source, found, table)
     columns = _columns(found, promised, table)
     key = _key(found, promised, table, [column.name for column in columns])
     return Plan(found=found, target=target_of(source, found), key=key, columns=tuple(columns))
+
+
+def _claim(source: sources.Source, found: Found, table: Table | None) -> None:
+    """Refuse to write one table over what another was published as."""
+    if table is None:
+        return
+    owner = (table.properties.get(SOURCE_PROPERTY), table.properties.get(OBJECT_PROPERTY))
+    if owner != (source.source, found.object):
+        raise IncompatibleSchemaError(
+            f"{found.object} would be published as {'.'.join(target_of(source, found))}, which holds {owner[1]} of "
+            f"source {owner[0]}; tell them apart with `target:`"
+        )
 
 
 def untyped(found: Found, promised: sources.Table, table: Table | None) -> list[str]:
@@ -130,11 +152,17 @@ def _columns(found: Found, promised: sources.Table, table: Table | None) -> list
             told = promised.columns.get(column.name) or column.type or found.inferred.get(column.name)
             if told is not None:
                 types[column.name] = _agreed(found, column.name, types.get(column.name), told)
-    reserved = [name for name in order if name in _OWN_COLUMNS]
-    if reserved:
-        raise IncompatibleSchemaError(f"{found.object}: a column is called {reserved[0]}, which Tidemark adds itself")
+    for name in order:
+        if problem := _column_problem(name):
+            raise IncompatibleSchemaError(f"{found.object}: a column is called {name!r}, {problem}")
     # A column that was never anything but null has no type yet; text can hold whatever comes.
     return [TableColumn(name, types.get(name, "string")) for name in order]
+
+
+def _column_problem(name: str) -> str | None:
+    if name in _OWN_COLUMNS or name.startswith(OWN_PREFIX):
+        return "which Tidemark keeps for itself"
+    return "which Iceberg keeps for itself" if name in _RESERVED_COLUMNS else None
 
 
 def _merge_order(order: list[str], names: Sequence[str]) -> None:
@@ -202,8 +230,9 @@ _VERSIONS = MapType(key_id=9001, key_type=StringType(), value_id=9002, value_typ
 def state_schema(plan: Plan) -> Schema:
     """Schema of the state table: ``k0 .. kn``, the key, then what is kept of it.
 
-    ``kind``: tombstone (the key was deleted at ``position``), cells (``versions`` holds the positions of the columns
-    that are not as of ``position``, null where never written), truncate (everything below ``position``; no key).
+    ``kind``: tombstone (the key was deleted at ``position``), cells (the row that stands at ``position`` was written in
+    parts: ``versions`` holds the position of each column, under the empty name that of all columns not named, empty
+    where never written), truncate (everything below ``position``; no key).
     """
     keys = [(f"k{place}", plan.columns[number].type) for place, number in enumerate(plan.key_numbers)]
     fields = [NestedField(number, name, iceberg_type(kind)) for number, (name, kind) in enumerate(keys, start=1)]

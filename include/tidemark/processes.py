@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
+
 from tidemark.errors import RetriableLakeError
 
 LOOPBACK = "127.0.0.1"
@@ -21,8 +23,10 @@ _LINES_SHOWN = 20
 class Server:
     """A child process in its own group; everything that it starts ends with it."""
 
-    def __init__(self, name: str, command: Sequence[str], *, environment: Mapping[str, str], log: Path) -> None:
-        """Start ``command``; standard output and error go to ``log``."""
+    def __init__(
+        self, name: str, command: Sequence[str], *, environment: Mapping[str, str], log: Path, files: Sequence[int] = ()
+    ) -> None:
+        """Start ``command``; output goes to ``log``; the open ``files`` are kept open by it and all that it starts."""
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +38,7 @@ class Server:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=files,
             )
 
     @property
@@ -56,16 +61,27 @@ class Server:
         return "\n".join([f"Log {self.log}:", *lines])
 
     def stop(self, *, patience: float = 20.0) -> None:
-        """Ask the whole group to end, wait ``patience`` seconds for it, then kill what is left of it."""
-        self._signal(signal.SIGTERM)
+        """Ask the whole group to end, wait ``patience`` seconds for it, then kill what is left of all it started."""
+        strays = self._strays()
+        self._signal(signal.SIGTERM, strays)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
-        self._signal(signal.SIGKILL)
+        self._signal(signal.SIGKILL, strays)
         self._process.wait()
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _strays(self) -> list[psutil.Process]:
+        """Return the descendants that have left the group, as Airflow's tasks do."""
+        with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+            started = psutil.Process(self.pid).children(recursive=True)
+            return [process for process in started if os.getpgid(process.pid) != self.pid]
+        return []
+
+    def _signal(self, number: signal.Signals, strays: Sequence[psutil.Process]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
+        for process in strays:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
 
 
 def wait_until(

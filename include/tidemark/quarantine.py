@@ -19,12 +19,12 @@ def quarantine(lake: Lake, source: str, found: DataFrame, after: int) -> None:
         found: batch, file, place, reason, detail, object: one row a message and reason.
         after: only batches above this one occur in ``found``.
     """
-    table = lake.ensure(("quarantine", source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason"])
+    table = lake.ensure(("quarantine", source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"])
     session = open_session()
     origin = ["batch", "file", "place"]
     raw = session.table(lake.spark_name(("raw", source))).where(F.col("batch") > after)
     bytes_of = raw.select(*origin, "checksum", "topic", "partition", "offset", "key", "value", "landed_at")
     rows = F.broadcast(found.dropDuplicates([*origin, "reason"])).join(bytes_of, origin)
-    # Dynamic overwrite replaces the partitions (batch and reason) that an aborted attempt may have written.
+    # Dynamic overwrite replaces the partitions (batch, reason and table) that an aborted attempt may have written.
     rows.select(*QUARANTINE.names).writeTo(lake.spark_name(("quarantine", source))).overwritePartitions()
     table.refresh()

@@ -223,7 +223,9 @@ class _Builder:
         table = event.table or _NO_TABLE
         origin = (event.statement, message.file, message.place, number)
         times = (event.committed_at, event.captured_at, landed_at)
-        shape = event.shape and self._shape(batch, table, self._object(table), event.shape, landed_at)
+        shape = None
+        if event.shape is not None:
+            shape = self._shape(batch, table, self._object(table), event.shape, landed_at)
         self._add(batch, Kind.SCHEMA_CHANGE, table, event.dialect, event.position, times, None, origin, shape)
 
     def _add(

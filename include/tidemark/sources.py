@@ -107,11 +107,19 @@ class Table(BaseModel):
     """Column -> Iceberg type string; comes before what the messages say."""
     checks: tuple[Check, ...] = ()
 
-    @model_validator(mode="after")
-    def _history_needs_a_key(self) -> Self:
-        if self.history and self.key == ():
-            raise wrong("history needs a key: equal rows have no life of their own to follow.")
-        return self
+    @field_validator("history")
+    @classmethod
+    def _no_history_yet(cls, history: bool) -> bool:  # noqa: FBT001 - Pydantic's own form
+        if history:
+            raise wrong("this version keeps no history: leave it out, or write false.")
+        return history
+
+    @field_validator("deletes")
+    @classmethod
+    def _no_soft_deletes_yet(cls, deletes: Deletes) -> Deletes:
+        if deletes is Deletes.SOFT:
+            raise wrong("this version deletes rows for good: leave it out, or write hard.")
+        return deletes
 
 
 class Source(BaseModel):

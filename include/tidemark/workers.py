@@ -47,11 +47,12 @@ def decoder(format_name: str, options: Mapping[str, Any]) -> Batches:
 def _inspect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield pa.RecordBatch.from_pylist(
-            [_inspected(path) for path in batch.column("path").to_pylist()], schema=INSPECTED
+            [inspected(path) for path in batch.column("path").to_pylist()], schema=INSPECTED
         )
 
 
-def _inspected(path: str) -> dict[str, object]:
+def inspected(path: str) -> dict[str, object]:
+    """Read one file through: a row of ``INSPECTED``."""
     try:
         found = containers.inspect(path)
     except LandingError as error:
@@ -62,6 +63,7 @@ def _inspected(path: str) -> dict[str, object]:
         "size": found.size,
         "messages": found.messages,
         "container": found.container,
+        "problem": None,
     }
 
 

@@ -18,7 +18,7 @@ from tidemark import cuts
 from tidemark.lake import Lake, home, quoted
 from tidemark.ledger import Ledger, Row, equals
 from tidemark.planning import KEY_PROPERTY
-from tidemark.session import open_session
+from tidemark.session import open_session, tuned_for
 from tidemark.sources import Source
 from tidemark.stages import StageReport
 from tidemark.verdicts import Candidate, Invariant, Verdict
@@ -57,8 +57,9 @@ def _judge(lake: Lake, source: Source, rows: list[Row], cut: int) -> tuple[Verdi
     from tidemark.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
     session = open_session()
-    candidates = [_candidate(session, lake, source, row) for row in rows]
-    return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
+    with tuned_for(session, sum(row["rows_after"] for row in rows)):
+        candidates = [_candidate(session, lake, source, row) for row in rows]
+        return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
 
 
 def _candidate(session: SparkSession, lake: Lake, source: Source, row: Row) -> Candidate:

@@ -27,7 +27,7 @@ from tidemark.lake import MARKER, Lake, marker
 from tidemark.ledger import Ledger, Row, equals
 from tidemark.planning import Found, Plan
 from tidemark.rows import Kind
-from tidemark.session import open_session
+from tidemark.session import open_session, tuned_for
 from tidemark.sources import Source
 from tidemark.stages import StageReport
 
@@ -61,8 +61,10 @@ def run(source: Source) -> StageReport:
     session = open_session()
     cuts.drop_candidates(lake, ledger, cut.number)
     finds = _find(session, lake, source, stands, last["batch"] if last else 0, newest)
-    rows = _build(session, lake, source, finds, cut, stands, last["batch"] if last else 0)
     known = {name: row["rows_after"] or 0 for name, row in ledger.published_tables().items()}
+    size = sum(found.events + known.get(name, 0) for name, found in finds.items())
+    with tuned_for(session, size):
+        rows = _build(session, lake, source, finds, cut, stands, last["batch"] if last else 0)
     for row in rows:
         row["rows_before"] = known.get(row["object"], 0)
         row["rows_after"] = row["rows_before"] + row.pop("rows_change", 0)

@@ -29,6 +29,9 @@ log = structlog.get_logger(__name__)
 _TASKS = 256
 """Most Spark tasks that files are spread over."""
 
+_FEW_FILES, _FEW_BYTES = 64, 16 << 20
+"""So little is read through here sooner than it is sent to Spark."""
+
 
 def run(source: Source, start: datetime | None = None, end: datetime | None = None) -> StageReport:
     """Land the files of ``[start, end)``, and late ones of intervals that were landed before.
@@ -79,10 +82,7 @@ def _unchanged(file: DumpFile, landed: Row | None) -> bool:
 
 def _inspect(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[list[Row], dict[str, str]]:
     """Read every file through; tell those to land from those to refuse (path to reason)."""
-    session = open_session()
-    frame = session.createDataFrame([(file.path,) for file in files], "path string")
-    found = _one_file_a_task(frame, len(files)).mapInArrow(workers.inspector(), from_arrow_schema(workers.INSPECTED))
-    inspected = {row["path"]: row.asDict() for row in found.collect()}
+    inspected = {row["path"]: row for row in _inspected(files)}
     known = {row["checksum"]: row["path"] for row in landed.values()}
     accepted: list[Row] = []
     refused: dict[str, str] = {}
@@ -99,6 +99,14 @@ def _inspect(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[list
             known[told["checksum"]] = file.path
             accepted.append(_entry(file, told))
     return accepted, refused
+
+
+def _inspected(files: Sequence[DumpFile]) -> list[dict[str, Any]]:
+    if len(files) <= _FEW_FILES and sum(file.size for file in files) <= _FEW_BYTES:
+        return [workers.inspected(file.path) for file in files]
+    frame = open_session().createDataFrame([(file.path,) for file in files], "path string")
+    found = _one_file_a_task(frame, len(files)).mapInArrow(workers.inspector(), from_arrow_schema(workers.INSPECTED))
+    return [row.asDict() for row in found.collect()]
 
 
 def _changed(file: DumpFile, before: Row) -> str:

@@ -1,0 +1,63 @@
+# Tidemark: `make` prints this manual.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test up bench lint types contracts format lock clean
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+##@ Use
+help: ## Print this manual
+	@awk 'BEGIN {FS = ":.*## "; print "make TARGET"} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Install everything into .venv, from the lock, and fetch the pinned jars
+
+demo: $(READY) ## Run the bundled sources over bundled dumps through Airflow (TIDEMARK_HOME, else .tidemark)
+	$(BIN)/tidemark demo
+
+up: $(READY) ## Start Airflow's UI with the embedded default, on loopback; Ctrl-C stops it
+	$(BIN)/python -m tidemark.up
+
+##@ Develop
+test: lint types contracts ## Run lint, types, import contracts and every test
+	$(BIN)/pytest
+
+bench: $(READY) ## Measure land, normalize and compact against the floor (bench/README.md)
+	$(BIN)/python bench/run.py
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+contracts: $(READY)
+	PYTHONPATH=include $(BIN)/lint-imports --no-cache
+
+format: $(READY) ## Write the code as the formatter wants it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: $(READY) ## Resolve requirements.txt again into requirements.lock
+	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	  --python-version 3.11 requirements-dev.txt --output-file requirements.lock
+
+clean: ## Remove the environment and the embedded lake
+	rm -rf $(VENV) .tidemark
+
+$(READY): requirements.lock requirements-uv.lock pyproject.toml include/tidemark/jars.lock
+	@test -n "$(PYTHON)" || { echo "Python 3.11 is missing: apt-get install python3.11 python3.11-venv"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "$(PYTHON) is not Python 3.11: make PYTHON=..."; exit 1; }
+	@command -v java >/dev/null || { echo "Java 17 is missing: apt-get install openjdk-17-jre-headless"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	$(BIN)/python -m tidemark.jars >/dev/null
+	@touch $(READY)

@@ -1,0 +1,100 @@
+"""Airflow's REST API, as far as Tidemark uses it: DAGs, backfills, runs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import httpx
+
+from tidemark.errors import RetriableLakeError
+
+_PARTS = ("metadatabase", "scheduler", "dag_processor")
+
+
+class AirflowApi:
+    """One Airflow and one of its users (simple auth manager); logs in when it is first needed."""
+
+    def __init__(self, url: str, *, user: str, password: str) -> None:
+        """Nothing is called yet."""
+        self.url = url
+        self._credentials = {"username": user, "password": password}
+        self._client: httpx.Client | None = None
+
+    def close(self) -> None:
+        """Give the connections back."""
+        if self._client:
+            self._client.close()
+            self._client = None
+
+    def is_healthy(self) -> bool:
+        """Tell whether database, scheduler and DAG processor have reported in."""
+        try:
+            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
+        except (httpx.HTTPError, ValueError):
+            return False
+        return all((health.get(part) or {}).get("status") == "healthy" for part in _PARTS)
+
+    def request(self, method: str, path: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401 - httpx's own
+        """Call a path below ``/api/v2`` and return its answer.
+
+        Raises:
+            RetriableLakeError: the API says no, or is not there; with its words.
+        """
+        try:
+            response = self._connected().request(method, f"/api/v2/{path}", **parameters)
+        except httpx.HTTPError as error:
+            raise RetriableLakeError(f"Airflow does not answer at {self.url}: {error}") from error
+        if response.is_error:
+            raise RetriableLakeError(f"Airflow answers {response.status_code} to {method} {path}: {response.text}")
+        return dict(response.json()) if response.content else {}
+
+    def dag_ids(self) -> set[str]:
+        """DAGs that the DAG processor has read."""
+        return {dag["dag_id"] for dag in self.request("GET", "dags", params={"limit": 1000})["dags"]}
+
+    def import_errors(self) -> dict[str, str]:
+        """DAG file -> what is wrong with it."""
+        found = self.request("GET", "importErrors", params={"limit": 1000})["import_errors"]
+        return {error["filename"]: error["stack_trace"] for error in found}
+
+    def unpause(self, dag_id: str) -> None:
+        """Let the runs of a DAG start."""
+        self.request("PATCH", f"dags/{dag_id}", json={"is_paused": False})
+
+    def backfill(self, dag_id: str, start: datetime, end: datetime, *, again: bool = False) -> int:
+        """Ask for a run of every interval that starts from ``start`` to ``end``, both included; return its id.
+
+        One run at a time, oldest first. ``again`` also runs intervals that have a finished run.
+        """
+        wanted = {
+            "dag_id": dag_id,
+            "from_date": start.isoformat(),
+            "to_date": end.isoformat(),
+            "max_active_runs": 1,
+            "reprocess_behavior": "completed" if again else "none",
+        }
+        return int(self.request("POST", "backfills", json=wanted)["id"])
+
+    def is_backfilling(self, dag_id: str) -> bool:
+        """Whether a backfill of a DAG is not over; Airflow takes no other one until then."""
+        found = self.request("GET", "backfills", params={"dag_id": dag_id, "active": True})["backfills"]
+        return any(backfill["completed_at"] is None for backfill in found)
+
+    def runs(self, dag_id: str) -> dict[str, str]:
+        """Runs of a DAG, oldest interval first -> state."""
+        wanted = {"order_by": "logical_date", "limit": 1000}
+        found = self.request("GET", f"dags/{dag_id}/dagRuns", params=wanted)["dag_runs"]
+        return {run["dag_run_id"]: run["state"] for run in found}
+
+    def tasks(self, dag_id: str, run_id: str) -> dict[str, dict[str, Any]]:
+        """Tasks of a run -> state, attempts, times, as the API tells them."""
+        found = self.request("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")["task_instances"]
+        return {task["task_id"]: task for task in found}
+
+    def _connected(self) -> httpx.Client:
+        if self._client is None:
+            answer = httpx.post(f"{self.url}/auth/token", json=self._credentials, timeout=60).raise_for_status()
+            bearer = {"Authorization": f"Bearer {answer.json()['access_token']}"}
+            self._client = httpx.Client(base_url=self.url, headers=bearer, timeout=60)
+        return self._client
