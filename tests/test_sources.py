@@ -43,16 +43,16 @@ target: "{source}.{database}_{table}"
 tables:
   shop.orders:
     key: [id]
-    history: true
-    deletes: soft
+    history: false
+    deletes: hard
     columns: {total: "decimal(18,2)", y: long}
     checks:
       - {type: expect_column_values_to_be_between, column: total, min_value: 0}
       - {type: expect_table_row_count_to_be_between, min_value: 1, severity: warn}
   shop.*:
-    deletes: hard
+    key: [a]
   "*":
-    deletes: soft
+    key: [b]
 """
 
 
@@ -77,7 +77,7 @@ def test_full_file_is_read_as_written(full: Source) -> None:
     assert (full.target, full.dag_id) == ("{source}.{database}_{table}", "cdc_erp")
     assert isinstance(full.options, formats.resolve("canal_json").Options)
     orders = full.tables["shop.orders"]
-    assert (orders.key, orders.history, orders.deletes) == (("id",), True, Deletes.SOFT)
+    assert (orders.key, orders.history, orders.deletes) == (("id",), False, Deletes.HARD)
     assert orders.columns == {"total": "decimal(18, 2)", "y": "long"}
     assert [(check.severity, check.arguments) for check in orders.checks] == [
         (Severity.BLOCK, {"column": "total", "min_value": 0}),
@@ -94,9 +94,9 @@ def test_smallest_file_has_the_documented_defaults(tmp_path: Path) -> None:
 
 def test_table_is_found_by_name_then_by_the_first_pattern(full: Source) -> None:
     """An exact name wins over a pattern, and the first pattern over later ones."""
-    assert full.table_for("shop.orders").history
-    assert full.table_for("shop.items").deletes is Deletes.HARD
-    assert full.table_for("stock.items").deletes is Deletes.SOFT
+    assert full.table_for("shop.orders").key == ("id",)
+    assert full.table_for("shop.items").key == ("a",)
+    assert full.table_for("stock.items").key == ("b",)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
 
     Returns:
         ``k0 .. kn``; ``c<n>`` (the columns outside the key, typed; null where ``deleted``); ``deleted``;
-        ``moved_away`` (the delete of an old key); ``set_aside`` (why the event takes no part: a reason, or null), ``detail``; and ``KEPT``.
+        ``moved_away`` (the delete of an old key); ``set_aside`` (why the event takes no part: a reason, or null),
+        ``detail``; and ``KEPT``.
     """
     keys = [plan.columns[number] for number in plan.key_numbers]
     read = read_images(
@@ -189,7 +190,7 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
 
     Returns:
         One row for each key that changes: ``k0 .. kn``, ``position``, ``committed_at``, ``deleted``, ``moved_away``,
-        ``c<n>``, and ``versions`` (column name to the position it was written at, and under ``REST`` that of the columns
+        ``c<n>``, and ``versions`` (column name to the position it was written at, under ``REST`` that of the columns
         not named; null when the row was written whole at ``position``).
     """
     keys = key_names(plan)

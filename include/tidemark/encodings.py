@@ -1,0 +1,287 @@
+"""The encodings: one Spark expression for each ``events.Encoding``, from a parsed JSON value to the column's type.
+
+The rule for all of them: a value that its column's type cannot hold exactly is null here, which ``images.py`` names as
+unreadable; it is never rounded, truncated or defaulted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.events import Column, Encoding
+from tidemark.types import decimal_parts, spark_type
+
+_DAY = r"^\d{4}-\d{2}-\d{2}([ T]00:00(:00(\.0+)?)?)?Z?$"
+_WALL_CLOCK = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6}0*)?)?)?Z?$"
+_ZONED = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6}0*)?)?(Z|[+-]\d{2}(:?\d{2})?)?$"
+
+_Reader = Callable[[Expression, str], Expression]
+"""(value as prepared, the table's type string) to the typed value; null where it does not fit."""
+
+
+def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> Expression:
+    """What the typed value is made of, in a projection of its own because it is used more than once."""
+    if source.encoding in {Encoding.PLAIN, Encoding.TEXT} and decimal_parts(kind):
+        return _verbatim_number(wire, image, source.name)
+    if source.encoding is Encoding.SCALED_STRUCT:
+        return F.when(wire.isNotNull(), wire.withField("value", _bytes(wire.getField("value"))))
+    if source.encoding is Encoding.UNSCALED_BASE64:
+        # Connect's decimal.format=NUMERIC writes the number itself where Base64 would stand.
+        bare = wire.rlike(r"^-?\d[\d.eE+-]*$") & ~_is_quoted(wire, image)
+        number = F.when(bare, _verbatim_number(wire, image, source.name))
+        struct = F.struct(number.alias("number"), F.when(~bare, _bytes(wire)).alias("value"))
+        return F.when(wire.isNotNull(), struct)
+    return wire
+
+
+def is_overflow(wire: Expression, image: Expression) -> Expression:
+    """Whether a number was too large for a double: it is read as infinity, which only the word may be."""
+    return wire.isin(float("inf"), float("-inf")) & ~F.contains(image, F.lit("Infinity"))
+
+
+def _verbatim_number(wire: Expression, image: Expression, name: str) -> Expression:
+    """The digits as they stand in the image: Spark's reader keeps a quoted number, and rewrites a bare one.
+
+    A quoted number is found again between its quotes; else the bare digits behind the column's name are taken, and
+    must be the same number as a double. A quotation mark inside a JSON text always has a backslash before it.
+    """
+    pattern = rf'(?<!\\)"{_regex_quoted(name)}"\s*:\s*(-?[0-9][0-9.eE+-]*)'
+    bare = F.regexp_extract(image, pattern, 1)
+    same = bare.try_cast("double") == wire.try_cast("double")
+    return F.when(wire.isNull() | _is_quoted(wire, image), wire).when(same, bare).otherwise(F.lit("not a number"))
+
+
+def _is_quoted(wire: Expression, image: Expression) -> Expression:
+    return F.contains(image, F.concat(F.lit('"'), wire, F.lit('"')))
+
+
+def _regex_quoted(name: str) -> str:
+    return "\\Q" + name.replace("\\E", "\\E\\\\E\\Q") + "\\E"
+
+
+def _plain(wire: Expression, target: str) -> Expression:
+    return _bytes(wire) if target == "binary" else _text(wire, target)
+
+
+def _text(wire: Expression, target: str) -> Expression:
+    if parts := decimal_parts(target):
+        return _exact_decimal(wire, *parts)
+    return _TEXTREADERS.get(target, _cast)(wire, target)
+
+
+def _cast(wire: Expression, target: str) -> Expression:
+    return F.when(F.trim(wire) == wire, wire.try_cast(spark_type(target)))
+
+
+def _floating(wire: Expression, target: str) -> Expression:
+    value = _cast(wire, target)
+    return F.when(~value.isin(float("inf"), float("-inf")) | wire.rlike("(?i)inf"), value)
+
+
+def _date(wire: Expression, _target: str) -> Expression:
+    return F.when(wire.rlike(_DAY), wire.substr(1, 10).try_cast("date"))
+
+
+def _timestamp(wire: Expression, _target: str) -> Expression:
+    return F.when(wire.rlike(_WALL_CLOCK), F.regexp_replace(wire, "Z$", "").try_cast("timestamp_ntz"))
+
+
+def _timestamptz(wire: Expression, _target: str) -> Expression:
+    return F.when(wire.rlike(_ZONED), wire.try_cast("timestamp"))
+
+
+def _utf8(wire: Expression, _target: str) -> Expression:
+    return F.encode(wire, "UTF-8")
+
+
+_TEXTREADERS: Mapping[str, _Reader] = {
+    "binary": _utf8,
+    "date": _date,
+    "float": _floating,
+    "double": _floating,
+    "timestamp": _timestamp,
+    "timestamptz": _timestamptz,
+}
+
+
+def _exact_decimal(text: Expression, precision: int, scale: int) -> Expression:
+    value = text.try_cast(f"decimal({precision},{scale})")
+    plain = text.rlike(rf"^[+-]?\d*\.?\d{{0,{scale}}}0*$")
+    # Up to 15 significant digits a double holds a number exactly, so it can vouch for one in exponent notation.
+    exponent = text.rlike(r"^[+-]?[\d.]{1,16}[eE][+-]?\d+$") & (value.cast("double") == text.try_cast("double"))
+    return F.when(plain | exponent, value)
+
+
+def _bytes(wire: Expression) -> Expression:
+    """Bytes of Base64 text in either alphabet, padding optional; null when it is none."""
+    text = F.translate(F.rtrim(wire, F.lit("=")), "-_\r\n", "+/")
+    rest = F.length(text) % 4
+    padding = F.when(rest == 2, "==").when(rest == 3, "=").otherwise("")
+    well_formed = wire.rlike(r"^[A-Za-z0-9+/_\r\n-]*={0,2}$")
+    return F.when(well_formed, F.try_to_binary(F.concat(text, padding), F.lit("base64")))
+
+
+def _base64(wire: Expression, _target: str) -> Expression:
+    return _bytes(wire)
+
+
+def _latin1(wire: Expression, _target: str) -> Expression:
+    return F.when(~wire.rlike(r"[^\x00-\xFF]"), F.encode(wire, "ISO-8859-1"))
+
+
+def _hex(wire: Expression, _target: str) -> Expression:
+    return F.when(wire.rlike("^([0-9A-Fa-f]{2})*$"), F.unhex(wire))
+
+
+def _bits(wire: Expression, _target: str) -> Expression:
+    pairs = F.split(F.regexp_replace(F.hex(_bytes(wire)), "(..)(?!$)", "$1 "), " ")
+    return F.unhex(F.array_join(F.reverse(pairs), ""))
+
+
+def _unscaled(wire: Expression, target: str) -> Expression:
+    parts = decimal_parts(target)
+    if parts is None:
+        return F.lit(None)
+    unscaled = wire.getField("value")
+    general = _shifted(unscaled, F.lit(parts[1]), parts)
+    if parts[1] > 18:
+        return general
+    # The common case without a detour through text: eight bytes, and a product whose scale is the type's.
+    whole = _long(unscaled).cast("decimal(19,0)")
+    short = whole * _power(parts[1]) if parts[1] else whole
+    number = _exact_decimal(wire.getField("number"), *parts)
+    based = F.when(F.octet_length(unscaled).between(1, 8), short.try_cast(spark_type(target))).otherwise(general)
+    return F.when(wire.getField("number").isNotNull(), number).otherwise(based)
+
+
+def _scaled_struct(wire: Expression, target: str) -> Expression:
+    parts = decimal_parts(target)
+    return F.lit(None) if parts is None else _shifted(wire.getField("value"), wire.getField("scale"), parts)
+
+
+def _long(unscaled: Expression) -> Expression:
+    digits = F.hex(unscaled)
+    return F.conv(F.lpad(digits, 16, F.when(digits >= "8", "F").otherwise("0")), 16, -10).cast("bigint")
+
+
+def _power(scale: int) -> Expression:
+    return F.lit(f"0.{'1'.rjust(scale, '0')}").cast(f"decimal({scale},{scale})")
+
+
+def _let(value: Expression, body: Callable[[Expression], Expression]) -> Expression:
+    """``body`` of a value that is computed once, however often ``body`` uses it."""
+    return F.element_at(F.transform(F.array(value), body), 1)
+
+
+def _shifted(unscaled: Expression, scale: Expression, parts: tuple[int, int]) -> Expression:
+    """A decimal from big-endian two's complement bytes and a scale, by its digits as text: nothing can round."""
+    text = _let(_integer_text(unscaled), lambda digits: _with_point(digits, scale))
+    return F.when(scale.between(-38, 76), _let(text, lambda digits: _exact_decimal(digits, *parts)))
+
+
+def _with_point(digits: Expression, scale: Expression) -> Expression:
+    zeros = F.repeat(F.lit("0"), F.greatest(-scale, F.lit(0)))
+    places = F.greatest(scale, F.lit(0))
+    sign = F.when(F.startswith(digits, F.lit("-")), F.lit("-")).otherwise(F.lit(""))
+    whole = F.concat(F.ltrim(digits, F.lit("-")), zeros)
+    padded = F.lpad(whole, F.greatest(F.length(whole), places + 1), F.lit("0"))
+    return _let(
+        padded,
+        lambda number: F.concat(
+            sign,
+            number.substr(F.lit(1), F.length(number) - places),
+            F.lit("."),
+            number.substr(F.length(number) - places + 1, places),
+        ),
+    )
+
+
+def _integer_text(unscaled: Expression) -> Expression:
+    """Decimal digits of a two's complement integer that 38 digits can hold; else null."""
+
+    def signed(digits: Expression) -> Expression:
+        # -x is ~x + 1: complementing the digits keeps every step positive, and nothing overflows unseen.
+        complement = _magnitude(F.translate(digits, "0123456789ABCDEF", "FEDCBA9876543210"))
+        negated = F.try_add(complement, F.lit(1).cast("decimal(1,0)")).try_cast("decimal(38,0)")
+        negative = F.concat(F.lit("-"), negated.cast("string"))
+        return F.when(digits >= "8", negative).when(digits != "", _magnitude(digits).cast("string"))
+
+    return _let(F.hex(unscaled), signed)
+
+
+def _magnitude(digits: Expression) -> Expression:
+    """Hexadecimal digits as a decimal(38, 0), 32 bits at a time; null when they are too many."""
+    significant = F.ltrim(digits, F.lit("0"))
+    wide = F.lpad(significant, 32, "0")
+    words = F.array(*(F.conv(wide.substr(start, 8), 16, 10).cast("decimal(38,0)") for start in (1, 9, 17, 25)))
+
+    def append(total: Expression, word: Expression) -> Expression:
+        shifted = F.try_multiply(total, F.lit(1 << 32).cast("decimal(10,0)")).try_cast("decimal(38,0)")
+        return F.try_add(shifted, word).try_cast("decimal(38,0)")
+
+    return F.when(F.length(significant) <= 32, F.aggregate(words, F.lit(0).cast("decimal(38,0)"), append))
+
+
+def _days(wire: Expression, _target: str) -> Expression:
+    return F.date_add(F.lit("1970-01-01").cast("date"), wire.try_cast("int"))
+
+
+def _epoch(per_second: int) -> _Reader:
+    def read(wire: Expression, target: str) -> Expression:
+        micros = _rescaled(wire, per_second, 1_000_000)
+        instant = F.timestamp_micros(micros)
+        return instant if target == "timestamptz" else instant.cast(spark_type(target))
+
+    return read
+
+
+def _of_day(per_second: int) -> _Reader:
+    def read(wire: Expression, _target: str) -> Expression:
+        micros = _rescaled(wire, per_second, 1_000_000)
+        size = F.abs(micros)
+        clock = F.format_string(
+            "%s%02d:%02d:%02d",
+            F.when(micros < 0, F.lit("-")).otherwise(F.lit("")),
+            _div(size, 3_600_000_000),
+            _div(size, 60_000_000) % 60,
+            _div(size, 1_000_000) % 60,
+        )
+        fraction = F.when(size % 1_000_000 != 0, F.format_string(".%06d", size % 1_000_000)).otherwise(F.lit(""))
+        return F.when(micros.isNotNull(), F.concat(clock, fraction))
+
+    return read
+
+
+def _rescaled(wire: Expression, source: int, target: int) -> Expression:
+    if source <= target:
+        return F.try_multiply(wire, F.lit(target // source).cast("bigint"))
+    ratio = source // target
+    return F.when(wire % ratio == 0, _div(wire, ratio))
+
+
+def _div(number: Expression, by: int) -> Expression:
+    """Whole-number division, without a detour through doubles."""
+    return F.call_function("div", number, F.lit(by).cast("bigint"))
+
+
+READERS: Mapping[Encoding, _Reader] = {
+    Encoding.PLAIN: _plain,
+    Encoding.TEXT: _text,
+    Encoding.UNSCALED_BASE64: _unscaled,
+    Encoding.SCALED_STRUCT: _scaled_struct,
+    Encoding.BASE64: _base64,
+    Encoding.LATIN1: _latin1,
+    Encoding.HEX: _hex,
+    Encoding.EPOCH_SECONDS: _epoch(1),
+    Encoding.EPOCH_MILLIS: _epoch(1_000),
+    Encoding.EPOCH_MICROS: _epoch(1_000_000),
+    Encoding.EPOCH_NANOS: _epoch(1_000_000_000),
+    Encoding.EPOCH_DAYS: _days,
+    Encoding.MILLIS_OF_DAY: _of_day(1_000),
+    Encoding.MICROS_OF_DAY: _of_day(1_000_000),
+    Encoding.NANOS_OF_DAY: _of_day(1_000_000_000),
+    Encoding.BITS_LE_BASE64: _bits,
+}

@@ -1,0 +1,175 @@
+"""Reading images with Spark: every encoding at its extremes, exactly as the plain reader reads it, or not at all."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from tidemark.errors import UnreadableValueError
+from tidemark.events import Column, Encoding, Shape
+from tidemark.images import TableColumn, read_images
+from tidemark.values import read_value
+
+UNREADABLE = object()
+"""What a value that does not fit is read as, by both readers."""
+
+
+def unscaled(number: int) -> str:
+    """Write an integer as Connect's Decimal does."""
+    size = number.bit_length() // 8 + 1
+    return json.dumps(base64.b64encode(number.to_bytes(size, "big", signed=True)).decode())
+
+
+DECIMALS = ['"1.10"', "1.10", '"-0.00"', '"0"', "0.000", '"1.100"', '"1.105"', "1.105", '"x"', '""', "null"]
+LONG_DECIMALS = ["12345678901234567890.12", '"-99999999999999999999.99"', "99999999999999999999.99", "1e30", '"1e30"']
+TIMESTAMPS = [
+    '"2024-02-29 01:02:03.123456"',
+    '"2024-02-29T01:02:03Z"',
+    '"2024-02-29 01:02:03.1234567"',
+    '"0001-01-01 00:00:00"',
+    '"9999-12-31 23:59:59.999999"',
+    '"0000-00-00 00:00:00"',
+    '"2023-02-29 00:00:00"',
+    '"2024-02-29"',
+    '"tomorrow"',
+]
+EPOCHS = ["0", "-1", "1700000000", "253402300799", "-62135596800"]
+
+CASES: list[tuple[Encoding, str, list[str]]] = [
+    *((encoding, "decimal(22, 2)", DECIMALS + LONG_DECIMALS) for encoding in (Encoding.TEXT, Encoding.PLAIN)),
+    (Encoding.TEXT, "decimal(38, 0)", [f'"{10**38 - 1}"', f'"{10**38}"', f'"-{10**38 - 1}"', str(10**37 + 1)]),
+    (Encoding.TEXT, "decimal(20, 0)", [f'"{2**64 - 1}"', '"18446744073709551616"', str(2**63)]),
+    (Encoding.TEXT, "long", [f'"{2**63 - 1}"', f'"-{2**63}"', f'"{2**63}"', '"1.5"', '" 1"', '""']),
+    (Encoding.PLAIN, "long", [str(2**63 - 1), str(-(2**63)), str(2**63), "1.5", "null"]),
+    (Encoding.TEXT, "int", ['"2147483647"', '"-2147483648"', '"2147483648"']),
+    (Encoding.PLAIN, "int", ["2147483647", "-2147483648", "2147483648"]),
+    (Encoding.TEXT, "double", ['"1.5"', '"5e-324"', '"NaN"', '"-Infinity"', '"1e22"', '"1e400"', '"x"']),
+    (Encoding.PLAIN, "double", ["1.5", "5e-324", "1e22", "3.140000104904175", "1e400"]),
+    (Encoding.PLAIN, "boolean", ["true", "false", "null"]),
+    (Encoding.TEXT, "boolean", ['"true"', '"f"', '"1"', '"2"']),
+    (Encoding.TEXT, "string", ['""', '"a\\u0000b"', '"😀\\"\\\\"', '"null"', "null"]),
+    (Encoding.TEXT, "date", ['"2024-02-29"', '"2024-02-29Z"', '"0000-00-00"', '"2023-02-29"', '"2024-01-01T00:00"']),
+    (Encoding.TEXT, "date", ['"0001-01-01"', '"9999-12-31"']),
+    (Encoding.TEXT, "timestamp", TIMESTAMPS),
+    (Encoding.PLAIN, "timestamptz", ['"2024-02-29T01:02:03+05:30"', '"2024-02-29T01:02:03.5Z"', '"x"']),
+    (Encoding.BASE64, "binary", ['"3q2+7w=="', '"3q2-7w"', '""', '"*"', '"3q2+7"']),
+    (Encoding.LATIN1, "binary", ['"\\u00ff\\u0000a"', '"\\u0100"', '""']),
+    (Encoding.HEX, "binary", ['"DEADbeef"', '""', '"DEA"', '"xy"']),
+    (Encoding.BITS_LE_BASE64, "binary", ['"EAAAAAAAAAA="', '"AQ=="']),
+    (
+        Encoding.UNSCALED_BASE64,
+        "decimal(20, 2)",
+        [unscaled(n) for n in (0, 1, -1, 127, 128, -128, -129, 10**19, -(2**63))],
+    ),
+    (Encoding.UNSCALED_BASE64, "decimal(38, 0)", [unscaled(s * (10**38 + d)) for s in (1, -1) for d in (-1, 0, 1)]),
+    (Encoding.UNSCALED_BASE64, "decimal(20, 2)", ["1234", "12.34", "-0.01", '"1234"', "1.234"]),
+    (Encoding.UNSCALED_BASE64, "decimal(38, 20)", [unscaled(n) for n in (1, -1, 10**38 - 1)]),
+    (Encoding.SCALED_STRUCT, "decimal(38, 18)", ['{"scale":3,"value":"B1vNFQ=="}', '{"scale":-2,"value":"BNI="}']),
+    *((Encoding.EPOCH_SECONDS, kind, EPOCHS) for kind in ("timestamp", "timestamptz")),
+    (Encoding.EPOCH_MILLIS, "timestamp", ["-1", "253402300799999", str(2**63 - 1)]),
+    (Encoding.EPOCH_MICROS, "timestamp", ["-62135596800000000", "253402300799999999"]),
+    (Encoding.EPOCH_NANOS, "timestamp", ["1700000000123456000", "1700000000123456789"]),
+    (Encoding.EPOCH_DAYS, "date", ["-354285", "2932896", "0", "99999999999"]),
+    (Encoding.MICROS_OF_DAY, "string", ["0", "-45296123456", "86400000000", "3020399000000"]),
+    (Encoding.MILLIS_OF_DAY, "string", ["86399999"]),
+    (Encoding.NANOS_OF_DAY, "string", ["1000", "1"]),
+]
+
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "decimal": Decimal,
+    "long": int,
+    "int": int,
+    "double": float,
+    "date": date.fromisoformat,
+    "timestamp": lambda text: datetime.fromisoformat(text.removesuffix("Z")),
+    "timestamptz": lambda text: datetime.fromisoformat(text).replace(tzinfo=None),
+    "binary": lambda text: bytes(base64.b64decode(text)),
+}
+
+
+def plainly(raw: str, column: Column) -> Any:
+    """Read one value with the plain reader, as Python's own type."""
+    try:
+        value = read_value(raw.encode(), column)
+    except UnreadableValueError:
+        return UNREADABLE
+    if value is None or isinstance(value, bool):
+        return value
+    kind = (column.type or "").partition("(")[0]
+    return PARSERS.get(kind, str)(value)
+
+
+def by_spark(spark: SparkSession, raws: Sequence[str], column: Column, told: str | None) -> list[Any]:
+    """Read values with the Spark expressions, in order."""
+    shape = Shape((Column(column.name, told, column.encoding), Column("other", "long")))
+    frame = spark.createDataFrame(
+        [(n, f'{{"{column.name}": {raw}, "other": 1}}', shape.id) for n, raw in enumerate(raws)],
+        "n int, i string, shape string",
+    )
+    columns = [TableColumn(column.name, column.type or "string")]
+    read = read_images(frame, image=F.col("i"), shapes={shape.id: shape}, columns=columns, into="read")
+    kind = columns[0].type.partition("(")[0]
+    value = F.col("read.c0").cast("string") if kind in {"date", "timestamp", "timestamptz"} else F.col("read.c0")
+    rows = read.select("n", value.alias("value"), "read.unreadable").orderBy("n").collect()
+    return [UNREADABLE if row["unreadable"] else _python(row["value"], kind) for row in rows]
+
+
+def _python(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "date":
+        return date.fromisoformat(value)
+    if kind in {"timestamp", "timestamptz"}:
+        return datetime.fromisoformat(value)
+    return bytes(value) if kind == "binary" else value
+
+
+def same(left: Any, right: Any) -> bool:
+    """Compare values; a double that is no number equals itself."""
+    if isinstance(left, float) and isinstance(right, float) and math.isnan(left):
+        return math.isnan(right)
+    return left is right or left == right
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("encoding", "kind", "raws"), CASES, ids=[f"{e}-{k}-{n}" for n, (e, k, _) in enumerate(CASES)])
+def test_spark_reads_as_the_plain_reader(spark: SparkSession, encoding: Encoding, kind: str, raws: list[str]) -> None:
+    """Each value is read exactly, or refused, by both readers alike."""
+    column = Column("v", kind, encoding)
+    wanted = [plainly(raw, column) for raw in raws]
+    found = by_spark(spark, raws, column, kind)
+    different = [(raw, a, b) for raw, a, b in zip(raws, wanted, found, strict=True) if not same(a, b)]
+    assert not different
+
+
+@pytest.mark.spark
+@settings(max_examples=8, deadline=None)
+@given(numbers=st.lists(st.decimals(allow_nan=False, allow_infinity=False, places=6), min_size=1, max_size=40))
+def test_decimals_are_never_rounded(spark: SparkSession, numbers: list[Decimal]) -> None:
+    """A decimal arrives digit by digit, quoted or bare, or is unreadable; it is never another number."""
+    raws = [quoted for number in numbers for quoted in (f'"{number:f}"', f"{number:f}")]
+    for raw, found in zip(raws, by_spark(spark, raws, Column("v", "decimal(30, 4)", Encoding.TEXT), None), strict=True):
+        assert found is UNREADABLE or found == Decimal(raw.strip('"'))
+
+
+@pytest.mark.spark
+def test_text_that_looks_like_another_column_changes_nothing(spark: SparkSession) -> None:
+    """A number is found by its own name, not by a text value that holds the same words."""
+    shape = Shape((Column("note", "string", Encoding.PLAIN), Column("v", None, Encoding.PLAIN)))
+    image = json.dumps({"note": '"v": 7.25, \\"v\\": 8', "v": 0})[:-2] + "1.2345678901234567890123}"
+    frame = spark.createDataFrame([(image, shape.id)], "i string, shape string")
+    columns = [TableColumn("v", "decimal(38, 22)")]
+    read = read_images(frame, image=F.col("i"), shapes={shape.id: shape}, columns=columns, into="read").first()
+    assert read is not None
+    assert read["read"]["c0"] == Decimal("1.2345678901234567890123")
