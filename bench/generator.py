@@ -60,6 +60,10 @@ class Changes(NamedTuple):
     numbers: Numbers
     """Number of the event itself, rising by one in the whole history."""
 
+    def some(self, places: Numbers) -> Changes:
+        """Return the events at these places."""
+        return Changes(self.keys[places], self.operations[places], self.before[places], self.numbers[places])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
@@ -125,9 +129,8 @@ class Generator:
         files = []
         for place, part in enumerate(np.array_split(np.arange(len(changes.keys)), FILES)):
             files.append(folder / f"part-{place:05d}.jsonl")
-            mine = Changes(*(values[part] for values in changes))
             # An array without nulls holds its texts one after another: they are the file.
-            files[-1].write_bytes(_messages(mine, self._dump).buffers()[2])
+            files[-1].write_bytes(_messages(changes.some(part), self._dump).buffers()[2])
         alive = self._versions[self._versions != _NO_ROW]
         return Written(
             files=files,

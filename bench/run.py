@@ -18,10 +18,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import structlog
 from generator import COLUMNS, FILES, KEY, TABLE, Generator, Written
 from pyspark.sql import DataFrame, SparkSession
@@ -103,7 +104,7 @@ def _run(home: Path, arguments: argparse.Namespace) -> tuple[list[Costs], int]:
     batches = []
     for number in range(1, arguments.batches + 1):
         written = generator.changes(home / "landing" / str(number), arguments.changes)
-        floor = _measured(lambda files=written.files: _floor(session, files, home / "floor"))
+        floor = _measured(partial(_floor, session, written.files, home / "floor"))
         batches.append({"floor": floor, **_stages(source)})
         _verify(session, written)
         _drop(written)
@@ -137,7 +138,7 @@ def _typed(parsed: DataFrame) -> DataFrame:
 
 
 def _stages(source: Source) -> Costs:
-    return {stage: _measured(lambda stage=stage: _stage(stage, source)) for stage in STAGES}
+    return {stage: _measured(partial(_stage, stage, source)) for stage in STAGES}
 
 
 def _stage(stage: str, source: Source) -> None:

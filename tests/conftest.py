@@ -29,7 +29,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def spark(home: Path) -> Iterator[SparkSession]:  # noqa: ARG001  the session's catalog is in it
+def spark(home: Path) -> Iterator[SparkSession]:
     """The session that the stages use, stopped at the end."""
     from tidemark.session import open_session
 
@@ -39,7 +39,7 @@ def spark(home: Path) -> Iterator[SparkSession]:  # noqa: ARG001  the session's 
 
 
 @pytest.fixture(scope="session")
-def lake(home: Path) -> Lake:  # noqa: ARG001  the catalog is in it
+def lake(home: Path) -> Lake:
     """The lake of the run."""
     from tidemark.lake import Lake
 

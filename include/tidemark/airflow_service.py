@@ -57,7 +57,7 @@ _SETTINGS: Mapping[str, str] = {
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
     "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
-    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
 }
@@ -223,7 +223,8 @@ class AirflowService:
         def over() -> bool:
             states = {(dag_id, run): state for dag_id in wanted for run, state in self.api.runs(dag_id).items()}
             for (dag_id, run), state in sorted(states.items() - shown.items()):
-                log.info("airflow_run", dag=dag_id, run=run, state=state)
+                if state != "queued":
+                    log.info("airflow_run", dag=dag_id, run=run, state=state)
             shown.update(states)
             if not states or not set(states.values()) <= _FINISHED:
                 return False

@@ -9,20 +9,16 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 
 from pyiceberg.table import Table
-from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import MapType, StringType
 from pyspark.storagelevel import StorageLevel
 
-from tidemark import folding, planning
+from tidemark import folding, merging, planning
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
-from tidemark.images import field
 from tidemark.lake import (
     LOG_PROPERTIES,
     STATE_PROPERTIES,
@@ -33,7 +29,7 @@ from tidemark.lake import (
     quoted,
 )
 from tidemark.ledger import Row, equals
-from tidemark.planning import COMMITTED_AT, POSITION, Plan
+from tidemark.planning import POSITION, Plan
 from tidemark.quarantine import quarantine
 from tidemark.rows import Kind
 
@@ -84,7 +80,7 @@ class Candidate:
                 counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
                 # In this order: Spark computes what it keeps anew once a table that it was read from is written to.
                 self._keep(ready, truncated)
-                self._merge(ready, by_cell=by_cell)
+                merging.upsert(ready, self._plan, self._branch(), by_cell=by_cell)
         return self._row(base, start, counts)
 
     def _prepared_table(self) -> Table:
@@ -167,29 +163,18 @@ class Candidate:
             return 0
         older = self._stored().where(F.col(POSITION) < truncated).count()
         if older:
-            name = self._lake.spark_name(self._plan.target, self._cut.branch)
-            statement = f"DELETE FROM {name} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
+            statement = f"DELETE FROM {self._branch()} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
             self._session.sql(statement, args={"position": truncated})
         if self._state_has("cells"):
-            self._empty_cells(truncated)
+            merging.empty_cells(folding.emptied(self._state(), self._plan, truncated), self._plan, self._branch())
         return older
 
-    def _empty_cells(self, truncated: str) -> None:
-        plan = self._plan
-        emptied = folding.emptied(self._state(), plan, truncated)
-        source = emptied.select(*(F.col(name).alias(_merged(name)) for name in emptied.columns))
-        key = {name: F.col(quoted(_merged(k))) for name, k in zip(plan.key, folding.key_names(plan), strict=True)}
-        cells = {
-            column.name: F.when(~F.col(quoted(_merged(field(n)))), F.col(quoted(column.name)))
-            for n, column in enumerate(plan.columns)
-            if n in folding.value_numbers(plan)
-        }
-        stands = F.col(POSITION) == F.col(quoted(_merged("position")))
-        merge = source.mergeInto(self._lake.spark_name(plan.target, self._cut.branch), _all(_same(key)))
-        merge.whenMatched(stands).update(_quoted(cells)).merge()
+    def _branch(self) -> str:
+        """Name of the candidate branch in Spark."""
+        return self._lake.spark_name(self._plan.target, self._cut.branch)
 
     def _stored(self) -> DataFrame:
-        return self._session.table(self._lake.spark_name(self._plan.target, self._cut.branch))
+        return self._session.table(self._branch())
 
     def _combined(self, folded: DataFrame) -> DataFrame:
         return folding.combine(folded, self._stored(), self._state(), self._plan)
@@ -207,24 +192,6 @@ class Candidate:
         # By cell, a row that a newer event wrote a part of lives on without the cells that moved away.
         changes = F.col(POSITION) <= F.col("position") if by_cell else F.col(POSITION) < F.col("position")
         return gone.where(changes).count()
-
-    def _merge(self, ready: DataFrame, *, by_cell: bool) -> None:
-        plan = self._plan
-        keys = folding.key_names(plan)
-        values = [field(number) for number in folding.value_numbers(plan)]
-        told = [*keys, *values, "position", "committed_at", "deleted"]
-        source = ready.select(*(F.col(name).alias(_merged(name)) for name in told))
-        new = {name: F.col(quoted(_merged(name))) for name in told}
-        key = {name: new[k] for name, k in zip(plan.key, keys, strict=True)}
-        cells = {plan.columns[n].name: new[field(n)] for n in folding.value_numbers(plan)}
-        cells |= {POSITION: new["position"], COMMITTED_AT: new["committed_at"]}
-        newer = new["position"] > F.col(POSITION)
-        if by_cell:  # a late cell is written into a row that stays where it is
-            newer |= new["position"] == F.col(POSITION)
-        gone = new["deleted"]
-        merge = source.mergeInto(self._lake.spark_name(plan.target, self._cut.branch), _all(_same(key)))
-        merge = merge.whenMatched(newer & gone).delete().whenMatched(newer).update(_quoted(cells))
-        merge.whenNotMatched(~gone).insert(_quoted(key | cells)).merge()
 
     def _keep(self, ready: DataFrame, truncated: str | None) -> None:
         """Append what later runs need: tombstones, versions of rows written in parts, the newest TRUNCATE."""
@@ -296,20 +263,3 @@ def _merge_counts(table: Table, start: int, branch: str) -> dict[str, int]:
         for name in counts:
             counts[name] += int(summary.get(f"spark.merge-into.num-target-rows-{name}", 0))
     return counts
-
-
-def _merged(name: str) -> str:
-    """Name of a column of what is merged: one that no column of a table has (``planning.OWN_PREFIX``)."""
-    return f"{planning.OWN_PREFIX}{name}"
-
-
-def _same(key: Mapping[str, Expression]) -> list[Expression]:
-    return [F.col(quoted(name)) == value for name, value in key.items()]
-
-
-def _all(conditions: list[Expression]) -> Expression:
-    return reduce(and_, conditions)
-
-
-def _quoted(assignments: Mapping[str, Expression]) -> dict[str, Expression]:
-    return {quoted(name): value for name, value in assignments.items()}

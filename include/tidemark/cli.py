@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import logging
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -174,6 +175,7 @@ def demo() -> None:
     from tidemark.demo.runner import run as run_demo
     from tidemark.lake import home
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     outcome = run_demo()
     _print_status(outcome.statuses)
     sources = len(outcome.statuses)

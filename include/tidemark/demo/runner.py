@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,7 +79,11 @@ def run(names: Iterable[str] = tuple(SOURCES)) -> Outcome:
             "AIRFLOW_CONN_SPARK_DEFAULT": server.connection,
         },
     )
-    with server, airflow:
+    with ExitStack() as started:
+        started.callback(server.stop)
+        server.start()  # while Airflow does
+        started.enter_context(airflow)
+        server.wait()
         _backfill(airflow, names, DAYS[0], DAYS[2])
         for name in names:
             deliver_late(name, landing)

@@ -1,0 +1,143 @@
+"""The command line: exit statuses, results on standard output, errors that help on standard error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from tidemark.cli import app
+from tidemark.lake import Lake
+
+RUNNER = CliRunner()
+
+SOURCE = """\
+source: cli_shop
+format: canal_json
+landing: {landing}/%Y-%m-%d/*
+tables:
+  shop.items:
+    checks:
+      - {{type: expect_column_values_to_be_between, column: price, min_value: 0}}
+"""
+
+
+def message(number: int, price: str, kind: str = "INSERT") -> str:
+    """One row as Canal writes it."""
+    row = {"id": str(number), "price": price}
+    types = {"id": "bigint", "price": "decimal(10,2)"}
+    head = {"database": "shop", "table": "items", "type": kind, "isDdl": False, "pkNames": ["id"], "sql": "", "id": 1}
+    return json.dumps(head | {"es": 1, "ts": 2, "data": [row], "old": None, "mysqlType": types, "sqlType": {}}) + "\n"
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one source file, and its landing folder."""
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "shop.yaml").write_text(SOURCE.format(landing=tmp_path / "landing"), encoding="utf-8")
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(folder))
+    return tmp_path
+
+
+def deliver(root: Path, day: str, name: str, *lines: str) -> Path:
+    """Write a dump file."""
+    folder = root / "landing" / day
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    file.write_text("".join(lines), encoding="utf-8")
+    return file
+
+
+@pytest.mark.spark
+def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
+    """A run publishes; refused files and failed checks end it with 1; sql, status, quarantine show what came of it."""
+    deliver(sources, "2026-01-01", "a.jsonl", message(1, "1.10"), message(2, "0.00"), "{broken}\n")
+    done = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-01", "--end", "2026-01-02"])
+    assert done.exit_code == 0, done.output
+    assert "cli_shop publish: cut=1 tables=1" in done.stdout
+
+    answer = RUNNER.invoke(app, ["sql", "SELECT id, price FROM cli_shop.items ORDER BY id", "--format", "json"])
+    assert [json.loads(line) for line in answer.stdout.splitlines()] == [
+        {"id": 1, "price": "1.10"},
+        {"id": 2, "price": "0.00"},
+    ]
+    items = lake.load(("cli_shop", "items")).scan().to_arrow()
+    assert [str(total) for (total,) in duckdb.sql("SELECT sum(price) FROM items").fetchall()] == ["1.10"]
+    assert items.num_rows == 2
+
+    changes = "SELECT operation, after.price AS price, place FROM cli_shop.items__changes ORDER BY place"
+    answer = RUNNER.invoke(app, ["sql", changes, "--format", "csv"])
+    assert answer.stdout.splitlines() == ["operation,price,place", "INSERT,1.10,1", "INSERT,0.00,2"]
+
+    aside = RUNNER.invoke(app, ["quarantine", "show", "cli_shop", "--json"])
+    (entry,) = [json.loads(line) for line in aside.stdout.splitlines()]
+    assert (entry["reason"], entry["place"], entry["value"]) == ("malformed", 3, "e2Jyb2tlbn0=")
+
+    deliver(sources, "2026-01-01", "a.jsonl", message(1, "9.99"))
+    deliver(sources, "2026-01-01", "late.jsonl", message(3, "3.00"))
+    changed = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-02", "--end", "2026-01-03"])
+    assert changed.exit_code == 1
+    assert "changed since it was landed" in changed.stderr
+    assert lake.load(("cli_shop", "items")).scan().to_arrow().num_rows == 3
+
+    deliver(sources, "2026-01-03", "b.jsonl", message(4, "-1.00"))
+    failed = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-03", "--end", "2026-01-04"])
+    assert failed.exit_code == 1
+    assert "expect_column_values_to_be_between" in failed.stderr
+    assert lake.load(("cli_shop", "items")).scan().to_arrow().num_rows == 3
+    again = RUNNER.invoke(app, ["publish", "cli_shop"])
+    assert again.exit_code == 1
+    assert "failed a blocking check" in again.stderr
+
+    deliver(sources, "2026-01-03", "c.jsonl", message(4, "1.00", "UPDATE"))
+    mended = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-03", "--end", "2026-01-04"])
+    assert lake.load(("cli_shop", "items")).scan().to_arrow().num_rows == 4, mended.output
+
+    (told,) = [json.loads(line) for line in RUNNER.invoke(app, ["status", "--json"]).stdout.splitlines()]
+    assert told["messages"] == {"landed": 6, "decoded": 5, "control": 0, "quarantined": 1}
+    assert told["tables"]["cli_shop.items"]["rows"] == 4
+    assert told["tables"]["cli_shop.items"]["state"] == "published"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["run", "cli_shpo"], "cli_shop"),
+        (["run", "cli_shop", "--start", "yesterday"], "2026-01-31"),
+        (["run", "cli_shop", "--start", "2026-01-02", "--end", "2026-01-01"], "before it starts"),
+        (["sql", "DROP TABLE cli_shop.items"], "only queries"),
+        (["sql", "SELECT * FROM nowhere.at_all"], "nowhere.at_all"),
+        (["decode", "canl_json", "x"], "canal_json"),
+        (["decode", "canal_json", "x", "--option", "dialect"], "KEY=VALUE"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_helps(sources: Path, arguments: list[str], wanted: str) -> None:
+    """What was wrong is named, with what would be right."""
+    done = RUNNER.invoke(app, arguments)
+    assert done.exit_code == 2, done.output
+    assert wanted in done.stderr
+
+
+def test_validate_names_file_and_line(sources: Path) -> None:
+    """A wrong source file is told with file, line and a suggestion."""
+    (sources / "sources" / "wrong.yaml").write_text("source: wrong\nformat: canal_jsn\nlanding: x\n", encoding="utf-8")
+    done = RUNNER.invoke(app, ["validate"])
+    assert done.exit_code == 2
+    assert "wrong.yaml:2" in done.stderr
+    assert "canal_json" in done.stderr
+
+
+def test_decode_prints_events_without_spark(tmp_path: Path) -> None:
+    """Canonical events as JSON lines; a message that cannot be read has its place among them."""
+    file = tmp_path / "dump.jsonl"
+    file.write_text(message(1, "1.10") + "{broken}\n", encoding="utf-8")
+    done = RUNNER.invoke(app, ["decode", "canal_json", str(file)])
+    assert done.exit_code == 0
+    first, second = (json.loads(line) for line in done.stdout.splitlines())
+    assert first["after"] == {"id": "1", "price": "1.10"}
+    assert second["quarantined"]["reason"] == "malformed"
