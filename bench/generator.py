@@ -26,7 +26,7 @@ COLUMNS = {
     "score": "double",
     "paid": "boolean",
     "due_on": "date",
-    "placed_at": "timestamp",
+    "placed_at": "timestamptz",
     "note": "string",
     "region": "int",
     "reference": "long",

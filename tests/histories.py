@@ -155,10 +155,10 @@ def generated(name: str, seed: int) -> list[Change]:
 
 def _next(dice: random.Random, table: Table, at: int, alive: Mapping[Key, Row]) -> Change:
     chance = dice.random()
-    known = dice.choice(sorted(alive)) if alive and dice.random() < 0.95 else _key(dice, table)
+    known = dice.choice(sorted(alive)) if alive and dice.random() < 0.7 else _key(dice, table)
     row = _values(dice, table, known)
     unseen = dice.choice((("name",), ("note",), ("name", "note")))
-    if chance < 0.03:
+    if chance < 0.05:
         return table.truncate(at)
     if chance < 0.3 or not alive:
         return table.insert(at, *_values(dice, table, _key(dice, table)))
@@ -188,7 +188,7 @@ def _values(dice: random.Random, table: Table, key: Key) -> list[Any]:
 
 
 def _apply(alive: dict[Key, Row], change: Change) -> None:
-    """Keep count of the keys that exist, so that most changes meet a row."""
+    """Keep count of the keys that exist, so that many changes meet a row."""
     if change.operation is Operation.TRUNCATE:
         alive.clear()
     for image, exists in ((change.before, False), (change.after, True)):

@@ -212,6 +212,13 @@ CASES = [
             [(1, "a", "b", None), (2, "c", "d", Decimal("1.50"))],
         ),
     ),
+    _case(
+        "column_first_seen_in_a_late_event",
+        lambda t: (
+            [[t.update(5, 1, "c", ...)], [Table(t.name, t.key, (*t.columns, "amount")).insert(1, 1, "a", "b", "1.50")]],
+            [(1, "c", "b", Decimal("1.50"))],
+        ),
+    ),
 ]
 _RUNS = 3
 

@@ -170,21 +170,27 @@ Look next:
 
 @app.command()
 @_exits
-def demo() -> None:
-    """Run the bundled sources over four days of dumps through Airflow, and compare what they publish."""
+def demo(
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="[SOURCE...]", help="Bundled sources; one of each format without.")
+    ] = None,
+) -> None:
+    """Run bundled sources over four days of dumps through Airflow, and compare what they publish."""
+    from tidemark.demo.runner import DEFAULT
     from tidemark.demo.runner import run as run_demo
     from tidemark.lake import home
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
-    outcome = run_demo()
+    outcome = run_demo(sources or DEFAULT)
     _print_status(outcome.statuses)
-    sources = len(outcome.statuses)
     for table in outcome.differences:
         errors.print(f"{table} is not what the history ends with")
     if outcome.differences:
         raise typer.Exit(1)
     docs = home() / "quality" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
-    typer.echo(f"\n{sources} sources told one history and published the same tables ({outcome.seconds:.0f} s).")
+    typer.echo(
+        f"\n{len(outcome.statuses)} sources told one history and published the same tables ({outcome.seconds:.0f} s)."
+    )
     typer.echo(_LOOK_NEXT.format(docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
 
 
