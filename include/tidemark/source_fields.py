@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from string import Formatter
 
-from croniter import croniter  # type: ignore[import-untyped]
+from croniter import croniter
 from pydantic_core import PydanticCustomError
 
 from tidemark.yaml_errors import suggestion
