@@ -186,11 +186,18 @@ def _delete(table: Table, where: BooleanExpression) -> None:
     table.refresh().delete(where)
 
 
+_EQUAL_TO: Any = EqualTo
+_GREATER_THAN: Any = GreaterThan
+# Any: PyIceberg's expressions are models whose constructors type checkers read in two ways.
+
+
 def equals(column: str, value: str | int) -> BooleanExpression:
     """Rows whose column holds a value."""
-    return EqualTo(column, value)  # type: ignore[call-arg,misc]  # PyIceberg builds these untyped
+    expression: BooleanExpression = _EQUAL_TO(column, value)
+    return expression
 
 
 def above(column: str, value: int) -> BooleanExpression:
     """Rows whose column holds a greater number."""
-    return GreaterThan(column, value)  # type: ignore[call-arg,misc]  # likewise
+    expression: BooleanExpression = _GREATER_THAN(column, value)
+    return expression
