@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidemark.pipeline import run_stage
 from tidemark.sources import Source
-from tidemark.stages import STAGES, StageReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,8 +60,3 @@ def source(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Sour
         )
 
     return make
-
-
-def run_all(source: Source, *, start: Any = None, end: Any = None) -> dict[str, StageReport]:
-    """Run all stages of a source; reports by stage."""
-    return {stage: run_stage(stage, source, start, end) for stage in STAGES}

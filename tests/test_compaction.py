@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from conftest import run_all
 from histories import COLUMNS, Table, canal, deliver, generated, message, mixed, with_position
 from reference import Change, Row, fold
+from running import run_all
 from tidemark import cuts
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
@@ -430,19 +430,20 @@ def _changes(runs: Delivery) -> list[Change]:
 
 
 def _shrunk(runs: Delivery, landing: Path, lake: Lake) -> Delivery:
-    """Leave changes out one by one, all tries as tables of one source, while a try still fails."""
+    """Leave changes out, half of them, then less, while what is left still fails; all tries are tables of one source."""
+    size = len(_changes(runs)) // 2
     for step in range(8):
-        tries = {f"s{number}": _without(runs, number, f"s{number}") for number in range(len(_changes(runs)))}
-        failing = _failing(tries, f"shrunk_{step}", landing / str(step), lake) if len(tries) > 1 else []
-        if not failing:
-            break
-        runs = tries[failing[0]]
+        starts = range(0, len(_changes(runs)), size or 1)
+        tries = {f"s{start}": _without(runs, range(start, start + size), f"s{start}") for start in starts}
+        failing = _failing(tries, f"shrunk_{step}", landing / str(step), lake) if size else []
+        runs = tries[failing[0]] if failing else runs
+        size = min(size if failing else size // 2, len(_changes(runs)) // 2)
     return runs
 
 
-def _without(runs: Delivery, number: int, table: str) -> Delivery:
-    numbers = itertools.count()
-    return [[change._replace(table=table) for change in run if next(numbers) != number] for run in runs]
+def _without(runs: Delivery, numbers: range, table: str) -> Delivery:
+    place = itertools.count()
+    return [[change._replace(table=table) for change in run if next(place) not in numbers] for run in runs]
 
 
 def test_any_delivery_gives_the_rows_of_the_model(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:

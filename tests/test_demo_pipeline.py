@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from conftest import run_all
+from running import run_all
 from tidemark.demo.history import History, history
 from tidemark.demo.render import SOURCES, deliver_late, render
 from tidemark.lake import Lake
