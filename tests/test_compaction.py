@@ -430,7 +430,7 @@ def _changes(runs: Delivery) -> list[Change]:
 
 
 def _shrunk(runs: Delivery, landing: Path, lake: Lake) -> Delivery:
-    """Leave changes out, half of them, then less, while what is left still fails; all tries are tables of one source."""
+    """Leave changes out, half of them, then less, while what is left still fails; the tries are tables of a source."""
     size = len(_changes(runs)) // 2
     for step in range(8):
         starts = range(0, len(_changes(runs)), size or 1)
