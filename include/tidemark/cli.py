@@ -66,7 +66,6 @@ def setup(*, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log 
 
 def configure_logging(*, verbose: bool = False) -> None:
     """Log one event a line, key=value, to standard error; libraries speak up only when something is wrong."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     warnings.filterwarnings("ignore", module=r"(pyspark|pyiceberg|great_expectations|sqlalchemy|py4j)\b.*")
     level = logging.DEBUG if verbose or os.environ.get("TIDEMARK_LOG") == "debug" else logging.INFO
     structlog.configure(
@@ -76,7 +75,8 @@ def configure_logging(*, verbose: bool = False) -> None:
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=24),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # Looked up at each line: standard error may have been replaced since.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
 
