@@ -23,7 +23,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import structlog
 from generator import COLUMNS, FILES, KEY, TABLE, Generator, Written
 from pyspark.sql import DataFrame, SparkSession

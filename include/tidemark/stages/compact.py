@@ -149,9 +149,9 @@ def _build(
 
 
 def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> Plan:
-    if not found.shapes:
-        raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
     table = lake.find(planning.target_of(source, found))
+    if table is None and not found.shapes:
+        raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
     unknown = planning.untyped(found, source.table_for(found.object), table)
     if unknown:
         images = _images(session, lake, source, found, after)
