@@ -127,7 +127,6 @@ class Candidate:
             F.sum("events").alias("events"),
             F.sum("distinct_events").alias("distinct"),
             F.sum(F.when(F.col("moved_away"), 1).otherwise(0)).alias("away"),
-            F.sum(F.when(F.col("deleted"), 1).otherwise(0)).alias("deleted"),
         ).first()
         counts = {name: int(value or 0) for name, value in (totals.asDict() if totals else {}).items()}
         found = self._plan.found
@@ -138,8 +137,8 @@ class Candidate:
                 f"{found.object}: {found.events} events in the change log, but {counts['events']} folded + "
                 f"{found.truncates} truncates + {sum(reasons.values())} set aside. Nothing of it is published."
             )
-        truncated = reasons.pop(folding.TRUNCATED, 0)
-        return {**counts, "truncated": truncated, "quarantined": sum(reasons.values())}
+        reasons.pop(folding.TRUNCATED, None)  # superseded, not wrong
+        return {**counts, "quarantined": sum(reasons.values())}
 
     def _set_aside(self, acted: DataFrame, after: int) -> dict[str, int]:
         aside = acted.where(F.col("set_aside").isNotNull() & ~F.col("moved_away"))

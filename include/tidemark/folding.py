@@ -70,19 +70,21 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     ]
     old_key = [F.coalesce(before, after) for before, after in zip(told_before, new_key, strict=True)]
     moved = F.coalesce(_any([before != after for before, after in zip(old_key, new_key, strict=True)]), F.lit(False))
-    away = F.explode(F.when(moved, F.array(F.lit(False), F.lit(True))).otherwise(F.array(F.lit(False))))
-    halves = read.withColumn("moved_away", away)
-    acted = [
-        F.when(F.col("moved_away"), before).otherwise(after).alias(name)
-        for name, before, after in zip(key_names(plan), old_key, new_key, strict=True)
-    ]
-    deleted = (F.col("operation") == Operation.DELETE) | F.col("moved_away")
-    cells = [F.when(~deleted, F.col(f"image.{field(number)}")).alias(field(number)) for number in value_numbers(plan)]
     # What the old row held in the columns that were not captured is not known here, and must not become null unseen.
     torn = moved & F.col("partial")
-    return halves.select(
-        *acted, *cells, deleted.alias("deleted"), "moved_away", *_set_aside(new_key, keys, torn, truncated), *KEPT
-    )
+    verdict = _set_aside(new_key, keys, torn, truncated)
+    stays = F.struct(F.lit(False).alias("moved_away"), *verdict)
+    leaves = F.struct(F.lit(True).alias("moved_away"), *verdict)
+    # The verdict comes out of the generator because the optimizer pushes no filter on it below one: pushed further, a
+    # filter would parse the image again for every column it asks about.
+    halves = read.withColumn("half", F.explode(F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays))))
+    acted = [
+        F.when(F.col("half.moved_away"), before).otherwise(after).alias(name)
+        for name, before, after in zip(key_names(plan), old_key, new_key, strict=True)
+    ]
+    deleted = (F.col("operation") == Operation.DELETE) | F.col("half.moved_away")
+    cells = [F.when(~deleted, F.col(f"image.{field(number)}")).alias(field(number)) for number in value_numbers(plan)]
+    return halves.select(*acted, *cells, deleted.alias("deleted"), "half.*", *KEPT)
 
 
 def _set_aside(
