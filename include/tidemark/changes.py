@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.images import TableColumn, field, read_images
 from tidemark.lake import Identifier, Lake
+from tidemark.ledger import Ledger, equals
 from tidemark.planning import COMMITTED_AT, OBJECT_PROPERTY, POSITION, SOURCE_PROPERTY, shape_from
 from tidemark.rows import Kind
 from tidemark.session import open_session
@@ -42,8 +43,8 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
     fields = [(column.name, str(column.field_type)) for column in table.schema().fields if column.name not in own]
     columns = [TableColumn(*told) for told in fields]
     changelog = open_session().table(lake.spark_name(("changelog", source))).where(F.col("object") == name)
-    told = changelog.where(F.col("kind") == Kind.SHAPE).select("shape", "detail").distinct().collect()
-    shapes = {row["shape"]: shape_from(row["detail"]) for row in told}
+    told = Ledger(lake, source).read("shapes", equals("object", name))
+    shapes = {row["shape"]: shape_from(row["columns"]) for row in told}
     frame = changelog.where(F.col("kind") == Kind.CHANGE)
     for image in ("before", "after"):
         frame = read_images(frame, image=F.col(image), shapes=shapes, columns=columns, into=f"{image}_image")

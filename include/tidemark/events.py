@@ -229,15 +229,18 @@ def encode_position(position: Iterable[int | str]) -> str:
     >>> encode_position((1, 9)) < encode_position((1, 10))
     True
     """
-    return ".".join([_encode_number(part) if type(part) is int else _encode_text(part) for part in position])
+    return ".".join([_SMALL.get(part) or _encode_part(part) for part in position])
 
 
-def _encode_number(number: int | str) -> str:
-    digits = str(number)
+def _encode_part(part: int | str) -> str:
+    if type(part) is not int:
+        return f"~{str(part).translate(_ESCAPES)}"
+    digits = str(part)
     if len(digits) > 99 or digits[0] == "-":
         raise ValueError(f"a position holds numbers of 0 to 99 digits, not {digits[:120]}")
-    return f"{len(digits):02d}{digits}"
+    return _COUNTS[len(digits)] + digits
 
 
-def _encode_text(text: int | str) -> str:
-    return f"~{str(text).translate(_ESCAPES)}"
+_COUNTS = tuple(f"{count:02d}" for count in range(100))
+_SMALL: dict[int | str, str] = {number: f"{len(str(number)):02d}{number}" for number in range(1000)}
+"""The parts that most positions have."""

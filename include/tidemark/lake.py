@@ -8,25 +8,37 @@ same properties, so both open the same tables.
 
 from __future__ import annotations
 
+import io
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.io.pyarrow import (
+    PyArrowFileIO,
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
+from pyiceberg.typedef import Record
 from pyiceberg.utils.config import Config
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from tidemark.data_files import Target, Written
 from tidemark.errors import ConfigurationError, PublishConflictError, RetriableLakeError
 
 MARKER = "tidemark."
@@ -41,11 +53,13 @@ TABLE_PROPERTIES: Mapping[str, str] = {
 
 LOG_PROPERTIES: Mapping[str, str] = {
     **TABLE_PROPERTIES,
-    # Rows go to the file of their partition as they come: no shuffle on the way from raw to the change log.
+    # They are read by partition; statistics of whole messages would only make the metadata large.
+    "write.metadata.metrics.default": "none",
+    # Rows go to the file of their partition as they come.
     "write.distribution-mode": "none",
     "write.spark.fanout.enabled": "true",
 }
-"""Append-only tables: raw, change log, quarantine."""
+"""Append-only tables: raw, change log, quarantine, state."""
 
 STATE_PROPERTIES: Mapping[str, str] = {
     **TABLE_PROPERTIES,
@@ -163,6 +177,57 @@ class Lake:
             table.append(table.schema().as_arrow().empty_table())
         return table
 
+    def target(self, table: Table, schema: pa.Schema, *, plain: Iterable[str] = ()) -> Target:
+        """What workers have to know to write files of a table with the columns of ``schema``.
+
+        Raises:
+            ConfigurationError: the lake is on a store that PyArrow cannot write to.
+        """
+        location = table.properties.get("write.data.path") or f"{table.location()}/data"
+        store = PyArrowFileIO(table.io.properties)
+        scheme, host, folder = store.parse_location(location, table.io.properties)
+        try:
+            filesystem = store.fs_by_scheme(scheme, host)
+        except ValueError as error:
+            raise ConfigurationError(f"{location}: workers cannot write there: {error}") from error
+        filesystem.create_dir(folder, recursive=True)
+        ids = table.schema().as_arrow()
+        with_ids = pa.schema([_with_id(field, ids.field(field.name)) for field in schema])
+        return Target(filesystem=filesystem, folder=folder, location=location, schema=with_ids, plain=frozenset(plain))
+
+    @retry(
+        # Maintenance may have rewritten other files of the table meanwhile.
+        retry=retry_if_exception_type(CommitFailedException),
+        wait=wait_random_exponential(multiplier=0.05, max=2),
+        stop=stop_after_attempt(8),
+        reraise=True,
+    )
+    def append_files(
+        self,
+        table: Table,
+        files: Iterable[Written],
+        properties: Mapping[str, str],
+        *,
+        instead_of: BooleanExpression | None = None,
+    ) -> None:
+        """Commit files that workers wrote, in one snapshot that carries ``properties``.
+
+        Args:
+            table: an append-only table.
+            files: what ``data_files.Writer.close`` gave.
+            properties: summary of the snapshot, without ``MARKER``.
+            instead_of: rows to be deleted before, whole partitions of them.
+        """
+        table.refresh()
+        summary = {MARKER + name: value for name, value in properties.items()}
+        made = [_data_file(table, file) for file in files]
+        with table.transaction() as transaction:
+            if instead_of is not None and table.scan(row_filter=instead_of, limit=1).to_arrow().num_rows:
+                transaction.delete(instead_of)
+            with transaction.update_snapshot(snapshot_properties=summary).fast_append() as append:
+                for file in made:
+                    append.append_data_file(file)
+
     def tables(self, namespace: str) -> list[str]:
         """Names of the tables of one namespace, sorted; none when it does not exist."""
         if (namespace,) not in self.catalog.list_namespaces():
@@ -178,6 +243,36 @@ def _opened(name: str, properties: tuple[tuple[str, str], ...]) -> Lake:
 def quoted(name: str) -> str:
     """A name as Spark reads it back unchanged, whatever is in it."""
     return f"`{name.replace('`', '``')}`"
+
+
+def _with_id(field: pa.Field, told: pa.Field) -> pa.Field:
+    """The field with the id that Iceberg gave it, and those of its elements."""
+    named = {key: value for key, value in (told.metadata or {}).items() if key == b"PARQUET:field_id"}
+    kind = field.type
+    if pa.types.is_list(kind):
+        kind = pa.list_(_with_id(kind.value_field.with_name("element"), told.type.value_field))
+    return pa.field(field.name, kind, metadata=named)
+
+
+def _data_file(table: Table, file: Written) -> DataFile:
+    schema = table.schema()
+    statistics = data_file_statistics_from_parquet_metadata(
+        parquet_metadata=pq.read_metadata(io.BytesIO(file.footer)),
+        stats_columns=compute_statistics_plan(schema, table.properties),
+        parquet_column_mapping=parquet_path_to_id_mapping(schema),
+    )
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=file.location,
+        file_format=FileFormat.PARQUET,
+        partition=Record(*file.partition),
+        file_size_in_bytes=file.size,
+        sort_order_id=None,
+        spec_id=table.metadata.default_spec_id,
+        equality_ids=None,
+        key_metadata=None,
+        **statistics.to_serialized_dict(),
+    )
 
 
 def _spark_properties(properties: Mapping[str, str]) -> dict[str, str]:

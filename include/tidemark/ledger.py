@@ -1,6 +1,6 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Six Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files, batches
+Eight Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files, batches
 and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them alone:
 the markers in the snapshot summaries decide what was done, the ledger tells it to people, and the cuts bind the tables
 of a source together.
@@ -8,6 +8,7 @@ of a source together.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +19,7 @@ from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan
 from pyiceberg.table import Table
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from tidemark.change_log import Content, Tally
 from tidemark.lake import TABLE_PROPERTIES, Lake
 from tidemark.rows import INSTANT
 
@@ -56,6 +58,36 @@ BATCHES = pa.schema(
     ]
 )
 """Messages of a batch: ``landed = decoded + control + quarantined``; ``events`` are the change events they held."""
+
+CONTENTS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("batch", pa.int32()),
+        ("object", pa.string()),
+        ("database", pa.string()),
+        ("schema", pa.string()),
+        ("name", pa.string()),
+        ("operation", pa.string()),
+        ("shape", pa.string()),
+        ("partial", pa.bool_()),
+        ("key", pa.list_(pa.string())),
+        ("events", pa.int64()),
+        ("at", INSTANT),
+    ]
+)
+"""Change events of a batch by what a plan asks of them: ``object`` is the table as source files name it."""
+
+SHAPES = pa.schema(
+    [
+        ("source", pa.string()),
+        ("batch", pa.int32()),
+        ("object", pa.string()),
+        ("shape", pa.string()),
+        ("columns", pa.string()),
+        ("at", INSTANT),
+    ]
+)
+"""Columns (JSON) of the shapes that the change log refers to, and the batch that each came first in."""
 
 TABLES = pa.schema(
     [
@@ -99,6 +131,8 @@ _SCHEMAS: Mapping[str, pa.Schema] = {
     "refusals": REFUSALS,
     "intervals": INTERVALS,
     "batches": BATCHES,
+    "contents": CONTENTS,
+    "shapes": SHAPES,
     "tables": TABLES,
     "cuts": CUTS,
 }
@@ -160,6 +194,24 @@ class Ledger:
         """Drop the files of an attempt that wrote them here and never reached ``raw``."""
         self.forget("files", above("batch", batch))
 
+    def tell_contents(self, found: Mapping[int, Sequence[Tally]], done: int) -> None:
+        """Write what batches hold of each table, in place of what an attempt left of batches above ``done``."""
+        counts = Counter[tuple[int, Content]]()
+        shapes: dict[tuple[str, str], Row] = {}
+        for batch, tallies in sorted(found.items()):
+            for tally in tallies:
+                for content, count in tally.contents:
+                    counts[batch, content] += count
+                for table, shape, columns in tally.shapes:
+                    told = {"batch": batch, "object": str(table), "shape": shape, "columns": columns}
+                    shapes.setdefault((str(table), shape), told)
+        if counts:
+            self.replace("contents", [_content(*told, count) for told, count in counts.items()], above("batch", done))
+        known = {(row["object"], row["shape"]) for row in self.read("shapes") if row["batch"] <= done}
+        fresh = [row for key, row in shapes.items() if key not in known]
+        if fresh:
+            self.replace("shapes", fresh, above("batch", done))
+
     def _where(self, *conditions: BooleanExpression) -> BooleanExpression:
         where: BooleanExpression = equals("source", self._source)
         for condition in conditions:
@@ -170,6 +222,21 @@ class Ledger:
         now = datetime.now(UTC)
         stamped = [{"source": self._source, "at": now, **row} for row in rows]
         return pa.Table.from_pylist(stamped, schema=_SCHEMAS[name])
+
+
+def _content(batch: int, content: Content, events: int) -> Row:
+    return {
+        "batch": batch,
+        "object": str(content.table),
+        "database": content.table.database,
+        "schema": content.table.schema,
+        "name": content.table.name,
+        "operation": content.operation,
+        "shape": content.shape,
+        "partial": content.partial,
+        "key": content.key,
+        "events": events,
+    }
 
 
 @_retried

@@ -1,4 +1,8 @@
-"""What runs on Spark's Python workers: light to import, Arrow batches in, Arrow batches out."""
+"""What runs on Spark's Python workers, and in the process of a small run: light to import.
+
+A task takes files and gives back one row: what it wrote and counted. The rows themselves go to Parquet where they are
+made (``data_files``).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tidemark import containers
+from tidemark.change_log import Decoder, Tally
+from tidemark.data_files import Target, Writer, Written
 from tidemark.decode import decode_message
 from tidemark.errors import LandingError
 from tidemark.formats import resolve
-from tidemark.rows import INSTANT, RAW, change_log_batches
+from tidemark.rows import INSTANT, RAW
 
 INSPECTED = pa.schema(
     [
@@ -28,20 +36,55 @@ INSPECTED = pa.schema(
 
 Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
+DONE = pa.schema([("done", pa.binary())])
+"""One row a task: ``Done`` as JSON."""
+
+
+class Done(msgspec.Struct, kw_only=True):
+    """What one task wrote and counted."""
+
+    files: list[Written]
+    """Of ``raw``, or of the change log."""
+    set_aside: list[Written] = []
+    """Of quarantine."""
+    tallies: dict[int, Tally] = {}
+    """By batch, what became of its messages."""
+
+
+class Dump(msgspec.Struct, frozen=True, kw_only=True):
+    """One dump file that ``inspected`` found sound."""
+
+    path: str
+    interval: int
+    """Epoch µs; 0 for none."""
+    checksum: str
+
+
+class RawPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Some row groups of one data file of ``raw``."""
+
+    path: str
+    """In the file system of ``raw``."""
+    batch: int
+    first: int
+    """Row groups ``[first, last)``."""
+    last: int
+
 
 def inspector() -> Batches:
     """Batches with a column ``path`` in, batches of ``INSPECTED`` out."""
     return _inspect
 
 
-def reader(batch: int, landed_at: int) -> Batches:
-    """Batches with columns ``path``, ``interval_start`` (epoch µs) and ``checksum`` in, batches of ``RAW`` out."""
-    return partial(_read, batch=batch, landed_at=landed_at)
+def on_tasks(work: Callable[[bytes], bytes]) -> Batches:
+    """Batches with a column ``task`` (bytes) in, batches of ``DONE`` out: ``work`` for each."""
+    return partial(_on_tasks, work=work)
 
 
-def decoder(format_name: str, options: Mapping[str, Any]) -> Batches:
-    """Batches of ``RAW`` in, batches of ``CHANGE_LOG`` out."""
-    return partial(_decode, format_name=format_name, options=dict(options))
+def _on_tasks(batches: Iterable[pa.RecordBatch], work: Callable[[bytes], bytes]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for task in batch.column("task").to_pylist():
+            yield pa.RecordBatch.from_pylist([{"done": work(task)}], schema=DONE)
 
 
 def _inspect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,21 +110,46 @@ def inspected(path: str) -> dict[str, object]:
     }
 
 
-def _read(batches: Iterable[pa.RecordBatch], *, batch: int, landed_at: int) -> Iterator[pa.RecordBatch]:
-    for files in batches:
-        for file in files.to_pylist():
-            for messages in containers.read(file["path"], sha256=file["checksum"]):
-                yield _as_raw(messages, file, batch, landed_at)
+def land(task: bytes, *, batch: int, landed_at: int, target: Target) -> bytes:
+    """Write the messages of dump files (``list[Dump]``) as ``raw``; what was written (``Done``)."""
+    writer = Writer(target)
+    for dump in msgspec.json.decode(task, type=list[Dump]):
+        constants = {
+            "batch": batch,
+            "interval_start": dump.interval or None,
+            "file": dump.path,
+            "checksum": dump.checksum,
+            "landed_at": landed_at,
+        }
+        for messages in containers.read(dump.path, sha256=dump.checksum):
+            writer.write((batch,), _as_raw(messages, constants))
+    return msgspec.json.encode(Done(files=writer.close()))
 
 
-def _as_raw(messages: pa.RecordBatch, file: Mapping[str, Any], batch: int, landed_at: int) -> pa.RecordBatch:
-    constants = {
-        "batch": batch,
-        "interval_start": file["interval_start"] or None,
-        "file": file["path"],
-        "checksum": file["checksum"],
-        "landed_at": landed_at,
-    }
+def normalize(
+    task: bytes, *, format_name: str, options: Mapping[str, Any], raw: Target, log: Target, quarantine: Target
+) -> bytes:
+    """Decode the messages of parts of ``raw`` (``list[RawPart]``); what was written and counted (``Done``)."""
+    module = resolve(format_name)
+    decode = partial(decode_message, module, options=module.Options.model_validate(dict(options)))
+    writer, set_aside = Writer(log), Writer(quarantine)
+    decoders: dict[int, Decoder] = {}
+    for part in msgspec.json.decode(task, type=list[RawPart]):
+        decoder = decoders.get(part.batch)
+        if decoder is None:
+            decoder = decoders[part.batch] = Decoder(part.batch, decode, writer.write, set_aside.write)
+        with pq.ParquetFile(raw.filesystem.open_input_file(part.path)) as file:
+            for messages in file.iter_batches(_MESSAGES, row_groups=list(range(part.first, part.last))):
+                decoder.add(messages)
+    tallies = {batch: decoder.close() for batch, decoder in decoders.items()}
+    return msgspec.json.encode(Done(files=writer.close(), set_aside=set_aside.close(), tallies=tallies))
+
+
+_MESSAGES = 10_000
+"""Messages that are decoded together."""
+
+
+def _as_raw(messages: pa.RecordBatch, constants: Mapping[str, Any]) -> pa.RecordBatch:
     arrays = [
         _repeated(constants[field.name], field.type, len(messages))
         if field.name in constants
@@ -93,11 +161,3 @@ def _as_raw(messages: pa.RecordBatch, file: Mapping[str, Any], batch: int, lande
 
 def _repeated(value: object, kind: pa.DataType, length: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.int64() if kind == INSTANT else kind), length).cast(kind)
-
-
-def _decode(
-    batches: Iterable[pa.RecordBatch], *, format_name: str, options: Mapping[str, Any]
-) -> Iterator[pa.RecordBatch]:
-    module = resolve(format_name)
-    decode = partial(decode_message, module, options=module.Options.model_validate(options))
-    yield from change_log_batches(batches, decode)

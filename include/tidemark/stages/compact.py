@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +23,7 @@ from tidemark.candidates import Candidate, Cut
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation
 from tidemark.lake import MARKER, Lake, marker
-from tidemark.ledger import Ledger, Row, equals
+from tidemark.ledger import Ledger, Row, above, equals
 from tidemark.planning import Found, Plan
 from tidemark.rows import Kind
 from tidemark.session import open_session, tuned_for
@@ -60,7 +59,7 @@ def run(source: Source) -> StageReport:
     cut = Cut(number=(last["cut"] if last else 0) + 1, batch=newest)
     session = open_session()
     cuts.drop_candidates(lake, ledger, cut.number)
-    finds = _find(session, lake, source, stands, last["batch"] if last else 0, newest)
+    finds = _find(ledger, stands, last["batch"] if last else 0, newest)
     known = {name: row["rows_after"] or 0 for name, row in ledger.published_tables().items()}
     size = sum(found.events + known.get(name, 0) for name, found in finds.items())
     with tuned_for(session, size):
@@ -79,44 +78,41 @@ def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:
     return {name: row["batch"] for name, row in published if row["state"] == cuts.STOPPED}
 
 
-def _find(
-    session: SparkSession, lake: Lake, source: Source, stands: Mapping[str, int], default: int, newest: int
-) -> dict[str, Found]:
-    """Read what the new events tell of each table: a few rows for each, whatever their number."""
-    changelog = session.table(lake.spark_name(("changelog", source.source)))
+def _find(ledger: Ledger, stands: Mapping[str, int], default: int, newest: int) -> dict[str, Found]:
+    """What the new events tell of each table, as normalize counted them."""
     lowest = min([default, *stands.values()])
-    new = changelog.where((F.col("batch") > lowest) & (F.col("batch") <= newest))
-    new = new.where(F.col("kind").isin(Kind.CHANGE, Kind.SHAPE) & F.col("object").isNotNull())
-    shape_text = F.when(F.col("kind") == Kind.SHAPE, F.col("detail")).alias("detail")
-    names = ["batch", "object", "kind", "database", "schema", "name", "operation", "shape", "partial", "key"]
-    told = new.groupBy(*names, shape_text).count().collect()
-    by_object: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in told:
-        if row["batch"] > stands.get(row["object"], default):
-            by_object[row["object"]].append({**row.asDict(), "events": row["count"]})
-    return {name: _found(name, rows) for name, rows in sorted(by_object.items())}
+    shapes: dict[str, list[Row]] = defaultdict(list)
+    for row in ledger.read("shapes"):
+        shapes[row["object"]].append(row)
+    by_object: dict[str, list[Row]] = defaultdict(list)
+    for row in ledger.read("contents", above("batch", lowest)):
+        if stands.get(row["object"], default) < row["batch"] <= newest:
+            by_object[row["object"]].append(row)
+    return {name: _found(name, rows, shapes[name]) for name, rows in sorted(by_object.items())}
 
 
-def _found(name: str, rows: Sequence[Mapping[str, Any]]) -> Found:
-    changes = [row for row in rows if row["kind"] == Kind.CHANGE]
-    used = {row["shape"] for row in changes}
-    shapes = {row["shape"]: row for row in sorted(rows, key=_seniority) if row["kind"] == Kind.SHAPE}
+def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row]) -> Found:
+    used = {row["shape"] for row in rows}
     return Found(
         object=name,
         database=rows[0]["database"],
         schema=rows[0]["schema"],
         name=rows[0]["name"],
-        events=sum(row["events"] for row in changes),
-        truncates=sum(row["events"] for row in changes if row["operation"] == Operation.TRUNCATE),
-        shapes={key: planning.shape_from(row["detail"]) for key, row in shapes.items() if key in used},
-        keys=sorted({tuple(row["key"]) for row in changes if row["key"] is not None}),
-        partial=any(row["partial"] for row in changes),
+        events=sum(row["events"] for row in rows),
+        truncates=sum(row["events"] for row in rows if row["operation"] == Operation.TRUNCATE),
+        shapes={
+            row["shape"]: planning.shape_from(row["columns"])
+            for row in sorted(shapes, key=_seniority)
+            if row["shape"] in used
+        },
+        keys=sorted({tuple(row["key"]) for row in rows if row["key"] is not None}),
+        partial=any(row["partial"] for row in rows),
     )
 
 
-def _seniority(row: Mapping[str, Any]) -> tuple[int, int, str]:
+def _seniority(row: Row) -> tuple[int, int, str]:
     """Shapes by batch and width, so that columns keep the source's order as the table grows."""
-    return (row["batch"], len(row["detail"] or ""), row["shape"] or "")
+    return (row["batch"], len(row["columns"]), row["shape"])
 
 
 def _build(

@@ -9,34 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import structlog
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from tidemark import workers
-from tidemark.lake import LOG_PROPERTIES, MARKER, Lake, marker
+from tidemark import tasks, workers
+from tidemark.lake import LOG_PROPERTIES, Lake, marker
 from tidemark.landing import DumpFile, find
 from tidemark.ledger import Ledger, Row
-from tidemark.rows import RAW
+from tidemark.rows import RAW, VARIED
 from tidemark.session import open_session
 from tidemark.sources import Source
 from tidemark.stages import StageReport
+from tidemark.workers import Dump
 
 log = structlog.get_logger(__name__)
 
 _TASKS = 256
-"""Most Spark tasks that files are spread over."""
-
-_FEW_FILES, _FEW_BYTES = 64, 16 << 20
-"""So little is read through here sooner than it is sent to Spark."""
+"""Most Spark tasks that files are inspected in."""
 
 
 def run(source: Source, start: datetime | None = None, end: datetime | None = None) -> StageReport:
     """Land the files of ``[start, end)``, and late ones of intervals that were landed before.
 
-    Without bounds, all files not yet landed. Spark starts only when there is a file to read.
+    Without bounds, all files not yet landed. Spark starts only for more than a little to read.
 
     Raises:
         LakeError: the store or the engine failed; running again continues where it was.
@@ -102,10 +100,11 @@ def _inspect(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[list
 
 
 def _inspected(files: Sequence[DumpFile]) -> list[dict[str, Any]]:
-    if len(files) <= _FEW_FILES and sum(file.size for file in files) <= _FEW_BYTES:
+    if tasks.is_little(len(files), sum(file.size for file in files)):
         return [workers.inspected(file.path) for file in files]
     frame = open_session().createDataFrame([(file.path,) for file in files], "path string")
-    found = _one_file_a_task(frame, len(files)).mapInArrow(workers.inspector(), from_arrow_schema(workers.INSPECTED))
+    spread = frame.repartition(min(len(files), _TASKS))
+    found = spread.mapInArrow(workers.inspector(), from_arrow_schema(workers.INSPECTED))
     return [row.asDict() for row in found.collect()]
 
 
@@ -130,21 +129,18 @@ def _entry(file: DumpFile, told: Mapping[str, Any]) -> Row:
 
 def _append(lake: Lake, ledger: Ledger, source: Source, files: Sequence[Row], batch: int) -> None:
     ledger.replace("files", [{**file, "batch": batch} for file in files])
-    frame = _files_frame(open_session(), files)
+    raw = lake.load(("raw", source.source))
     landed_at = int(datetime.now(UTC).timestamp() * 1_000_000)
-    rows = frame.mapInArrow(workers.reader(batch, landed_at), from_arrow_schema(RAW))
-    target = rows.writeTo(lake.spark_name(("raw", source.source)))
-    target.option(f"snapshot-property.{MARKER}batch", str(batch)).append()
+    target = lake.target(raw, RAW, plain=VARIED)
+    dumps = [
+        (Dump(path=f["path"], interval=f["interval_start"] or 0, checksum=f["checksum"]), f["size"]) for f in files
+    ]
+    done = tasks.run(dumps, partial(workers.land, batch=batch, landed_at=landed_at, target=target))
+    lake.append_files(raw, [file for task in done for file in task.files], {"batch": str(batch)})
 
 
-def _files_frame(session: SparkSession, files: Sequence[Row]) -> DataFrame:
-    rows = [(file["path"], file["interval_start"] or 0, file["checksum"]) for file in files]
-    frame = session.createDataFrame(rows, "path string, interval_start bigint, checksum string")
-    return _one_file_a_task(frame, len(files))
-
-
-def _one_file_a_task(frame: DataFrame, files: int) -> DataFrame:
-    return frame.repartition(min(files, _TASKS))
+def _dump(file: Row) -> Dump:
+    return Dump(path=file["path"], interval=file["interval_start"] or 0, checksum=file["checksum"])
 
 
 def _remember_refusals(ledger: Ledger, refused: Mapping[str, str]) -> None:

@@ -1,28 +1,29 @@
 """Normalize: new messages of ``raw`` into the change log, one row an event; what cannot be read into quarantine.
 
-One pass over the new messages on Spark's workers, one commit that carries its own marker. The ledger of each batch is
-counted from what was written, not from what was meant to be: ``landed = decoded + control + quarantined``.
+One pass over the new messages by the workers, which write and count; one commit of the change log that carries its own
+marker. Quarantine and ledger are written before it and count only once the change log has their batch, so a killed
+normalize leaves nothing behind that a later one does not replace.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 import structlog
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyiceberg.table import Table
 
-from tidemark import workers
+from tidemark import tasks, workers
+from tidemark.change_log import Tally
+from tidemark.data_files import Target
 from tidemark.errors import LedgerError
-from tidemark.lake import LOG_PROPERTIES, MARKER, Lake, marker
+from tidemark.lake import LOG_PROPERTIES, Lake, marker
 from tidemark.ledger import Ledger, Row, above
-from tidemark.quarantine import quarantine
-from tidemark.rows import CHANGE_LOG, RAW, Kind
-from tidemark.session import open_session
+from tidemark.rows import CHANGE_LOG, QUARANTINE, RAW, VARIED
 from tidemark.sources import Source
 from tidemark.stages import StageReport
+from tidemark.workers import Done, RawPart
 
 log = structlog.get_logger(__name__)
 
@@ -35,17 +36,13 @@ def run(source: Source) -> StageReport:
         LakeError: the store or the engine failed; running again continues where it was.
     """
     lake = Lake.open()
-    raw = marker(lake.find(("raw", source.source)), "batch")
+    raw = lake.find(("raw", source.source))
     changelog = lake.ensure(
         ("changelog", source.source), CHANGE_LOG, LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
     )
     done = int(marker(changelog, "batch") or 0)
-    newest = int(raw or 0)
-    if newest > done:
-        _append(lake, source, done, newest)
-    ledger = Ledger(lake, source.source)
-    counted = max((int(row["batch"]) for row in ledger.read("batches")), default=0)
-    rows = _count(lake, ledger, source, counted, newest) if newest > counted else []
+    newest = int(marker(raw, "batch") or 0)
+    rows = _decode(lake, source, raw, changelog, done, newest) if raw is not None and newest > done else []
     totals = Counter[str]()
     for row in rows:
         totals.update({name: row[name] for name in ("landed", "decoded", "control", "quarantined", "events")})
@@ -53,56 +50,61 @@ def run(source: Source) -> StageReport:
     return StageReport(stage="normalize", source=source.source, summary={**totals, "batch": newest})
 
 
-def _append(lake: Lake, source: Source, done: int, newest: int) -> None:
-    session = open_session()
-    raw = session.table(lake.spark_name(("raw", source.source)))
-    new = raw.where((F.col("batch") > done) & (F.col("batch") <= newest)).select(*RAW.names)
-    decode = workers.decoder(source.format, source.options.model_dump(mode="json"))
-    events = new.mapInArrow(decode, from_arrow_schema(CHANGE_LOG))
-    target = events.writeTo(lake.spark_name(("changelog", source.source)))
-    target.option(f"snapshot-property.{MARKER}batch", str(newest)).append()
-
-
-def _count(lake: Lake, ledger: Ledger, source: Source, counted: int, newest: int) -> list[Row]:
-    """Write the ledger of the batches above ``counted``, and their quarantine; a killed run does both again."""
-    session = open_session()
-    changelog = session.table(lake.spark_name(("changelog", source.source)))
-    new = changelog.where((F.col("batch") > counted) & (F.col("batch") <= newest))
-    kinds = _counts(new)
-    landed = Counter[int]()
-    for file in ledger.read("files", above("batch", counted)):
-        landed[file["batch"]] += file["messages"]
-    rows = [_batch(batch, landed[batch], kinds[batch]) for batch in sorted(landed)]
-    if any(row["quarantined"] for row in rows):
-        undecoded = new.where(F.col("kind") == Kind.QUARANTINED)
-        found = undecoded.select("batch", "file", "place", F.col("operation").alias("reason"), "detail", "object")
-        quarantine(lake, source.source, found, counted)
+def _decode(lake: Lake, source: Source, raw: Table, changelog: Table, done: int, newest: int) -> list[Row]:
+    quarantine = lake.ensure(
+        ("quarantine", source.source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"]
+    )
+    read_from = lake.target(raw, RAW)
+    work = partial(
+        workers.normalize,
+        format_name=source.format,
+        options=source.options.model_dump(mode="json"),
+        raw=read_from,
+        log=lake.target(changelog, CHANGE_LOG, plain=VARIED),
+        quarantine=lake.target(quarantine, QUARANTINE, plain=VARIED),
+    )
+    did = tasks.run(list(_parts(raw, read_from, done)), work)
+    ledger = Ledger(lake, source.source)
+    rows = _account(ledger, did, done, newest)
     for row in rows:
         _close(source.source, row)
-    ledger.replace("batches", rows)
+    lake.append_files(
+        quarantine, [file for task in did for file in task.set_aside], {}, instead_of=above("batch", done)
+    )
+    ledger.replace("batches", rows, above("batch", done))
+    lake.append_files(changelog, [file for task in did for file in task.files], {"batch": str(newest)})
     return rows
 
 
-def _counts(new: DataFrame) -> Mapping[int, Mapping[str, tuple[int, int]]]:
-    """(rows, first rows of a message) by batch and kind."""
-    firsts = F.sum(F.when(F.col("row") == 0, 1).otherwise(0))
-    counts: dict[int, dict[str, tuple[int, int]]] = defaultdict(dict)
-    for row in new.groupBy("batch", "kind").agg(F.count("*").alias("rows"), firsts.alias("messages")).collect():
-        counts[row["batch"]][row["kind"]] = (row["rows"], row["messages"])
-    return counts
+def _parts(raw: Table, read_from: Target, done: int) -> Iterable[tasks.Part]:
+    """The row groups of ``raw`` that hold batches above ``done``; a few together where a file has many."""
+    for planned in raw.scan(row_filter=above("batch", done)).plan_files():
+        file = planned.file
+        groups = len(file.split_offsets or ()) or 1
+        path = read_from.path_of(file.file_path)
+        size = file.file_size_in_bytes // groups
+        for group in range(groups):
+            yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=group + 1), size
 
 
-def _batch(batch: int, landed: int, kinds: Mapping[str, tuple[int, int]]) -> Row:
-    none = (0, 0)
-    decoded = kinds.get(Kind.CHANGE, none)[1] + kinds.get(Kind.SCHEMA_CHANGE, none)[1]
-    return {
-        "batch": batch,
-        "landed": landed,
-        "decoded": decoded,
-        "control": kinds.get(Kind.CONTROL, none)[1],
-        "quarantined": kinds.get(Kind.QUARANTINED, none)[1],
-        "events": kinds.get(Kind.CHANGE, none)[0],
-    }
+def _account(ledger: Ledger, did: Iterable[Done], done: int, newest: int) -> list[Row]:
+    """Write down what the batches held of each table; the rows that tell what became of their messages."""
+    found: dict[int, list[Tally]] = {batch: [] for batch in range(done + 1, newest + 1)}
+    for task in did:
+        for batch, tally in task.tallies.items():
+            found[batch].append(tally)
+    ledger.tell_contents(found, done)
+    landed = Counter[int]()
+    for file in ledger.read("files", above("batch", done)):
+        landed[file["batch"]] += file["messages"]
+    return [_batch(batch, landed[batch], tallies) for batch, tallies in sorted(found.items())]
+
+
+def _batch(batch: int, landed: int, tallies: Iterable[Tally]) -> Row:
+    names = ("decoded", "control", "quarantined")
+    counts: Mapping[str, int] = {name: sum(getattr(tally, name) for tally in tallies) for name in names}
+    events = sum(count for tally in tallies for _, count in tally.contents)
+    return {"batch": batch, "landed": landed, **counts, "events": events}
 
 
 def _close(source: str, row: Row) -> None:

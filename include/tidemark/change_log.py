@@ -1,0 +1,286 @@
+"""The hot path: messages of ``raw`` into rows of the change log and of quarantine, batch by batch, in order.
+
+Runs on Spark's workers, or in the process of a small run, and imports neither Spark nor Iceberg. A message is touched
+by Python once, by its decoder; what its events have in common is written as one Arrow column of one value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any, cast
+
+import msgspec
+import pyarrow as pa
+
+from tidemark.data_files import Partition
+from tidemark.events import (
+    ChangeEvent,
+    ControlEvent,
+    Event,
+    Message,
+    Quarantined,
+    SchemaChange,
+    Shape,
+    TableId,
+    Transaction,
+    encode_position,
+)
+from tidemark.rows import CHANGE_LOG, INSTANT, QUARANTINE, Kind
+
+Decode = Callable[[Message], "list[Event] | Quarantined"]
+Write = Callable[[Partition, pa.RecordBatch], None]
+
+
+class Content(msgspec.Struct, frozen=True):
+    """What change events of one table have in common; counted by batch, so that a plan needs no look at the data."""
+
+    table: TableId
+    operation: str
+    shape: str | None
+    partial: bool
+    key: tuple[str, ...] | None
+
+
+class Tally(msgspec.Struct):
+    """What became of the messages of one batch, as far as one task read it."""
+
+    landed: int = 0
+    """Messages."""
+    decoded: int = 0
+    """Messages with change events or schema changes."""
+    control: int = 0
+    """Messages."""
+    quarantined: int = 0
+    """Messages."""
+    contents: list[tuple[Content, int]] = []
+    """Change events."""
+    shapes: list[tuple[TableId, str, str]] = []
+    """Table, id and columns (JSON) of the shapes that the events refer to."""
+
+
+class Decoder:
+    """Decodes the messages of one batch and hands on rows, those of one partition together."""
+
+    def __init__(self, batch: int, decode: Decode, write: Write, set_aside: Write) -> None:
+        """Begin.
+
+        Args:
+            batch: of all messages.
+            decode: one message to its events.
+            write: takes rows of ``CHANGE_LOG`` of one (batch, kind, object).
+            set_aside: takes rows of ``QUARANTINE`` of one (batch, reason, object).
+        """
+        self._batch = batch
+        self._decode = decode
+        self._write = write
+        self._set_aside = set_aside
+        self._shapes = _Shapes()
+        self._contents = Counter[Content]()
+        self._tally = Tally()
+
+    def add(self, raw: pa.RecordBatch) -> None:
+        """Decode a batch of ``RAW``."""
+        changes: dict[TableId, _Events] = {}
+        others: dict[tuple[Kind, TableId], _Events] = {}
+        refused: dict[str, list[tuple[int, Quarantined]]] = {}
+        tally, decode = self._tally, self._decode
+        tally.landed += raw.num_rows
+        for index, message in enumerate(_messages(raw)):
+            events = decode(message)
+            if isinstance(events, Quarantined):
+                refused.setdefault(events.reason, []).append((index, events))
+                tally.quarantined += 1
+                continue
+            control = True
+            for number, event in enumerate(events):
+                if type(event) is ChangeEvent:
+                    found = changes.get(event.table)
+                    if found is None:
+                        found = changes[event.table] = _Events()
+                    found.add(index, number, event)
+                    control = False
+                else:
+                    kind = Kind.CONTROL if type(event) is ControlEvent else Kind.SCHEMA_CHANGE
+                    table = getattr(event, "table", None) or _NO_TABLE
+                    others.setdefault((kind, table), _Events()).add(index, number, event)
+                    control = control and kind is Kind.CONTROL
+            tally.control += control
+            tally.decoded += not control
+        for table, found in changes.items():
+            self._write_changes(raw, table, found)
+        for (kind, table), rest in others.items():
+            self._write_others(raw, kind, table, rest)
+        for reason, told in refused.items():
+            self._set_aside((self._batch, reason, None), self._quarantined(raw, told))
+
+    def close(self) -> Tally:
+        """What was counted."""
+        self._tally.contents = list(self._contents.items())
+        self._tally.shapes = self._shapes.told()
+        return self._tally
+
+    def _write_changes(self, raw: pa.RecordBatch, table: TableId, found: _Events) -> None:
+        events = found.events
+        operations = [event.operation.value for event in events]
+        shapes = [self._shapes.id_of(table, event.shape) for event in events]
+        partial = [event.partial for event in events]
+        keys = [event.key for event in events]
+        for told, count in Counter(zip(operations, shapes, partial, keys, strict=True)).items():
+            self._contents[Content(table, *told)] += count
+        columns = {
+            **self._common(raw, Kind.CHANGE, table, found),
+            "operation": pa.array(operations, pa.string()),
+            "before": _images([event.before for event in events]),
+            "after": _images([event.after for event in events]),
+            "shape": pa.array(shapes, pa.string()),
+            "partial": pa.array(partial, pa.bool_()),
+        }
+        if any(partial):
+            columns["absent"] = pa.array([event.absent or None for event in events], _NAMES)
+        if any(key is not None for key in keys):
+            columns["key"] = pa.array(keys, _NAMES)
+        self._write((self._batch, Kind.CHANGE.value, str(table)), _filled(columns, len(events), CHANGE_LOG))
+
+    def _write_others(self, raw: pa.RecordBatch, kind: Kind, table: TableId, found: _Events) -> None:
+        told = [_told(event) for event in found.events]
+        shapes = [self._shapes.id_of(table, getattr(event, "shape", None)) for event in found.events]
+        columns = {
+            **self._common(raw, kind, table, found),
+            "operation": pa.array([operation for operation, _ in told], pa.string()),
+            "shape": pa.array(shapes, pa.string()),
+            "partial": pa.repeat(pa.scalar(value=False), len(told)),
+            "detail": pa.array([detail for _, detail in told], pa.string()),
+        }
+        self._write((self._batch, kind.value, str(table) or None), _filled(columns, len(told), CHANGE_LOG))
+
+    def _common(self, raw: pa.RecordBatch, kind: Kind, table: TableId, found: _Events) -> dict[str, pa.Array]:
+        """The columns that every kind of row has."""
+        events, count = found.events, len(found.events)
+        origin = raw.select(["landed_at", "file", "place"])
+        if count != raw.num_rows or any(found.numbers):
+            origin = origin.take(pa.array(found.indexes, pa.int32()))
+        constants = {
+            "batch": pa.scalar(self._batch, pa.int32()),
+            "kind": pa.scalar(kind.value),
+            "object": pa.scalar(str(table) or None, pa.string()),
+            "database": pa.scalar(table.database, pa.string()),
+            "schema": pa.scalar(table.schema, pa.string()),
+            "name": pa.scalar(table.name or None, pa.string()),
+        }
+        return {
+            **{name: pa.repeat(value, count) for name, value in constants.items()},
+            **{name: origin.column(name) for name in origin.schema.names},
+            "row": pa.array(found.numbers, pa.int32()),
+            "position": pa.array([encode_position(event.position) or None for event in events], pa.string()),
+            "committed_at": _instants([event.committed_at for event in events]),
+            "captured_at": _instants([event.captured_at for event in events]),
+            **_transactions([getattr(event, "transaction", None) for event in events]),
+        }
+
+    def _quarantined(self, raw: pa.RecordBatch, told: Sequence[tuple[int, Quarantined]]) -> pa.RecordBatch:
+        kept = raw.take(pa.array([index for index, _ in told], pa.int32()))
+        columns = {field.name: kept.column(field.name) for field in QUARANTINE if field.name in kept.schema.names}
+        columns["reason"] = pa.array([found.reason for _, found in told], pa.string())
+        columns["detail"] = pa.array([found.detail for _, found in told], pa.string())
+        return _filled(columns, len(told), QUARANTINE)
+
+
+_NO_TABLE = TableId(None, None, "")
+_NO_TRANSACTION = Transaction()
+_NAMES = pa.list_(pa.string())
+
+
+class _Events:
+    """Events of one partition, and where their messages stand in the batch."""
+
+    __slots__ = ("events", "indexes", "numbers")
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.indexes: list[int] = []
+        self.numbers: list[int] = []
+
+    def add(self, index: int, number: int, event: Event) -> None:
+        self.indexes.append(index)
+        self.numbers.append(number)
+        self.events.append(event)
+
+
+class _Shapes:
+    """Ids of shapes; decoders give the same object again and again."""
+
+    def __init__(self) -> None:
+        self._ids: dict[int, tuple[Shape, str]] = {}
+        self._told: dict[tuple[TableId, str], str] = {}
+
+    def id_of(self, table: TableId, shape: Shape | None) -> str | None:
+        if shape is None:
+            return None
+        known = self._ids.get(id(shape))
+        if known is None or known[0] is not shape:  # an id may be used again after its object is gone
+            known = self._ids[id(shape)] = (shape, shape.id)
+        if (table, known[1]) not in self._told:
+            self._told[table, known[1]] = msgspec.json.encode(shape.columns).decode()
+        return known[1]
+
+    def told(self) -> list[tuple[TableId, str, str]]:
+        return [(table, shape_id, columns) for (table, shape_id), columns in self._told.items()]
+
+
+def _messages(raw: pa.RecordBatch) -> Iterator[Message]:
+    start = raw.column("interval_start").cast(pa.int64()).fill_null(0)
+    names = ("file", "place", "topic", "partition", "offset", "timestamp", "key", "value")
+    values = [_values(raw.column(name)) for name in names]
+    for interval, file, place, topic, partition, offset, timestamp, key, value in zip(
+        start.to_pylist(), *values, strict=False
+    ):
+        yield Message(
+            value=value,
+            file=file,
+            place=place,
+            interval=interval,
+            key=key,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            timestamp=timestamp,
+        )
+
+
+def _values(column: pa.Array) -> Iterable[Any]:
+    return repeat(None) if column.null_count == len(column) else column.to_pylist()
+
+
+def _told(event: SchemaChange | ControlEvent) -> tuple[str, str]:
+    if type(event) is SchemaChange:
+        return event.dialect, event.statement
+    kind = cast(ControlEvent, event).kind
+    return kind, kind
+
+
+def _images(values: list[bytes | None]) -> pa.Array:
+    # Images are bytes that the decoder has found to be UTF-8: no copy by way of Python text.
+    return pa.array(values, pa.binary()).cast(pa.string())
+
+
+def _instants(values: list[int | None]) -> pa.Array:
+    return pa.array(values, pa.int64()).cast(INSTANT)
+
+
+def _transactions(found: list[Transaction | None]) -> dict[str, pa.Array]:
+    if not any(found):
+        return {}
+    told = [transaction or _NO_TRANSACTION for transaction in found]
+    return {
+        "transaction_id": pa.array([transaction.id for transaction in told], pa.string()),
+        "transaction_number": pa.array([transaction.number for transaction in told], pa.int64()),
+        "transaction_last": pa.array([transaction.last for transaction in told], pa.bool_()),
+    }
+
+
+def _filled(columns: Mapping[str, pa.Array], count: int, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of a schema: what ``columns`` lacks is null."""
+    arrays = [columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

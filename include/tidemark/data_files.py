@@ -1,0 +1,124 @@
+"""Data files of append-only tables, written by the workers that make the rows.
+
+A task writes Parquet where it decodes, and gives back what the commit has to know of each file: no row passes through
+the JVM (docs/adr/0010). ``Lake.append_files`` commits them, all or none; a file of a task that failed belongs to no
+snapshot. Nothing here imports Spark or PyIceberg.
+"""
+
+from __future__ import annotations
+
+import io
+import uuid
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+ROW_GROUP_BYTES = 32 << 20
+"""Arrow bytes of rows that are written together: what one open file holds in memory."""
+FILE_BYTES = 512 << 20
+"""Arrow bytes after which the next file begins, so that later readers can share the work."""
+OPEN_FILES = 64
+"""Partitions written at once; a dump that names more tables gets more files."""
+
+Partition = tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a worker puts files of a table: everything picklable, and the access that the table's catalog gives."""
+
+    filesystem: pafs.FileSystem
+    folder: str
+    """In the file system."""
+    location: str
+    """Of the folder, as the table's metadata names it."""
+    schema: pa.Schema
+    """Of the files, with Iceberg's field ids."""
+    plain: frozenset[str] = frozenset()
+    """Columns whose values hardly repeat: no dictionary and no statistics are made of them."""
+
+    def path_of(self, location: str) -> str:
+        """Where a file that the table's metadata names lies in the file system."""
+        return self.folder + location.removeprefix(self.location)
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """One data file, closed."""
+
+    location: str
+    size: int
+    """Bytes."""
+    partition: Partition
+    footer: bytes
+    """The file's Parquet metadata, so that nobody has to read it again."""
+
+
+class Writer:
+    """Writes the rows of one task: one open file a partition."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._open: dict[Partition, _File] = {}
+        self._written: list[Written] = []
+
+    def write(self, partition: Partition, rows: pa.RecordBatch) -> None:
+        """Add rows that all belong to a partition; columns as the target's schema."""
+        file = self._open.pop(partition, None)
+        if file is None:
+            if len(self._open) >= OPEN_FILES:
+                self._close(next(iter(self._open)))
+            file = _File(self._target)
+        self._open[partition] = file  # the last one written to comes last
+        file.write(rows)
+        if file.size >= FILE_BYTES:
+            self._close(partition)
+
+    def close(self) -> list[Written]:
+        """Close every file and tell of all that were written."""
+        for partition in list(self._open):
+            self._close(partition)
+        return self._written
+
+    def _close(self, partition: Partition) -> None:
+        self._written.append(self._open.pop(partition).close(partition))
+
+
+class _File:
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._name = f"{uuid.uuid4()}.parquet"
+        self._path = f"{target.folder}/{self._name}"
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_size = 0
+        self.size = 0
+        repeated = [name for name in target.schema.names if name not in target.plain]
+        self._stream = target.filesystem.open_output_stream(self._path)
+        self._writer = pq.ParquetWriter(
+            self._stream, target.schema, compression="zstd", use_dictionary=repeated, write_statistics=repeated
+        )
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._pending.append(rows)
+        self._pending_size += rows.nbytes
+        self.size += rows.nbytes
+        if self._pending_size >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._pending:
+            arrays = (pa.chunked_array(columns) for columns in zip(*self._pending, strict=True))
+            self._writer.write_table(pa.Table.from_arrays(list(arrays), schema=self._target.schema))
+        self._pending, self._pending_size = [], 0
+
+    def close(self, partition: Partition) -> Written:
+        self._flush()
+        self._writer.close()
+        size = self._stream.tell()
+        self._stream.close()
+        footer = io.BytesIO()
+        self._writer.writer.metadata.write_metadata_file(footer)
+        location = f"{self._target.location}/{self._name}"
+        return Written(location=location, size=size, partition=partition, footer=footer.getvalue())
