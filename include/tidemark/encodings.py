@@ -48,7 +48,7 @@ def _verbatim_number(wire: Expression, image: Expression, name: str) -> Expressi
     A quoted number is found again between its quotes; else the bare digits behind the column's name are taken, and
     must be the same number as a double. A quotation mark inside a JSON text always has a backslash before it.
     """
-    pattern = rf'(?<!\\)"{_regex_quoted(name)}"\s*:\s*(-?[0-9][0-9.eE+-]*)'
+    pattern = rf'(?<!\\)"{regex_quoted(name)}"\s*:\s*(-?[0-9][0-9.eE+-]*)'
     bare = F.regexp_extract(image, pattern, 1)
     same = bare.try_cast("double") == wire.try_cast("double")
     return F.when(wire.isNull() | _is_quoted(wire, image), wire).when(same, bare).otherwise(F.lit("not a number"))
@@ -58,7 +58,8 @@ def _is_quoted(wire: Expression, image: Expression) -> Expression:
     return F.contains(image, F.concat(F.lit('"'), wire, F.lit('"')))
 
 
-def _regex_quoted(name: str) -> str:
+def regex_quoted(name: str) -> str:
+    """A name as a regular expression that matches it and nothing else."""
     return "\\Q" + name.replace("\\E", "\\E\\\\E\\Q") + "\\E"
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.encodings import regex_quoted
 from tidemark.events import Operation
 from tidemark.images import UNREADABLE, TableColumn, field, read_images
 from tidemark.lake import quoted
@@ -61,7 +62,7 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     read = read_images(
         events, image=F.coalesce("after", "before"), shapes=plan.found.shapes, columns=plan.columns, into="image"
     )
-    old = F.when(F.col("operation") == Operation.UPDATE, F.col("before"))
+    old = F.when((F.col("operation") == Operation.UPDATE) & ~_same_key(plan), F.col("before"))
     read = read_images(read, image=old, shapes=plan.found.shapes, columns=keys, into="old")
     told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
     new_key = [
@@ -85,6 +86,27 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     deleted = (F.col("operation") == Operation.DELETE) | F.col("half.moved_away")
     cells = [F.when(~deleted, F.col(f"image.{field(number)}")).alias(field(number)) for number in value_numbers(plan)]
     return halves.select(*acted, *cells, deleted.alias("deleted"), "half.*", *KEPT)
+
+
+_LEADING = 4
+"""Most members of an image that are looked at for the key."""
+
+
+def _same_key(plan: Plan) -> Expression:
+    """Whether the old image begins, up to and with its key, as the new one does: then there is no need to parse it.
+
+    Asked of tables whose key columns come first, as they mostly do; false means that the key may be the same.
+    """
+    names = {tuple(column.name for column in shape.columns[:_LEADING]) for shape in plan.found.shapes.values()}
+    if len(names) != 1:
+        return F.lit(False)
+    leading = next(iter(names))
+    if not set(plan.key) <= set(leading):
+        return F.lit(False)
+    members = leading[: max(leading.index(name) for name in plan.key) + 1]
+    pattern = ",".join(rf'"{regex_quoted(name)}":(?:"[^"\\]*"|[^"\\,{{}}\[\]]+)' for name in members)
+    beginning = F.regexp_extract("after", rf"^\{{{pattern}[,}}]", 0)
+    return F.coalesce((beginning != "") & F.startswith("before", beginning), F.lit(False))
 
 
 def _set_aside(

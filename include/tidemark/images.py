@@ -62,7 +62,8 @@ def read_images(
     readings = [_Reading(number, *pair) for number, pair in enumerate(_readings(shapes, columns).items())]
     kept = [F.col(quoted(name)) for name in frame.columns]
     parsed = frame.select(*kept, *(reading.parsed(image, columns, len(readings)) for reading in readings))
-    prepared = parsed.select(*kept, *(column for reading in readings for column in reading.prepared(image, columns)))
+    again = parsed.select("*", *(reading.parsed_again(image, columns) for reading in readings))
+    prepared = again.select(*kept, *(column for reading in readings for column in reading.prepared(image, columns)))
     typed = prepared.select(*kept, *(column for reading in readings for column in reading.typed(columns)))
     values = [
         F.coalesce(F.lit(None), *(reading.value(number) for reading in readings if reading.told[number]))
@@ -101,26 +102,40 @@ class _Reading(NamedTuple):
                 yield number, source, target
 
     def parsed(self, image: Expression, columns: Sequence[TableColumn], readings: int) -> Expression:
-        fields = [
-            StructField(source.name, DataType.fromDDL(_wire_type(source, target)))
-            for _, source, target in self._sources(columns)
-        ]
-        schema = StructType([*fields, StructField(_CORRUPT, StringType())])
-        json = F.from_json(image, schema, {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"})
+        json = _from_json(image, [(source, _wire_type(source, target)) for _, source, target in self._sources(columns)])
         mine = json if readings == 1 else F.when(F.col("shape").isin(*self.ids), json)
         return mine.alias(self._name("parsed"))
 
-    def prepared(self, image: Expression, columns: Sequence[TableColumn]) -> Iterator[Expression]:
+    def parsed_again(self, image: Expression, columns: Sequence[TableColumn]) -> Expression:
+        """The image with every untyped value as text, where one of them was not of the JSON kind that was hoped for."""
+        hoped = any(_is_hoped(source, target) for _, source, target in self._sources(columns))
+        told = [(source, _careful_type(source, target)) for _, source, target in self._sources(columns)]
+        again = F.when(self._misfits(image, columns), _from_json(image, told)) if hoped else F.lit(None)
+        return again.alias(self._name("again"))
+
+    def _misfits(self, image: Expression, columns: Sequence[TableColumn]) -> Expression:
+        """Whether the image is no JSON, or a value in it does not fit the type that it was read with."""
         parsed = F.col(quoted(self._name("parsed")))
         overflows = [
             is_overflow(parsed.getField(source.name), image)
             for _, source, target in self._sources(columns)
-            if target.type in _FLOATING and _is_direct(source, target)
+            if target.type in _FLOATING and (_is_direct(source, target) or _is_hoped(source, target))
         ]
-        corrupt = reduce(or_, overflows, parsed.getField(_CORRUPT).isNotNull())
-        yield F.coalesce(corrupt, F.lit(False)).alias(self._name("corrupt"))
+        return F.coalesce(reduce(or_, overflows, parsed.getField(_CORRUPT).isNotNull()), F.lit(False))
+
+    def prepared(self, image: Expression, columns: Sequence[TableColumn]) -> Iterator[Expression]:
+        parsed, again = F.col(quoted(self._name("parsed"))), F.col(quoted(self._name("again")))
+        hoped = any(_is_hoped(source, target) for _, source, target in self._sources(columns))
+        misfits = self._misfits(image, columns)
+        corrupt = F.coalesce(again.getField(_CORRUPT).isNotNull(), F.lit(False)) if hoped else misfits
+        yield corrupt.alias(self._name("corrupt"))
         for number, source, target in self._sources(columns):
             wire = parsed.getField(source.name)
+            if _is_hoped(source, target):
+                yield F.when(again.isNull(), wire).alias(self._name("hoped", number))
+                wire = again.getField(source.name)
+            elif hoped:
+                wire = F.when(again.isNull(), wire).otherwise(again.getField(source.name))
             yield prepare(wire, image, source, target.type).alias(self._name("wire", number))
 
     def typed(self, columns: Sequence[TableColumn]) -> Iterator[Expression]:
@@ -128,9 +143,11 @@ class _Reading(NamedTuple):
         for number, source, target in self._sources(columns):
             wire = F.col(quoted(self._name("wire", number)))
             value = wire if _is_direct(source, target) else READERS[source.encoding](wire, target.type)
-            yield value.alias(self._name("value", number))
             if not _is_direct(source, target):
                 faults.append(F.when(wire.isNotNull() & value.isNull(), F.lit(source.name)))
+            if _is_hoped(source, target):
+                value = F.coalesce(F.col(quoted(self._name("hoped", number))), value)
+            yield value.alias(self._name("value", number))
         faults.append(F.when(F.col(quoted(self._name("corrupt"))), F.lit("the image as a whole")))
         yield F.coalesce(*faults).alias(self._name("fault"))
 
@@ -148,10 +165,25 @@ def _is_direct(source: Column, target: TableColumn) -> bool:
     return target.type in _DIRECT and (source.type is not None or target.type == "string")
 
 
+def _is_hoped(source: Column, target: TableColumn) -> bool:
+    """Nothing but the value tells how it is written: most likely as JSON of the column's kind, else it is text."""
+    return source.encoding is Encoding.PLAIN and target.type in _DIRECT and not _is_direct(source, target)
+
+
 def _wire_type(source: Column, target: TableColumn) -> str:
+    return spark_type(target.type) if _is_hoped(source, target) else _careful_type(source, target)
+
+
+def _careful_type(source: Column, target: TableColumn) -> str:
     if _is_direct(source, target):
         return spark_type(target.type)
     return _WIRE_TYPES.get(source.encoding, "string")
+
+
+def _from_json(image: Expression, told: Sequence[tuple[Column, str]]) -> Expression:
+    fields = [StructField(column.name, DataType.fromDDL(kind)) for column, kind in told]
+    schema = StructType([*fields, StructField(_CORRUPT, StringType())])
+    return F.from_json(image, schema, {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"})
 
 
 _WIRE_TYPES: Mapping[Encoding, str] = {

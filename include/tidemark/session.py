@@ -33,7 +33,8 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "4g",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
+    # A plan over a wide row compiles to methods that the JVM would else leave to its interpreter.
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -XX:-DontCompileHugeMethods",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     # One secret in a setting or a URL must not show up in an event log or an explain.
     "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access.?key|jdbc\\.user|uri",
@@ -50,6 +51,8 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    # What is kept between two actions of one run is read once or twice: compressing it costs more than it saves.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # Small runs are the rule: start from what the machine has and let adaptive execution merge the rest.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
 }
