@@ -58,13 +58,18 @@ def micros(millis: int | None) -> int | None:
     return None if millis is None or millis == -1 else millis * 1000
 
 
+def trimmed(value: bytes) -> bytes:
+    """Return a message without byte order mark and blanks around it."""
+    return value if value[:1] == b"{" else value.strip(_LEADING)
+
+
 def unwrapped(value: bytes) -> bytes:
     """Return the JSON object that ``value`` is or, as Base64 (in quotes or not), holds.
 
     Raises:
         MalformedMessageError: neither.
     """
-    text = value if value[:1] == b"{" else value.strip(_LEADING)
+    text = trimmed(value)
     if text[:1] == b"{":
         return text
     return from_base64(read(_text, text) if text[:1] == b'"' else text)
