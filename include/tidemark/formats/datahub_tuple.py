@@ -56,7 +56,7 @@ class Options(BaseModel):
     @classmethod
     def _is_schema(cls, text: str | None) -> str | None:
         try:
-            record_types((text or '{"fields":[]}').encode())
+            record_types(text.encode() if text is not None else b'{"fields":[]}')
         except DecodeError as error:
             raise ValueError(str(error)) from error
         return text
