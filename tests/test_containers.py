@@ -558,7 +558,7 @@ def test_a_text_in_parquet_that_is_no_utf8_keeps_its_bytes(tmp_path: Path) -> No
 @pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([5], pa.duration("s"))])
 def test_nested_columns_of_tuple_rows_are_refused(tmp_path: Path, column: pa.Array) -> None:
     """DataHub has no such types; the error names the column and its type."""
-    with pytest.raises(LandingError, match="Parquet column c is (list|struct|duration)"):
+    with pytest.raises(LandingError, match=r"Parquet column c is (list|struct|duration)"):
         parquet_row(tmp_path, c=column)
 
 
