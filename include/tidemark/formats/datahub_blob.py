@@ -11,34 +11,31 @@
 
 An update is two messages of one ``sequenceId``, before and after; some writers send one UPDATE_AFTER with both images.
 A row of an initial load is an INSERT whose ``sequenceId`` is "-1". Writers leave out nulls, so a column that an image
-lacks is null. ``ddl.ddlMeta`` is a serialised Java object: it is not in the envelope below and never read.
+lacks is null. ``ddl.ddlMeta`` is a serialised Java object: it is not in the envelope and never read.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
-from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
+from tidemark.errors import MalformedMessageError, UnknownOperationError
 from tidemark.events import (
     ChangeEvent,
-    Column,
     ControlEvent,
-    Encoding,
     Event,
     Message,
     Operation,
     Position,
     SchemaChange,
-    TableId,
     changed,
     loaded,
 )
 from tidemark.formats import _datahub, _mysql
-from tidemark.formats._json import ABSENT, NULL, Layout, members, read, table_of_option, untyped
+from tidemark.formats._datahub_blob import Described, Envelope, Payload, RowState, Timestamps, described
+from tidemark.formats._json import NULL, Layout, members, read, table_of_option, untyped
 
 OPERATIONS = {
     "INSERT": Operation.INSERT,
@@ -62,25 +59,6 @@ CONTROLS = {
 }
 """``QUERY`` is the SQL text behind a change, which has messages of its own."""
 
-TYPES = {
-    "BOOLEAN": ("boolean", Encoding.TEXT),
-    "DOUBLE": ("double", Encoding.TEXT),
-    "LONG": ("long", Encoding.TEXT),
-    "STRING": ("string", Encoding.TEXT),
-    "DATE": ("timestamptz", Encoding.TEXT_OR_MILLIS),
-    "BYTES": ("binary", Encoding.BASE64),
-}
-"""``dataColumn.type`` to column type. Values of any type may come as JSON strings."""
-
-DIALECTS = {
-    **dict.fromkeys(("mysql", "mariadb", "polardb", "drds", "polardbx", "oceanbase", "adb", "tidb"), "mysql"),
-    **dict.fromkeys(("postgresql", "postgres", "hologres"), "postgres"),
-    "oracle": "oracle",
-    "sqlserver": "tsql",
-    "db2": "",
-}
-"""``dbType``, in lower case, to the sqlglot dialect of its DDL (empty: the general one)."""
-
 _INITIAL_LOAD = frozenset({"-1", -1})
 _WITH_AFTER = frozenset({"INSERT", "UPDATE_AFTER"})
 _NEEDLESS_STATEMENT = frozenset({"TRUNCATE", "CINDEX", "DINDEX"})
@@ -97,82 +75,8 @@ class Options(BaseModel):
     """Table (``database.table``, ``database.schema.table``) of messages that name none."""
 
 
-class DataColumn(msgspec.Struct, gc=False):
-    """One column of ``schema.dataColumn``."""
-
-    name: str
-    type: str
-
-
-class SourceTable(msgspec.Struct, gc=False):
-    """Where a change happened."""
-
-    dbType: str | None = None  # noqa: N815 - the wire's spelling, as below
-    dbName: str | None = None  # noqa: N815
-    schemaName: str | None = None  # noqa: N815
-    tableName: str | None = None  # noqa: N815
-
-
-class TableSchema(msgspec.Struct, gc=False):
-    """``schema``: the same bytes in all messages of a table until its columns change; ``{}`` in a heartbeat."""
-
-    dataColumn: list[DataColumn] | None = None  # noqa: N815
-    primaryKey: tuple[str, ...] | None = None  # noqa: N815
-    source: SourceTable | None = None
-
-
-class RowState(msgspec.Struct, gc=False):
-    """``before`` or ``after``."""
-
-    dataColumn: msgspec.Raw = ABSENT  # noqa: N815
-
-
-class Timestamps(msgspec.Struct, gc=False):
-    """Epoch ms; -1 in an initial load. ``checkpointTime`` is left out: it tells nothing of the change."""
-
-    eventTime: _datahub.Millis = None  # noqa: N815
-    """At the source."""
-    systemTime: _datahub.Millis = None  # noqa: N815
-    """At the capture tool."""
-
-
-class Ddl(msgspec.Struct, gc=False):
-    """``ddl`` of a schema change."""
-
-    text: str | None = None
-
-
-class Payload(msgspec.Struct, gc=False):
-    """What happened."""
-
-    op: str | None = None
-    sequenceId: _datahub.Sequence = None  # noqa: N815
-    before: RowState | None = None
-    after: RowState | None = None
-    timestamp: Timestamps | None = None
-    ddl: Ddl | None = None
-
-
-class Envelope(msgspec.Struct, gc=False):
-    """A message. ``version`` ("1.0.0" in the text of the document, "0.0.1" in its examples) is left out."""
-
-    payload: Payload | None = None
-    schema: msgspec.Raw = ABSENT
-
-
 _envelope = msgspec.json.Decoder(Envelope)
-_schema = msgspec.json.Decoder(TableSchema)
 _NO_TIMES = Timestamps()
-
-
-class Described(NamedTuple):
-    """What a ``schema`` tells."""
-
-    table: TableId | None
-    layout: Layout | None
-    """None where it lists no columns."""
-    key: tuple[str, ...] | None
-    dialect: str
 
 
 class Moment(NamedTuple):
@@ -211,9 +115,9 @@ def _events(envelope: Envelope, payload: Payload, order: Position, options: Opti
     moment = Moment(order, _datahub.micros(times.eventTime), _datahub.micros(times.systemTime))
     op = payload.op or ""
     if op in OPERATIONS:
-        return [_row_change(payload, OPERATIONS[op], _described(bytes(envelope.schema)), moment, options)]
+        return [_row_change(payload, OPERATIONS[op], described(bytes(envelope.schema)), moment, options)]
     if op in SCHEMA_CHANGES:
-        return _schema_change(payload, _described(bytes(envelope.schema)), moment, options)
+        return _schema_change(payload, described(bytes(envelope.schema)), moment, options)
     if op not in CONTROLS:
         allowed = ", ".join([*OPERATIONS, *SCHEMA_CHANGES, *CONTROLS])
         raise UnknownOperationError(f"`op` is {payload.op!r}; a Blob message has {allowed}")
@@ -228,7 +132,7 @@ def _events(envelope: Envelope, payload: Payload, order: Position, options: Opti
 
 
 def _row_change(
-    payload: Payload, operation: Operation, described: Described, moment: Moment, options: Options
+    payload: Payload, operation: Operation, told: Described, moment: Moment, options: Options
 ) -> ChangeEvent:
     """Return the row change. The operation says which image counts; UPDATE_AFTER may have both."""
     before = None if payload.op == "INSERT" else _image(payload.before)
@@ -237,13 +141,13 @@ def _row_change(
     if image is None:
         name = "after" if payload.op in _WITH_AFTER else "before"
         raise MalformedMessageError(f"`{name}` holds no row, and `op` is {payload.op}")
-    layout = _layout(image, described.layout)
+    layout = _layout(image, told.layout)
     if before is not None and after is not None:
         before, layout = _completed(before, layout)
     if payload.sequenceId in _INITIAL_LOAD:
         operation = _loaded(payload)
     return ChangeEvent(
-        table=described.table or table_of_option(options.table),
+        table=told.table or table_of_option(options.table),
         operation=operation,
         position=_position(payload, moment, 0 if after is None else 1),
         committed_at=moment.committed_at,
@@ -251,7 +155,7 @@ def _row_change(
         before=before,
         after=after,
         shape=layout.shape,
-        key=described.key,
+        key=told.key,
     )
 
 
@@ -291,38 +195,12 @@ def _completed(before: bytes, layout: Layout) -> tuple[bytes, Layout]:
     return (msgspec.json.encode(found | nulls) if nulls else before), layout
 
 
-@functools.lru_cache(maxsize=1024)
-def _described(schema: bytes) -> Described:
-    """Read ``schema``; the same object for the same bytes.
-
-    Raises:
-        MalformedMessageError: not as the document has it, or a column twice.
-        UnknownTypeError: a type that StreamX does not have.
-    """
-    told = read(_schema, schema) if schema and schema != NULL else TableSchema()
-    source = told.source or SourceTable()
-    table = None
-    if source.tableName:
-        table = TableId(database=source.dbName or None, schema=source.schemaName or None, name=source.tableName)
-    layout = Layout(map(_column, told.dataColumn)) if told.dataColumn else None
-    if layout is not None and len(layout.names) < len(layout.shape.columns):
-        raise MalformedMessageError("`schema.dataColumn` names a column twice")
-    return Described(table, layout, told.primaryKey, DIALECTS.get((source.dbType or "mysql").lower(), ""))
-
-
-def _column(told: DataColumn) -> Column:
-    if told.type not in TYPES:
-        raise UnknownTypeError(f"column '{told.name}' has the type '{told.type}'; StreamX has {', '.join(TYPES)}")
-    type_, encoding = TYPES[told.type]
-    return Column(name=told.name, type=type_, encoding=encoding)
-
-
-def _schema_change(payload: Payload, described: Described, moment: Moment, options: Options) -> list[Event]:
+def _schema_change(payload: Payload, told: Described, moment: Moment, options: Options) -> list[Event]:
     """Return the statement as told, then the truncation that it may be."""
     statement = (payload.ddl.text if payload.ddl else None) or ""
     if not statement and payload.op not in _NEEDLESS_STATEMENT:
         raise MalformedMessageError(f"`ddl.text` is missing, and `op` is {payload.op}")
-    table = described.table or (table_of_option(options.table) if options.table else None)
+    table = told.table or (table_of_option(options.table) if options.table else None)
     truncates = table is not None and (payload.op == "TRUNCATE" or _mysql.truncates(statement))
     # only the order of what changes rows hangs on the sequence, and the document promises it for rows alone
     placed = truncates or payload.sequenceId is not None
@@ -330,7 +208,7 @@ def _schema_change(payload: Payload, described: Described, moment: Moment, optio
         table=table,
         position=_position(payload, moment, 0) if placed else changed(*moment.order, 0),
         statement=statement,
-        dialect=described.dialect,
+        dialect=told.dialect,
         committed_at=moment.committed_at,
         captured_at=moment.captured_at,
     )
