@@ -21,7 +21,7 @@ SEQUENCE_COLUMNS: Final = ("_sequence_id_", "dts_record_id", "new_dts_sync_dts_r
 
 _NAME: Final = re.compile(r"\.csv(?:\.(?:gz|gzip|zst|zstd|bz2))?$", re.IGNORECASE)
 _HEADER: Final = re.compile(rb'(?:[^\n]*,)?"?(?:%s)"?\r?(?:,|\n|$)' % "|".join(SEQUENCE_COLUMNS).encode())
-_CELL: Final = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
+_CELL: Final = re.compile(r',("[^"]*+(?:""[^"]*+)*+"|[^",]*+)')
 
 _Cells = list[str | None]
 _encode: Final = msgspec.json.Encoder().encode
@@ -85,16 +85,10 @@ def _message(row: bytes, names: tuple[str, ...], path: str, number: int) -> byte
 def _cells(text: str, path: str, number: int) -> _Cells:
     if '"' not in text:
         return [cell or None for cell in text.split(",")]
-    cells: _Cells = []
-    end, separator = 0, ","
-    while separator:
-        found = _CELL.match(text, end)
-        if found is None:
-            raise _error(path, number, "a quotation mark inside or behind a cell; put the cell in quotation marks")
-        quoted, bare, separator = found.groups()
-        cells.append(bare or None if quoted is None else quoted.replace('""', '"'))
-        end = found.end()
-    return cells
+    cells = _CELL.findall(f",{text}")
+    if sum(map(len, cells)) + len(cells) != len(text) + 1:
+        raise _error(path, number, "a quotation mark inside or behind a cell; put the cell in quotation marks")
+    return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell or None for cell in cells]
 
 
 def _header(row: tuple[int, bytes] | None, path: str) -> tuple[str, ...]:
