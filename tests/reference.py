@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ _PER_SECOND = {
     Encoding.EPOCH_MICROS: 10**6,
     Encoding.EPOCH_NANOS: 10**9,
 }
+_TEXT_OR_EPOCH = {Encoding.TEXT_OR_MILLIS: 10**3, Encoding.TEXT_OR_MICROS: 10**6}
+_TIMES = {"date", "timestamp", "timestamptz"}
 
 
 class Change(NamedTuple):
@@ -125,6 +128,11 @@ def read_image(image: bytes, shape: Shape | None, types: Mapping[str, str]) -> R
 def _read(wire: Any, type_: str | None, encoding: Encoding) -> Any:
     if wire is None or type_ is None:
         return wire
+    if encoding in _TEXT_OR_EPOCH:
+        if wire == "" and type_ not in {"string", "binary"}:
+            return None
+        if type_ in _TIMES and re.fullmatch(r"-?\d+", str(wire)):
+            return _instant(Decimal(wire) / _TEXT_OR_EPOCH[encoding], type_)
     if encoding in _PER_SECOND:
         return _instant(Decimal(wire) / _PER_SECOND[encoding], type_)
     return _ENCODINGS.get(encoding, _plain)(wire, type_)
@@ -162,6 +170,9 @@ def _base64(text: str, _type: str = "") -> bytes:
 
 def _instant(seconds: Decimal, type_: str) -> datetime:
     moment = _EPOCH + timedelta(microseconds=int(seconds.scaleb(6)))
+    if type_ == "date":
+        assert moment.time() == time()
+        return moment.date()
     return moment.replace(tzinfo=UTC) if type_ == "timestamptz" else moment
 
 

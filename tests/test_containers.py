@@ -12,6 +12,7 @@ import resource
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tidemark import compression, containers, json_text, kafka_records
+from tidemark import compression, containers, csv_rows, json_text, kafka_records
 from tidemark.errors import LandingError
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
@@ -351,6 +352,221 @@ def test_cut_or_foreign_text_is_refused_whole(tmp_path: Path, text: bytes, reaso
     with pytest.raises(LandingError, match=reason) as caught:
         containers.inspect(path)
     assert path in str(caught.value)
+
+
+HEADER = "_sequence_id_,id,name\n"
+
+cells = (
+    st.none() | st.text(st.characters(codec="utf-8")) | st.sampled_from(["", '"', ",", "a\nb", "a\r\n", "null", " "])
+)
+
+
+def quoted(cell: str | None, *, always: bool) -> str:
+    """Write a cell of CSV, in quotation marks where it must be or where all are."""
+    if cell is None:
+        return ""
+    must = always or cell == "" or cell.isspace() or any(sign in cell for sign in '",\r\n')
+    return '"' + cell.replace('"', '""') + '"' if must else cell
+
+
+@relaxed
+@given(
+    table=st.lists(st.tuples(st.integers(0), cells, cells), max_size=6),
+    ending=st.sampled_from(["\n", "\r\n", "\n\n"]),
+    endings_less=st.sampled_from([0, 1]),
+    always=st.booleans(),
+    mark=st.sampled_from([b"", b"\xef\xbb\xbf"]),
+    suffix=st.sampled_from(list(COMPRESSIONS)),
+    step=steps,
+)
+def test_rows_of_csv_come_back_as_objects(
+    tmp_path: Path,
+    table: list[tuple[int, str | None, str | None]],
+    ending: str,
+    endings_less: int,
+    always: bool,  # noqa: FBT001 - drawn
+    mark: bytes,
+    suffix: str,
+    step: int,
+) -> None:
+    """A row is an object of texts at the line it begins on; an empty cell is null, a quoted empty one empty text."""
+    names = ["_sequence_id_", "naïve, name", "third"]
+    lines = [",".join(quoted(name, always=always) for name in names)]
+    expected, number = [], 1 + ending.count("\n")
+    for sequence, *others in table:
+        row = [str(sequence), *others]
+        lines.append(",".join(quoted(cell, always=always) for cell in row))
+        expected.append((number, dict(zip(names, row, strict=True))))
+        number += lines[-1].count("\n") + ending.count("\n")
+    text = mark + (ending.join(lines) + ending * (1 - endings_less)).encode()
+    for name in (f"a.csv{suffix}", f"a{suffix}"):
+        path = write(tmp_path, name, COMPRESSIONS[suffix](text))
+        found = places_and_values(path, batch_bytes=step, batch_messages=2)
+        assert [(place, json.loads(value or b"")) for place, value in found] == expected
+        assert containers.inspect(path).container == "csv"
+        assert not containers.inspect(path).kafka
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "container"),
+    [
+        ("a.txt", "id,_sequence_id_\n1,2\n", "csv"),
+        ("a", '"new_dts_sync_dts_record_id","id"\r\n"1","2"\r\n', "csv"),
+        ("a", "dts_record_id,dts_id\n", "csv"),
+        ("a", "dts_record_id", "csv"),
+        ("A.CSV", "id,name\n1,2\n", "csv"),
+        ("a.csv", '{"_sequence_id_":"1"}\n', "json_lines"),
+        ("a.csv", '[{"_sequence_id_":"1"}]', "json_array"),
+        ("a.csv", "", "json_lines"),
+        ("a.json", "my_dts_record_id,id\n", "json_lines"),
+        ("a.json", "broken, _sequence_id_, line\n{}\n", "json_lines"),
+        ("a.csv.json", "id,name\n", "json_lines"),
+    ],
+)
+def test_csv_is_told_by_its_name_or_its_header(tmp_path: Path, name: str, text: str, container: str) -> None:
+    """The sequence column of Tuple rows in the first line says CSV, so does the name; JSON is JSON by any name."""
+    assert containers.inspect(write(tmp_path, name, text.encode())).container == container
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (HEADER + "1,2,a\n1,2\n", "line 3: 2 cells where the header has 3"),
+        (HEADER + "1,2,a,\n", "line 2: 4 cells where the header has 3"),
+        (HEADER + '1,"a\nb",x\n1\n', "line 4: 1 cells where the header has 3"),
+        (HEADER + '1,2,a"b\n', "line 2: a quotation mark|line 2: the file ends inside a quoted cell"),
+        (HEADER + '1,2,"a"b\n', "line 2: a quotation mark inside or behind a cell"),
+        (HEADER + '1,2,a""b\n', "line 2: a quotation mark inside or behind a cell"),
+        (HEADER + '1,2,a\n1,2,"b\n1,2,c\n', "line 3: the file ends inside a quoted cell"),
+        ("_sequence_id_,id,id\n", "line 1: the header names a column twice: id"),
+        ("_sequence_id_,,id\n", "line 1: the header has a column without a name"),
+        ('_sequence_id_,""\n', "line 1: the header has a column without a name"),
+    ],
+)
+def test_ragged_or_broken_csv_is_refused_with_its_line(tmp_path: Path, text: str, reason: str) -> None:
+    """Cells that belong to no column are never guessed: the error names the file, the line and the problem."""
+    path = write(tmp_path, "a.csv", text.encode())
+    with pytest.raises(LandingError, match=reason) as caught:
+        containers.inspect(path)
+    assert path in str(caught.value)
+
+
+def test_a_row_of_csv_that_is_no_utf8_is_kept_as_it_stands(tmp_path: Path) -> None:
+    """Its decoder sets it aside with its bytes, and its neighbours are read."""
+    path = write(tmp_path, "a.csv", HEADER.encode() + b"1,2,a\n2,\xff,b\n3,4,c\n")
+    assert [value for value in values(path) if value and value[:1] != b"{"] == [b"2,\xff,b"]
+    assert len(values(path)) == 3
+    with pytest.raises(LandingError, match="line 1: the header is not UTF-8"):
+        containers.inspect(write(tmp_path, "b.csv", b"_sequence_id_,\xff\n1,2\n"))
+
+
+def test_size_of_csv_rows_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line, a row of many lines and the object made of a row stay below the limit; so does a quotation left open."""
+    for module in (containers, csv_rows):
+        monkeypatch.setattr(module, "VALUE_LIMIT", 100)
+    monkeypatch.setattr(containers, "_BEGINNING", 10)
+    fits = HEADER + "1,2," + "x" * 50 + "\n"
+    assert len(values(write(tmp_path, "a.csv", fits.encode()), batch_bytes=30)) == 1
+    for row in ("1,2," + "x" * 100, '1,2,"' + "\n" * 100 + '"', '1,2,"' + "x\n" * 1000, "1,2," + "x" * 70):
+        with pytest.raises(LandingError, match=r"line 2: a (line|row|message) of more than"):
+            containers.inspect(write(tmp_path, "b.csv", f"{HEADER}{row}\n".encode()))
+
+
+def test_long_names_of_csv_columns_are_no_bomb(tmp_path: Path) -> None:
+    """Short rows under a long header are counted as what they become."""
+    names = ",".join(["_sequence_id_", *(f"{number}{'x' * 2000}" for number in range(1000))])
+    path = write(tmp_path, "a.csv", gzip.compress((names + "\n" + ("," * 1000 + "\n") * 400).encode()))
+    with pytest.raises(LandingError, match="bomb"):
+        containers.inspect(path)
+
+
+def test_large_csv_is_read_in_bounded_memory(tmp_path: Path) -> None:
+    """A file of many times the memory allowed is streamed."""
+    path = tmp_path / "a.csv"
+    block = ("1,2," + "x" * 1000 + "\n") * 1000
+    with path.open("w") as file:
+        file.write(HEADER)
+        for _ in range(200):
+            file.write(block)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert containers.inspect(str(path)).messages == 200_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10  # KiB
+
+
+def parquet_row(tmp_path: Path, *, batch_bytes: int = 1 << 20, **columns: pa.Array) -> list[dict[str, Any]]:
+    """Write Tuple rows as Parquet and return the objects that they become."""
+    count = len(next(iter(columns.values())))
+    table = pa.table({"_sequence_id_": pa.array(range(count), pa.int64()), **columns})
+    pq.write_table(table, tmp_path / "t.parquet")
+    return [json.loads(value or b"") for value in values(str(tmp_path / "t.parquet"), batch_bytes=batch_bytes)]
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([2**63 - 1, -(2**63), None]), ["9223372036854775807", "-9223372036854775808", None]),
+        (pa.array([2**64 - 1], pa.uint64()), ["18446744073709551615"]),
+        (pa.array([Decimal("12345678901234567890.123456789012345678")]), ["12345678901234567890.123456789012345678"]),
+        (pa.array([Decimal("1.10"), Decimal("-0.00")], pa.decimal128(5, 2)), ["1.10", "0.00"]),
+        (pa.array([Decimal("0.0000000001")], pa.decimal256(60, 10)), ["0.0000000001"]),
+        (pa.array([5e-324, 1.7976931348623157e308, 0.1 + 0.2]), ["5e-324",
+         "1.7976931348623157e+308", "0.30000000000000004"]),
+        (pa.array([3.14, None], pa.float32()), ["3.14", None]),
+        (pa.array([float("nan"), float("inf"), float("-inf")]), ["nan", "inf", "-inf"]),
+        (pa.array([True, False, None]), [True, False, None]),
+        (pa.array(["", '😀\0"', None]), ["", '😀\0"', None]),
+        (pa.array(["a", "a", None]).dictionary_encode(), ["a", "a", None]),
+        (pa.array([b"", b"\x00\xff\x80", None]), ["", "AP+A", None]),
+        (pa.array([-719162, 2932896, 0], pa.int32()).cast(pa.date32()), ["0001-01-01", "9999-12-31", "1970-01-01"]),
+        (pa.array([253402300799999999, -1], pa.timestamp("us")),
+         ["9999-12-31T23:59:59.999999", "1969-12-31T23:59:59.999999"]),
+        (pa.array([-62135596800000], pa.timestamp("ms")), ["0001-01-01T00:00:00.000000"]),
+        (pa.array([0], pa.timestamp("us", "Asia/Shanghai")), ["1970-01-01T00:00:00.000000Z"]),
+        (pa.array([1700000000123456789, 1000], pa.timestamp("ns")),
+         ["2023-11-14T22:13:20.123456789", "1970-01-01T00:00:00.000001"]),
+        (pa.array([86399999999], pa.time64("us")), ["23:59:59.999999"]),
+        (pa.array([1000], pa.time32("ms")), ["00:00:01.000000"]),
+        (pa.nulls(2), [None, None]),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)  # fmt: skip
+def test_values_of_tuple_rows_in_parquet_are_exact(tmp_path: Path, column: pa.Array, expected: list[object]) -> None:
+    """Numbers are all their digits as text, times ISO 8601, bytes Base64."""
+    found = parquet_row(tmp_path, c=column)
+    assert [row["c"] for row in found] == expected
+    assert [row["_sequence_id_"] for row in found] == [str(number) for number in range(len(expected))]
+
+
+def test_tuple_rows_in_parquet_are_messages_at_their_row_numbers(tmp_path: Path) -> None:
+    """In the order of the file, whatever the size of a batch; they are no Kafka records."""
+    table = pa.table({"dts_record_id": list(map(str, range(7))), "dts_name": [f"{n}" * 10 for n in range(7)]})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=3)
+    path = str(tmp_path / "t.parquet")
+    expected = [(n + 1, f'{{"dts_record_id":"{n}","dts_name":"{str(n) * 10}"}}'.encode()) for n in range(7)]
+    assert places_and_values(path, batch_messages=2, batch_bytes=20) == places_and_values(path) == expected
+    inspection = containers.inspect(path)
+    assert (inspection.container, inspection.kafka, inspection.messages) == ("parquet", False, 7)
+
+
+def test_a_text_in_parquet_that_is_no_utf8_keeps_its_bytes(tmp_path: Path) -> None:
+    """Its decoder sets the row aside with its bytes."""
+    column = pa.Array.from_buffers(pa.string(), 1, pa.array([b"a\xffb"]).buffers())
+    pq.write_table(pa.table({"_sequence_id_": ["1"], "c": column}), tmp_path / "t.parquet")
+    assert values(str(tmp_path / "t.parquet")) == [b'{"_sequence_id_":"1","c":"a\xffb"}']
+
+
+@pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([5], pa.duration("s"))])
+def test_nested_columns_of_tuple_rows_are_refused(tmp_path: Path, column: pa.Array) -> None:
+    """DataHub has no such types; the error names the column and its type."""
+    with pytest.raises(LandingError, match=r"Parquet column c is (list|struct|duration)"):
+        parquet_row(tmp_path, c=column)
+
+
+def test_parquet_bomb_of_tuple_rows_is_refused(tmp_path: Path) -> None:
+    """One large value that a dictionary repeats is counted before it is expanded."""
+    value = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), pa.array(["x" * (1 << 20)]))
+    with pytest.raises(LandingError, match="bomb"):
+        parquet_row(tmp_path, c=value)
 
 
 @relaxed

@@ -46,6 +46,12 @@ TIMESTAMPS = [
 ]
 EPOCHS = ["0", "-1", "1700000000", "253402300799", "-62135596800"]
 
+DATAHUB_TIMES = [
+    "1700000000123", '"1700000000123"', '"-1"', "-62135596800000", '"253402300799999"', "0", "86400000",
+    '"86400000000"', '"99999999999999999999"', '"2024-02-29 01:02:03.123456"', '"2024-02-29T00:00:00Z"', '"tomorrow"',
+    '"1.5"', '""', "null",
+]  # fmt: skip
+
 CASES: list[tuple[Encoding, str, list[str]]] = [
     *((encoding, "decimal(22, 2)", DECIMALS + LONG_DECIMALS) for encoding in (Encoding.TEXT, Encoding.PLAIN)),
     (Encoding.TEXT, "decimal(38, 0)", [f'"{10**38 - 1}"', f'"{10**38}"', f'"-{10**38 - 1}"', str(10**37 + 1)]),
@@ -80,6 +86,15 @@ CASES: list[tuple[Encoding, str, list[str]]] = [
     (Encoding.EPOCH_MILLIS, "timestamp", ["-1", "253402300799999", str(2**63 - 1)]),
     (Encoding.EPOCH_MICROS, "timestamp", ["-62135596800000000", "253402300799999999"]),
     (Encoding.EPOCH_NANOS, "timestamp", ["1700000000123456000", "1700000000123456789"]),
+    *((Encoding.TEXT_OR_MILLIS, kind, DATAHUB_TIMES) for kind in ("date", "timestamp", "timestamptz")),
+    *((Encoding.TEXT_OR_MICROS, kind, DATAHUB_TIMES) for kind in ("date", "timestamp", "timestamptz")),
+    (Encoding.TEXT_OR_MILLIS, "date", ['"2024-02-29"', '"2023-02-29"']),
+    (Encoding.TEXT_OR_MICROS, "decimal(22, 2)", DECIMALS + LONG_DECIMALS),
+    (Encoding.TEXT_OR_MICROS, "long", [f'"{2**63 - 1}"', str(-(2**63)), f'"{2**63}"', '"1.5"', '""', "null"]),
+    (Encoding.TEXT_OR_MICROS, "double", ['"5e-324"', "1.5", '"NaN"', '"1e400"', '""']),
+    (Encoding.TEXT_OR_MICROS, "boolean", ['"true"', "false", '"2"', '""']),
+    (Encoding.TEXT_OR_MICROS, "string", ['""', '"1700000000000"', '"😀\\u0000"', "null"]),
+    (Encoding.TEXT_OR_MICROS, "binary", ['"3q2+7w=="', '""', '"*"', "null"]),
     (Encoding.EPOCH_DAYS, "date", ["-354285", "2932896", "0", "99999999999"]),
     (Encoding.MICROS_OF_DAY, "string", ["0", "-45296123456", "86400000000", "3020399000000"]),
     (Encoding.MILLIS_OF_DAY, "string", ["86399999"]),

@@ -1,8 +1,9 @@
 """From a dump file to its messages, verbatim, in the order of the file.
 
-A container is told by its content: JSON text in one of three layouts (``json_text.Layout``) or Parquet, where messages
-may be wrapped as Kafka records. A further container is one more branch of ``_open``, with a function that yields
-record batches of ``MESSAGES``.
+A container is told by its content, CSV also by its name: JSON text in one of three layouts (``json_text.Layout``),
+where messages may be wrapped as Kafka records; Parquet of Kafka records; CSV and Parquet of DataHub's rows, each of
+which becomes a JSON object. A further container is one more branch of ``_open``, with a function that yields record
+batches of ``MESSAGES``.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from tidemark import kafka_records
-from tidemark.compression import StoredFile, expand, opened
+from tidemark import csv_rows, kafka_records, parquet_rows
+from tidemark.compression import StoredFile, expand, opened, reading
 from tidemark.errors import LandingError
 from tidemark.json_text import VALUE_LIMIT, Layout, Values, is_valid, layout_of
 
 MESSAGES: Final = kafka_records.MESSAGES
 """Columns of every batch; see ``kafka_records.MESSAGES``."""
 PARQUET: Final = "parquet"
+CSV: Final = "csv"
 
 _BATCH_MESSAGES: Final = 10_000
 _BATCH_BYTES: Final = 1 << 20
@@ -56,7 +59,7 @@ class Inspection:
     """Bytes as stored."""
     messages: int
     container: str
-    """``json_lines``, ``json_array``, ``json_values`` or ``parquet``."""
+    """``json_lines``, ``json_array``, ``json_values``, ``csv`` or ``parquet``."""
     kafka: bool
     """Messages are wrapped as Kafka records."""
 
@@ -113,11 +116,25 @@ def read(
 
 def _open(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Content:
     if stored.head().startswith(b"PAR1"):
-        batches = kafka_records.parquet_batches(stored, batch_messages=batch_messages, batch_bytes=batch_bytes)
-        return _Content(container=PARQUET, kafka=True, batches=batches)
+        return _open_parquet(stored, batch_messages, batch_bytes)
     if stored.path.lower().endswith(".parquet"):
         raise LandingError(f"{stored.path}: named .parquet but does not begin as Parquet; fetch the file again")
     return _open_text(stored, batch_messages, batch_bytes)
+
+
+def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Content:
+    stored.sha256()
+    with reading(stored.path):
+        source = stored.random_access()
+        metadata = pq.read_metadata(source)
+        rows = parquet_rows.are_rows(metadata.schema.to_arrow_schema())
+    limits = {"batch_messages": batch_messages, "batch_bytes": batch_bytes}
+    batches: Iterator[pa.RecordBatch]
+    if rows:
+        batches = itertools.starmap(_plain_batch, parquet_rows.groups(stored, source, metadata, **limits))
+    else:
+        batches = kafka_records.parquet_batches(stored, source, metadata, **limits)
+    return _Content(container=PARQUET, kafka=not rows, batches=batches)
 
 
 def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Content:
@@ -125,6 +142,10 @@ def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Co
     text, whole = _beginning(chunks)
     _refuse_foreign(stored.path, text)
     text = text.removeprefix(_MARK)
+    if csv_rows.is_csv(stored.path, text):
+        rows = csv_rows.groups(itertools.chain((text,), chunks), stored, batch_bytes)
+        batches = itertools.starmap(_plain_batch, _split(rows, batch_messages))
+        return _Content(container=CSV, kafka=False, batches=batches)
     layout = layout_of(text, whole=whole)
     groups = _groups(layout, itertools.chain((text,), chunks), stored.path, batch_bytes)
     first = list(itertools.islice(groups, 1))

@@ -18,13 +18,18 @@ _DAY = r"^\d{4}-\d{2}-\d{2}([ T]00:00(:00(\.0+)?)?)?Z?$"
 _WALL_CLOCK = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6}0*)?)?)?Z?$"
 _ZONED = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6}0*)?)?(Z|[+-]\d{2}(:?\d{2})?)?$"
 
+_TEXT_OR_EPOCH = frozenset({Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS})
+_DAY_MICROS = 86_400_000_000
+
 _Reader = Callable[[Expression, str], Expression]
 """(value as prepared, the table's type string) to the typed value; null where it does not fit."""
 
 
 def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> Expression:
     """What the typed value is made of, in a projection of its own because it is used more than once."""
-    if source.encoding in {Encoding.PLAIN, Encoding.TEXT} and decimal_parts(kind):
+    if source.encoding in _TEXT_OR_EPOCH and kind not in {"string", "binary"}:
+        wire = F.nullif(wire, F.lit(""))
+    if source.encoding in {Encoding.PLAIN, Encoding.TEXT, *_TEXT_OR_EPOCH} and decimal_parts(kind):
         return _verbatim_number(wire, image, source.name)
     if source.encoding is Encoding.SCALED_STRUCT:
         return F.when(wire.isNotNull(), wire.withField("value", _bytes(wire.getField("value"))))
@@ -239,6 +244,22 @@ def _epoch(per_second: int) -> _Reader:
     return read
 
 
+def _text_or_epoch(per_second: int) -> _Reader:
+    epoch = _epoch(per_second)
+
+    def read(wire: Expression, target: str) -> Expression:
+        if target not in {"date", "timestamp", "timestamptz"}:
+            return _plain(wire, target)
+        count = F.when(wire.rlike(r"^[+-]?\d+$"), wire.try_cast("bigint"))
+        if target != "date":
+            return F.coalesce(epoch(count, target), _text(wire, target))
+        micros = _rescaled(count, per_second, 1_000_000)
+        day = F.when(micros % _DAY_MICROS == 0, _days(_div(micros, _DAY_MICROS), target))
+        return F.coalesce(day, _text(wire, target))
+
+    return read
+
+
 def _of_day(per_second: int) -> _Reader:
     def read(wire: Expression, _target: str) -> Expression:
         micros = _rescaled(wire, per_second, 1_000_000)
@@ -280,6 +301,8 @@ READERS: Mapping[Encoding, _Reader] = {
     Encoding.EPOCH_MILLIS: _epoch(1_000),
     Encoding.EPOCH_MICROS: _epoch(1_000_000),
     Encoding.EPOCH_NANOS: _epoch(1_000_000_000),
+    Encoding.TEXT_OR_MILLIS: _text_or_epoch(1_000),
+    Encoding.TEXT_OR_MICROS: _text_or_epoch(1_000_000),
     Encoding.EPOCH_DAYS: _days,
     Encoding.MILLIS_OF_DAY: _of_day(1_000),
     Encoding.MICROS_OF_DAY: _of_day(1_000_000),

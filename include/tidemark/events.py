@@ -54,6 +54,11 @@ class Encoding(StrEnum):
     EPOCH_NANOS = "epoch_ns"
     """Number since 1970-01-01T00:00:00 (for a ``timestamp`` column: wall clock as if UTC). Nanoseconds below a
     microsecond must be zero, else the value is unreadable."""
+    TEXT_OR_MILLIS = "text_or_ms"
+    TEXT_OR_MICROS = "text_or_us"
+    """As DataHub's producers write values: the JSON value or its text (of bytes Base64), and in a date or timestamp
+    column a whole number, bare or in quotes, counts milliseconds or microseconds since 1970-01-01T00:00:00. An empty
+    text is null in a column that is neither ``string`` nor ``binary``."""
     EPOCH_DAYS = "epoch_days"
     MILLIS_OF_DAY = "ms_of_day"
     MICROS_OF_DAY = "us_of_day"

@@ -29,6 +29,7 @@ UNREADABLE = "unreadable"
 
 _CORRUPT = "tidemark corrupt"
 _FLOATING = frozenset({"float", "double"})
+_TEXTS = frozenset({Encoding.TEXT, Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS})
 _DIRECT = frozenset({"boolean", "int", "long", "float", "double", "string"})
 
 
@@ -161,7 +162,7 @@ class _Reading(NamedTuple):
 def _is_direct(source: Column, target: TableColumn) -> bool:
     """Spark's JSON reader gives the typed value itself; a misfit shows in the corrupt record."""
     if source.encoding is not Encoding.PLAIN:
-        return source.encoding is Encoding.TEXT and target.type == "string"
+        return source.encoding in _TEXTS and target.type == "string"
     return target.type in _DIRECT and (source.type is not None or target.type == "string")
 
 

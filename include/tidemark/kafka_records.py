@@ -114,15 +114,15 @@ def _bytes_of(text: str) -> bytes:
         return text.encode()
 
 
-def parquet_batches(stored: StoredFile, *, batch_messages: int, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+def parquet_batches(
+    stored: StoredFile, source: pa.NativeFile, metadata: pq.FileMetaData, *, batch_messages: int, batch_bytes: int
+) -> Iterator[pa.RecordBatch]:
     """Read Kafka records from the rows of a Parquet file.
 
     Raises:
-        LandingError: no footer, damaged, a column missing or of another type, a limit passed.
+        LandingError: damaged, a column missing or of another type, a limit passed.
     """
-    stored.sha256()
-    with reading(stored.path), stored.random_access() as source:
-        metadata = pq.read_metadata(source)
+    with reading(stored.path), source:
         schema = metadata.schema.to_arrow_schema()
         _check_columns(schema, stored.path)
         names = [name for name in MESSAGES.names if name in schema.names]
@@ -130,12 +130,12 @@ def parquet_batches(stored: StoredFile, *, batch_messages: int, batch_bytes: int
         file = pq.ParquetFile(source, metadata=metadata, read_dictionary=large)
         row, expanded = 1, 0
         for batch in file.iter_batches(batch_size=batch_messages, columns=names):
-            sizes = _sizes(batch)
-            if max(sizes) > VALUE_LIMIT:
+            lengths = sizes(batch, large)
+            if max(lengths) > VALUE_LIMIT:
                 raise LandingError(f"{stored.path}: near row {row}: a message of more than {VALUE_LIMIT >> 20} MiB")
-            expanded += sum(sizes)
+            expanded += sum(lengths)
             check_expansion(stored, expanded)
-            for start, stop in _runs(sizes, batch_bytes):
+            for start, stop in runs(lengths, batch_bytes):
                 yield _parquet_batch(batch.slice(start, stop - start), row + start)
             row += batch.num_rows
 
@@ -160,20 +160,20 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in (kinds.is_binary, kinds.is_large_binary, *_TEXT, kinds.is_null))
 
 
-def _sizes(batch: pa.RecordBatch) -> list[int]:
-    """Bytes of key and value of each row, told before a dictionary is expanded."""
-    sizes = [0] * batch.num_rows
-    for name in {"key", "value"} & set(batch.schema.names):
+def sizes(batch: pa.RecordBatch, names: Iterable[str]) -> list[int]:
+    """Bytes of the named columns of each row, told before a dictionary is expanded."""
+    total = [0] * batch.num_rows
+    for name in names:
         column = batch.column(name)
         if isinstance(column, pa.DictionaryArray):
             lengths = pc.binary_length(column.dictionary).take(column.indices)
         else:
             lengths = pc.binary_length(column.cast(pa.binary()))
-        sizes = [size + (length or 0) for size, length in zip(sizes, lengths.to_pylist(), strict=True)]
-    return sizes
+        total = [size + (length or 0) for size, length in zip(total, lengths.to_pylist(), strict=True)]
+    return total
 
 
-def _runs(sizes: Iterable[int], limit: int) -> Iterator[tuple[int, int]]:
+def runs(sizes: Iterable[int], limit: int) -> Iterator[tuple[int, int]]:
     """Cut rows into runs of at most about ``limit`` bytes each: (start, stop)."""
     start = size = 0
     for row, more in enumerate(sizes):

@@ -28,6 +28,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,400}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "infinity": "Infinity", "-infinity": "-Infinity"}
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
+_TIMES = frozenset({"date", "timestamp", "timestamptz"})
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
@@ -39,7 +40,7 @@ def read_value(raw: bytes, column: Column) -> Value:
     Raises:
         UnreadableValueError: the value does not fit exactly.
     """
-    if raw == b"null":
+    if raw == b"null" or (raw == b'""' and _is_empty_null(column)):
         return None
     if column.type is None and raw in {b"true", b"false"}:
         return raw == b"true"
@@ -50,6 +51,12 @@ def read_value(raw: bytes, column: Column) -> Value:
         raise UnreadableValueError(
             f"column '{column.name}': {shown} is no {column.type or 'value'} written as {column.encoding}: {error}"
         ) from error
+
+
+def _is_empty_null(column: Column) -> bool:
+    if column.encoding not in {Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS}:
+        return False
+    return column.type not in {None, "string", "binary"}
 
 
 def _type(column: Column) -> Callable[[str | bytes, Column], Value]:
@@ -114,6 +121,20 @@ def _epoch(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str]:
     return read
 
 
+def _text_or_epoch(per_unit: int) -> Callable[[bytes, Column], str | bytes]:
+    """Return a reader of text, of Base64 for bytes, and for times of a count of ``per_unit`` µs since 1970."""
+    epoch = _epoch(per_unit)
+
+    def read(raw: bytes, column: Column) -> str | bytes:
+        if column.type == "binary":
+            return _base64(raw, column)
+        if column.type in _TIMES and _INTEGER.fullmatch(_text(raw, column)):
+            return epoch(raw, column)
+        return _text(raw, column)
+
+    return read
+
+
 def _epoch_days(raw: bytes, column: Column) -> str:
     return iso8601.date(_within(_integer(raw, column), 32))
 
@@ -143,6 +164,8 @@ _ENCODINGS: dict[Encoding, Callable[[bytes, Column], str | bytes]] = {
     Encoding.EPOCH_MILLIS: _epoch(1000),
     Encoding.EPOCH_MICROS: _epoch(1),
     Encoding.EPOCH_NANOS: _epoch(1, 1000),
+    Encoding.TEXT_OR_MILLIS: _text_or_epoch(1000),
+    Encoding.TEXT_OR_MICROS: _text_or_epoch(1),
     Encoding.EPOCH_DAYS: _epoch_days,
     Encoding.MILLIS_OF_DAY: _time_of_day(1000),
     Encoding.MICROS_OF_DAY: _time_of_day(1),

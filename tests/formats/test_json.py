@@ -42,6 +42,8 @@ def test_broken_json_is_malformed_wherever_it_breaks(value: bytes) -> None:
         b'{ "a" : 1 , "a" : 1 }',
         b'{"a":1,"\\u0061":2}',
         b'{"a":{"x":1},"b":2,"a":3}',
+        b'{"a": 1, "a": 2}',
+        b'{"a": 1, "b": ", x", "a": 1}',
     ],
 )
 def test_a_column_named_twice_is_malformed(image: bytes) -> None:

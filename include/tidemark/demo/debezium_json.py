@@ -61,7 +61,7 @@ def dump_bare(history: History) -> list[DumpFile]:
 
 def files(entries: Sequence[Entry], packings: Iterable[Packing], mixer: random.Random) -> list[DumpFile]:
     """Spread the messages of each day over files and mix them: the position is in the message."""
-    records = numbered(_sent_again(with_faults(entries, _unknown_operation)))
+    records = numbered(sent_again(with_faults(entries, _unknown_operation)))
     result: list[DumpFile] = []
     for day, packing in zip(sorted({record.day for record in records}), packings, strict=True):
         mine = [record for record in records if record.day == day and (packing.records or record.value is not None)]
@@ -75,7 +75,7 @@ def files(entries: Sequence[Entry], packings: Iterable[Packing], mixer: random.R
     return result
 
 
-def _sent_again(entries: Sequence[Entry]) -> list[Entry]:
+def sent_again(entries: Sequence[Entry]) -> list[Entry]:
     """Send the last row events of day 2 again on day 3, as a connector does that was restarted."""
     _, second, third, *_ = sorted({entry.day for entry in entries})
     rows = [entry for entry in entries if entry.day == second and entry.kind is Kind.ROWS]

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from tidemark.demo import canal_json, debezium_json, lindorm
+from tidemark.demo import canal_json, datahub_blob, datahub_tuple, debezium_json, lindorm
 from tidemark.demo.dump import DumpFile, Entry, Kind
 from tidemark.demo.model import History
 from tidemark.errors import UnknownNameError
 
 SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
     "shop_canal": canal_json.dump,
+    "shop_datahub_blob": datahub_blob.dump,
+    "shop_datahub_tuple": datahub_tuple.dump,
     "shop_debezium": debezium_json.dump,
     "shop_debezium_bare": debezium_json.dump_bare,
     "shop_lindorm": lindorm.dump,

@@ -13,6 +13,8 @@ from tidemark.events import Column, Encoding
 
 _TYPE = re.compile(r"\s*(?:national\s+)?([a-z][a-z0-9_]*)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
 
+_TRUNCATE = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)*truncate\b", re.IGNORECASE | re.DOTALL)
+
 _STRING = ("string", Encoding.PLAIN)
 _INT = ("int", Encoding.TEXT)
 _LONG = ("long", Encoding.TEXT)
@@ -43,6 +45,11 @@ _TYPES: dict[str, tuple[str, Encoding]] = {
 _DECIMALS = frozenset({"decimal", "numeric", "dec", "fixed"})
 _FOUR_BYTES = frozenset({"int", "integer", "int4"})
 _EIGHT_BYTES = frozenset({"bigint", "int8"})
+
+
+def truncates(statement: str) -> bool:
+    """Tell whether a statement begins with TRUNCATE, comments before it aside."""
+    return _TRUNCATE.match(statement) is not None
 
 
 def column(name: str, text: str) -> Column:

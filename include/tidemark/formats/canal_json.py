@@ -17,7 +17,6 @@ dump is the order.
 from __future__ import annotations
 
 import functools
-import re
 from typing import Literal
 
 import msgspec
@@ -69,8 +68,6 @@ CONTROLS = {
     "TRANSACTIONEND": "transaction_end",
 }
 """``QUERY`` without ``isDdl`` is MariaDB's annotation of a row change with its SQL."""
-
-_TRUNCATE = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)*truncate\b", re.IGNORECASE | re.DOTALL)
 
 
 class Options(BaseModel):
@@ -248,7 +245,7 @@ def _schema_change(flat: FlatMessage, type_: str, order: Position, options: Opti
         captured_at=captured_at,
     )
     # DTS writes DDL for every type
-    if table is None or not (type_ == "TRUNCATE" or _TRUNCATE.match(statement)):
+    if table is None or not (type_ == "TRUNCATE" or _mysql.truncates(statement)):
         return [change]
     truncation = ChangeEvent(
         table=table,

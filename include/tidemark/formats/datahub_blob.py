@@ -1,0 +1,224 @@
+"""Messages of a DataHub BLOB topic ("StreamX"), as Data Integration of DataWorks writes them.
+
+"DataHub message formats" of DataWorks, "Blob message format". One message is one row change or one statement:
+
+    {"schema": {"dataColumn": [{"name": "id", "type": "LONG"}, {"name": "name", "type": "STRING"},
+     {"name": "comment", "type": "STRING"}], "source": {"dbName": "yunshi_db", "dbType": "MySQL",
+     "tableName": "t_shiyu_pk"}, "primaryKey": ["id", "name"]}, "payload": {"op": "INSERT",
+     "after": {"dataColumn": {"id": 1, "name": "joe", "comment": "comment"}}, "sequenceId": "1605339516000000004",
+     "timestamp": {"eventTime": 1605339932000, "systemTime": 1605339932736, "checkpointTime": 1605339932000}},
+     "version": "0.0.1"}
+
+An update is two messages of one ``sequenceId``, before and after; some writers send one UPDATE_AFTER with both images.
+A row of an initial load is an INSERT whose ``sequenceId`` is "-1". Writers leave out nulls, so a column that an image
+lacks is null. ``ddl.ddlMeta`` is a serialised Java object: it is not in the envelope and never read.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+from pydantic import BaseModel, ConfigDict
+
+from tidemark.errors import MalformedMessageError, UnknownOperationError
+from tidemark.events import (
+    ChangeEvent,
+    ControlEvent,
+    Event,
+    Message,
+    Operation,
+    Position,
+    SchemaChange,
+    changed,
+    loaded,
+)
+from tidemark.formats import _datahub, _mysql
+from tidemark.formats._datahub_blob import Described, Envelope, Payload, RowState, Timestamps, described
+from tidemark.formats._json import NULL, Layout, members, read, table_of_option, untyped
+
+OPERATIONS = {
+    "INSERT": Operation.INSERT,
+    "UPDATE_BEFOR": Operation.UPDATE,  # sic: the spelling of the document
+    "UPDATE_BEFORE": Operation.UPDATE,  # the spelling of some writers
+    "UPDATE_AFTER": Operation.UPDATE,
+    "DELETE": Operation.DELETE,
+}
+
+SCHEMA_CHANGES = ("CREATE", "ALTER", "RENAME", "ERASE", "TRUNCATE", "CINDEX", "DINDEX")
+"""``ERASE`` is what its statement says, DROP as a rule; ``CINDEX`` and ``DINDEX`` create and drop an index."""
+
+CONTROLS = {
+    "QUERY": "query",
+    "TRANSACTION_BEGIN": "transaction_begin",
+    "TRANSACTION_END": "transaction_end",
+    "GTID": "gtid",
+    "XACOMMIT": "xa_commit",
+    "XAROLLBACK": "xa_rollback",
+    "MHEARTBEAT": "heartbeat",
+}
+"""``QUERY`` is the SQL text behind a change, which has messages of its own."""
+
+_INITIAL_LOAD = frozenset({"-1", -1})
+_WITH_AFTER = frozenset({"INSERT", "UPDATE_AFTER"})
+_NEEDLESS_STATEMENT = frozenset({"TRUNCATE", "CINDEX", "DINDEX"})
+"""Operations that say all without their statement."""
+_NO_IMAGE = frozenset({b"", NULL, b"{}"})
+
+
+class Options(BaseModel):
+    """What Blob messages cannot tell."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str | None = None
+    """Table (``database.table``, ``database.schema.table``) of messages that name none."""
+
+
+_envelope = msgspec.json.Decoder(Envelope)
+_NO_TIMES = Timestamps()
+
+
+class Moment(NamedTuple):
+    """Where a message stood, and its times in epoch µs."""
+
+    order: Position
+    committed_at: int | None
+    captured_at: int | None
+
+
+def decode(message: Message, options: Options) -> list[Event]:
+    """Return the event of ``message``, or of each record where it is an answer of *get records*.
+
+    An update in two messages is two events of one sequence: the first has ``before`` only, the second ``after`` only.
+
+    Raises:
+        DecodeError: the message is set aside whole.
+    """
+    if message.value is None or message.value == NULL:
+        return [ControlEvent(kind="tombstone", position=changed(*message.order))]
+    value = _datahub.unwrapped(message.value)
+    envelope = read(_envelope, value)
+    if envelope.payload is not None:
+        return _events(envelope, envelope.payload, message.order, options)
+    events: list[Event] = []
+    for number, record in enumerate(_datahub.blob_records(value)):
+        envelope = read(_envelope, record)
+        if envelope.payload is None:
+            raise MalformedMessageError(f"record {number + 1} of the answer is no message: it has no `payload`")
+        events += _events(envelope, envelope.payload, (*message.order, number), options)
+    return events
+
+
+def _events(envelope: Envelope, payload: Payload, order: Position, options: Options) -> list[Event]:
+    times = payload.timestamp or _NO_TIMES
+    moment = Moment(order, _datahub.micros(times.eventTime), _datahub.micros(times.systemTime))
+    op = payload.op or ""
+    if op in OPERATIONS:
+        return [_row_change(payload, OPERATIONS[op], described(bytes(envelope.schema)), moment, options)]
+    if op in SCHEMA_CHANGES:
+        return _schema_change(payload, described(bytes(envelope.schema)), moment, options)
+    if op not in CONTROLS:
+        allowed = ", ".join([*OPERATIONS, *SCHEMA_CHANGES, *CONTROLS])
+        raise UnknownOperationError(f"`op` is {payload.op!r}; a Blob message has {allowed}")
+    return [
+        ControlEvent(
+            kind=CONTROLS[op],
+            position=changed(*order),
+            committed_at=moment.committed_at,
+            captured_at=moment.captured_at,
+        )
+    ]
+
+
+def _row_change(
+    payload: Payload, operation: Operation, told: Described, moment: Moment, options: Options
+) -> ChangeEvent:
+    """Return the row change. The operation says which image counts; UPDATE_AFTER may have both."""
+    before = None if payload.op == "INSERT" else _image(payload.before)
+    after = _image(payload.after) if payload.op in _WITH_AFTER else None
+    image = after if payload.op in _WITH_AFTER else before
+    if image is None:
+        name = "after" if payload.op in _WITH_AFTER else "before"
+        raise MalformedMessageError(f"`{name}` holds no row, and `op` is {payload.op}")
+    layout = _layout(image, told.layout)
+    if before is not None and after is not None:
+        before, layout = _completed(before, layout)
+    if payload.sequenceId in _INITIAL_LOAD:
+        operation = _loaded(payload)
+    return ChangeEvent(
+        table=told.table or table_of_option(options.table),
+        operation=operation,
+        position=_position(payload, moment, 0 if after is None else 1),
+        committed_at=moment.committed_at,
+        captured_at=moment.captured_at,
+        before=before,
+        after=after,
+        shape=layout.shape,
+        key=told.key,
+    )
+
+
+def _loaded(payload: Payload) -> Operation:
+    if payload.op != "INSERT":
+        raise MalformedMessageError(f"`sequenceId` is -1, as in an initial load, and `op` is {payload.op}")
+    return Operation.SNAPSHOT
+
+
+def _position(payload: Payload, moment: Moment, half: int) -> Position:
+    """Return the sequence and the half of an update: 0 before, 1 after; what an initial load holds has no sequence."""
+    if payload.sequenceId in _INITIAL_LOAD:
+        return loaded(*moment.order, half)
+    return changed(_datahub.sequence(payload.sequenceId, "sequenceId"), half)
+
+
+def _image(state: RowState | None) -> bytes | None:
+    image = bytes(state.dataColumn) if state is not None else b""
+    return None if image in _NO_IMAGE else image
+
+
+def _layout(image: bytes, told: Layout | None) -> Layout:
+    """Return the layout of an image: a column that it lacks is null, one that the schema lacks has no type."""
+    if told is not None and told.fits(image):
+        return told
+    found = members(image)
+    return untyped(tuple(found)) if told is None else told.widened(found)
+
+
+def _completed(before: bytes, layout: Layout) -> tuple[bytes, Layout]:
+    """Write out the nulls that ``before`` of an update with both images lacks: else they would be *unchanged*."""
+    if layout.fits(before):
+        return before, layout
+    found = members(before)
+    layout = layout.widened(found)
+    nulls = dict.fromkeys(layout.missing(found), msgspec.Raw(NULL))
+    return (msgspec.json.encode(found | nulls) if nulls else before), layout
+
+
+def _schema_change(payload: Payload, told: Described, moment: Moment, options: Options) -> list[Event]:
+    """Return the statement as told, then the truncation that it may be."""
+    statement = (payload.ddl.text if payload.ddl else None) or ""
+    if not statement and payload.op not in _NEEDLESS_STATEMENT:
+        raise MalformedMessageError(f"`ddl.text` is missing, and `op` is {payload.op}")
+    table = told.table or (table_of_option(options.table) if options.table else None)
+    truncates = table is not None and (payload.op == "TRUNCATE" or _mysql.truncates(statement))
+    # only the order of what changes rows hangs on the sequence, and the document promises it for rows alone
+    placed = truncates or payload.sequenceId is not None
+    change = SchemaChange(
+        table=table,
+        position=_position(payload, moment, 0) if placed else changed(*moment.order, 0),
+        statement=statement,
+        dialect=told.dialect,
+        committed_at=moment.committed_at,
+        captured_at=moment.captured_at,
+    )
+    if table is None or not truncates:
+        return [change]
+    truncation = ChangeEvent(
+        table=table,
+        operation=Operation.TRUNCATE,
+        position=_position(payload, moment, 1),
+        committed_at=moment.committed_at,
+        captured_at=moment.captured_at,
+    )
+    return [change, truncation]

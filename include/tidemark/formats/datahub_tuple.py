@@ -1,0 +1,211 @@
+"""Rows of a DataHub TUPLE topic, as Data Integration of DataWorks and DTS write them.
+
+"DataHub message formats" of DataWorks, "Tuple data format", and "Modify the naming rules for additional columns" of
+DTS. One row is one image, with columns added to the source's own:
+
+    {"_sequence_id_": "1649991610688000001", "_operation_type_": "U", "_excute_time_": 1649991756000,
+     "_source_table_": "orders", "_before_image_": "Y", "_after_image_": "N", "id": "1", "total": "12.50"}
+
+(``_excute_time_`` sic.) An update is two rows of one sequence: the first with the image before, the second with the one
+after it; they may lie in two files. Rows come as JSON objects, as lines of CSV and rows of Parquet (which the
+containers turn into JSON objects), or as an answer of DataHub's *get records* call, whose ``Data`` are values in the
+order of the topic's ``RecordSchema``. Rows by themselves tell no types; no DDL and no heartbeats come this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from tidemark import iso8601
+from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, TableId, changed
+from tidemark.formats import _datahub
+from tidemark.formats._datahub_tuple import SETS, Added, plan, record_types
+from tidemark.formats._json import ABSENT, NULL, check_utf8, members, read, table_of_option
+
+OPERATIONS = {"I": Operation.INSERT, "U": Operation.UPDATE, "D": Operation.DELETE}
+
+IMAGES = {
+    ("I", "N", "Y"): "after",
+    ("U", "Y", "N"): "before",
+    ("U", "N", "Y"): "after",
+    ("D", "Y", "N"): "before",
+}
+"""Operation, before flag, after flag to the image that a row is."""
+
+_SECONDS, _MILLIS = 10**11, 10**14
+"""Times below them count seconds or ms, times above µs: each unit reaches from 1973 far beyond the year 5000."""
+_END_OF_TIME = 253_402_300_800_000_000
+
+
+class Options(BaseModel):
+    """What Tuple rows cannot tell."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str | None = None
+    """Table (``database.table``) of rows that name none."""
+    record_schema: str | None = None
+    """The topic's ``RecordSchema``, JSON text as DataHub gives it: the types of rows, and the columns of an answer of
+    *get records* that comes without it."""
+
+    @field_validator("record_schema")
+    @classmethod
+    def _is_schema(cls, text: str | None) -> str | None:
+        try:
+            record_types(text.encode() if text is not None else b'{"fields":[]}')
+        except DecodeError as error:
+            raise ValueError(str(error)) from error
+        return text
+
+
+class Record(msgspec.Struct, gc=False):
+    """A record of an answer. ``Sequence`` numbers the arrivals in a shard; the row's own sequence is the order."""
+
+    Data: list[msgspec.Raw] | str
+    SystemTime: _datahub.Millis = None
+    """When it came to DataHub, epoch ms."""
+
+
+class Answer(msgspec.Struct, gc=False):
+    """An answer of *get records*, with the topic's ``RecordSchema`` (an object, or JSON in a string) put beside."""
+
+    Records: list[Record]
+    RecordSchema: msgspec.Raw = ABSENT
+
+
+_answer = msgspec.json.Decoder(Answer)
+_record = msgspec.json.Decoder(Record)
+_text = msgspec.json.Decoder(str)
+_encode = msgspec.json.Encoder().encode
+
+
+def decode(message: Message, options: Options) -> list[Event]:
+    """Return the change of the row that ``message`` is, or of each row of an answer.
+
+    Half an update is an event with ``before`` only or with ``after`` only; both have one position but for its end.
+
+    Raises:
+        DecodeError: the message is set aside whole.
+    """
+    if message.value is None or message.value == NULL:
+        return [ControlEvent(kind="tombstone", position=changed(*message.order))]
+    value = _datahub.trimmed(message.value)
+    if not value.isascii():
+        check_utf8(value)
+    found = members(value)
+    schema = options.record_schema.encode() if options.record_schema else None
+    event = _row(value, found, schema, options)
+    return [event] if event is not None else _no_row(value, found, schema, message, options)
+
+
+def _row(
+    value: bytes,
+    found: Mapping[str, msgspec.Raw],
+    schema: bytes | None,
+    options: Options,
+    captured_at: int | None = None,
+) -> ChangeEvent | None:
+    """Return the change that a row tells, None where it has none of the added columns."""
+    how = plan(tuple(found), schema)
+    if how is None:
+        return None
+    added = read(how.added.decoder, value)
+    image = _encode(dict(zip(how.columns, how.pick(found), strict=True)))
+    name = IMAGES.get((added.operation or "", added.before or "", added.after or ""))
+    if name is None:
+        raise _not_an_image(added, how.added.wire)
+    sequence = _datahub.sequence(added.sequence, how.added.wire["sequence"])
+    is_after = name == "after"
+    return ChangeEvent(
+        table=_table(added, options),
+        operation=OPERATIONS[added.operation or ""],
+        position=changed(sequence, int(is_after)),
+        committed_at=_time(added.time, how.added.wire["time"]),
+        captured_at=captured_at,
+        before=None if is_after else image,
+        after=image if is_after else None,
+        shape=how.layout.shape,
+    )
+
+
+def _not_an_image(added: Added, wire: Mapping[str, str]) -> DecodeError:
+    if added.operation not in OPERATIONS:
+        allowed = ", ".join(OPERATIONS)
+        return UnknownOperationError(f"`{wire['operation']}` is {added.operation!r}; a Tuple row has {allowed}")
+    return MalformedMessageError(
+        f"`{wire['before']}` is {added.before!r} and `{wire['after']}` is {added.after!r} of a row {added.operation}: "
+        "an insert is N, Y, a delete Y, N, an update either"
+    )
+
+
+def _table(added: Added, options: Options) -> TableId:
+    if not added.table:
+        return table_of_option(options.table)
+    return TableId(database=added.database or None, schema=None, name=added.table)
+
+
+def _time(told: str | int | None, name: str) -> int | None:
+    """Return a time as epoch µs: a count whose length tells its unit, or ISO 8601 in UTC."""
+    text = str(told).strip()
+    if told is None or not text:
+        return None
+    if text.isascii() and text.isdecimal() and len(text) <= 18:
+        count = int(text)
+        micros = count * (1_000_000 if count < _SECONDS else 1000 if count < _MILLIS else 1)
+    else:
+        try:
+            wall_clock, offset = iso8601.read(text)
+        except ValueError as error:
+            raise MalformedMessageError(f"`{name}` is {text[:60]!r}, which is no time: {error}") from error
+        micros = wall_clock - offset
+    if not 0 <= micros < _END_OF_TIME:
+        raise MalformedMessageError(f"`{name}` is {text[:60]!r}, which is no time of a change")
+    return micros
+
+
+def _no_row(
+    value: bytes, found: Mapping[str, msgspec.Raw], schema: bytes | None, message: Message, options: Options
+) -> list[Event]:
+    """Return the changes of an answer of *get records*, or of one record of it; the schema of a topic is counted."""
+    if "Records" in found:
+        answer = read(_answer, value)
+        return _rows(answer.Records, _schema_beside(answer.RecordSchema) or schema, options)
+    if "Data" in found:
+        return _rows([read(_record, value)], schema, options)
+    if "RecordSchema" in found:
+        return [ControlEvent(kind="record_schema", position=changed(*message.order))]
+    sequences = ", ".join(names.wire["sequence"] for names in SETS)
+    raise MalformedMessageError(
+        f"a row without {sequences}: no producer's columns; it has {', '.join(list(found)[:10]) or 'none'}"
+    )
+
+
+def _schema_beside(raw: msgspec.Raw) -> bytes | None:
+    text = bytes(raw)
+    if text[:1] == b'"':
+        return read(_text, text).encode()
+    return None if text in {b"", NULL} else text
+
+
+def _rows(records: list[Record], schema: bytes | None, options: Options) -> list[Event]:
+    if schema is None:
+        raise MalformedMessageError(
+            "an answer of get records without `RecordSchema`; set the option `record_schema` in the source file"
+        )
+    names = tuple(record_types(schema))
+    events: list[Event] = []
+    for number, record in enumerate(records, start=1):
+        if isinstance(record.Data, str):
+            raise MalformedMessageError(f"record {number} is of a BLOB topic: its format is datahub_blob")
+        if len(record.Data) != len(names):
+            raise MalformedMessageError(f"record {number} has {len(record.Data)} values, the topic {len(names)} fields")
+        row = dict(zip(names, record.Data, strict=True))
+        event = _row(_encode(row), row, schema, options, _datahub.micros(record.SystemTime))
+        if event is None:
+            raise MalformedMessageError(f"record {number} has no producer's columns; it has {', '.join(names[:10])}")
+        events.append(event)
+    return events
