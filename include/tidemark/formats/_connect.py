@@ -89,16 +89,17 @@ class ConnectSchema(msgspec.Struct, gc=False):
     fields: list[ConnectSchema] | None = None
 
 
-def columns(fields: Iterable[ConnectSchema]) -> list[Column]:
+def columns(row: Iterable[ConnectSchema]) -> list[Column]:
     """Return the columns of a row struct, in its order.
 
     Raises:
         UnknownTypeError: a type of Kafka Connect or Debezium that is not in the tables above.
     """
-    return [_column(field) for field in fields]
+    return [column(field) for field in row]
 
 
-def _column(field: ConnectSchema) -> Column:
+def column(field: ConnectSchema) -> Column:
+    """Return the column of one field of a row struct; raises as ``columns``."""
     name = field.field or ""
     if field.name == DECIMAL:
         return Column(name=name, type=_decimal(name, field.parameters or {}), encoding=Encoding.UNSCALED_BASE64)
@@ -165,8 +166,8 @@ def envelope_layouts(schema: bytes) -> Layouts | None:
         MalformedMessageError: no Connect schema.
         UnknownTypeError: a column of an unknown type.
     """
-    fields = {field.field: field for field in _fields(schema)}
-    before, after = fields.get("before"), fields.get("after")
+    named = {field.field: field for field in fields(schema)}
+    before, after = named.get("before"), named.get("after")
     rows = [columns(row.fields or ()) for row in (before or after, after or before) if row is not None]
     if not rows:
         return None
@@ -180,11 +181,12 @@ def row_layout(schema: bytes) -> Layout | None:
 
     Columns with two leading underscores are what Debezium's flattening adds, and left out.
     """
-    found = [column for column in columns(_fields(schema)) if not column.name.startswith("__")]
+    found = [column for column in columns(fields(schema)) if not column.name.startswith("__")]
     return Layout(found) if found else None
 
 
-def _fields(schema: bytes) -> list[ConnectSchema]:
+def fields(schema: bytes) -> list[ConnectSchema]:
+    """Return the fields of a struct schema; none for null and ``{}``."""
     if schema == NULL or not members(schema):
         return []
     return read(_schema, schema).fields or []
