@@ -74,7 +74,7 @@ Sequence = tuple[int, ...] | None
 
 def _binlog(source: Source, _total: int) -> Sequence:
     number = _file_number(source.file)
-    return None if number is None else (number, _int(source.pos) or 0, _int(source.row) or 0)
+    return None if number is None else (number, whole_number(source.pos) or 0, whole_number(source.row) or 0)
 
 
 @functools.lru_cache(maxsize=64)
@@ -85,22 +85,22 @@ def _file_number(file: str | None) -> int | None:
 
 
 def _wal(source: Source, total: int) -> Sequence:
-    lsn = _int(source.lsn)
+    lsn = whole_number(source.lsn)
     return (lsn, total) if lsn else None
 
 
 def _redo(source: Source, total: int) -> Sequence:
-    scn = _int(source.scn)
+    scn = whole_number(source.scn)
     if not scn:
         return None
     record = _RECORD.fullmatch(source.rs_id or "")
     block = [int(part, 16) for part in record.groups()] if record else [0, 0, 0]
-    return (_int(source.commit_scn) or scn, scn, *block, _int(source.ssn) or 0, total)
+    return (whole_number(source.commit_scn) or scn, scn, *block, whole_number(source.ssn) or 0, total)
 
 
 def _cdc_tables(source: Source, _total: int) -> Sequence:
     commit, change = _lsn(source.commit_lsn), _lsn(source.change_lsn)
-    return (commit, change, _int(source.event_serial_no) or 0) if commit else None
+    return (commit, change, whole_number(source.event_serial_no) or 0) if commit else None
 
 
 SEQUENCES: dict[str, Callable[[Source, int], Sequence]] = {
@@ -122,7 +122,7 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
     if operation is Operation.SNAPSHOT or source.snapshot not in _STREAMING:
         return loaded(*message.order) if sequence is None else changed(*sequence, 1, *message.order)
     if sequence is None:
-        return changed(_int(source.ts_ms) or 0, *message.order)
+        return changed(whole_number(source.ts_ms) or 0, *message.order)
     rank = 0 if operation is Operation.DELETE else 1
     if find is _redo and not (source.rs_id or total):
         return changed(*sequence, rank, *message.order)
@@ -144,19 +144,19 @@ def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> 
     if block is None or block.id is None:
         return None
     postgres = _POSTGRES_TRANSACTION.fullmatch(block.id)
-    return Transaction(id=postgres[1] if postgres else block.id, number=_int(block.total_order), last=last)
+    return Transaction(id=postgres[1] if postgres else block.id, number=whole_number(block.total_order), last=last)
 
 
 def micros(ts_us: Number, ts_ms: Number) -> int | None:
     """Return epoch µs from either field; 0 stands for *not known*."""
-    exact = _int(ts_us)
+    exact = whole_number(ts_us)
     if exact:
         return exact
-    millis = _int(ts_ms)
+    millis = whole_number(ts_ms)
     return millis * 1000 if millis else None
 
 
-def _int(number: Number) -> int | None:
+def whole_number(number: Number) -> int | None:
     """Read a number or its text; None for what no log position or time can be."""
     if type(number) is not int:
         text = str(number)

@@ -129,7 +129,7 @@ def decode(message: Message, options: Options) -> list[Event]:
             position=_position(meta, op, message),
             committed_at=_micros(meta.time),
             captured_at=_micros(meta.posttime),
-            transaction=_transaction(meta),
+            transaction=_transaction(meta, op),
             before=before,
             after=after,
             shape=layout.shape if layout else None,
@@ -191,12 +191,14 @@ def _position(meta: Meta, op: str, message: Message) -> Position:
     return changed(*message.order) if scn is None else changed(scn, *message.order)
 
 
-def _transaction(meta: Meta) -> Transaction | None:
+def _transaction(meta: Meta, op: str) -> Transaction | None:
+    """Return the transaction; of an update in two messages the new row may be the last event, the old one never."""
     number, size = _sequence(meta)
     id_ = meta.trans or (None if meta.scn is None else str(meta.scn))
     if id_ is None:
         return None
-    return Transaction(id=id_, number=number, last=None if number is None or size is None else number == size)
+    last = None if number is None or size is None else number == size and op != BEFORE
+    return Transaction(id=id_, number=number, last=last)
 
 
 def _sequence(meta: Meta) -> tuple[int | None, int | None]:
