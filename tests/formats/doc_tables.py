@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 _DOCS = Path(__file__).parents[2] / "docs" / "formats"
@@ -20,3 +21,8 @@ def table(format_: str, first: str) -> list[list[str]]:
             break
         rows.append([cell.strip().strip("`") for cell in line.strip("|").split("|")])
     return rows
+
+
+def listed(cell: str) -> list[str]:
+    """Return the names of a cell that lists them; a comma in brackets is part of a name."""
+    return re.split(r", (?![^(]*\))", cell)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from formats.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
 from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation
-from tidemark.formats import debezium_json
+from tidemark.formats import _connect, debezium_json
 
 PLACEHOLDER = "__debezium_unavailable_value"
 LINDORM = {
@@ -193,3 +194,83 @@ def test_an_image_may_be_written_with_blanks_and_in_another_order() -> None:
               for image in (b'{"a":1,"b":2}', b'{ "a" : 1 , "b" : 2 }', b'{"b":2,"a":1}')]  # fmt: skip
     shapes = [tuple(column.name for column in event.shape.columns) for event in events if event.shape]
     assert shapes == [("a", "b"), ("a", "b"), ("b", "a")]
+
+
+def test_types_of_the_page() -> None:
+    """The page's table has every schema type and every logical type, with what the code makes of such a column."""
+    told = {name: (type_, encoding) for names, type_, encoding in table("debezium_json", "schema type or logical name")
+            for name in listed(names)}  # fmt: skip
+    assert told.pop("Decimal") == ("decimal(p, s)", "unscaled_base64")
+    known = _connect.PHYSICAL | {name.rpartition(".")[2]: made for name, made in _connect.LOGICAL.items()}
+    assert told == {name: (type_, str(encoding)) for name, (type_, encoding) in known.items()}
+
+
+def test_names_of_two_packages_mean_the_same() -> None:
+    """Date, Time and Timestamp are in Debezium's package and in Kafka Connect's."""
+    for name in ("Date", "Time", "Timestamp"):
+        debezium, connect = f"io.debezium.time.{name}", f"org.apache.kafka.connect.data.{name}"
+        assert _connect.LOGICAL[debezium] == _connect.LOGICAL[connect]
+
+
+def mongodb(op: str, after: Any = None, before: Any = None, key: bytes | None = None, **source: Any) -> ChangeEvent:
+    """Decode a change of a document."""
+    block = {"connector": "mongodb", "db": "inventory", "collection": "customers", "ts_ms": 5, "ord": 1} | source
+    return decode({"op": op, "after": after, "before": before, "source": block}, key=key)
+
+
+def test_a_document_is_a_row_of_its_id_and_its_text() -> None:
+    """No digit of a document changes, and its fields need not be those of the next."""
+    document = '{"_id": {"$oid": "596e275826f08b2730779e1f"}, "n": 1.10}'
+    event = mongodb("c", document)
+    assert (event.operation, event.key) == (Operation.INSERT, ("_id",))
+    assert str(event.table) == "inventory.customers"
+    assert json.loads(event.after or b"") == {"_id": '{"$oid":"596e275826f08b2730779e1f"}', "document": document}
+
+
+@pytest.mark.parametrize(
+    ("key", "document"),
+    [
+        ('"1004"', '{"$numberLong": "1004"}'), ('"1004"', "1004"), ('"\\"a\\""', '"a"'),
+        ('"{\\"$oid\\" : \\"596e\\"}"', '{"$oid":"596e"}'), ('"{\\"a\\": [1, 2]}"', '{"a":[1,2]}'),
+    ],
+)  # fmt: skip
+def test_the_id_of_a_delete_is_that_of_its_document(key: str, document: str) -> None:
+    """The record key writes an id with other blanks, and integers without their wrapping."""
+    deleted = mongodb("d", key=b'{"id":%b}' % key.encode())
+    written = mongodb("c", f'{{"_id":{document}}}')
+    assert json.loads(deleted.before or b"")["_id"] == json.loads(written.after or b"")["_id"]
+
+
+def test_an_id_of_text_is_not_one_of_digits() -> None:
+    """A document may have the id "1004" beside one with 1004."""
+    texts = [json.loads(mongodb("c", f'{{"_id":{id_}}}').after or b"")["_id"] for id_ in ('"1004"', "1004")]
+    assert texts == ['"1004"', "1004"]
+
+
+def test_changes_of_documents_stand_in_the_order_of_the_oplog() -> None:
+    """Time, then ord as a number; an initial load ranks before the changes that began with it."""
+    told = [("r", 5, 9, {"snapshot": "true"}), ("c", 5, 9, {}), ("c", 5, 10, {}), ("c", 6, 1, {})]
+    positions = [mongodb(op, '{"_id":1}', ts_ms=ts_ms, ord=ord_, **more).position for op, ts_ms, ord_, more in told]
+    assert positions == sorted(positions)
+
+
+def test_a_deleted_document_that_nothing_identifies_is_set_aside() -> None:
+    """Without pre-image and record key, nobody can tell which went."""
+    with pytest.raises(MissingKeyError):
+        mongodb("d")
+
+
+def test_an_update_that_tells_no_document_is_set_aside() -> None:
+    """A connector without full updates sends what changed in a form of its own."""
+    with pytest.raises(MalformedMessageError, match="change_streams_update_full"):
+        mongodb("u")
+
+
+@pytest.mark.parametrize("name", ["Tsvector", "HalfVector", "SparseDoubleVector", "geometry.Line"])
+def test_names_of_postgresql_types_as_the_connector_spells_them(name: str) -> None:
+    """They are text or structs, kept as such."""
+    column = {"type": "string", "name": f"io.debezium.data.{name}", "field": "c"}
+    schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": [column]}]}
+    event = decode({"schema": schema, "payload": change("c", None, {"c": "x"})})
+    assert event.shape is not None
+    assert event.shape.columns == (Column(name="c", type="string"),)

@@ -40,6 +40,10 @@ PHYSICAL: dict[str, tuple[str, Encoding]] = {
 }
 """Schema ``type`` to column type; what is nested is kept as its JSON text."""
 
+_GEOMETRIES = ("Point", "Geometry", "Geography", "Line", "Circle")
+_VECTORS = ("Double", "Float", "Half", "Sparse", "SparseDouble")
+_STRUCTURED = ("Date", "Time", "Timestamp", "ZonedTime", "ZonedTimestamp", "Duration")
+
 LOGICAL: dict[str, tuple[str, Encoding]] = {
     "org.apache.kafka.connect.data.Date": _DATE,
     "org.apache.kafka.connect.data.Time": _MILLIS_OF_DAY,
@@ -65,12 +69,16 @@ LOGICAL: dict[str, tuple[str, Encoding]] = {
     "io.debezium.data.VariableScaleDecimal": ("decimal(38, 18)", Encoding.SCALED_STRUCT),
     "io.debezium.data.Bits": ("binary", Encoding.BITS_LE_BASE64),
     **dict.fromkeys((f"io.debezium.data.{name}" for name in ("Enum", "EnumSet", "Json", "Xml", "Uuid")), _STRING),
-    **dict.fromkeys((f"io.debezium.data.{name}" for name in ("Ltree", "TsVector", "TsQuery", "Inet")), _STRING),
-    **dict.fromkeys((f"io.debezium.data.geometry.{name}" for name in ("Point", "Geometry", "Geography")), _STRING),
-    **dict.fromkeys((f"io.debezium.data.{name}Vector" for name in ("Double", "Float", "Sparse")), _STRING),
-    **dict.fromkeys((f"io.debezium.data.vector.{name}Vector" for name in ("Double", "Float", "Sparse")), _STRING),
+    **dict.fromkeys(
+        (f"io.debezium.data.{name}" for name in ("Ltree", "Tsvector", "TsVector", "TsQuery", "Inet")), _STRING
+    ),
+    **dict.fromkeys((f"io.debezium.data.geometry.{name}" for name in _GEOMETRIES), _STRING),
+    **dict.fromkeys((f"io.debezium.data.{name}Vector" for name in _VECTORS), _STRING),
+    **dict.fromkeys((f"io.debezium.data.vector.{name}Vector" for name in _VECTORS), _STRING),
+    **dict.fromkeys((f"io.debezium.time.Structured{name}" for name in _STRUCTURED), _STRING),
 }
-"""Schema ``name`` to column type. MySQL's time may be negative or above 24 h. Geometries and vectors stay JSON text."""
+"""Schema ``name`` to column type. MySQL's time may be negative or above 24 h. Geometries, vectors and
+times as structs of their parts stay JSON text."""
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 

@@ -8,8 +8,8 @@ https://debezium.io/documentation/reference/stable/connectors/ ("Data change eve
      "table": "customers", "file": "mysql-bin.000003", "pos": 484, "row": 0}}}
 
 With a schema, column types come from it (``_connect``); bare messages tell names only. The key stands in the record
-key, never in the value. A column that holds the unavailable-value placeholder is unchanged: large PostgreSQL and
-Oracle values that an UPDATE did not touch. For positions see ``_debezium``.
+key, never in the value (``_mongodb`` has an exception). A column that holds the unavailable-value placeholder is
+unchanged: large PostgreSQL and Oracle values that an UPDATE did not touch. For positions see ``_debezium``.
 
 Lindorm ("Debezium Format V2.0", ``dialect: lindorm``): images hold existing cells only, so a column that ``after`` of
 a ``u`` lacks is null. Tables of the HBase kind have the key column ``ROW`` and Base64 of raw bytes everywhere; their
@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, TableId, changed
-from tidemark.formats import _connect, _debezium, _debezium_control, _flattened
+from tidemark.formats import _connect, _debezium, _debezium_control, _flattened, _mongodb
 from tidemark.formats._connect import Layouts, Struct
 from tidemark.formats._debezium import Number, Source, TransactionBlock
 from tidemark.formats._json import ABSENT, NULL, Layout, members, read, table_of_option, untyped, unwrap
@@ -162,6 +162,8 @@ def _row(
 ) -> Row:
     key = _connect.key_struct(record_key) if record_key else None
     before = _image(payload.before)
+    if (payload.source or _NO_SOURCE).collection:
+        return _document(operation, before, _image(payload.after), key)
     if operation is Operation.DELETE:
         return _deleted(before, typed.before if typed else None, table, key, options)
     after = _image(payload.after)
@@ -178,6 +180,17 @@ def _row(
         return Row(Operation.UPDATE if put else operation, before, after, layout, partial=put, key=("ROW",))
     absent = unavailable(after, layout, options.unavailable_value)
     return Row(operation, before, after, layout, bool(absent), absent, key.names if key else None)
+
+
+def _document(operation: Operation, before: bytes | None, after: bytes | None, key: Struct | None) -> Row:
+    """Return the row of a MongoDB document."""
+    told = key.image if key else None
+    if operation is Operation.DELETE:
+        return Row(operation, _mongodb.deleted_row(before, told), None, _mongodb.LAYOUT, key=_mongodb.KEY)
+    if after is None:
+        raise MalformedMessageError("`after` is missing or null; set capture.mode to change_streams_update_full")
+    old = _mongodb.row(before, told) if before is not None and operation is Operation.UPDATE else None
+    return Row(operation, old, _mongodb.row(after, told), _mongodb.LAYOUT, key=_mongodb.KEY)
 
 
 def _deleted(before: bytes | None, typed: Layout | None, table: TableId, key: Struct | None, options: Options) -> Row:
