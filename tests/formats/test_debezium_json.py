@@ -11,6 +11,7 @@ from formats.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
 from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation
 from tidemark.formats import _connect, debezium_json
+from tidemark.values import read_value
 
 PLACEHOLDER = "__debezium_unavailable_value"
 LINDORM = {
@@ -274,3 +275,69 @@ def test_names_of_postgresql_types_as_the_connector_spells_them(name: str) -> No
     event = decode({"schema": schema, "payload": change("c", None, {"c": "x"})})
     assert event.shape is not None
     assert event.shape.columns == (Column(name="c", type="string"),)
+
+
+@pytest.mark.parametrize(
+    ("connector", "earlier", "later"),
+    [
+        ("mysql", {"file": "bin.000009", "pos": 9, "row": 0}, {"file": "bin.000010", "pos": 4, "row": 0}),
+        ("mariadb", {"file": "bin.000009", "pos": 999, "row": 1}, {"file": "bin.000009", "pos": 1000, "row": 0}),
+        ("postgresql", {"lsn": 999}, {"lsn": 1000}),
+        ("oracle", {"scn": "999", "commit_scn": "999"}, {"scn": "998", "commit_scn": "1000"}),
+        ("sqlserver", {"commit_lsn": "00000025:00000d98:00a2"}, {"commit_lsn": "00000025:00000d98:00a3"}),
+        ("db2", {"commit_lsn": "00000000:00000000:0009"}, {"commit_lsn": "00000000:00000000:000a"}),
+        ("mongodb", {"ts_ms": 5, "ord": 9}, {"ts_ms": 5, "ord": 10}),
+        ("vitess", {"ts_ms": 999}, {"ts_ms": 1000}),
+    ],
+)
+def test_positions_of_every_connector(connector: str, earlier: dict[str, Any], later: dict[str, Any]) -> None:
+    """Each connector's own sequence decides, as numbers, and not the place in the dump."""
+    told = {"lsn": None, "connector": connector}
+    one = decode(change("c", None, {"id": 1}, **(told | earlier)), place=2)
+    other = decode(change("c", None, {"id": 1}, **(told | later)), place=1)
+    assert one.position < other.position
+
+
+FLATTENED = {"id": 1004, "status": "new", "email": "annek@noanswer.org"}
+
+
+def test_a_flattened_row_without_added_fields_needs_the_option() -> None:
+    """Nothing in it says what it is; by option it is an UPDATE of the whole row, also with columns like a marker's."""
+    with pytest.raises((MalformedMessageError, UnknownOperationError)):
+        decode(FLATTENED, table="shop.customers")
+    event = decode(FLATTENED, table="shop.customers", flattened=True)
+    assert (event.operation, event.partial, str(event.table)) == (Operation.UPDATE, False, "shop.customers")
+    assert json.loads(event.after or b"") == FLATTENED
+
+
+@pytest.mark.parametrize("value", [b"null", b'{"schema":null,"payload":null}'])
+def test_a_tombstone_of_flattened_rows_is_a_delete(value: bytes) -> None:
+    """Flattening drops deletes by default, and the record without value is all that is left of one."""
+    event = decode(value, key=b'{"id":1004}', table="shop.customers", flattened=True)
+    assert (event.operation, event.before, event.key) == (Operation.DELETE, b'{"id":1004}', ("id",))
+    options = debezium_json.Options(table="shop.customers")
+    (control,) = debezium_json.decode(Message(value=value, file="f", place=1, key=b'{"id":1004}'), options)
+    assert not isinstance(control, ChangeEvent)
+
+
+def test_the_placeholder_may_be_told_in_hexadecimal() -> None:
+    """The connector's setting has a prefix for it."""
+    update = change("u", None, {"id": 1, "a": "gone", "b": "hex:676f6e65"})
+    assert decode(update, unavailable_value="hex:676f6e65").absent == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("written", "scale", "read"),
+    [
+        ("EtaH", 4, "123.4567"), ("AVo=", 0, "346"), ("FJqkSQ==", 1, "34567892.1"), ("AQ==", 0, "1"),
+        ("AP//////////", 0, "18446744073709551615"), ("BNI=", 0, "1234"), ("AN3h", 2, "568.01"),
+        ("W6A=", 6, "0.023456"), ("ALxhTg==", 2, "123456.78"),
+        ("LA//uAAAAAAAAAAAAAAAAA==", 0, "58569102859845154622791691858438258688"),
+        ("/w==", 38, "-0.00000000000000000000000000000000000001"),
+    ],
+)  # fmt: skip
+def test_decimals(written: str, scale: int, read: str) -> None:
+    """Values seen in the wild, with the numbers that their databases hold."""
+    field = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": str(scale)}}
+    column = _connect.columns([_connect.ConnectSchema(**field, field="c")])[0]
+    assert read_value(f'"{written}"'.encode(), column) == read

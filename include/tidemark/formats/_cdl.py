@@ -7,6 +7,7 @@ CDL has logical types of its own beside those of Kafka Connect and Debezium. The
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from tidemark.events import Column, Encoding
 from tidemark.formats import _connect, _debezium
 from tidemark.formats._connect import ConnectSchema
 from tidemark.formats._debezium import Number
-from tidemark.formats._json import Layout
+from tidemark.formats._json import NULL, Layout
 
 VENDOR_TYPES: dict[tuple[str, str], tuple[str | None, Encoding]] = {
     # digits of any number and scale, as text: the schema tells neither, so the source file does
@@ -126,3 +127,21 @@ def names(lobs: str | list[str]) -> tuple[str, ...]:
         MalformedMessageError: broken JSON.
     """
     return _listed(lobs) if isinstance(lobs, str) else tuple(lobs)
+
+
+MISSING: frozenset[bytes | None] = frozenset({None})
+NULL_TOO: frozenset[bytes | None] = frozenset({None, NULL})
+"""Values of a large object, None for one that is not there, that say *not captured*."""
+
+
+def not_captured(
+    lobs: str | list[str], found: Mapping[str, msgspec.Raw], unchanged: frozenset[bytes | None]
+) -> tuple[str, ...]:
+    """Return the large objects that an UPDATE, whose row has the members ``found``, did not capture."""
+    return tuple(name for name in names(lobs) if (bytes(found[name]) if name in found else None) in unchanged)
+
+
+@functools.lru_cache(maxsize=1024)
+def joined(absent: tuple[str, ...], more: tuple[str, ...], layout: Layout) -> tuple[str, ...]:
+    """Return the columns of either that the layout has, each once."""
+    return tuple(dict.fromkeys((*absent, *(name for name in more if name in layout.names))))

@@ -15,7 +15,6 @@ both may stand in one dump, and their tables are the same. HEARTBEAT_IDENTIFIER 
 
 from __future__ import annotations
 
-import functools
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -221,11 +220,12 @@ def _change(found: Found, payload: Payload, told: _cdl.Layouts | None, options: 
             before = None
         elif before is not None and not layout.fits(before):
             layout = layout.widened(members(before))
-        lobs = _cdl.names(payload.LOB_COLUMNS) if operation is Operation.UPDATE and payload.LOB_COLUMNS else ()
-        partial = bool(absent)
-        if lobs:
-            without = _without(lobs, members(after), options)
-            absent, partial = _joined(absent, without, layout), partial or bool(without)
+        lobs: tuple[str, ...] = ()
+        if operation is Operation.UPDATE and payload.LOB_COLUMNS:
+            unchanged = _cdl.NULL_TOO if options.null_lob == "unchanged" else _cdl.MISSING
+            lobs = _cdl.not_captured(payload.LOB_COLUMNS, members(after), unchanged)
+            absent = _cdl.joined(absent, lobs, layout)
+        partial = bool(absent or lobs)
     return ChangeEvent(
         table=found.table,
         operation=operation,
@@ -257,17 +257,6 @@ def _layout(image: bytes, typed: Layout | None) -> Layout:
     if typed is None:
         return untyped(tuple(members(image)))
     return typed if typed.fits(image) else typed.widened(members(image))
-
-
-def _without(lobs: tuple[str, ...], found: dict[str, msgspec.Raw], options: Options) -> tuple[str, ...]:
-    """Return the large objects that an UPDATE did not capture: those that are not there or, by option, null."""
-    unchanged = {None, NULL} if options.null_lob == "unchanged" else {None}
-    return tuple(name for name in lobs if (bytes(found[name]) if name in found else None) in unchanged)
-
-
-@functools.lru_cache(maxsize=1024)
-def _joined(absent: tuple[str, ...], more: tuple[str, ...], layout: Layout) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*absent, *(name for name in more if name in layout.names))))
 
 
 def _key(payload: Payload, told: _cdl.Layouts | None) -> tuple[str, ...] | None:

@@ -51,6 +51,9 @@ class Options(BaseModel):
     """Table (``database.table``, ``database.schema.table``) of messages that name none."""
     unavailable_value: str = Field(default="__debezium_unavailable_value", min_length=1)
     """The connector's ``unavailable.value.placeholder``."""
+    flattened: bool = False
+    """Every message is a flattened row, also one that has neither ``__op`` nor ``__deleted``; its deletes are the
+    tombstones of the table that ``table`` names."""
     hbase: bool | None = None
     """Lindorm: whether tables are of the HBase kind; None: those with a column ``ROW`` are."""
 
@@ -89,7 +92,7 @@ def decode(message: Message, options: Options) -> list[Event]:
         DecodeError: the message is set aside.
     """
     if message.value is None or message.value == NULL:
-        return [_control("tombstone", message)]
+        return [_tombstone(message, options)]
     try:
         envelope = read(_envelope, message.value)
     except MalformedMessageError:
@@ -100,7 +103,7 @@ def decode(message: Message, options: Options) -> list[Event]:
         return events
     payload = envelope if envelope.payload is msgspec.UNSET else envelope.payload
     if payload is None:
-        return [_control("tombstone", message)]
+        return [_tombstone(message, options)]
     if payload.op is None or payload.source is None:
         events = _other(message, options)
         if events is not None:
@@ -234,6 +237,22 @@ def _layout(image: bytes, typed: Layout | None, table: TableId, options: Options
     return layout
 
 
+def _tombstone(message: Message, options: Options) -> Event:
+    """Return what a record without value says: it follows a delete, and of flattened rows it is the delete."""
+    key = _connect.key_struct(message.key) if options.flattened and options.table and message.key else None
+    if key is None:
+        return _control("tombstone", message)
+    row = _deleted(None, None, table_of_option(options.table), key, options)
+    return ChangeEvent(
+        table=table_of_option(options.table),
+        operation=row.operation,
+        position=changed(0, *message.order),
+        before=row.before,
+        shape=row.layout.shape if row.layout else None,
+        key=row.key,
+    )
+
+
 def _control(kind: str, message: Message, payload: Payload | None = None) -> ControlEvent:
     payload = payload or Payload()
     source = payload.source or _NO_SOURCE
@@ -250,7 +269,8 @@ def _other(message: Message, options: Options) -> list[Event] | None:
     """Return the events of a message without envelope, None where it seems to be meant as one."""
     value, schema = unwrap(message.value or b"")
     found = members(value)
-    if "__op" in found or "__deleted" in found:
+    heartbeat = found.keys() <= _debezium_control.HEARTBEAT
+    if "__op" in found or "__deleted" in found or (options.flattened and not heartbeat):
         return [_flattened_row(message, _flattened.read_row(value, found), schema, options)]
     events = _debezium_control.decode(value, found, message)
     if events is None and not found.keys() & {"op", "before", "after"}:
