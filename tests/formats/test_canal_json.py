@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from formats.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
 from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation, SchemaChange
 from tidemark.formats import _mysql, canal_json
@@ -206,3 +207,10 @@ def test_a_type_that_mysql_does_not_have_is_named(text: str) -> None:
     """A type nobody knows is an error, not a string."""
     with pytest.raises(UnknownTypeError, match="column 'c'"):
         _mysql.column("c", text)
+
+
+@pytest.mark.parametrize(("types", "type_", "encoding"), table("canal_json", "MySQL"))
+def test_types_of_the_page(types: str, type_: str, encoding: str) -> None:
+    """Every type of the page's table is what the code makes of such a column."""
+    for text in listed(types):
+        assert _mysql.column("c", text) == Column(name="c", type=type_, encoding=Encoding(encoding)), text

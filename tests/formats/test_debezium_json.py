@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from formats.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
 from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation
-from tidemark.formats import debezium_json
+from tidemark.formats import _connect, debezium_json
+from tidemark.values import read_value
 
 PLACEHOLDER = "__debezium_unavailable_value"
 LINDORM = {
@@ -193,3 +195,149 @@ def test_an_image_may_be_written_with_blanks_and_in_another_order() -> None:
               for image in (b'{"a":1,"b":2}', b'{ "a" : 1 , "b" : 2 }', b'{"b":2,"a":1}')]  # fmt: skip
     shapes = [tuple(column.name for column in event.shape.columns) for event in events if event.shape]
     assert shapes == [("a", "b"), ("a", "b"), ("b", "a")]
+
+
+def test_types_of_the_page() -> None:
+    """The page's table has every schema type and every logical type, with what the code makes of such a column."""
+    told = {name: (type_, encoding) for names, type_, encoding in table("debezium_json", "schema type or logical name")
+            for name in listed(names)}  # fmt: skip
+    assert told.pop("Decimal") == ("decimal(p, s)", "unscaled_base64")
+    known = _connect.PHYSICAL | {name.rpartition(".")[2]: made for name, made in _connect.LOGICAL.items()}
+    assert told == {name: (type_, str(encoding)) for name, (type_, encoding) in known.items()}
+
+
+def test_names_of_two_packages_mean_the_same() -> None:
+    """Date, Time and Timestamp are in Debezium's package and in Kafka Connect's."""
+    for name in ("Date", "Time", "Timestamp"):
+        debezium, connect = f"io.debezium.time.{name}", f"org.apache.kafka.connect.data.{name}"
+        assert _connect.LOGICAL[debezium] == _connect.LOGICAL[connect]
+
+
+def mongodb(op: str, after: Any = None, before: Any = None, key: bytes | None = None, **source: Any) -> ChangeEvent:
+    """Decode a change of a document."""
+    block = {"connector": "mongodb", "db": "inventory", "collection": "customers", "ts_ms": 5, "ord": 1} | source
+    return decode({"op": op, "after": after, "before": before, "source": block}, key=key)
+
+
+def test_a_document_is_a_row_of_its_id_and_its_text() -> None:
+    """No digit of a document changes, and its fields need not be those of the next."""
+    document = '{"_id": {"$oid": "596e275826f08b2730779e1f"}, "n": 1.10}'
+    event = mongodb("c", document)
+    assert (event.operation, event.key) == (Operation.INSERT, ("_id",))
+    assert str(event.table) == "inventory.customers"
+    assert json.loads(event.after or b"") == {"_id": '{"$oid":"596e275826f08b2730779e1f"}', "document": document}
+
+
+@pytest.mark.parametrize(
+    ("key", "document"),
+    [
+        ('"1004"', '{"$numberLong": "1004"}'), ('"1004"', "1004"), ('"\\"a\\""', '"a"'),
+        ('"{\\"$oid\\" : \\"596e\\"}"', '{"$oid":"596e"}'), ('"{\\"a\\": [1, 2]}"', '{"a":[1,2]}'),
+    ],
+)  # fmt: skip
+def test_the_id_of_a_delete_is_that_of_its_document(key: str, document: str) -> None:
+    """The record key writes an id with other blanks, and integers without their wrapping."""
+    deleted = mongodb("d", key=b'{"id":%b}' % key.encode())
+    written = mongodb("c", f'{{"_id":{document}}}')
+    assert json.loads(deleted.before or b"")["_id"] == json.loads(written.after or b"")["_id"]
+
+
+def test_an_id_of_text_is_not_one_of_digits() -> None:
+    """A document may have the id "1004" beside one with 1004."""
+    texts = [json.loads(mongodb("c", f'{{"_id":{id_}}}').after or b"")["_id"] for id_ in ('"1004"', "1004")]
+    assert texts == ['"1004"', "1004"]
+
+
+def test_changes_of_documents_stand_in_the_order_of_the_oplog() -> None:
+    """Time, then ord as a number; an initial load ranks before the changes that began with it."""
+    told = [("r", 5, 9, {"snapshot": "true"}), ("c", 5, 9, {}), ("c", 5, 10, {}), ("c", 6, 1, {})]
+    positions = [mongodb(op, '{"_id":1}', ts_ms=ts_ms, ord=ord_, **more).position for op, ts_ms, ord_, more in told]
+    assert positions == sorted(positions)
+
+
+def test_a_deleted_document_that_nothing_identifies_is_set_aside() -> None:
+    """Without pre-image and record key, nobody can tell which went."""
+    with pytest.raises(MissingKeyError):
+        mongodb("d")
+
+
+def test_an_update_that_tells_no_document_is_set_aside() -> None:
+    """A connector without full updates sends what changed in a form of its own."""
+    with pytest.raises(MalformedMessageError, match="change_streams_update_full"):
+        mongodb("u")
+
+
+@pytest.mark.parametrize("name", ["Tsvector", "HalfVector", "SparseDoubleVector", "geometry.Line"])
+def test_names_of_postgresql_types_as_the_connector_spells_them(name: str) -> None:
+    """They are text or structs, kept as such."""
+    column = {"type": "string", "name": f"io.debezium.data.{name}", "field": "c"}
+    schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": [column]}]}
+    event = decode({"schema": schema, "payload": change("c", None, {"c": "x"})})
+    assert event.shape is not None
+    assert event.shape.columns == (Column(name="c", type="string"),)
+
+
+@pytest.mark.parametrize(
+    ("connector", "earlier", "later"),
+    [
+        ("mysql", {"file": "bin.000009", "pos": 9, "row": 0}, {"file": "bin.000010", "pos": 4, "row": 0}),
+        ("mariadb", {"file": "bin.000009", "pos": 999, "row": 1}, {"file": "bin.000009", "pos": 1000, "row": 0}),
+        ("postgresql", {"lsn": 999}, {"lsn": 1000}),
+        ("oracle", {"scn": "999", "commit_scn": "999"}, {"scn": "998", "commit_scn": "1000"}),
+        ("sqlserver", {"commit_lsn": "00000025:00000d98:00a2"}, {"commit_lsn": "00000025:00000d98:00a3"}),
+        ("db2", {"commit_lsn": "00000000:00000000:0009"}, {"commit_lsn": "00000000:00000000:000a"}),
+        ("mongodb", {"ts_ms": 5, "ord": 9}, {"ts_ms": 5, "ord": 10}),
+        ("vitess", {"ts_ms": 999}, {"ts_ms": 1000}),
+    ],
+)
+def test_positions_of_every_connector(connector: str, earlier: dict[str, Any], later: dict[str, Any]) -> None:
+    """Each connector's own sequence decides, as numbers, and not the place in the dump."""
+    told = {"lsn": None, "connector": connector}
+    one = decode(change("c", None, {"id": 1}, **(told | earlier)), place=2)
+    other = decode(change("c", None, {"id": 1}, **(told | later)), place=1)
+    assert one.position < other.position
+
+
+FLATTENED = {"id": 1004, "status": "new", "email": "annek@noanswer.org"}
+
+
+def test_a_flattened_row_without_added_fields_needs_the_option() -> None:
+    """Nothing in it says what it is; by option it is an UPDATE of the whole row, also with columns like a marker's."""
+    with pytest.raises((MalformedMessageError, UnknownOperationError)):
+        decode(FLATTENED, table="shop.customers")
+    event = decode(FLATTENED, table="shop.customers", flattened=True)
+    assert (event.operation, event.partial, str(event.table)) == (Operation.UPDATE, False, "shop.customers")
+    assert json.loads(event.after or b"") == FLATTENED
+
+
+@pytest.mark.parametrize("value", [b"null", b'{"schema":null,"payload":null}'])
+def test_a_tombstone_of_flattened_rows_is_a_delete(value: bytes) -> None:
+    """Flattening drops deletes by default, and the record without value is all that is left of one."""
+    event = decode(value, key=b'{"id":1004}', table="shop.customers", flattened=True)
+    assert (event.operation, event.before, event.key) == (Operation.DELETE, b'{"id":1004}', ("id",))
+    options = debezium_json.Options(table="shop.customers")
+    (control,) = debezium_json.decode(Message(value=value, file="f", place=1, key=b'{"id":1004}'), options)
+    assert not isinstance(control, ChangeEvent)
+
+
+def test_the_placeholder_may_be_told_in_hexadecimal() -> None:
+    """The connector's setting has a prefix for it."""
+    update = change("u", None, {"id": 1, "a": "gone", "b": "hex:676f6e65"})
+    assert decode(update, unavailable_value="hex:676f6e65").absent == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("written", "scale", "read"),
+    [
+        ("EtaH", 4, "123.4567"), ("AVo=", 0, "346"), ("FJqkSQ==", 1, "34567892.1"), ("AQ==", 0, "1"),
+        ("AP//////////", 0, "18446744073709551615"), ("BNI=", 0, "1234"), ("AN3h", 2, "568.01"),
+        ("W6A=", 6, "0.023456"), ("ALxhTg==", 2, "123456.78"),
+        ("LA//uAAAAAAAAAAAAAAAAA==", 0, "58569102859845154622791691858438258688"),
+        ("/w==", 38, "-0.00000000000000000000000000000000000001"),
+    ],
+)  # fmt: skip
+def test_decimals(written: str, scale: int, read: str) -> None:
+    """Values seen in the wild, with the numbers that their databases hold."""
+    field = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": str(scale)}}
+    column = _connect.columns([_connect.ConnectSchema(**field, field="c")])[0]
+    assert read_value(f'"{written}"'.encode(), column) == read

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -59,9 +59,22 @@ def dump_bare(history: History) -> list[DumpFile]:
     return files(entries, _BARE_PACKINGS, random.Random("bare"))  # noqa: S311 - likewise
 
 
-def files(entries: Sequence[Entry], packings: Iterable[Packing], mixer: random.Random) -> list[DumpFile]:
+def unknown_operation(value: bytes) -> bytes:
+    """Give a message an operation that Debezium does not have."""
+    message = msgspec.json.decode(value)
+    if "payload" in message:
+        return msgspec.json.encode({**message, "payload": {**message["payload"], "op": "x"}})
+    return msgspec.json.encode({**message, "op": "x"})
+
+
+def files(
+    entries: Sequence[Entry],
+    packings: Iterable[Packing],
+    mixer: random.Random,
+    unknown: Callable[[bytes], bytes] = unknown_operation,
+) -> list[DumpFile]:
     """Spread the messages of each day over files and mix them: the position is in the message."""
-    records = numbered(sent_again(with_faults(entries, _unknown_operation)))
+    records = numbered(sent_again(with_faults(entries, unknown)))
     result: list[DumpFile] = []
     for day, packing in zip(sorted({record.day for record in records}), packings, strict=True):
         mine = [record for record in records if record.day == day and (packing.records or record.value is not None)]
@@ -82,13 +95,6 @@ def sent_again(entries: Sequence[Entry]) -> list[Entry]:
     again = [replace(entry, day=third, duplicate=True) for entry in rows[-_SENT_AGAIN:]]
     place = next(place for place, entry in enumerate(entries) if entry.day == third)
     return [*entries[:place], *again, *entries[place:]]
-
-
-def _unknown_operation(value: bytes) -> bytes:
-    message = msgspec.json.decode(value)
-    if "payload" in message:
-        return msgspec.json.encode({**message, "payload": {**message["payload"], "op": "x"}})
-    return msgspec.json.encode({**message, "op": "x"})
 
 
 def _with_schema(logged: Logged) -> Iterator[Entry]:

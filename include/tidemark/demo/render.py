@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from tidemark.demo import canal_json, datahub_blob, datahub_tuple, debezium_json, lindorm
+from tidemark.demo import canal_json, cdl_json, datahub_blob, datahub_tuple, debezium_json, lindorm, shareplex_json
 from tidemark.demo.dump import DumpFile, Entry, Kind
 from tidemark.demo.model import History
 from tidemark.errors import UnknownNameError
 
 SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
     "shop_canal": canal_json.dump,
+    "shop_cdl": cdl_json.dump,
     "shop_datahub_blob": datahub_blob.dump,
     "shop_datahub_tuple": datahub_tuple.dump,
     "shop_debezium": debezium_json.dump,
     "shop_debezium_bare": debezium_json.dump_bare,
     "shop_lindorm": lindorm.dump,
+    "shop_shareplex": shareplex_json.dump,
 }
 """Source to its renderer."""
 

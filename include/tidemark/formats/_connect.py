@@ -40,6 +40,10 @@ PHYSICAL: dict[str, tuple[str, Encoding]] = {
 }
 """Schema ``type`` to column type; what is nested is kept as its JSON text."""
 
+_GEOMETRIES = ("Point", "Geometry", "Geography", "Line", "Circle")
+_VECTORS = ("Double", "Float", "Half", "Sparse", "SparseDouble")
+_STRUCTURED = ("Date", "Time", "Timestamp", "ZonedTime", "ZonedTimestamp", "Duration")
+
 LOGICAL: dict[str, tuple[str, Encoding]] = {
     "org.apache.kafka.connect.data.Date": _DATE,
     "org.apache.kafka.connect.data.Time": _MILLIS_OF_DAY,
@@ -65,12 +69,16 @@ LOGICAL: dict[str, tuple[str, Encoding]] = {
     "io.debezium.data.VariableScaleDecimal": ("decimal(38, 18)", Encoding.SCALED_STRUCT),
     "io.debezium.data.Bits": ("binary", Encoding.BITS_LE_BASE64),
     **dict.fromkeys((f"io.debezium.data.{name}" for name in ("Enum", "EnumSet", "Json", "Xml", "Uuid")), _STRING),
-    **dict.fromkeys((f"io.debezium.data.{name}" for name in ("Ltree", "TsVector", "TsQuery", "Inet")), _STRING),
-    **dict.fromkeys((f"io.debezium.data.geometry.{name}" for name in ("Point", "Geometry", "Geography")), _STRING),
-    **dict.fromkeys((f"io.debezium.data.{name}Vector" for name in ("Double", "Float", "Sparse")), _STRING),
-    **dict.fromkeys((f"io.debezium.data.vector.{name}Vector" for name in ("Double", "Float", "Sparse")), _STRING),
+    **dict.fromkeys(
+        (f"io.debezium.data.{name}" for name in ("Ltree", "Tsvector", "TsVector", "TsQuery", "Inet")), _STRING
+    ),
+    **dict.fromkeys((f"io.debezium.data.geometry.{name}" for name in _GEOMETRIES), _STRING),
+    **dict.fromkeys((f"io.debezium.data.{name}Vector" for name in _VECTORS), _STRING),
+    **dict.fromkeys((f"io.debezium.data.vector.{name}Vector" for name in _VECTORS), _STRING),
+    **dict.fromkeys((f"io.debezium.time.Structured{name}" for name in _STRUCTURED), _STRING),
 }
-"""Schema ``name`` to column type. MySQL's time may be negative or above 24 h. Geometries and vectors stay JSON text."""
+"""Schema ``name`` to column type. MySQL's time may be negative or above 24 h. Geometries, vectors and
+times as structs of their parts stay JSON text."""
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
@@ -89,16 +97,17 @@ class ConnectSchema(msgspec.Struct, gc=False):
     fields: list[ConnectSchema] | None = None
 
 
-def columns(fields: Iterable[ConnectSchema]) -> list[Column]:
+def columns(row: Iterable[ConnectSchema]) -> list[Column]:
     """Return the columns of a row struct, in its order.
 
     Raises:
         UnknownTypeError: a type of Kafka Connect or Debezium that is not in the tables above.
     """
-    return [_column(field) for field in fields]
+    return [column(field) for field in row]
 
 
-def _column(field: ConnectSchema) -> Column:
+def column(field: ConnectSchema) -> Column:
+    """Return the column of one field of a row struct; raises as ``columns``."""
     name = field.field or ""
     if field.name == DECIMAL:
         return Column(name=name, type=_decimal(name, field.parameters or {}), encoding=Encoding.UNSCALED_BASE64)
@@ -165,8 +174,8 @@ def envelope_layouts(schema: bytes) -> Layouts | None:
         MalformedMessageError: no Connect schema.
         UnknownTypeError: a column of an unknown type.
     """
-    fields = {field.field: field for field in _fields(schema)}
-    before, after = fields.get("before"), fields.get("after")
+    named = {field.field: field for field in fields(schema)}
+    before, after = named.get("before"), named.get("after")
     rows = [columns(row.fields or ()) for row in (before or after, after or before) if row is not None]
     if not rows:
         return None
@@ -180,11 +189,12 @@ def row_layout(schema: bytes) -> Layout | None:
 
     Columns with two leading underscores are what Debezium's flattening adds, and left out.
     """
-    found = [column for column in columns(_fields(schema)) if not column.name.startswith("__")]
+    found = [column for column in columns(fields(schema)) if not column.name.startswith("__")]
     return Layout(found) if found else None
 
 
-def _fields(schema: bytes) -> list[ConnectSchema]:
+def fields(schema: bytes) -> list[ConnectSchema]:
+    """Return the fields of a struct schema; none for null and ``{}``."""
     if schema == NULL or not members(schema):
         return []
     return read(_schema, schema).fields or []

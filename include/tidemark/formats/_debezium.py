@@ -8,10 +8,11 @@ create:
     postgresql      lsn, total_order or 0: rows of one COPY share an lsn, and ``lsn`` alone orders the changes of a row
     oracle          commit_scn, scn, three numbers of rs_id, ssn, total_order or 0: changes of a row may share an scn
     sqlserver, db2  commit_lsn, change_lsn, event_serial_no
+    mongodb         ts_ms, ord, which the changes of one transaction share, then the place in the dump
     any other       ts_ms, then the place in the dump
 
-They are unique per row change, so a re-sent event has the same position. Initial-load rows have the position at which
-the load began, or none; as many rows share it, the place in the dump follows.
+But for the last two they are unique per row change, so a re-sent event has the same position. Initial-load rows have
+the position at which the load began, or none; as many rows share it, the place in the dump follows.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Source(msgspec.Struct, gc=False):
     namespace: str | None = None
     """Lindorm's."""
     table: str | None = None
+    collection: str | None = None
+    """MongoDB's."""
     snapshot: bool | str | None = None
     ts_ms: Number = None
     """Commit at the source; 0 in some initial loads."""
@@ -52,6 +55,7 @@ class Source(msgspec.Struct, gc=False):
     commit_lsn: Number = None
     change_lsn: Number = None
     event_serial_no: Number = None
+    ord: Number = None
 
 
 class TransactionBlock(msgspec.Struct, gc=False):
@@ -74,7 +78,7 @@ Sequence = tuple[int, ...] | None
 
 def _binlog(source: Source, _total: int) -> Sequence:
     number = _file_number(source.file)
-    return None if number is None else (number, _int(source.pos) or 0, _int(source.row) or 0)
+    return None if number is None else (number, whole_number(source.pos) or 0, whole_number(source.row) or 0)
 
 
 @functools.lru_cache(maxsize=64)
@@ -85,22 +89,27 @@ def _file_number(file: str | None) -> int | None:
 
 
 def _wal(source: Source, total: int) -> Sequence:
-    lsn = _int(source.lsn)
+    lsn = whole_number(source.lsn)
     return (lsn, total) if lsn else None
 
 
 def _redo(source: Source, total: int) -> Sequence:
-    scn = _int(source.scn)
+    scn = whole_number(source.scn)
     if not scn:
         return None
     record = _RECORD.fullmatch(source.rs_id or "")
     block = [int(part, 16) for part in record.groups()] if record else [0, 0, 0]
-    return (_int(source.commit_scn) or scn, scn, *block, _int(source.ssn) or 0, total)
+    return (whole_number(source.commit_scn) or scn, scn, *block, whole_number(source.ssn) or 0, total)
 
 
 def _cdc_tables(source: Source, _total: int) -> Sequence:
     commit, change = _lsn(source.commit_lsn), _lsn(source.change_lsn)
-    return (commit, change, _int(source.event_serial_no) or 0) if commit else None
+    return (commit, change, whole_number(source.event_serial_no) or 0) if commit else None
+
+
+def _oplog(source: Source, _total: int) -> Sequence:
+    millis = whole_number(source.ts_ms)
+    return (millis, whole_number(source.ord) or 0) if millis else None
 
 
 SEQUENCES: dict[str, Callable[[Source, int], Sequence]] = {
@@ -110,6 +119,7 @@ SEQUENCES: dict[str, Callable[[Source, int], Sequence]] = {
     "oracle": _redo,
     "sqlserver": _cdc_tables,
     "db2": _cdc_tables,
+    "mongodb": _oplog,
 }
 """Connector to the sequence of an event, None where its ``source`` lacks it."""
 
@@ -122,7 +132,9 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
     if operation is Operation.SNAPSHOT or source.snapshot not in _STREAMING:
         return loaded(*message.order) if sequence is None else changed(*sequence, 1, *message.order)
     if sequence is None:
-        return changed(_int(source.ts_ms) or 0, *message.order)
+        return changed(whole_number(source.ts_ms) or 0, *message.order)
+    if find is _oplog:
+        return changed(*sequence, 2, *message.order)
     rank = 0 if operation is Operation.DELETE else 1
     if find is _redo and not (source.rs_id or total):
         return changed(*sequence, rank, *message.order)
@@ -131,9 +143,10 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
 
 def table(source: Source) -> TableId | None:
     """Return the table of an event, None where ``source`` names none. Lindorm's instance is the database."""
-    if not source.table:
+    name = source.table or source.collection
+    if not name:
         return None
-    return TableId(database=source.db or None, schema=source.schema or source.namespace or None, name=source.table)
+    return TableId(database=source.db or None, schema=source.schema or source.namespace or None, name=name)
 
 
 def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> Transaction | None:
@@ -144,19 +157,19 @@ def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> 
     if block is None or block.id is None:
         return None
     postgres = _POSTGRES_TRANSACTION.fullmatch(block.id)
-    return Transaction(id=postgres[1] if postgres else block.id, number=_int(block.total_order), last=last)
+    return Transaction(id=postgres[1] if postgres else block.id, number=whole_number(block.total_order), last=last)
 
 
 def micros(ts_us: Number, ts_ms: Number) -> int | None:
     """Return epoch µs from either field; 0 stands for *not known*."""
-    exact = _int(ts_us)
+    exact = whole_number(ts_us)
     if exact:
         return exact
-    millis = _int(ts_ms)
+    millis = whole_number(ts_ms)
     return millis * 1000 if millis else None
 
 
-def _int(number: Number) -> int | None:
+def whole_number(number: Number) -> int | None:
     """Read a number or its text; None for what no log position or time can be."""
     if type(number) is not int:
         text = str(number)

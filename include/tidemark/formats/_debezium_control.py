@@ -19,6 +19,10 @@ DIALECTS = {"mysql": "mysql", "mariadb": "mysql", "postgresql": "postgres", "ora
 """Connector to sqlglot dialect of its DDL."""
 
 
+HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns", "serverName"})
+"""A message of nothing but these is a heartbeat."""
+
+
 class TableChange(msgspec.Struct, gc=False):
     """One table of a schema change; ``id`` is its quoted name: ``"inventory"."customers"``."""
 
@@ -63,7 +67,7 @@ def decode(value: bytes, found: Mapping[str, object], message: Message) -> list[
         return [_schema_change(read(_schema_change_message, value), message)]
     if "status" in found and "id" in found:
         return [_transaction(read(_transaction_message, value), message)]
-    if found and found.keys() <= {"ts_ms", "ts_us", "ts_ns", "serverName"}:
+    if found and found.keys() <= HEARTBEAT:
         committed_at = _debezium.micros(None, read(_heartbeat, value).ts_ms)
         return [ControlEvent(kind="heartbeat", position=changed(*message.order), captured_at=committed_at)]
     return None

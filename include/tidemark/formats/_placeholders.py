@@ -28,8 +28,12 @@ class Forms(NamedTuple):
 
 @functools.lru_cache(maxsize=16)
 def forms(text: str) -> Forms:
-    """Return the forms of the placeholder ``text`` (the connector's ``unavailable.value.placeholder``)."""
-    raw = text.encode()
+    """Return the forms of the placeholder ``text`` (the connector's ``unavailable.value.placeholder``).
+
+    With the prefix ``hex:`` its bytes are told, as in the connector's setting.
+    """
+    raw = _octets(text)
+    text = raw.decode(errors="replace")
     quoted, numbers = json.dumps(text, ensure_ascii=False).encode(), ",".join(map(str, raw)).encode()
     based, hexadecimal = base64.b64encode(raw), raw.hex().encode()
     pair = b"{%b:%b}" % (quoted, quoted)
@@ -39,6 +43,14 @@ def forms(text: str) -> Forms:
         texts=frozenset(texts),
         binaries=frozenset({b'"%b"' % based, b'"%b"' % based.rstrip(b"="), b'"%b"' % hexadecimal}),
     )
+
+
+def _octets(text: str) -> bytes:
+    digits = text.removeprefix("hex:")
+    try:
+        return text.encode() if digits == text else bytes.fromhex(digits)
+    except ValueError:
+        return text.encode()
 
 
 def unavailable(image: bytes, layout: Layout, text: str) -> tuple[str, ...]:

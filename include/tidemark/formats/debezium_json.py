@@ -8,8 +8,8 @@ https://debezium.io/documentation/reference/stable/connectors/ ("Data change eve
      "table": "customers", "file": "mysql-bin.000003", "pos": 484, "row": 0}}}
 
 With a schema, column types come from it (``_connect``); bare messages tell names only. The key stands in the record
-key, never in the value. A column that holds the unavailable-value placeholder is unchanged: large PostgreSQL and
-Oracle values that an UPDATE did not touch. For positions see ``_debezium``.
+key, never in the value (``_mongodb`` has an exception). A column that holds the unavailable-value placeholder is
+unchanged: large PostgreSQL and Oracle values that an UPDATE did not touch. For positions see ``_debezium``.
 
 Lindorm ("Debezium Format V2.0", ``dialect: lindorm``): images hold existing cells only, so a column that ``after`` of
 a ``u`` lacks is null. Tables of the HBase kind have the key column ``ROW`` and Base64 of raw bytes everywhere; their
@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, TableId, changed
-from tidemark.formats import _connect, _debezium, _debezium_control, _flattened
+from tidemark.formats import _connect, _debezium, _debezium_control, _flattened, _mongodb
 from tidemark.formats._connect import Layouts, Struct
 from tidemark.formats._debezium import Number, Source, TransactionBlock
 from tidemark.formats._json import ABSENT, NULL, Layout, members, read, table_of_option, untyped, unwrap
@@ -51,6 +51,9 @@ class Options(BaseModel):
     """Table (``database.table``, ``database.schema.table``) of messages that name none."""
     unavailable_value: str = Field(default="__debezium_unavailable_value", min_length=1)
     """The connector's ``unavailable.value.placeholder``."""
+    flattened: bool = False
+    """Every message is a flattened row, also one that has neither ``__op`` nor ``__deleted``; its deletes are the
+    tombstones of the table that ``table`` names."""
     hbase: bool | None = None
     """Lindorm: whether tables are of the HBase kind; None: those with a column ``ROW`` are."""
 
@@ -89,7 +92,7 @@ def decode(message: Message, options: Options) -> list[Event]:
         DecodeError: the message is set aside.
     """
     if message.value is None or message.value == NULL:
-        return [_control("tombstone", message)]
+        return [_tombstone(message, options)]
     try:
         envelope = read(_envelope, message.value)
     except MalformedMessageError:
@@ -100,7 +103,7 @@ def decode(message: Message, options: Options) -> list[Event]:
         return events
     payload = envelope if envelope.payload is msgspec.UNSET else envelope.payload
     if payload is None:
-        return [_control("tombstone", message)]
+        return [_tombstone(message, options)]
     if payload.op is None or payload.source is None:
         events = _other(message, options)
         if events is not None:
@@ -162,6 +165,8 @@ def _row(
 ) -> Row:
     key = _connect.key_struct(record_key) if record_key else None
     before = _image(payload.before)
+    if (payload.source or _NO_SOURCE).collection:
+        return _document(operation, before, _image(payload.after), key)
     if operation is Operation.DELETE:
         return _deleted(before, typed.before if typed else None, table, key, options)
     after = _image(payload.after)
@@ -178,6 +183,17 @@ def _row(
         return Row(Operation.UPDATE if put else operation, before, after, layout, partial=put, key=("ROW",))
     absent = unavailable(after, layout, options.unavailable_value)
     return Row(operation, before, after, layout, bool(absent), absent, key.names if key else None)
+
+
+def _document(operation: Operation, before: bytes | None, after: bytes | None, key: Struct | None) -> Row:
+    """Return the row of a MongoDB document."""
+    told = key.image if key else None
+    if operation is Operation.DELETE:
+        return Row(operation, _mongodb.deleted_row(before, told), None, _mongodb.LAYOUT, key=_mongodb.KEY)
+    if after is None:
+        raise MalformedMessageError("`after` is missing or null; set capture.mode to change_streams_update_full")
+    old = _mongodb.row(before, told) if before is not None and operation is Operation.UPDATE else None
+    return Row(operation, old, _mongodb.row(after, told), _mongodb.LAYOUT, key=_mongodb.KEY)
 
 
 def _deleted(before: bytes | None, typed: Layout | None, table: TableId, key: Struct | None, options: Options) -> Row:
@@ -221,6 +237,22 @@ def _layout(image: bytes, typed: Layout | None, table: TableId, options: Options
     return layout
 
 
+def _tombstone(message: Message, options: Options) -> Event:
+    """Return what a record without value says: it follows a delete, and of flattened rows it is the delete."""
+    key = _connect.key_struct(message.key) if options.flattened and options.table and message.key else None
+    if key is None:
+        return _control("tombstone", message)
+    row = _deleted(None, None, table_of_option(options.table), key, options)
+    return ChangeEvent(
+        table=table_of_option(options.table),
+        operation=row.operation,
+        position=changed(0, *message.order),
+        before=row.before,
+        shape=row.layout.shape if row.layout else None,
+        key=row.key,
+    )
+
+
 def _control(kind: str, message: Message, payload: Payload | None = None) -> ControlEvent:
     payload = payload or Payload()
     source = payload.source or _NO_SOURCE
@@ -237,7 +269,8 @@ def _other(message: Message, options: Options) -> list[Event] | None:
     """Return the events of a message without envelope, None where it seems to be meant as one."""
     value, schema = unwrap(message.value or b"")
     found = members(value)
-    if "__op" in found or "__deleted" in found:
+    heartbeat = found.keys() <= _debezium_control.HEARTBEAT
+    if "__op" in found or "__deleted" in found or (options.flattened and not heartbeat):
         return [_flattened_row(message, _flattened.read_row(value, found), schema, options)]
     events = _debezium_control.decode(value, found, message)
     if events is None and not found.keys() & {"op", "before", "after"}:

@@ -1,0 +1,85 @@
+"""The history as SharePlex JSON has it: every value text, an update as its changes and the whole row before.
+
+Fields by "Data formats of a Kafka cluster" of DTS. There is no initial load, no schema and no DDL: the rows of the
+load are inserts with the lowest system change numbers.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import msgspec
+
+from tidemark.demo import connect
+from tidemark.demo.debezium_json import files
+from tidemark.demo.dump import RECORD_PARQUET, VALUE_LINES_BZ2, VALUE_LINES_GZ, VALUE_LINES_ZST, DumpFile, Entry, Kind
+from tidemark.demo.model import History, Row
+from tidemark.demo.single import Single, singles
+from tidemark.events import Operation
+
+_OPERATIONS = {
+    Operation.SNAPSHOT: "ins",
+    Operation.INSERT: "ins",
+    Operation.UPDATE: "upd",
+    Operation.DELETE: "del",
+}
+_FIRST_SCN = 14_589_063_118_000
+_PACKINGS = (VALUE_LINES_GZ, RECORD_PARQUET, VALUE_LINES_BZ2, VALUE_LINES_ZST)
+"""One for each day."""
+
+
+def dump(history: History) -> list[DumpFile]:
+    """Render the history: rows only, each with its place in the transaction."""
+    entries = [_entry(single) for single in singles(history)]
+    return files(entries, _PACKINGS, random.Random("shareplex"), _unknown_operation)  # noqa: S311 - a demo's mixing
+
+
+def _entry(single: Single) -> Entry:
+    transaction = single.transaction
+    return Entry(
+        kind=Kind.ROWS,
+        day=single.day,
+        late=transaction.late,
+        rows=1,
+        value=msgspec.json.encode({"meta": _meta(single), **_images(single)}),
+        topic="shareplex",
+        timestamp=int(transaction.committed_at.timestamp()) * 1000 + 700,
+    )
+
+
+def _meta(single: Single) -> connect.Json:
+    transaction, event = single.transaction, single.event
+    size = len(transaction.events)
+    return {
+        "time": f"{transaction.committed_at:%Y-%m-%dT%H:%M:%S}",
+        "userid": 84,
+        "op": _OPERATIONS[event.operation],
+        "scn": str(_FIRST_SCN + 7 * transaction.id),
+        "rowid": "AAATGpAAIAAItcIAAA",
+        "trans": f"7.{transaction.id % 34}.{411_000 + transaction.id}",
+        "seq": event.number,
+        "size": size,
+        "table": f"shop.{event.table}",
+        "idx": f"{event.number}/{size}",
+        "posttime": f"{transaction.committed_at + timedelta(seconds=9):%Y-%m-%dT%H:%M:%S}",
+    }
+
+
+def _images(single: Single) -> connect.Json:
+    before, after = single.event.before, single.event.after
+    if before is None or after is None:
+        return {"data": _texts(after or before or {})}
+    changed = {name: value for name, value in after.items() if value != before[name]}
+    return {"data": _texts(changed), "key": _texts(before)}
+
+
+def _texts(row: Row) -> connect.Json:
+    """Write every value as text; numbers with all their digits."""
+    written = connect.as_text(row) or {}
+    return {name: value if value is None else str(value) for name, value in written.items()}
+
+
+def _unknown_operation(value: bytes) -> bytes:
+    message = msgspec.json.decode(value)
+    return msgspec.json.encode({**message, "meta": {**message["meta"], "op": "merge"}})

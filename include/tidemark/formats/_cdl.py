@@ -1,0 +1,147 @@
+"""What the Connect schemas of CDL messages tell, and the two values that CDL writes in more than one way.
+
+CDL has logical types of its own beside those of Kafka Connect and Debezium. The document prints their package as
+``com.xxx``, so they are told by the ends of their names, in any case.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from tidemark import iso8601
+from tidemark.errors import MalformedMessageError, UnknownTypeError
+from tidemark.events import Column, Encoding
+from tidemark.formats import _connect, _debezium
+from tidemark.formats._connect import ConnectSchema
+from tidemark.formats._debezium import Number
+from tidemark.formats._json import NULL, Layout
+
+VENDOR_TYPES: dict[tuple[str, str], tuple[str | None, Encoding]] = {
+    # digits of any number and scale, as text: the schema tells neither, so the source file does
+    ("decimal", "string"): (None, Encoding.TEXT),
+    ("timestamp", "string"): ("timestamp", Encoding.TEXT),
+    ("timestamp", "int64"): ("timestamp", Encoding.EPOCH_MILLIS),
+}
+"""Last part of the name, and schema ``type``, to column type; None where the messages do not tell it."""
+
+_CONNECT = ("org.apache.kafka.connect.", "io.debezium.")
+_TEXTS = frozenset({"string", "struct", "array", "map"})
+"""Schema types that are kept as text: a name that is not known cannot make them misread."""
+
+
+class Layouts(NamedTuple):
+    """The columns that a message's schema tells; equal ones are one object."""
+
+    before: Layout | None
+    after: Layout | None
+    unique: Layout | None
+
+
+@functools.lru_cache(maxsize=1024)
+def layouts(schema: bytes) -> Layouts:
+    """Return the layouts of the images that ``schema`` describes; ``after`` is called ``data`` in version 1.0.
+
+    Raises:
+        MalformedMessageError: no Connect schema.
+        UnknownTypeError: a column of an unknown type.
+    """
+    named = {field.field: field for field in _connect.fields(schema)}
+    after = _layout(named.get("after") or named.get("data"))
+    before = _layout(named.get("before"))
+    if before is not None and after is not None and before.shape == after.shape:
+        before = after
+    return Layouts(before=before or after, after=after or before, unique=_layout(named.get("unique")))
+
+
+def _layout(row: ConnectSchema | None) -> Layout | None:
+    return Layout(map(_column, row.fields)) if row is not None and row.fields else None
+
+
+def _column(field: ConnectSchema) -> Column:
+    if field.name is None or field.name.startswith(_CONNECT):
+        return _connect.column(field)
+    end = field.name.rpartition(".")[2].lower()
+    if (end, field.type) in VENDOR_TYPES:
+        type_, encoding = VENDOR_TYPES[end, field.type]
+        return Column(name=field.field or "", type=type_, encoding=encoding)
+    if field.type in _TEXTS:
+        return _connect.column(field)
+    known = ", ".join(f"{name} ({physical})" for name, physical in VENDOR_TYPES)
+    raise UnknownTypeError(
+        f"column '{field.field}' has the type '{field.name}' ({field.type}), which is not known; CDL has {known}"
+    )
+
+
+def lsn(told: Number) -> int | None:
+    """Return a log sequence number; None where the message has none.
+
+    Raises:
+        MalformedMessageError: not a number: the order would be another.
+    """
+    if told is None:
+        return None
+    number = _debezium.whole_number(told)
+    if number is None:
+        raise MalformedMessageError(f"`lsn` is {str(told)[:60]!r}, not a log sequence number")
+    return number
+
+
+def micros(time: Number) -> int | None:
+    """Return epoch µs of a TIMESTAMP: epoch ms, as a number or its digits, or ISO 8601 text, UTC.
+
+    Raises:
+        MalformedMessageError: neither.
+    """
+    if time is None or isinstance(time, int) or time.isdecimal():
+        return _debezium.micros(None, time)
+    return _text_micros(time)
+
+
+@functools.lru_cache(maxsize=1024)
+def _text_micros(text: str) -> int:
+    try:
+        instant, offset = iso8601.read(text)
+    except ValueError as error:
+        raise MalformedMessageError(f"{text[:60]!r} is no time in ISO 8601: {error}") from error
+    return instant - offset
+
+
+@functools.lru_cache(maxsize=1024)
+def _listed(text: str) -> tuple[str, ...]:
+    if text.lstrip()[:1] == "[":
+        try:
+            return tuple(msgspec.json.decode(text, type=list[str]))
+        except msgspec.MsgspecError as error:
+            raise MalformedMessageError(f"LOB_COLUMNS is no list of names: {error}") from error
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def names(lobs: str | list[str]) -> tuple[str, ...]:
+    """Return the names in LOB_COLUMNS: a list, or a text of one with commas or as JSON.
+
+    Raises:
+        MalformedMessageError: broken JSON.
+    """
+    return _listed(lobs) if isinstance(lobs, str) else tuple(lobs)
+
+
+MISSING: frozenset[bytes | None] = frozenset({None})
+NULL_TOO: frozenset[bytes | None] = frozenset({None, NULL})
+"""Values of a large object, None for one that is not there, that say *not captured*."""
+
+
+def not_captured(
+    lobs: str | list[str], found: Mapping[str, msgspec.Raw], unchanged: frozenset[bytes | None]
+) -> tuple[str, ...]:
+    """Return the large objects that an UPDATE, whose row has the members ``found``, did not capture."""
+    return tuple(name for name in names(lobs) if (bytes(found[name]) if name in found else None) in unchanged)
+
+
+@functools.lru_cache(maxsize=1024)
+def joined(absent: tuple[str, ...], more: tuple[str, ...], layout: Layout) -> tuple[str, ...]:
+    """Return the columns of either that the layout has, each once."""
+    return tuple(dict.fromkeys((*absent, *(name for name in more if name in layout.names))))

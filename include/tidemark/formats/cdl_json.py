@@ -1,0 +1,296 @@
+"""CDL JSON and Debezium JSON as Huawei MRS CDL writes them to Kafka: messages of version 1.0 and of version 2.0.
+
+"CDL JSON and Open-Source Debezium JSON" of MapReduce Service. Version 1.0 (its Connect schema left out):
+
+    {"schema": {}, "payload": {"DATA_STORE": "POSTGRESQL", "SEG_OWNER": "public", "TABLE_NAME": "ct_pg2hudi",
+     "TIMESTAMP": 1707047996013, "OPERATION": "INSERT", "LOB_COLUMNS": null,
+     "transaction": {"properties": [{"name": "lsn", "value": 163955221008}, {"name": "txId", "value": 57227595}]},
+     "unique": {"id": 34}, "data": {"count1": 13, "id": 34, "time1": null, "decimalNum": null}, "before": null,
+     "message_version": "1.0", "message_type": "0", "HEARTBEAT_IDENTIFIER": "279fb050-0143-45c1-b184-50bc48c2461c"}}
+
+Version 2.0 is Debezium's envelope (``after``, ``source``, ``op``) with the members that both have: ``before``,
+``unique`` (the key), ``LOB_COLUMNS``, ``message_version``, ``message_type``. Which one a message is, its content tells;
+both may stand in one dump, and their tables are the same. HEARTBEAT_IDENTIFIER is on data messages too.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
+from tidemark.events import (
+    ChangeEvent,
+    ControlEvent,
+    Event,
+    Message,
+    Operation,
+    Position,
+    TableId,
+    Transaction,
+    changed,
+    loaded,
+)
+from tidemark.formats import _cdl, _debezium
+from tidemark.formats._debezium import Number, Source
+from tidemark.formats._json import ABSENT, NULL, Layout, members, read, table_of_option, untyped
+from tidemark.formats._placeholders import unavailable
+
+OPERATIONS = {"INSERT": Operation.INSERT, "UPDATE": Operation.UPDATE, "DELETE": Operation.DELETE}
+"""Of version 1.0."""
+
+DEBEZIUM_OPERATIONS = {"c": Operation.INSERT, "u": Operation.UPDATE, "d": Operation.DELETE}
+"""Of version 2.0. Rows of an initial load are inserts in both; there is no ``r``."""
+
+VERSIONS = ("1.0", "2.0")
+
+
+class Options(BaseModel):
+    """What CDL messages cannot tell."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str | None = None
+    """Table (``schema.table``) of messages that name none."""
+    with_database: bool = False
+    """Whether the database that version 2.0 tells is part of a table's name; version 1.0 tells none."""
+    null_lob: Literal["null", "unchanged"] = "null"
+    """What null means in an UPDATE, in a column that LOB_COLUMNS names."""
+    unavailable_value: str = Field(default="__debezium_unavailable_value", min_length=1)
+    """The connector's ``unavailable.value.placeholder``."""
+
+
+class Property(msgspec.Struct, gc=False):
+    """One of ``transaction.properties``: ``lsn``, ``txId``."""
+
+    name: str
+    value: Number = None
+
+
+class Properties(msgspec.Struct, gc=False):
+    """Version 1.0: ``transaction``."""
+
+    properties: list[Property] | None = None
+
+
+class CdlSource(Source, gc=False):
+    """Version 2.0: ``source``."""
+
+    txId: Number = None  # noqa: N815 - the wire's spelling
+
+
+class Payload(msgspec.Struct, gc=False):
+    """A change event of either version. DATA_STORE and ``message_type`` are left out."""
+
+    message_version: str | None = None
+    OPERATION: str | None = None
+    SEG_OWNER: str | None = None
+    """The schema."""
+    TABLE_NAME: str | None = None
+    TIMESTAMP: Number = None
+    """Change at the source, epoch ms or text."""
+    transaction: Properties | None = None
+    data: msgspec.Raw = ABSENT
+    op: str | None = None
+    source: CdlSource | None = None
+    ts_ms: Number = None
+    """At the connector, epoch ms."""
+    after: msgspec.Raw = ABSENT
+    before: msgspec.Raw = ABSENT
+    unique: msgspec.Raw = ABSENT
+    """Values of the key columns; null without a key."""
+    LOB_COLUMNS: str | list[str] | None = None
+    """Names of the columns of large objects."""
+    HEARTBEAT_IDENTIFIER: str | None = None
+
+
+class Envelope(Payload, gc=False):
+    """A message: ``{schema, payload}``, or the payload itself."""
+
+    schema: msgspec.Raw = ABSENT
+    payload: Payload | msgspec.UnsetType | None = msgspec.UNSET
+
+
+_envelope = msgspec.json.Decoder(Envelope)
+_NO_SOURCE = CdlSource()
+
+
+def decode(message: Message, options: Options) -> list[Event]:
+    """Return the one event of ``message``.
+
+    Raises:
+        DecodeError: the message is set aside.
+    """
+    if message.value is None or message.value == NULL:
+        return [_control("tombstone", message)]
+    envelope = read(_envelope, message.value)
+    payload = envelope if envelope.payload is msgspec.UNSET else envelope.payload
+    if payload is None:
+        return [_control("tombstone", message)]
+    if payload.OPERATION is None and payload.op is None and _is_heartbeat(payload):
+        return [_control("heartbeat", message, payload)]
+    found = _found(payload, message, options)
+    told = _cdl.layouts(bytes(envelope.schema)) if envelope.schema else None
+    return [_change(found, payload, told, options)]
+
+
+class Found(NamedTuple):
+    """What either version says beside the images."""
+
+    operation: Operation
+    table: TableId
+    position: Position
+    after: bytes | None
+    committed_at: int | None
+    captured_at: int | None
+    transaction: str | None
+
+
+def _found(payload: Payload, message: Message, options: Options) -> Found:
+    version = payload.message_version or VERSIONS[payload.OPERATION is None]
+    if version not in VERSIONS:
+        raise MalformedMessageError(f"`message_version` is {version[:20]!r}; known are {' and '.join(VERSIONS)}")
+    return _cdl_found(payload, message, options) if version == "1.0" else _debezium_found(payload, message, options)
+
+
+def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
+    """Read version 1.0."""
+    operation = OPERATIONS.get(payload.OPERATION or "")
+    if operation is None:
+        raise UnknownOperationError(f"`OPERATION` is {payload.OPERATION!r}; CDL JSON has {', '.join(OPERATIONS)}")
+    block = payload.transaction
+    properties = {each.name: each.value for each in block.properties or ()} if block else {}
+    committed_at = _cdl.micros(payload.TIMESTAMP)
+    tx_id = properties.get("txId")
+    return Found(
+        operation=operation,
+        table=_table(None, payload.SEG_OWNER, payload.TABLE_NAME, options),
+        position=_position(_cdl.lsn(properties.get("lsn")), committed_at, message),
+        after=_image(payload.data),
+        committed_at=committed_at,
+        captured_at=None,
+        transaction=None if tx_id is None else str(tx_id),
+    )
+
+
+def _debezium_found(payload: Payload, message: Message, options: Options) -> Found:
+    """Read version 2.0."""
+    operation = DEBEZIUM_OPERATIONS.get(payload.op or "")
+    if operation is None:
+        raise UnknownOperationError(f"`op` is {payload.op!r}; CDL has {', '.join(DEBEZIUM_OPERATIONS)}")
+    source = payload.source or _NO_SOURCE
+    committed_at = _debezium.micros(source.ts_us, source.ts_ms)
+    return Found(
+        operation=operation,
+        table=_table(source.db, source.schema, source.table, options),
+        position=_position(_cdl.lsn(source.lsn), committed_at, message),
+        after=_image(payload.after),
+        committed_at=committed_at,
+        captured_at=_debezium.micros(None, payload.ts_ms),
+        transaction=None if source.txId is None else str(source.txId),
+    )
+
+
+def _position(lsn: int | None, committed_at: int | None, message: Message) -> Position:
+    """Return ``lsn`` and, as changes of one transaction may share it, the place in the dump.
+
+    Rows without ``lsn`` are those of an initial load, below all others, or of a database that has none: in the order
+    of their times.
+    """
+    if lsn is None:
+        return loaded((committed_at or 0) // 1000, *message.order)
+    return changed(lsn, *message.order)
+
+
+def _change(found: Found, payload: Payload, told: _cdl.Layouts | None, options: Options) -> ChangeEvent:
+    operation, before, after = found.operation, _image(payload.before), found.after
+    absent: tuple[str, ...] = ()
+    partial = False
+    if operation is Operation.DELETE:
+        before, layout = _deleted(payload, before or after, told)
+        after = None
+    elif after is None:
+        raise MalformedMessageError(f"an {operation} without the row after it")
+    else:
+        layout = _layout(after, told.after if told else None)
+        absent = unavailable(after, layout, options.unavailable_value)
+        if operation is Operation.INSERT:
+            before = None
+        elif before is not None and not layout.fits(before):
+            layout = layout.widened(members(before))
+        lobs: tuple[str, ...] = ()
+        if operation is Operation.UPDATE and payload.LOB_COLUMNS:
+            unchanged = _cdl.NULL_TOO if options.null_lob == "unchanged" else _cdl.MISSING
+            lobs = _cdl.not_captured(payload.LOB_COLUMNS, members(after), unchanged)
+            absent = _cdl.joined(absent, lobs, layout)
+        partial = bool(absent or lobs)
+    return ChangeEvent(
+        table=found.table,
+        operation=operation,
+        position=found.position,
+        committed_at=found.committed_at,
+        captured_at=found.captured_at,
+        transaction=Transaction(id=found.transaction) if found.transaction else None,
+        before=before,
+        after=after,
+        shape=layout.shape,
+        partial=partial,
+        absent=absent,
+        key=_key(payload, told),
+    )
+
+
+def _deleted(payload: Payload, row: bytes | None, told: _cdl.Layouts | None) -> tuple[bytes, Layout]:
+    """Return the row of a DELETE: ``before`` or, where the source does not give it, the values of the key."""
+    if row is None:
+        unique = _image(payload.unique)
+        if unique is None:
+            raise MissingKeyError("a delete with neither a row nor `unique`: which row, nobody can tell")
+        return unique, _layout(unique, told.unique if told else None)
+    return row, _layout(row, told.before if told else None)
+
+
+def _layout(image: bytes, typed: Layout | None) -> Layout:
+    """Return the layout of an image: typed by the schema, else of names only."""
+    if typed is None:
+        return untyped(tuple(members(image)))
+    return typed if typed.fits(image) else typed.widened(members(image))
+
+
+def _key(payload: Payload, told: _cdl.Layouts | None) -> tuple[str, ...] | None:
+    """Return the key columns: those of the schema's ``unique``, else those with a value; none where it is null."""
+    if told is not None and told.unique is not None:
+        return tuple(told.unique.names)
+    unique = bytes(payload.unique)
+    if not unique:
+        return None
+    return () if unique == NULL else tuple(members(unique))
+
+
+def _image(raw: msgspec.Raw) -> bytes | None:
+    image = bytes(raw)
+    return None if len(image) <= len(NULL) and image in {b"", NULL, b"{}"} else image
+
+
+def _table(database: str | None, schema: str | None, name: str | None, options: Options) -> TableId:
+    if name:
+        return TableId(database=(database or None) if options.with_database else None, schema=schema or None, name=name)
+    told = table_of_option(options.table)
+    # ``schema.table`` is the rule here, ``database.table`` elsewhere
+    return TableId(database=None, schema=told.database, name=told.name) if told.schema is None else told
+
+
+def _is_heartbeat(payload: Payload) -> bool:
+    """Tell a heartbeat: the identifier alone does not, as data messages have it too."""
+    rows = (payload.data, payload.after, payload.before, payload.unique)
+    return payload.HEARTBEAT_IDENTIFIER is not None and not any(map(_image, rows))
+
+
+def _control(kind: str, message: Message, payload: Payload | None = None) -> ControlEvent:
+    return ControlEvent(
+        kind=kind,
+        position=changed(*message.order),
+        captured_at=_cdl.micros(payload.TIMESTAMP or payload.ts_ms) if payload else None,
+    )

@@ -1,0 +1,271 @@
+"""SharePlex JSON, as DTS and SharePlex write changes of an Oracle database to Kafka: one message a row.
+
+"Data formats of a Kafka cluster" of DTS, "Shareplex JSON":
+
+    {"meta": {"time": "2017-06-16T14:24:34", "userid": 84, "op": "ins", "scn": "14589063118712",
+     "rowid": "AAATGpAAIAAItcIAAA", "trans": "7.0.411499", "seq": 1, "size": 11, "table": "CL_BIZ1.MIO_LOG",
+     "idx": "1/11", "posttime": "2017-06-16T14:33:52"}, "data": {"MIO_LOG_ID": "32539737"}}
+
+``data`` is the row inserted or deleted. Of an update it holds what changed: a column that it lacks is unchanged, one
+with null was set to null; ``key`` is the row before, as far as the source logs it, at least its key. So ``after`` is
+``key`` overlaid by ``data``, in the bytes of the message. The messages tell neither types nor which columns are the
+key. ``rowid`` is not read: a row that moves gets another.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Literal
+
+import msgspec
+from pydantic import BaseModel, ConfigDict
+
+from tidemark import iso8601
+from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
+from tidemark.events import (
+    ChangeEvent,
+    ControlEvent,
+    Event,
+    Message,
+    Operation,
+    Position,
+    SchemaChange,
+    TableId,
+    Transaction,
+    changed,
+)
+from tidemark.formats._json import ABSENT, NULL, Layout, members, read, untyped
+
+OPERATIONS = {
+    "ins": Operation.INSERT,
+    "upd": Operation.UPDATE,
+    "del": Operation.DELETE,
+    "insert": Operation.INSERT,
+    "update": Operation.UPDATE,
+    "delete": Operation.DELETE,
+    "truncate": Operation.TRUNCATE,
+    "update before": Operation.UPDATE,
+    "update after": Operation.UPDATE,
+}
+"""In any case, with a blank or an underscore between words: the document has ``ins`` in its examples and ``INSERT`` in
+its table. And ``drop column``: no row change."""
+
+BEFORE, AFTER = "update before", "update after"
+"""An update in two messages of one ``scn`` and ``seq``: the old row, then the new one."""
+
+DROP_COLUMN = "drop column"
+
+
+class Options(BaseModel):
+    """What SharePlex messages cannot tell."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str | None = None
+    """Table (``OWNER.TABLE``) of messages that name none."""
+    row_image: Literal["partial", "full"] = "partial"
+    """``full`` where every column of the source is logged for every update (supplemental logging of all columns):
+    ``key`` is then the whole row."""
+
+
+class Meta(msgspec.Struct, gc=False):
+    """What a message says beside the row. ``userid`` and ``rowid`` are left out."""
+
+    op: str | None = None
+    table: str | None = None
+    """``OWNER.TABLE``."""
+    scn: int | str | None = None
+    """System change number of the commit: digits, as a string."""
+    seq: int | str | None = None
+    """Number of the operation in its transaction, from 1."""
+    size: int | str | None = None
+    """Operations of the transaction."""
+    idx: str | None = None
+    """``seq/size``."""
+    trans: str | None = None
+    time: str | None = None
+    """Commit at the source, UTC, with or without ``Z``."""
+    posttime: str | None = None
+    """Commit at the target."""
+
+
+class SharePlexMessage(msgspec.Struct, gc=False):
+    """The wire envelope."""
+
+    meta: Meta
+    data: msgspec.Raw = ABSENT
+    key: msgspec.Raw = ABSENT
+
+
+_message = msgspec.json.Decoder(SharePlexMessage)
+_encode = msgspec.json.Encoder().encode
+_QUOTED = re.compile(r'"([^"]+)"\."([^"]+)"')
+_INDEX = re.compile(r"\s*([0-9]{1,18})\s*/\s*([0-9]{1,18})\s*")
+
+
+def decode(message: Message, options: Options) -> list[Event]:
+    """Return the one event of ``message``.
+
+    Raises:
+        DecodeError: the message is set aside.
+    """
+    if message.value is None or message.value == NULL:
+        return [ControlEvent(kind="tombstone", position=changed(*message.order))]
+    told = read(_message, message.value)
+    meta = told.meta
+    op = _operation(meta.op or "")
+    if op == DROP_COLUMN:
+        return [_dropped_column(told, message, options)]
+    operation = OPERATIONS.get(op)
+    if operation is None:
+        allowed = ", ".join(map(str.upper, [*OPERATIONS, DROP_COLUMN]))
+        raise UnknownOperationError(f"`op` is {meta.op!r}; SharePlex has, in any case, {allowed}")
+    before, after, layout = _images(operation, op, told)
+    return [
+        ChangeEvent(
+            table=_table(meta, options),
+            operation=operation,
+            position=_position(meta, op, message),
+            committed_at=_micros(meta.time),
+            captured_at=_micros(meta.posttime),
+            transaction=_transaction(meta, op),
+            before=before,
+            after=after,
+            shape=layout.shape if layout else None,
+            partial=operation is Operation.UPDATE and options.row_image == "partial",
+        )
+    ]
+
+
+@functools.lru_cache(maxsize=64)
+def _operation(op: str) -> str:
+    """Return the operation as it stands in ``OPERATIONS``."""
+    return " ".join(op.replace("_", " ").lower().split())
+
+
+def _images(operation: Operation, op: str, told: SharePlexMessage) -> tuple[bytes | None, bytes | None, Layout | None]:
+    """Return before, after, and the columns of both. A deleted row is in ``data``."""
+    if operation is Operation.TRUNCATE:
+        return None, None, None
+    data, key = _image(told.data), _image(told.key)
+    if operation is Operation.INSERT:
+        if data is None:
+            raise MalformedMessageError("an insert without `data`")
+        return None, data, untyped(tuple(members(data)))
+    row, names = _overlaid(key, data)
+    layout = untyped(names)
+    if operation is Operation.DELETE or op == BEFORE:
+        return row, None, layout
+    return (None if op == AFTER else key), row, layout
+
+
+def _overlaid(key: bytes | None, data: bytes | None) -> tuple[bytes, tuple[str, ...]]:
+    """Return ``key`` with the members of ``data`` in it, their values as written, and the names of both."""
+    if key is None or data is None:
+        row = data or key
+        if row is None:
+            raise MissingKeyError("neither `data` nor `key` holds a column: which row, nobody can tell")
+        return row, tuple(members(row))
+    merged = {**members(key), **members(data)}
+    return _encode(merged), tuple(merged)
+
+
+def _image(raw: msgspec.Raw) -> bytes | None:
+    """Return the bytes of an image; None for one that is missing, null, or has no column."""
+    image = bytes(raw)
+    return None if len(image) <= len(NULL) and image in {b"", NULL, b"{}"} else image
+
+
+def _position(meta: Meta, op: str, message: Message) -> Position:
+    """Return ``scn`` and ``seq``, which are one change; where they are not told, the place in the dump.
+
+    The halves of an update have the same, and a last part that says which half.
+    """
+    scn, seq = _number(meta.scn, "scn"), _sequence(meta)[0]
+    half = (0,) if op == BEFORE else (1,) if op == AFTER else ()
+    if scn is not None and seq is not None:
+        return changed(scn, seq, *half)
+    if half:
+        raise MalformedMessageError(f"{op.upper()} without `scn` and `seq`: which halves are one update?")
+    return changed(*message.order) if scn is None else changed(scn, *message.order)
+
+
+def _transaction(meta: Meta, op: str) -> Transaction | None:
+    """Return the transaction; of an update in two messages the new row may be the last event, the old one never."""
+    number, size = _sequence(meta)
+    id_ = meta.trans or (None if meta.scn is None else str(meta.scn))
+    if id_ is None:
+        return None
+    last = None if number is None or size is None else number == size and op != BEFORE
+    return Transaction(id=id_, number=number, last=last)
+
+
+def _sequence(meta: Meta) -> tuple[int | None, int | None]:
+    """Return ``seq`` and ``size``, else what ``idx`` says of them."""
+    seq, size = _number(meta.seq, "seq"), _number(meta.size, "size")
+    if (seq is None or size is None) and meta.idx:
+        index = _INDEX.fullmatch(meta.idx)
+        if index is None:
+            raise MalformedMessageError(f"`idx` is {meta.idx!r}, not seq/size")
+        seq, size = (int(index[1]) if seq is None else seq), (int(index[2]) if size is None else size)
+    return seq, size
+
+
+def _number(value: int | str | None, name: str) -> int | None:
+    if value is None or value == "":
+        return None
+    text = str(value)
+    if not (text.isascii() and text.isdecimal() and len(text) <= 40):
+        raise MalformedMessageError(f"`{name}` is {text[:60]!r}, not a number")
+    return int(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _micros(time: str | None) -> int | None:
+    """Return epoch µs of a time, which is UTC unless it says otherwise."""
+    if not time:
+        return None
+    try:
+        micros, offset = iso8601.read(time)
+    except ValueError as error:
+        raise MalformedMessageError(f"{time[:60]!r} is no time in ISO 8601: {error}") from error
+    return micros - offset
+
+
+def _table(meta: Meta, options: Options) -> TableId:
+    if not (meta.table or options.table):
+        raise MissingTableError("the message names no table; set the option `table` (OWNER.TABLE) in the source file")
+    return _table_id(meta.table or options.table or "")
+
+
+@functools.lru_cache(maxsize=1024)
+def _table_id(text: str) -> TableId:
+    quoted = _QUOTED.fullmatch(text)
+    owner, name = (quoted[1], quoted[2]) if quoted else text.partition(".")[::2]
+    return TableId(database=None, schema=owner, name=name) if name else TableId(None, None, text)
+
+
+def _dropped_column(told: SharePlexMessage, message: Message, options: Options) -> SchemaChange:
+    """Return DROP COLUMN as a statement, where ``data`` or ``key`` names the columns; else without one.
+
+    The document shows no message of it.
+    """
+    meta = told.meta
+    table = _table(meta, options)
+    image = _image(told.data) or _image(told.key)
+    drops = ", ".join(f"DROP COLUMN {_identifier(name)}" for name in members(image)) if image else ""
+    names = ".".join(_identifier(part) for part in (table.schema, table.name) if part)
+    return SchemaChange(
+        table=table,
+        position=_position(meta, DROP_COLUMN, message),
+        statement=f"ALTER TABLE {names} {drops}" if drops else "",
+        dialect="oracle",
+        committed_at=_micros(meta.time),
+        captured_at=_micros(meta.posttime),
+    )
+
+
+def _identifier(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'

@@ -1,0 +1,282 @@
+"""What is peculiar to CDL's messages; the golden folders hold the rest."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from formats.cases import Case, cases
+from formats.doc_tables import table
+from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError, UnknownTypeError
+from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, TableId, Transaction
+from tidemark.formats import cdl_json
+
+ROW = {"id": 1, "status": "new", "note": None}
+PLACEHOLDER = "__debezium_unavailable_value"
+
+
+def decode(value: dict[str, Any] | bytes, place: int = 1, **options: Any) -> Any:
+    """Decode a message to its one event."""
+    raw = value if isinstance(value, bytes) else json.dumps(value, separators=(",", ":")).encode()
+    (event,) = cdl_json.decode(Message(value=raw, file="f", place=place), cdl_json.Options(**options))
+    return event
+
+
+def first(operation: str = "INSERT", data: Any = None, before: Any = None, **members: Any) -> dict[str, Any]:
+    """Return a bare payload of version 1.0."""
+    transaction = {"properties": [{"name": "lsn", "value": 100}, {"name": "txId", "value": 7}]}
+    told = {"SEG_OWNER": "public", "TABLE_NAME": "orders", "OPERATION": operation, "data": data, "before": before}
+    return {"message_version": "1.0", "TIMESTAMP": 5, "transaction": transaction, "unique": {"id": 1}} | told | members
+
+
+def second(op: str = "c", after: Any = None, before: Any = None, **members: Any) -> dict[str, Any]:
+    """Return a bare payload of version 2.0."""
+    source = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", "lsn": 100, "txId": 7}
+    told = {"op": op, "before": before, "after": after, "source": source | {"ts_ms": 5}}
+    return {"message_version": "2.0", "unique": {"id": 1}} | told | members
+
+
+def schema(*columns: dict[str, Any], row: str = "data") -> dict[str, Any]:
+    """Return the schema of a message whose row has these columns."""
+    return {"type": "struct", "fields": [{"type": "struct", "field": row, "fields": list(columns)}]}
+
+
+def typed(event: ChangeEvent) -> dict[str, tuple[str | None, Encoding]]:
+    """Return type and encoding of each column."""
+    assert event.shape is not None
+    return {column.name: (column.type, column.encoding) for column in event.shape.columns}
+
+
+@pytest.fixture(scope="module")
+def document() -> list[Any]:
+    """Return the events of the two messages that the document prints."""
+    (case,) = (case for case in cases("cdl_json") if case.folder.name == "document")
+    assert isinstance(case, Case)
+    return [case.decode(message)[0] for message in case.messages]
+
+
+def test_document_cdl_json(document: list[Any]) -> None:
+    """``data`` is the row, ``unique`` names the key, lsn and txId stand in the properties of the transaction."""
+    event = document[0]
+    assert (event.operation, event.before) == (Operation.INSERT, None)
+    assert event.after == b'{"count1":13,"id":34,"time1":null,"decimalNum":null}'
+    assert event.table == TableId(None, "public", "ct_pg2hudi")
+    assert (event.key, event.transaction) == (("id",), Transaction(id="57227595"))
+    assert event.position[:2] == (1, 163955221008)
+    assert (event.committed_at, event.captured_at) == (1707047996013000, None)
+
+
+def test_document_debezium_json(document: list[Any]) -> None:
+    """``after`` is the row, and ``source`` tells what the members of version 1.0 told."""
+    event = document[1]
+    assert (event.operation, event.before) == (Operation.INSERT, None)
+    assert event.after == b'{"count1":14,"id":35,"time1":null,"decimalNum":null}'
+    assert (event.key, event.transaction) == (("id",), Transaction(id="57227663"))
+    assert event.position[:2] == (1, 163955586912)
+    assert (event.committed_at, event.captured_at) == (1707048891235000, 1707048984208000)
+
+
+def test_document_messages_are_of_one_table_with_the_same_types(document: list[Any]) -> None:
+    """``time1`` is a number in one version and text in the other, and a timestamp in both."""
+    assert document[0].table == document[1].table
+    one, other = map(typed, document)
+    assert {name: type_ for name, (type_, _) in one.items()} == {name: type_ for name, (type_, _) in other.items()}
+    assert one["time1"] == ("timestamp", Encoding.EPOCH_MILLIS)
+    assert other["time1"] == ("timestamp", Encoding.TEXT)
+    assert one["decimalNum"] == other["decimalNum"] == (None, Encoding.TEXT)
+
+
+@pytest.mark.parametrize(("first_", "second_", "operation"), [
+    ("INSERT", "c", Operation.INSERT), ("UPDATE", "u", Operation.UPDATE), ("DELETE", "d", Operation.DELETE),
+])  # fmt: skip
+def test_operations_of_both_versions(first_: str, second_: str, operation: Operation) -> None:
+    """The versions spell them differently and mean the same."""
+    one, other = decode(first(first_, ROW, ROW)), decode(second(second_, ROW, ROW))
+    assert one.operation is other.operation is operation
+    assert (one.before, one.after, one.table, one.key, one.position) == (
+        other.before, other.after, other.table, other.key, other.position,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", ["insert", "MERGE", "TRUNCATE", ""])
+def test_an_unknown_operation_of_version_1_is_named(operation: str) -> None:
+    """An operation that nobody knows never becomes an INSERT."""
+    with pytest.raises(UnknownOperationError, match="CDL JSON has INSERT, UPDATE, DELETE"):
+        decode(first(operation, ROW))
+
+
+@pytest.mark.parametrize("op", ["r", "t", "C", ""])
+def test_an_unknown_operation_of_version_2_is_named(op: str) -> None:
+    """The document lists three: there is no ``r``, rows of an initial load are inserts."""
+    with pytest.raises(UnknownOperationError, match="CDL has c, u, d"):
+        decode(second(op, ROW))
+
+
+def test_the_version_may_be_missing() -> None:
+    """The members of the message tell it as well."""
+    assert decode(first(data=ROW, message_version=None)).after == decode(second(after=ROW, message_version=None)).after
+
+
+def test_an_unknown_version_is_named() -> None:
+    """A version that is not known may mean anything by the same members."""
+    with pytest.raises(MalformedMessageError, match=r"'3\.0'; known are 1\.0 and 2\.0"):
+        decode(first(data=ROW, message_version="3.0"))
+
+
+def test_the_heartbeat_identifier_alone_makes_no_heartbeat() -> None:
+    """Data messages have it as well; a heartbeat has no operation and no row."""
+    assert decode(first(data=ROW, HEARTBEAT_IDENTIFIER="279fb050")).operation is Operation.INSERT
+    heartbeat = decode({"HEARTBEAT_IDENTIFIER": "279fb050", "TIMESTAMP": 5, "message_version": "1.0"})
+    assert isinstance(heartbeat, ControlEvent)
+    assert (heartbeat.kind, heartbeat.captured_at) == ("heartbeat", 5000)
+    with pytest.raises(UnknownOperationError):
+        decode({"HEARTBEAT_IDENTIFIER": "279fb050", "data": ROW, "message_version": "1.0"})
+
+
+@pytest.mark.parametrize(("unique", "key"), [({"id": 1}, ("id",)), ({"b": 1, "a": 2}, ("b", "a")), (None, ())])
+def test_unique_names_the_key(unique: dict[str, int] | None, key: tuple[str, ...]) -> None:
+    """It may have several columns, and null says that there is no key."""
+    assert decode(first(data=ROW, unique=unique)).key == key
+
+
+def test_the_schema_names_the_key_where_unique_is_null() -> None:
+    """A table with a key has it in every message."""
+    unique = {"type": "struct", "field": "unique", "fields": [{"type": "int32", "field": "id"}]}
+    told = {"type": "struct", "fields": [unique]}
+    assert decode({"schema": told, "payload": first(data=ROW, unique=None)}).key == ("id",)
+
+
+@pytest.mark.parametrize(("before", "data", "row"), [(ROW, None, ROW), (None, ROW, ROW), (None, None, {"id": 1})])
+def test_a_delete_takes_the_row_that_there_is(before: Any, data: Any, row: Any) -> None:
+    """``before``, else ``data``, else the values of the key."""
+    event = decode(first("DELETE", data, before))
+    assert json.loads(event.before) == row
+    assert event.after is None
+
+
+def test_a_delete_without_row_and_key_is_set_aside() -> None:
+    """Which row went, nobody can tell."""
+    with pytest.raises(MissingKeyError):
+        decode(first("DELETE", unique=None))
+
+
+@pytest.mark.parametrize("lobs", ["note", " status ,note", '["note"]', ["note"]])
+def test_a_large_object_that_an_update_lacks_is_unchanged(lobs: Any) -> None:
+    """LOB_COLUMNS is a list or text of one; of an INSERT such a column is null."""
+    row = {"id": 1, "status": "new"}
+    update = decode(first("UPDATE", row, ROW, LOB_COLUMNS=lobs))
+    assert (update.partial, update.absent) == (True, ("note",))
+    assert not decode(first("INSERT", row, LOB_COLUMNS=lobs)).partial
+
+
+def test_null_in_a_large_object_is_null_unless_the_option_says_otherwise() -> None:
+    """The document does not say which."""
+    update = first("UPDATE", ROW, LOB_COLUMNS="note")
+    assert not decode(update).partial
+    event = decode(update, null_lob="unchanged")
+    assert (event.partial, event.absent) == (True, ("note",))
+
+
+@pytest.mark.parametrize(
+    "message", [first("UPDATE", {**ROW, "note": PLACEHOLDER}), second("u", {**ROW, "note": PLACEHOLDER})]
+)
+def test_the_placeholder_of_debezium_is_unchanged(message: dict[str, Any]) -> None:
+    """PostgreSQL's log does not hold large values that were not touched."""
+    event = decode(message)
+    assert (event.partial, event.absent) == (True, ("note",))
+
+
+@pytest.mark.parametrize("prefix", ["com.xxx.cdc.data.", "com.huawei.cdc.data.", "cdc.", ""])
+@pytest.mark.parametrize(("end", "physical", "type_", "encoding"), [
+    ("Decimal", "string", None, Encoding.TEXT), ("DECIMAL", "string", None, Encoding.TEXT),
+    ("timestamp", "string", "timestamp", Encoding.TEXT), ("Timestamp", "int64", "timestamp", Encoding.EPOCH_MILLIS),
+])  # fmt: skip
+def test_vendor_types_are_told_by_their_ends(
+    prefix: str, end: str, physical: str, type_: str | None, encoding: Encoding
+) -> None:
+    """The document prints ``com.xxx`` for the package."""
+    column = {"type": physical, "name": f"{prefix}{end}", "field": "c"}
+    event = decode({"schema": schema(column), "payload": first(data={"c": None})})
+    assert typed(event) == {"c": (type_, encoding)}
+
+
+def test_an_unknown_vendor_type_is_named_unless_it_is_text() -> None:
+    """A number could mean any time; text is kept as it is."""
+    known = {"type": "string", "name": "com.xxx.cdc.data.Clob", "field": "c"}
+    assert typed(decode({"schema": schema(known), "payload": first(data={"c": "x"})}))["c"][0] == "string"
+    unknown = {"type": "int64", "name": "com.xxx.cdc.data.Clob", "field": "c"}
+    with pytest.raises(UnknownTypeError, match=r"'com\.xxx\.cdc\.data\.Clob' \(int64\)"):
+        decode({"schema": schema(unknown), "payload": first(data={"c": 1})})
+
+
+@pytest.mark.parametrize(("physical", "logical", "type_", "encoding"), table("cdl_json", "schema type"))
+def test_types_of_the_page(physical: str, logical: str, type_: str, encoding: str) -> None:
+    """Every line of the page's table is what the code makes of such a column."""
+    name = {"": None, "any other": "com.xxx.cdc.data.Other"}.get(logical, logical.replace("...", "com.xxx.cdc.data."))
+    column = {"type": physical, "name": name, "field": "c"}
+    for version, row in ((first(data={"c": None}), "data"), (second(after={"c": None}), "after")):
+        event = decode({"schema": schema(column, row=row), "payload": version})
+        told = None if type_.startswith("by the source file") else type_
+        assert event.shape.columns == (Column(name="c", type=told, encoding=Encoding(encoding)),)
+
+
+@pytest.mark.parametrize(("told", "micros"), [
+    (1707047996013, 1707047996013000), ("1707047996013", 1707047996013000),
+    ("2024-02-04 11:59:56.013", 1707047996013000), ("2024-02-04T19:59:56.013+08:00", 1707047996013000), (None, None),
+])  # fmt: skip
+def test_timestamp_as_number_and_as_text(told: Any, micros: int | None) -> None:
+    """TIMESTAMP is epoch milliseconds, its digits, or ISO 8601."""
+    assert decode(first(data=ROW, TIMESTAMP=told)).committed_at == micros
+
+
+def test_changes_of_one_lsn_stand_in_the_order_of_the_dump() -> None:
+    """Changes of one transaction may share an lsn, in both versions."""
+    events = [decode(first(data=ROW), place=9), decode(second(after=ROW), place=10)]
+    assert events[0].position < events[1].position
+    later = first(data=ROW) | {"transaction": {"properties": [{"name": "lsn", "value": "1000"}]}}
+    assert events[1].position < decode(later, place=1).position
+
+
+def test_rows_without_lsn_rank_below_changes() -> None:
+    """Rows of an initial load that comes late do not undo a change."""
+    load = first(data=ROW, transaction=None, TIMESTAMP=1707047996013)
+    assert decode(load).position < decode(first(data=ROW)).position
+
+
+def test_an_lsn_that_is_none_sets_the_message_aside() -> None:
+    """Another order would be another state."""
+    broken = {"properties": [{"name": "lsn", "value": "0/16B3748"}]}
+    with pytest.raises(MalformedMessageError, match="not a log sequence number"):
+        decode(first(data=ROW, transaction=broken))
+
+
+def test_tables_with_their_database() -> None:
+    """Version 2.0 tells the database, version 1.0 does not, so by default it is no part of the name."""
+    assert decode(second(after=ROW)).table == TableId(None, "public", "orders")
+    assert decode(second(after=ROW), with_database=True).table == TableId("shop", "public", "orders")
+
+
+def test_the_configured_table_is_the_one_that_messages_name() -> None:
+    """``schema.table`` in the option and in the messages are the same table."""
+    assert decode(first(data=ROW, TABLE_NAME=None), table="public.orders").table == decode(first(data=ROW)).table
+
+
+def test_the_same_schema_bytes_give_the_same_shape() -> None:
+    """A schema that comes with every message is parsed once."""
+    told = schema({"type": "int32", "field": "id"})
+    one, other = (decode({"schema": told, "payload": first(data={"id": n})}) for n in (1, 2))
+    assert one.shape is other.shape
+
+
+@pytest.mark.parametrize("value", [
+    b'{"payload":{"OPERATION":"INSERT","data":{"id":1,"id":2},"TABLE_NAME":"t"}}',
+    b'{"payload":{"OPERATION":"INSERT","data":{"id":"\xff"},"TABLE_NAME":"t"}}',
+    b'{"schema":{"fields":"x"},"payload":{"OPERATION":"INSERT","data":{"id":1},"TABLE_NAME":"t"}}',
+    b'{"payload":' + b"[" * 100_000,
+])  # fmt: skip
+def test_hostile_messages_are_set_aside(value: bytes) -> None:
+    """A column named twice, bytes that are no text, a schema that is none, depth without end."""
+    with pytest.raises(MalformedMessageError):
+        decode(value)
