@@ -20,6 +20,7 @@ from tidemark.events import (
     ControlEvent,
     Event,
     Message,
+    Operation,
     Quarantined,
     SchemaChange,
     Shape,
@@ -41,6 +42,8 @@ class Content(msgspec.Struct, frozen=True):
     shape: str | None
     partial: bool
     key: tuple[str, ...] | None
+    half: bool
+    """The old half of an update that comes as two messages."""
 
 
 class Tally(msgspec.Struct):
@@ -127,7 +130,8 @@ class Decoder:
         shapes = [self._shapes.id_of(table, event.shape) for event in events]
         partial = [event.partial for event in events]
         keys = [event.key for event in events]
-        for told, count in Counter(zip(operations, shapes, partial, keys, strict=True)).items():
+        halves = [event.after is None and event.operation is Operation.UPDATE for event in events]
+        for told, count in Counter(zip(operations, shapes, partial, keys, halves, strict=True)).items():
             self._contents[Content(table, *told)] += count
         columns = {
             **self._common(raw, Kind.CHANGE, table, found),

@@ -145,6 +145,9 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     An INSERT and a SNAPSHOT have ``after`` only, a DELETE ``before`` only, an UPDATE ``after`` and, where the format
     tells it, ``before``; a TRUNCATE neither.
+
+    An update that the format writes as two messages is two events: an UPDATE with ``before`` only, whose position ends
+    in 0, and an UPDATE with ``after`` only, whose position is the same but for a 1 at its end.
     """
 
     table: TableId

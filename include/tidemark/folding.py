@@ -12,7 +12,7 @@ from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.encodings import regex_quoted
@@ -56,13 +56,15 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     Returns:
         ``k0 .. kn``; ``c<n>`` (the columns outside the key, typed; null where ``deleted``); ``deleted``;
         ``moved_away`` (the delete of an old key); ``set_aside`` (why the event takes no part: a reason, or null),
-        ``detail``; and ``KEPT``.
+        ``detail``; ``half`` (the old half of an update in two events: it deletes its key); and ``KEPT``.
     """
     keys = [plan.columns[number] for number in plan.key_numbers]
     read = read_images(
         events, image=F.coalesce("after", "before"), shapes=plan.found.shapes, columns=plan.columns, into="image"
     )
-    old = F.when((F.col("operation") == Operation.UPDATE) & ~_same_key(plan), F.col("before"))
+    half = F.col("after").isNull() & (F.col("operation") == Operation.UPDATE)
+    whole_update = F.col("after").isNotNull() & (F.col("operation") == Operation.UPDATE)
+    old = F.when(whole_update & ~_same_key(plan), F.col("before"))
     read = read_images(read, image=old, shapes=plan.found.shapes, columns=keys, into="old")
     told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
     new_key = [
@@ -73,19 +75,20 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     moved = F.coalesce(_any([before != after for before, after in zip(old_key, new_key, strict=True)]), F.lit(False))
     # What the old row held in the columns that were not captured is not known here, and must not become null unseen.
     torn = moved & F.col("partial")
-    verdict = _set_aside(new_key, keys, torn, truncated)
+    writes = (F.col("operation") != Operation.DELETE) & ~half
+    verdict = _set_aside(new_key, keys, torn, writes, truncated)
     stays = F.struct(F.lit(False).alias("moved_away"), *verdict)
     leaves = F.struct(F.lit(True).alias("moved_away"), *verdict)
     # The verdict comes out of the generator because the optimizer pushes no filter on it below one: pushed further, a
     # filter would parse the image again for every column it asks about.
-    halves = read.withColumn("half", F.explode(F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays))))
+    sides = read.withColumn("side", F.explode(F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays))))
     acted = [
-        F.when(F.col("half.moved_away"), before).otherwise(after).alias(name)
+        F.when(F.col("side.moved_away"), before).otherwise(after).alias(name)
         for name, before, after in zip(key_names(plan), old_key, new_key, strict=True)
     ]
-    deleted = (F.col("operation") == Operation.DELETE) | F.col("half.moved_away")
+    deleted = ~writes | F.col("side.moved_away")
     cells = [F.when(~deleted, F.col(f"image.{field(number)}")).alias(field(number)) for number in value_numbers(plan)]
-    return halves.select(*acted, *cells, deleted.alias("deleted"), "half.*", *KEPT)
+    return sides.select(*acted, *cells, deleted.alias("deleted"), "side.*", half.alias("half"), *KEPT)
 
 
 _LEADING = 4
@@ -110,11 +113,14 @@ def _same_key(plan: Plan) -> Expression:
 
 
 def _set_aside(
-    key: Sequence[Expression], columns: Sequence[TableColumn], torn: Expression, truncated: str | None
+    key: Sequence[Expression],
+    columns: Sequence[TableColumn],
+    torn: Expression,
+    writes: Expression,
+    truncated: str | None,
 ) -> list[Expression]:
     null = _any([part.isNull() for part in key])
     unreadable = F.coalesce(F.col(f"image.{UNREADABLE}"), F.col(f"old.{UNREADABLE}"))
-    writes = F.col("operation") != Operation.DELETE
     late = F.lit(False) if truncated is None else F.col("position") < truncated
     reason = (
         F.when(writes & unreadable.isNotNull(), UNREADABLE_VALUE)
@@ -150,6 +156,8 @@ def fold(acted: DataFrame, plan: Plan) -> DataFrame:
         wrote it); ``events`` and ``distinct_events``, without the deletes of old keys.
     """
     keys = key_names(plan)
+    if plan.found.halves and plan.found.partial:
+        acted = _paired(acted, keys)
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
     place = F.struct("file", "place", "row")
     payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent"]
@@ -185,11 +193,25 @@ def fold(acted: DataFrame, plan: Plan) -> DataFrame:
     return folded.select(*keys, "position", "newest.*", *values, "events", "distinct_events", "whole_at")
 
 
+def _paired(acted: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Let the old half of an update do nothing where the new half has the same key, and may lack columns."""
+    update = F.expr("left(position, length(position) - length('011'))")
+    newest = F.max("position").over(Window.partitionBy(*keys, update))
+    idle = F.col("half") & (newest > F.col("position"))
+    return acted.withColumns(
+        {
+            "deleted": F.col("deleted") & ~idle,
+            "partial": F.col("partial") | idle,
+            "shape": F.when(~idle, F.col("shape")),
+        }
+    )
+
+
 def _last_written(plan: Plan, number: int) -> Expression:
     name = plan.columns[number].name
     holders = [shape_id for shape_id, shape in plan.found.shapes.items() if name in {c.name for c in shape.columns}]
     missing = F.coalesce(F.array_contains("event.absent", F.lit(name)), F.lit(False))
-    captured = F.col("event.shape").isin(*holders) & ~missing
+    captured = F.coalesce(F.col("event.shape").isin(*holders), F.lit(False)) & ~missing
     written = ~F.col("event.partial") | F.col("event.deleted") | captured
     value = F.struct(F.col("position"), F.col(f"event.{field(number)}").alias("value"))
     return F.max_by(value, F.when(written, F.col("position"))).alias(f"w{number}")

@@ -71,6 +71,7 @@ CONTENTS = pa.schema(
         ("shape", pa.string()),
         ("partial", pa.bool_()),
         ("key", pa.list_(pa.string())),
+        ("half", pa.bool_()),
         ("events", pa.int64()),
         ("at", INSTANT),
     ]
@@ -235,6 +236,7 @@ def _content(batch: int, content: Content, events: int) -> Row:
         "shape": content.shape,
         "partial": content.partial,
         "key": content.key,
+        "half": content.half,
         "events": events,
     }
 

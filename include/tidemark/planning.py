@@ -55,6 +55,8 @@ class Found:
     """Keys that messages named, distinct."""
     partial: bool
     """Whether any image is partial."""
+    halves: bool
+    """Whether any update comes as two events, the old half and the new one."""
     inferred: Mapping[str, str] = field(default_factory=dict)
     """Types of columns that only their values tell; such columns are read by way of text, strictly."""
 

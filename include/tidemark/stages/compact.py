@@ -107,6 +107,7 @@ def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row]) -> Found:
         },
         keys=sorted({tuple(row["key"]) for row in rows if row["key"] is not None}),
         partial=any(row["partial"] for row in rows),
+        halves=any(row["half"] for row in rows),
     )
 
 
