@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark import containers
-from tidemark.decode import decode_message
+from tidemark.decode import decode_message, metadata_of
 from tidemark.errors import LandingError
-from tidemark.formats import resolve
+from tidemark.events import Message
+from tidemark.formats import Known, informed, resolve
 from tidemark.rows import INSTANT, RAW, change_log_batches
 
 INSPECTED = pa.schema(
@@ -26,6 +27,9 @@ INSPECTED = pa.schema(
 )
 """One row a file: what reading it through told, or the ``problem`` for which it is refused."""
 
+METADATA = pa.schema([("id", pa.string()), ("content", pa.binary())])
+"""One row a metadata message: what the format's ``metadata`` gave."""
+
 Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -39,9 +43,20 @@ def reader(batch: int, landed_at: int) -> Batches:
     return partial(_read, batch=batch, landed_at=landed_at)
 
 
-def decoder(format_name: str, options: Mapping[str, Any]) -> Batches:
-    """Batches of ``RAW`` in, batches of ``CHANGE_LOG`` out."""
-    return partial(_decode, format_name=format_name, options=dict(options))
+def metadata_mark(format_name: str) -> bytes | None:
+    """Return bytes that every metadata message of a format holds; None where the format needs none of them."""
+    module = informed(resolve(format_name))
+    return None if module is None else module.METADATA_MARK
+
+
+def collector(format_name: str, options: Mapping[str, Any]) -> Batches:
+    """Batches with a column ``value`` in, batches of ``METADATA`` out."""
+    return partial(_collect, format_name=format_name, options=dict(options))
+
+
+def decoder(format_name: str, options: Mapping[str, Any], known: Known | None = None) -> Batches:
+    """Batches of ``RAW`` in, batches of ``CHANGE_LOG`` out; ``known`` is what metadata messages told."""
+    return partial(_decode, format_name=format_name, options=dict(options), known=known)
 
 
 def _inspect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -95,9 +110,22 @@ def _repeated(value: object, kind: pa.DataType, length: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.int64() if kind == INSTANT else kind), length).cast(kind)
 
 
-def _decode(
+def _collect(
     batches: Iterable[pa.RecordBatch], *, format_name: str, options: Mapping[str, Any]
 ) -> Iterator[pa.RecordBatch]:
+    module = informed(resolve(format_name))
+    if module is None:
+        return
+    checked = module.Options.model_validate(options)
+    for batch in batches:
+        messages = (Message(value=value, file="", place=0) for value in batch.column("value").to_pylist())
+        told = dict.fromkeys(metadata_of(module, messages, checked))
+        yield pa.RecordBatch.from_pylist([{"id": id_, "content": content} for id_, content in told], schema=METADATA)
+
+
+def _decode(
+    batches: Iterable[pa.RecordBatch], *, format_name: str, options: Mapping[str, Any], known: Known | None
+) -> Iterator[pa.RecordBatch]:
     module = resolve(format_name)
-    decode = partial(decode_message, module, options=module.Options.model_validate(options))
+    decode = partial(decode_message, module, options=module.Options.model_validate(options), known=known)
     yield from change_log_batches(batches, decode)

@@ -1,13 +1,15 @@
 """Normalize: new messages of ``raw`` into the change log, one row an event; what cannot be read into quarantine.
 
-One pass over the new messages on Spark's workers, one commit that carries its own marker. The ledger of each batch is
-counted from what was written, not from what was meant to be: ``landed = decoded + control + quarantined``.
+One pass over the new messages on Spark's workers, one commit that carries its own marker. A format that cannot read
+rows without metadata messages has these collected before, from the new messages and from the change log. The ledger of
+each batch is counted from what was written, not from what was meant to be: ``landed = decoded + control + quarantined``.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 import structlog
 from pyspark.sql import DataFrame
@@ -16,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark import workers
 from tidemark.errors import LedgerError
+from tidemark.formats import Known, together
 from tidemark.lake import LOG_PROPERTIES, MARKER, Lake, marker
 from tidemark.ledger import Ledger, Row, above
 from tidemark.quarantine import quarantine
@@ -57,10 +60,28 @@ def _append(lake: Lake, source: Source, done: int, newest: int) -> None:
     session = open_session()
     raw = session.table(lake.spark_name(("raw", source.source)))
     new = raw.where((F.col("batch") > done) & (F.col("batch") <= newest)).select(*RAW.names)
-    decode = workers.decoder(source.format, source.options.model_dump(mode="json"))
+    changelog = session.table(lake.spark_name(("changelog", source.source)))
+    options = source.options.model_dump(mode="json")
+    decode = workers.decoder(source.format, options, _known(source.format, options, new, changelog))
     events = new.mapInArrow(decode, from_arrow_schema(CHANGE_LOG))
     target = events.writeTo(lake.spark_name(("changelog", source.source)))
     target.option(f"snapshot-property.{MARKER}batch", str(newest)).append()
+
+
+def _known(format_name: str, options: Mapping[str, Any], new: DataFrame, changelog: DataFrame) -> Known | None:
+    """What the metadata messages of the new rows tell, and those that the change log keeps as schema changes.
+
+    None where the format asks for none. Rows without the format's mark never reach a worker; what comes back is one row
+    a table and version of its structure.
+    """
+    mark = workers.metadata_mark(format_name)
+    if mark is None:
+        return None
+    arrived = new.where(F.contains(F.col("value"), F.lit(mark))).select("value")
+    kept = changelog.where(F.col("kind") == Kind.SCHEMA_CHANGE).select(F.col("detail").cast("binary").alias("value"))
+    collect = workers.collector(format_name, options)
+    told = arrived.unionAll(kept.distinct()).mapInArrow(collect, from_arrow_schema(workers.METADATA)).distinct()
+    return together((row["id"], bytes(row["content"])) for row in told.collect())
 
 
 def _count(lake: Lake, ledger: Ledger, source: Source, counted: int, newest: int) -> list[Row]:
