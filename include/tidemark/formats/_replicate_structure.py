@@ -209,6 +209,7 @@ def structure_of_bytes(id_: str | None, message: Message, options: Options, know
 
     Raises:
         MissingMetadataError: the id is not known; or there is none, and not exactly one structure of the table.
+        MalformedMessageError: nothing tells the table.
     """
     named = named_by(options)
     if id_:
@@ -216,6 +217,8 @@ def structure_of_bytes(id_: str | None, message: Message, options: Options, know
         if found is None:
             raise not_landed(id_)
         return found
+    if named is None and message.topic is None:
+        raise MalformedMessageError(f"no {MAGIC} envelope with a schema id: nothing tells how to read the message")
     found = known.by_table(named) if named else known.by_topic(message.topic or "")
     if found is None or known.versions(found.table) > 1:
         raise MissingMetadataError(

@@ -126,8 +126,8 @@ def metadata(message: Message, options: Options) -> tuple[str, bytes] | None:  #
     Raises:
         DecodeError: it is one, and broken.
     """
-    body = _metadata_body(message.value) if message.value else None
-    return None if body is None else content(body)
+    wire = _opened(message.value or b"")
+    return content(_body(wire)) if wire.is_metadata else None
 
 
 def decode(message: Message, options: Options, known: Known = NOTHING) -> list[Event]:
@@ -138,12 +138,11 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
     """
     if message.value is None:
         return [ControlEvent(kind="tombstone", position=changed(*message.order))]
-    body = _metadata_body(message.value)
-    if body is not None:
+    wire = _opened(message.value)
+    if wire.is_metadata:
+        body = _body(wire)
         _, statement = content(body)
-        found = _structure(statement)
-        return [schema_change(message, body.lineage, statement, found)]
-    wire = _opened(message.value) if message.value.startswith(_MAGIC) else Wire(message=message.value)
+        return [schema_change(message, body.lineage, statement, _structure(statement))]
     table = structure_of_bytes(wire.schema_id, message, options, index(known, _structure))
     return [change(message, _row(table, wire), table, options)]
 
@@ -153,12 +152,14 @@ _bare = msgspec.json.Decoder(MetadataBody)
 
 
 def _opened(value: bytes) -> Wire:
-    """Take a message out of its envelope.
+    """Take a message out of its envelope, if it has one.
 
     Raises:
-        MalformedMessageError: no envelope.
+        MalformedMessageError: a broken envelope.
         UnknownOperationError: a type of message that Replicate does not have.
     """
+    if not value.startswith(_MAGIC):
+        return Wire(message=value, is_metadata=value.startswith(b"{") and METADATA_MARK in value)
     envelope = _envelope(value)
     kind = envelope["type"]
     if kind not in {METADATA, DATA}:
@@ -171,18 +172,12 @@ def _opened(value: bytes) -> Wire:
     )
 
 
-def _metadata_body(value: bytes) -> MetadataBody | None:
-    """Return a metadata message, None for a data message; in JSON as ``content`` writes it."""
-    if value.startswith(b"{"):
-        body = read(_bare, value)
-        return None if body.tableStructure is None else body
-    if not value.startswith(_MAGIC):
-        return None
-    wire = _opened(value)
-    if not wire.is_metadata:
-        return None
-    if not wire.schema:
-        raise MalformedMessageError("a metadata message without `messageSchema`: it cannot be read")
+def _body(wire: Wire) -> MetadataBody:
+    """Read a metadata message: in Avro by the schema that it brings, or in JSON, as ``content`` writes it."""
+    if wire.schema is None:
+        if not wire.message.startswith(b"{"):
+            raise MalformedMessageError("a metadata message without `messageSchema`: it cannot be read")
+        return read(_bare, wire.message)
     try:
         datum = msgspec.json.encode(_reader(wire.schema)(wire.message))
     except (ValueError, RecursionError) as error:

@@ -2,7 +2,7 @@
 
 One pass over the new messages on Spark's workers, one commit that carries its own marker. A format that cannot read
 rows without metadata messages has these collected before, from the new messages and from the change log. The ledger of
-each batch is counted from what was written, not from what was meant to be: ``landed = decoded + control + quarantined``.
+each batch is counted from what was written, not from what was meant: ``landed = decoded + control + quarantined``.
 """
 
 from __future__ import annotations
