@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from tidemark.demo import canal_json, debezium_json, lindorm
+from tidemark.demo import canal_json, debezium_json, lindorm, replicate_avro, replicate_json
 from tidemark.demo.dump import DumpFile, Entry, Kind
 from tidemark.demo.model import History
 from tidemark.errors import UnknownNameError
@@ -22,6 +22,8 @@ SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
     "shop_debezium": debezium_json.dump,
     "shop_debezium_bare": debezium_json.dump_bare,
     "shop_lindorm": lindorm.dump,
+    "shop_replicate": replicate_json.dump,
+    "shop_replicate_avro": replicate_avro.dump,
 }
 """Source to its renderer."""
 
