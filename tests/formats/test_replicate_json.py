@@ -155,6 +155,16 @@ def test_a_missing_schema_id_is_not_made_up_by_the_topic() -> None:
         decode(value, table="shop.elsewhere")
 
 
+def test_metadata_that_is_lost() -> None:
+    """By an option rows are read without it: of the table that the option or the topic names, else not at all."""
+    value = in_json("DT", row("INSERT", DATA), "F" * 32)
+    event = decode(value, record={"topic": "crm.notes", "partition": 0, "offset": 1}, metadata="optional")
+    assert (str(event.table), event.key) == ("crm.notes", None)
+    assert str(decode(value, table="crm.other", metadata="optional").table) == "crm.other"
+    with pytest.raises(MissingTableError):
+        decode(value, metadata="optional")
+
+
 def test_columns_tell_the_table_only_where_one_has_them() -> None:
     """A bare row without any name is of the one known table with its columns; two such tables, and it is set aside."""
     assert str(decode(row("INSERT", DATA)).table) == "shop.orders"

@@ -136,7 +136,7 @@ def _check_guess(image: bytes, masked: tuple[str, ...]) -> None:
     if any(name in found and bytes(found[name]) != NULL for name in masked):
         raise MissingMetadataError(
             "`columnMask` leaves out columns that have a value: without the table's metadata message it cannot be "
-            "read; land it before this dump or with it"
+            "read; land that, and the message again with it or later"
         )
 
 

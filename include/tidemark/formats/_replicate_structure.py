@@ -181,14 +181,16 @@ def index(known: Known, build: Callable[[bytes], S]) -> Index[S]:
     return found[1]
 
 
-def structure_of_row(row: Row, message: Message, options: Options, known: Index[Structure]) -> Structure:
+def structure_of_row(
+    row: Row, message: Message, options: Options, known: Index[Structure], *, required: bool
+) -> Structure:
     """Return the table of a row in JSON, with its columns where metadata tells them.
 
     By the schema id; else by the table that the message or the option names; and only where there is no id, by the
     topic and by the columns. A table that no metadata tells of has the columns of the row, in its order.
 
     Raises:
-        MissingMetadataError: the id is not known, nor is the table.
+        MissingMetadataError: there is an id, it is not known, nor is the table, and metadata is ``required``.
         MissingTableError: nothing tells the table.
     """
     named = row.named or named_by(options)
@@ -199,7 +201,7 @@ def structure_of_row(row: Row, message: Message, options: Options, known: Index[
     found = known.by_table(named) if named else None
     if found is not None:
         return found
-    if row.id:
+    if row.id and required:
         raise not_landed(row.id)
     return _without_id(row, message, named, known)
 
@@ -231,8 +233,8 @@ def structure_of_bytes(id_: str | None, message: Message, options: Options, know
 def not_landed(id_: str) -> MissingMetadataError:
     """Return the error of a schema id that nothing is known of."""
     return MissingMetadataError(
-        f"no metadata message with the schema id '{id_[:80]}' has landed; land the dump of the metadata topic before "
-        "this one or with it, then normalize the message again; of rows in JSON the option `table` can name the table"
+        f"no metadata message with the schema id '{id_[:80]}' has landed; land the dump of the metadata topic, and the "
+        "message again with it or later; of rows in JSON see also the options `table` and `metadata`"
     )
 
 
@@ -244,7 +246,7 @@ def named_by(options: Options) -> TableId | None:
 def _without_id(row: Row, message: Message, named: TableId | None, known: Index[Structure]) -> Structure:
     names = tuple(members(row.image or b"{}"))
     if named is None:
-        found = known.by_topic(message.topic) if message.topic else known.by_columns(names)
+        found = known.by_topic(message.topic) if message.topic else None if row.id else known.by_columns(names)
         if found is not None:
             return found
         named = _table_of(message.topic) if message.topic else None

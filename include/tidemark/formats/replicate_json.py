@@ -18,6 +18,8 @@ The flat messages of Attunity's first versions (``task_name``, ``op``, ``bu_data
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from tidemark.errors import MalformedMessageError, UnknownOperationError
@@ -33,12 +35,19 @@ from tidemark.formats._replicate_wire import (
     METADATA_MARK,
     Headers,
     MetadataBody,
-    Options,
     Row,
     content,
 )
+from tidemark.formats._replicate_wire import Options as CommonOptions
 
 __all__ = ["METADATA_MARK", "Body", "Envelope", "Options", "decode", "metadata"]
+
+
+class Options(CommonOptions):
+    """What Replicate's messages in JSON cannot tell."""
+
+    metadata: Literal["required", "optional"] = "required"
+    """``optional``: a row whose schema id is nowhere is read without types, of the table that its topic names."""
 
 
 class Body(MetadataBody, gc=False):
@@ -102,7 +111,8 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
         table=body.table,
         id=envelope.messageSchemaId,
     )
-    table = structure_of_row(row, message, options, index(known, structure))
+    required = options.metadata == "required"
+    table = structure_of_row(row, message, options, index(known, structure), required=required)
     return [change(message, row, table, options)]
 
 
