@@ -21,6 +21,7 @@ from tidemark.errors import (
 )
 from tidemark.events import ChangeEvent, Message, Operation, SchemaChange, Transaction
 from tidemark.formats import _replicate_types, replicate_json
+from tidemark.formats._replicate_structure import Index, Structure
 from tidemark.formats._replicate_wire import TableColumn
 from tidemark.wire import event_to_json
 
@@ -344,6 +345,11 @@ def test_no_last_event_told(text: str) -> None:
         (in_json("DT", row("INSERT", DATA, changeSequence="9" * 99)), MalformedMessageError, "changeSequence"),
         (in_json("DT", row("INSERT", DATA, changeSequence=-1)), MalformedMessageError, "changeSequence"),
         (in_json("DT", row("INSERT", DATA, timestamp="2026-02-30T00:00:00")), MalformedMessageError, "timestamp"),
+        (
+            in_json("DT", row("INSERT", DATA, timestamp="2026-02-03T00:00:00." + "1" * 50)),
+            MalformedMessageError,
+            "no time",
+        ),
         (in_json("DT", row("UPDATE", DATA, columnMask="06")), MissingKeyError, "lacks id of the key of shop.orders"),
     ],
 )
@@ -374,6 +380,22 @@ def test_broken_metadata_spoils_its_own_rows_only() -> None:
     with pytest.raises(UnknownTypeError, match="INT9"):
         decode(in_json("DT", row("INSERT", {"a": 1}), "9"), known)
     assert decode(row("INSERT", DATA), known).key == ("id",)
+
+
+def test_broken_metadata_is_read_once() -> None:
+    """However many rows need it, what cannot be read is tried once."""
+    tried = []
+
+    def build(text: bytes) -> Structure:
+        tried.append(text)
+        raise UnknownTypeError("INT9")
+
+    index = Index({"1": (b"x",)}, build)
+    for _ in range(3):
+        with pytest.raises(UnknownTypeError):
+            index.by_id("1", None, None)
+        assert index.by_topic("x") is None
+    assert tried == [b"x"]
 
 
 def test_document_types_are_those_of_the_code() -> None:

@@ -1,7 +1,8 @@
 """The history as Qlik Replicate's task writes it: rows with masks, and metadata messages in place of DDL.
 
 Fields and spellings by "Metadata and data messages", https://help.qlik.com. The source logs no unchanged large values:
-columns of text and bytes that an UPDATE left alone are null and outside of ``columnMask``. A DELETE has its key only.
+columns of text and bytes that an UPDATE left alone are null and outside of ``columnMask``, unless it moved the row to
+another key. A DELETE has its key only.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ def _left_out(event: RowEvent) -> frozenset[str]:
     columns, before, after = event.schema.columns, event.before or {}, event.after or {}
     if event.operation is Operation.DELETE:
         return frozenset(column.name for column in columns if not column.key)
-    if event.operation is not Operation.UPDATE:
+    if event.operation is not Operation.UPDATE or event.key_changed:
         return frozenset()
     names = {column.name for column in columns if base_type(column) in _LARGE}
     return frozenset(name for name in names if before[name] == after[name])

@@ -48,12 +48,13 @@ DIALECT = "replicate"
 def schema_change(message: Message, lineage: Lineage | None, statement: bytes, table: Structure) -> SchemaChange:
     """Return a metadata message as the schema change that it stands for, at the time when it was written."""
     written = lineage.timestamp if lineage else None
+    captured_at = _time(written)
     return SchemaChange(
         table=table.table,
         position=changed(_sequence_of(written), *message.order),
         statement=statement.decode(),
         dialect=DIALECT,
-        captured_at=_time(written),
+        captured_at=captured_at,
         shape=table.layout.shape,
     )
 
@@ -73,6 +74,7 @@ def change(message: Message, row: Row, table: Structure, options: Options) -> Ch
     image = row.data if row.data is not None else row.before if operation is Operation.DELETE else None
     if image is None:
         raise MalformedMessageError(f"`data` is missing or null, and the operation is {headers.operation}")
+    committed_at = _time(headers.timestamp)
     mask = _mask(headers.columnMask, options.mask_byte_order)
     masked = table.outside(mask) if mask is not None and mask != table.full else ()
     layout, missing = table.layout, _NONE
@@ -102,7 +104,7 @@ def change(message: Message, row: Row, table: Structure, options: Options) -> Ch
         table=table.table,
         operation=operation,
         position=_position(headers, operation, message),
-        committed_at=_time(headers.timestamp),
+        committed_at=committed_at,
         transaction=_transaction(headers),
         before=before,
         after=after,
@@ -152,7 +154,7 @@ _NONE: tuple[str, ...] = ()
 _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2}){1,12500}")
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=1024)
 def _mask(text: str | None, order: Literal["big", "little"]) -> int | None:
     """Read a mask: the bit of a column is its ordinal less one, from the least significant one; None for none."""
     if not text:
@@ -207,6 +209,8 @@ def _time(text: str | None) -> int | None:
     """Read a UTC time as epoch µs; finer digits are cut."""
     if not text:
         return None
+    if len(text) > 40:
+        raise MalformedMessageError(f"`timestamp` is {text[:80]!r}, which is no time")
     try:
         micros, offset = iso8601.read(_FINER.sub("", text))
     except ValueError as error:

@@ -58,7 +58,7 @@ class Structure:
                     f"the mask {mask:X} has bits beyond the {len(self.ordinals)} columns of {self.table}; is the "
                     "option `mask_byte_order` right?"
                 )
-            if len(self._outside) >= 1024:
+            if len(self._outside) >= 256:
                 self._outside.clear()
             found = tuple(name for name, bit in self.ordinals.items() if not mask >> bit & 1)
             self._outside[mask] = found
@@ -108,6 +108,20 @@ class Index(Generic[S]):
     def __init__(self, known: Known, build: Callable[[bytes], S]) -> None:
         self._known = known
         self.build = build
+        self._built: dict[bytes, S | DecodeError] = {}
+
+    def _structure(self, text: bytes) -> S:
+        """Build a structure once, and once only if it fails: a table has more rows than metadata."""
+        found = self._built.get(text)
+        if found is None:
+            try:
+                found = self.build(text)
+            except DecodeError as error:
+                found = error
+            self._built[text] = found
+        if isinstance(found, DecodeError):
+            raise found.with_traceback(None)
+        return found
 
     def by_id(self, id_: str, table: TableId | None, topic: str | None) -> S | None:
         """Return the structure of an id; where the id stands for several tables, of the one that is named.
@@ -119,8 +133,8 @@ class Index(Generic[S]):
         if contents is None:
             return None
         if len(contents) == 1:
-            return self.build(contents[0])
-        found = [self.build(text) for text in contents]
+            return self._structure(contents[0])
+        found = [self._structure(text) for text in contents]
         if len({structure.table for structure in found}) > 1:
             names = {str(table), topic} - {None}
             found = [structure for structure in found if str(structure.table) in names]
@@ -158,7 +172,7 @@ class Index(Generic[S]):
         for contents in self._known.values():
             for text in contents:
                 try:
-                    yield self.build(text)
+                    yield self._structure(text)
                 except DecodeError:
                     continue  # rows that need it say so
 
