@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -9,18 +10,19 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pytest
 
 from reference import Change, fold, read_change
 from tidemark import containers
+from tidemark.decode import metadata_of
 from tidemark.demo.history import DAYS, EXTREME, HOT, LARGEST_SCALE, NEW_NUMBER, RENUMBERED, RETURNING, SPARSE, history
 from tidemark.demo.model import History, Row, RowEvent
 from tidemark.demo.render import SOURCES, Counts, Rendered, deliver_late, render
 from tidemark.errors import DecodeError, UnknownNameError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange
-from tidemark.formats import resolve
+from tidemark.formats import Informed, Known, informed, resolve, together
 from tidemark.sources import Source, load_source
 
 FOLDER = Path(__file__).parents[1] / "include" / "sources"
@@ -230,12 +232,25 @@ def _counted(dump: Dump, paths: list[Path] | tuple[Path, ...]) -> Counter[str]:
 
 def _outcomes(dump: Dump, paths: list[Path] | tuple[Path, ...]) -> Iterator[list[Event] | DecodeError]:
     format_ = resolve(dump.source.format)
+    known = _known(dump)
     for path in paths:
         for message in _messages(path):
             try:
-                yield format_.decode(message, dump.source.options)
+                if known is None:
+                    yield format_.decode(message, dump.source.options)
+                else:
+                    yield cast("Informed", format_).decode(message, dump.source.options, known)
             except DecodeError as error:
                 yield error
+
+
+def _known(dump: Dump) -> Known | None:
+    """Return what the metadata messages of all files tell, for a format that asks."""
+    module = informed(resolve(dump.source.format))
+    if module is None:
+        return None
+    files = (*dump.rendered.files, *dump.rendered.late_files)
+    return together(metadata_of(module, itertools.chain.from_iterable(map(_messages, files)), dump.source.options))
 
 
 def _messages(path: Path) -> Iterator[Message]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, cast
 
 import msgspec
 import pyarrow as pa
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from tidemark import containers
 from tidemark.errors import ConfigurationError, DecodeError, MalformedMessageError
 from tidemark.events import Event, Message, Quarantined
-from tidemark.formats import Format, resolve
+from tidemark.formats import Format, Informed, Known, informed, resolve, together
 from tidemark.wire import event_to_json, to_line
 
 DECODER_FAILED: Final = "decoder_failed"
@@ -24,6 +24,8 @@ _DETAIL_LIMIT: Final = 300
 def decode_files(format_name: str, paths: Sequence[str], options: Mapping[str, object]) -> Iterator[bytes]:
     """Yield the events of dump files in the order of the dump, each as one line of JSON with its line end.
 
+    A format that needs metadata messages has all files read for these first.
+
     A message that cannot be decoded, or has a value that cannot be read, is one line that says so; see ``wire``.
 
     Raises:
@@ -33,25 +35,48 @@ def decode_files(format_name: str, paths: Sequence[str], options: Mapping[str, o
     """
     module = resolve(format_name)
     checked = _check_options(format_name, module.Options, options)
-    for path in paths:
-        for batch in containers.read(path):
-            for message in _messages(batch, path):
-                yield from _lines(module, message, checked)
+    asking = informed(module)
+    known = None if asking is None else together(metadata_of(asking, _all(paths), checked))
+    for message in _all(paths):
+        yield from _lines(module, message, checked, known)
 
 
-def decode_message(module: Format, message: Message, options: BaseModel) -> list[Event] | Quarantined:
+def metadata_of(module: Informed, messages: Iterable[Message], options: BaseModel) -> Iterator[tuple[str, bytes]]:
+    """Yield what the metadata messages of ``messages`` tell; one that cannot be read is for decoding to set aside."""
+    for message in messages:
+        if message.value is None or module.METADATA_MARK not in message.value:
+            continue
+        try:
+            told = module.metadata(message, options)
+        except Exception:  # noqa: BLE001, S112  whatever a hostile message raises: decoding it raises again, and says so
+            continue
+        if told is not None:
+            yield told
+
+
+def decode_message(
+    module: Format, message: Message, options: BaseModel, known: Known | None = None
+) -> list[Event] | Quarantined:
     """Decode one message and never raise: a message that cannot be decoded comes back as the reason why.
 
-    ``options`` are the module's own.
+    ``options`` are the module's own; ``known`` is what metadata messages told, for a format that asks.
     """
     try:
-        return module.decode(message, options)
+        return (
+            module.decode(message, options) if known is None else cast(Informed, module).decode(message, options, known)
+        )
     except Exception as error:  # noqa: BLE001  whatever a hostile message makes a decoder raise
         return _set_aside(error)
 
 
-def _lines(module: Format, message: Message, options: BaseModel) -> list[bytes]:
-    decoded = decode_message(module, message, options)
+def _all(paths: Sequence[str]) -> Iterator[Message]:
+    for path in paths:
+        for batch in containers.read(path):
+            yield from _messages(batch, path)
+
+
+def _lines(module: Format, message: Message, options: BaseModel, known: Known | None) -> list[bytes]:
+    decoded = decode_message(module, message, options, known)
     events = [decoded] if isinstance(decoded, Quarantined) else decoded
     try:
         return [to_line(event_to_json(event, message)) + b"\n" for event in events]

@@ -67,6 +67,12 @@ class MissingTableError(DecodeError):
     reason = "missing_table"
 
 
+class MissingMetadataError(DecodeError):
+    """The message cannot be read without a metadata message that has not landed yet."""
+
+    reason = "missing_metadata"
+
+
 class MissingKeyError(DecodeError):
     """The table has a key and the image lacks it, or holds null there."""
 

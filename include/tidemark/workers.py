@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 from tidemark import containers
 from tidemark.change_log import Decoder, Tally
 from tidemark.data_files import Target, Writer, Written
-from tidemark.decode import decode_message
+from tidemark.decode import decode_message, metadata_of
 from tidemark.errors import LandingError
-from tidemark.formats import resolve
+from tidemark.events import Message
+from tidemark.formats import Known, informed, resolve
 from tidemark.rows import INSTANT, RAW
 
 INSPECTED = pa.schema(
@@ -43,12 +44,14 @@ DONE = pa.schema([("done", pa.binary())])
 class Done(msgspec.Struct, kw_only=True):
     """What one task wrote and counted."""
 
-    files: list[Written]
+    files: list[Written] = []
     """Of ``raw``, or of the change log."""
     set_aside: list[Written] = []
     """Of quarantine."""
     tallies: dict[int, Tally] = {}
     """By batch, what became of its messages."""
+    metadata: list[tuple[str, bytes]] = []
+    """Id and content of what metadata messages told, distinct."""
 
 
 class Dump(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,23 +129,47 @@ def land(task: bytes, *, batch: int, landed_at: int, target: Target) -> bytes:
     return msgspec.json.encode(Done(files=writer.close()))
 
 
+def collect(task: bytes, *, format_name: str, options: Mapping[str, Any], raw: Target) -> bytes:
+    """Look through parts of ``raw`` (``list[RawPart]``) for metadata messages; what they told (``Done``)."""
+    module = informed(resolve(format_name))
+    told: dict[tuple[str, bytes], None] = {}
+    if module is not None:
+        checked = module.Options.model_validate(dict(options))
+        for part in msgspec.json.decode(task, type=list[RawPart]):
+            for batch in _batches(part, raw, columns=["value"]):
+                messages = (Message(value=value, file="", place=0) for value in batch.column("value").to_pylist())
+                told |= dict.fromkeys(metadata_of(module, messages, checked))
+    return msgspec.json.encode(Done(metadata=list(told)))
+
+
 def normalize(
-    task: bytes, *, format_name: str, options: Mapping[str, Any], raw: Target, log: Target, quarantine: Target
+    task: bytes,
+    *,
+    format_name: str,
+    options: Mapping[str, Any],
+    known: Known | None,
+    raw: Target,
+    log: Target,
+    quarantine: Target,
 ) -> bytes:
     """Decode the messages of parts of ``raw`` (``list[RawPart]``); what was written and counted (``Done``)."""
     module = resolve(format_name)
-    decode = partial(decode_message, module, options=module.Options.model_validate(dict(options)))
+    decode = partial(decode_message, module, options=module.Options.model_validate(dict(options)), known=known)
     writer, set_aside = Writer(log), Writer(quarantine)
     decoders: dict[int, Decoder] = {}
     for part in msgspec.json.decode(task, type=list[RawPart]):
         decoder = decoders.get(part.batch)
         if decoder is None:
             decoder = decoders[part.batch] = Decoder(part.batch, decode, writer.write, set_aside.write)
-        with pq.ParquetFile(raw.filesystem.open_input_file(part.path)) as file:
-            for messages in file.iter_batches(_MESSAGES, row_groups=list(range(part.first, part.last))):
-                decoder.add(messages)
+        for messages in _batches(part, raw):
+            decoder.add(messages)
     tallies = {batch: decoder.close() for batch, decoder in decoders.items()}
     return msgspec.json.encode(Done(files=writer.close(), set_aside=set_aside.close(), tallies=tallies))
+
+
+def _batches(part: RawPart, raw: Target, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(raw.filesystem.open_input_file(part.path)) as file:
+        yield from file.iter_batches(_MESSAGES, row_groups=list(range(part.first, part.last)), columns=columns)
 
 
 _MESSAGES = 10_000

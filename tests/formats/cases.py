@@ -8,6 +8,7 @@ record keys, line by line, ``null`` for none; ``options.json`` the options of th
 from __future__ import annotations
 
 import base64
+import functools
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from tidemark import formats
+from tidemark.decode import metadata_of
 from tidemark.errors import DecodeError
 from tidemark.events import Event, Message, Quarantined
 from tidemark.wire import event_to_json
@@ -55,8 +57,11 @@ class Case(NamedTuple):
         return [json.loads(line) for line in (self.folder / "events.jsonl").read_text().splitlines()]
 
     def decode(self, message: Message) -> list[Event]:
-        """Decode one message with the options of the case."""
-        return formats.resolve(self.format).decode(message, self.options)
+        """Decode one message with the options of the case, and with what its metadata messages tell."""
+        module = formats.informed(formats.resolve(self.format))
+        if module is None:
+            return formats.resolve(self.format).decode(message, self.options)
+        return module.decode(message, self.options, _known(self))
 
     def printed(self, message: Message) -> list[dict[str, object]]:
         """Return the events of ``message`` as ``tidemark decode`` prints them."""
@@ -72,6 +77,12 @@ class Case(NamedTuple):
             return event_to_json(event, message)
         except DecodeError as error:
             return event_to_json(Quarantined(error.reason, str(error)), message)
+
+
+@functools.cache
+def _known(case: Case) -> formats.Known:
+    module = formats.informed(formats.resolve(case.format))
+    return formats.together(metadata_of(module, case.messages, case.options)) if module else formats.NOTHING
 
 
 def cases(format_: str | None = None) -> list[Case]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import bz2
 import gzip
 import io
@@ -124,6 +125,23 @@ def record_parquet(entries: Iterable[Entry]) -> bytes:
     return buffer.getvalue()
 
 
+def binary_lines(entries: Iterable[Entry]) -> bytes:
+    """Write Kafka records as JSON, one a line; values are Base64."""
+    return record_lines(
+        replace(entry, value=None if entry.value is None else base64.b64encode(entry.value)) for entry in entries
+    )
+
+
+def binary_parquet(entries: Iterable[Entry]) -> bytes:
+    """Write Kafka records as Parquet; values are bytes."""
+    rows = list(entries)
+    table = pq.read_table(io.BytesIO(record_parquet(replace(entry, value=None) for entry in rows)))
+    values = pa.array([entry.value for entry in rows], pa.binary())
+    buffer = io.BytesIO()
+    pq.write_table(table.set_column(table.schema.get_field_index("value"), "value", values), buffer)
+    return buffer.getvalue()
+
+
 def gz(container: Container) -> Container:
     """Compress what a container writes with gzip, without a time in the header."""
     return lambda entries: gzip.compress(container(entries), mtime=0)
@@ -147,6 +165,8 @@ PRETTY_VALUES = Packing(suffix="json.gz", container=gz(pretty_json), records=Fal
 RECORD_LINES_ZST = Packing(suffix="jsonl.zst", container=zst(record_lines), records=True)
 RECORD_LINES_GZ = Packing(suffix="json.gz", container=gz(record_lines), records=True)
 RECORD_PARQUET = Packing(suffix="parquet", container=record_parquet, records=True)
+BINARY_LINES_GZ = Packing(suffix="json.gz", container=gz(binary_lines), records=True)
+BINARY_PARQUET = Packing(suffix="parquet", container=binary_parquet, records=True)
 
 
 def numbered(entries: Iterable[Entry]) -> list[Entry]:

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from tidemark.demo import canal_json, cdl_json, datahub_blob, datahub_tuple, debezium_json, lindorm, shareplex_json
+from tidemark.demo import (
+    canal_json,
+    cdl_json,
+    datahub_blob,
+    datahub_tuple,
+    debezium_json,
+    lindorm,
+    replicate_avro,
+    replicate_json,
+    shareplex_json,
+)
 from tidemark.demo.dump import DumpFile, Entry, Kind
 from tidemark.demo.model import History
 from tidemark.errors import UnknownNameError
@@ -25,6 +35,8 @@ SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
     "shop_debezium": debezium_json.dump,
     "shop_debezium_bare": debezium_json.dump_bare,
     "shop_lindorm": lindorm.dump,
+    "shop_replicate": replicate_json.dump,
+    "shop_replicate_avro": replicate_avro.dump,
     "shop_shareplex": shareplex_json.dump,
 }
 """Source to its renderer."""

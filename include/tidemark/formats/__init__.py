@@ -18,6 +18,15 @@
 4. Describe in ``docs/formats/<name>.md`` what the format cannot tell and what was decided.
 
 There is no list to keep in step: a module here without a leading underscore is a format.
+
+A format whose rows cannot be read without other messages asks for these with two more names, and has a third argument:
+
+- ``METADATA_MARK``: bytes that every metadata message holds, so that few others need a look;
+- ``metadata(message, options) -> tuple[str, bytes] | None``: the id and the content of a metadata message, None for any
+  other. The content is itself a metadata message that gives the same pair, and it is the ``statement`` of the
+  ``SchemaChange`` that the message decodes to: so that later runs find it in the change log;
+- ``decode(message, options, known=NOTHING)``: ``known`` holds what was collected from all messages of the run and of
+  earlier ones before the first is decoded. A row whose metadata is nowhere is a ``MissingMetadataError``.
 """
 
 from __future__ import annotations
@@ -26,6 +35,8 @@ import difflib
 import functools
 import importlib
 import pkgutil
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 from pydantic import BaseModel
@@ -33,7 +44,13 @@ from pydantic import BaseModel
 from tidemark.errors import UnknownNameError
 from tidemark.events import Event, Message
 
-__all__ = ["Format", "names", "resolve"]
+__all__ = ["NOTHING", "Format", "Informed", "Known", "informed", "names", "resolve", "together"]
+
+Known = Mapping[str, tuple[bytes, ...]]
+"""What metadata messages told: id to the distinct contents under it, sorted, so that no order of delivery shows. Made
+once for a run and never changed."""
+
+NOTHING: Known = MappingProxyType({})
 
 
 class Format(Protocol):
@@ -48,11 +65,40 @@ class Format(Protocol):
         """Turn one message into its events."""
 
 
+class Informed(Format, Protocol):
+    """What a format has to offer beside it when it needs metadata messages; its ``decode`` takes a ``Known`` third."""
+
+    METADATA_MARK: bytes
+    """Every metadata message holds these bytes."""
+
+    @property
+    def decode(self) -> InformedDecode:
+        """Turn one message into its events."""
+
+    def metadata(self, message: Message, options: Any, /) -> tuple[str, bytes] | None:  # noqa: ANN401 - as below
+        """Return id and content of a metadata message, None for any other.
+
+        Raises:
+            DecodeError: a metadata message that cannot be read.
+        """
+
+
 class Decode(Protocol):
     """The one function of a format."""
 
     def __call__(self, message: Message, options: Any, /) -> list[Event]:  # noqa: ANN401 - the module's own Options
         """Return the events of ``message`` in their order.
+
+        Raises:
+            DecodeError: the message is set aside whole.
+        """
+
+
+class InformedDecode(Decode, Protocol):
+    """``Decode`` of a format that needs metadata messages."""
+
+    def __call__(self, message: Message, options: Any, known: Known = NOTHING, /) -> list[Event]:  # noqa: ANN401 - as above
+        """Return the events of ``message`` in their order, read by what ``known`` tells.
 
         Raises:
             DecodeError: the message is set aside whole.
@@ -76,3 +122,16 @@ def resolve(name: str) -> Format:
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise UnknownNameError(f"Unknown format '{name}'.{hint} Known formats: {', '.join(names())}.")
     return cast(Format, importlib.import_module(f"{__name__}.{name}"))
+
+
+def informed(module: Format) -> Informed | None:
+    """Return a format as one that needs metadata messages, None where it does not."""
+    return cast(Informed, module) if hasattr(module, "metadata") else None
+
+
+def together(told: Iterable[tuple[str, bytes]]) -> Known:
+    """Return what pairs of ``metadata`` amount to, whatever their order and however often each comes."""
+    contents: dict[str, set[bytes]] = {}
+    for id_, content in told:
+        contents.setdefault(id_, set()).add(content)
+    return {id_: tuple(sorted(found)) for id_, found in sorted(contents.items())}

@@ -2,13 +2,14 @@
 
 One pass over the new messages by the workers, which write and count; one commit of the change log that carries its own
 marker. Quarantine and ledger are written before it and count only once the change log has their batch, so a killed
-normalize leaves nothing behind that a later one does not replace.
+normalize leaves nothing behind that a later one does not replace. A format that cannot read rows without metadata
+messages has these collected before, from the new messages and from the change log.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import structlog
@@ -17,10 +18,13 @@ from pyiceberg.table import Table
 from tidemark import tasks, workers
 from tidemark.change_log import Tally
 from tidemark.data_files import Target
+from tidemark.decode import metadata_of
 from tidemark.errors import LedgerError
+from tidemark.events import Message
+from tidemark.formats import Known, informed, resolve, together
 from tidemark.lake import LOG_PROPERTIES, Lake, marker
-from tidemark.ledger import Ledger, Row, above
-from tidemark.rows import CHANGE_LOG, QUARANTINE, RAW, VARIED
+from tidemark.ledger import Ledger, Row, above, equals
+from tidemark.rows import CHANGE_LOG, QUARANTINE, RAW, VARIED, Kind
 from tidemark.sources import Source
 from tidemark.stages import StageReport
 from tidemark.workers import Done, RawPart
@@ -55,15 +59,17 @@ def _decode(lake: Lake, source: Source, raw: Table, changelog: Table, done: int,
         ("quarantine", source.source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"]
     )
     read_from = lake.target(raw, RAW)
+    parts = list(_parts(raw, read_from, done))
     work = partial(
         workers.normalize,
         format_name=source.format,
         options=source.options.model_dump(mode="json"),
+        known=_known(source, parts, read_from, changelog),
         raw=read_from,
         log=lake.target(changelog, CHANGE_LOG, plain=VARIED),
         quarantine=lake.target(quarantine, QUARANTINE, plain=VARIED),
     )
-    did = tasks.run(list(_parts(raw, read_from, done)), work)
+    did = tasks.run(parts, work)
     ledger = Ledger(lake, source.source)
     rows = _account(ledger, did, done, newest)
     for row in rows:
@@ -85,6 +91,22 @@ def _parts(raw: Table, read_from: Target, done: int) -> Iterable[tasks.Part]:
         size = file.file_size_in_bytes // groups
         for group in range(groups):
             yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=group + 1), size
+
+
+def _known(source: Source, parts: Sequence[tasks.Part], raw: Target, changelog: Table) -> Known | None:
+    """What the metadata messages of the new rows tell, and those that the change log keeps as schema changes.
+
+    None where the format asks for none. What comes back is one pair a table and version of its structure.
+    """
+    module = informed(resolve(source.format))
+    if module is None:
+        return None
+    options = source.options.model_dump(mode="json")
+    collect = partial(workers.collect, format_name=source.format, options=options, raw=raw)
+    told = [pair for task in tasks.run(parts, collect) for pair in task.metadata]
+    rows = changelog.scan(row_filter=equals("kind", Kind.SCHEMA_CHANGE.value), selected_fields=("detail",)).to_arrow()
+    kept = (Message(value=text.encode(), file="", place=0) for text in rows.column("detail").unique().to_pylist())
+    return together([*told, *metadata_of(module, kept, source.options)])
 
 
 def _account(ledger: Ledger, did: Iterable[Done], done: int, newest: int) -> list[Row]:

@@ -1,0 +1,273 @@
+"""Qlik (Attunity) Replicate's messages in Avro: the envelope as raw Avro, and in its ``message`` Avro again.
+
+"The Replicate envelope", "Metadata and data messages" and "Supported data types", https://help.qlik.com. An envelope
+begins with the bytes ``atMSG``; no file header, no registry. This is one in which a data message of 60 bytes stands:
+
+    61 74 4d 53 47                         magic "atMSG"
+    04 44 54                               type "DT"; "MD" is metadata
+    00                                     headers: null
+    02 40 39 34 33 34 35 37 37 38 ...      messageSchemaId "94345778F0A920B9F6634C541177EBB2"
+    00                                     messageSchema: null; metadata has its own schema here
+    78 ...                                 message: 60 bytes
+
+The schema of data messages is ``dataSchema`` of the metadata message whose ``schemaId`` is ``messageSchemaId``. It
+comes with the messages, so it is read as hostile text (``_avro_schema``). A row becomes the JSON object of its values
+as Avro stores them, bytes in Base64, and from there all is as in ``replicate_json``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
+from tidemark.events import Column, ControlEvent, Encoding, Event, Message, changed
+from tidemark.formats import NOTHING, Known
+from tidemark.formats._avro_schema import Tree, reader, reader_of, resolve
+from tidemark.formats._json import Layout, read
+from tidemark.formats._replicate import change, schema_change
+from tidemark.formats._replicate_structure import Structure, facts, index, structure_of_bytes
+from tidemark.formats._replicate_types import column
+from tidemark.formats._replicate_wire import (
+    DATA,
+    MAGIC,
+    METADATA,
+    METADATA_MARK,
+    Headers,
+    MetadataBody,
+    Options,
+    Row,
+    TableColumn,
+    content,
+    parsed,
+)
+
+__all__ = ["METADATA_MARK", "Options", "decode", "metadata"]
+
+_envelope = reader_of({
+    "type": "record",
+    "name": "MessageEnvelope",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": 5}},
+        {"name": "type", "type": "string"},
+        {"name": "headers", "type": ["null", {"type": "map", "values": "string"}]},
+        {"name": "messageSchemaId", "type": ["null", "string"]},
+        {"name": "messageSchema", "type": ["null", "string"]},
+        {"name": "message", "type": "bytes"},
+    ],
+})  # fmt: skip
+"""As the document prints it."""
+
+LOGICAL: dict[tuple[str, str], tuple[str, Encoding]] = {
+    ("int", "date"): ("date", Encoding.EPOCH_DAYS),
+    ("int", "time-millis"): ("string", Encoding.MILLIS_OF_DAY),
+    ("long", "time-micros"): ("string", Encoding.MICROS_OF_DAY),
+    ("long", "timestamp-millis"): ("timestamp", Encoding.EPOCH_MILLIS),
+    ("long", "timestamp-micros"): ("timestamp", Encoding.EPOCH_MICROS),
+    ("long", "timestamp-nanos"): ("timestamp", Encoding.EPOCH_NANOS),
+    ("long", "local-timestamp-millis"): ("timestamp", Encoding.EPOCH_MILLIS),
+    ("long", "local-timestamp-micros"): ("timestamp", Encoding.EPOCH_MICROS),
+    ("long", "local-timestamp-nanos"): ("timestamp", Encoding.EPOCH_NANOS),
+}
+"""Avro type and logical type to column type. Replicate's DATETIME knows no zone. Of bytes with the logical type decimal
+the schema tells the digits; any other logical type says nothing of how the value is stored."""
+
+PHYSICAL: dict[str, tuple[str, Encoding]] = {
+    "boolean": ("boolean", Encoding.TEXT),
+    "int": ("int", Encoding.TEXT),
+    "long": ("long", Encoding.TEXT),
+    "float": ("float", Encoding.TEXT),
+    "double": ("double", Encoding.TEXT),
+    "string": ("string", Encoding.PLAIN),
+    "enum": ("string", Encoding.PLAIN),
+    "null": ("string", Encoding.PLAIN),
+    "bytes": ("binary", Encoding.BASE64),
+    "fixed": ("binary", Encoding.BASE64),
+}
+"""Avro type to column type, where metadata lacks the column; bytes are bytes, whatever metadata says."""
+
+
+class Wire(msgspec.Struct, frozen=True, gc=False):
+    """One message out of its envelope, undecoded."""
+
+    message: bytes
+    schema_id: str | None = None
+    schema: str | None = None
+    is_metadata: bool = False
+
+
+class AvroStructure(Structure):
+    """A table with the schema of its data messages."""
+
+    def __init__(self, text: bytes) -> None:
+        told = parsed(text)
+        if not told.dataSchema:
+            raise MalformedMessageError("a metadata message without `dataSchema`: its rows cannot be read")
+        tree = resolve(told.dataSchema)
+        row = _record(tree, "data")
+        _record(tree, "headers")
+        listed = told.tableStructure["tableColumns"]
+        layout = Layout(_column(name, stored, listed.get(name)) for name, stored in row.items())
+        table, ordinals, key, version = facts(told)
+        super().__init__(table, layout, ordinals, key, version=version)
+        self.read = reader(tree)
+        self.floats = tuple(
+            name for name, stored in row.items() if _stored(name, stored)["type"] in {"float", "double"}
+        )
+
+
+def metadata(message: Message, options: Options) -> tuple[str, bytes] | None:  # noqa: ARG001 - every format's arguments
+    """Return schema id and content of a metadata message, None for any other.
+
+    Raises:
+        DecodeError: it is one, and broken.
+    """
+    wire = _opened(message.value or b"")
+    return content(_body(wire)) if wire.is_metadata else None
+
+
+def decode(message: Message, options: Options, known: Known = NOTHING) -> list[Event]:
+    """Return the one event of ``message``.
+
+    Raises:
+        DecodeError: the message is set aside.
+    """
+    if message.value is None:
+        return [ControlEvent(kind="tombstone", position=changed(*message.order))]
+    wire = _opened(message.value)
+    if wire.is_metadata:
+        body = _body(wire)
+        _, statement = content(body)
+        return [schema_change(message, body.lineage, statement, _structure(statement))]
+    table = structure_of_bytes(wire.schema_id, message, options, index(known, _structure))
+    return [change(message, _row(table, wire), table, options)]
+
+
+_MAGIC = MAGIC.encode()
+_bare = msgspec.json.Decoder(MetadataBody)
+
+
+def _opened(value: bytes) -> Wire:
+    """Take a message out of its envelope, if it has one.
+
+    Raises:
+        MalformedMessageError: a broken envelope.
+        UnknownOperationError: a type of message that Replicate does not have.
+    """
+    if not value.startswith(_MAGIC):
+        return Wire(message=value, is_metadata=value.startswith(b"{") and METADATA_MARK in value)
+    envelope = _envelope(value)
+    kind = envelope["type"]
+    if kind not in {METADATA, DATA}:
+        raise UnknownOperationError(f"`type` is {kind[:80]!r}; Replicate has {METADATA}, {DATA}")
+    return Wire(
+        message=envelope["message"],
+        schema_id=envelope["messageSchemaId"],
+        schema=envelope["messageSchema"],
+        is_metadata=kind == METADATA,
+    )
+
+
+def _body(wire: Wire) -> MetadataBody:
+    """Read a metadata message: in Avro by the schema that it brings, or in JSON, as ``content`` writes it."""
+    if wire.schema is None:
+        if not wire.message.startswith(b"{"):
+            raise MalformedMessageError("a metadata message without `messageSchema`: it cannot be read")
+        return read(_bare, wire.message)
+    try:
+        datum = msgspec.json.encode(_reader(wire.schema)(wire.message))
+    except (ValueError, RecursionError) as error:
+        raise MalformedMessageError(f"a metadata message with values that it cannot have: {error}") from error
+    body = read(_bare, datum)
+    body.schemaId = body.schemaId or wire.schema_id
+    return body
+
+
+@functools.lru_cache(maxsize=256)
+def _reader(schema: str) -> Any:  # noqa: ANN401 - a function from bytes to whatever the schema says
+    return reader(resolve(schema))
+
+
+@functools.lru_cache(maxsize=4096)
+def _structure(text: bytes) -> AvroStructure:
+    """Return the structure of a content; the same object for the same bytes."""
+    return AvroStructure(text)
+
+
+def _row(table: AvroStructure, wire: Wire) -> Row:
+    """Read a data message by the schema of its table."""
+    datum = table.read(wire.message)
+    data, before, headers = datum.get("data"), datum.get("beforeData"), datum["headers"]
+    for mask in ("changeMask", "columnMask"):
+        if type(headers.get(mask)) is bytes:
+            headers[mask] = headers[mask].hex()
+    try:
+        told = msgspec.convert(headers, Headers)
+    except msgspec.ValidationError as error:
+        raise MalformedMessageError(f"`headers` that Replicate does not write: {error}") from error
+    return Row(headers=told, data=_image(data, table), before=_image(before, table), id=wire.schema_id)
+
+
+def _image(row: dict[str, Any] | None, table: AvroStructure) -> bytes | None:
+    """Write a row as JSON, exactly: bytes in Base64, numbers with all digits; JSON has no NaN, so it is text."""
+    if row is None:
+        return None
+    for name in table.floats:
+        value = row[name]
+        if value is not None and not math.isfinite(value):
+            row[name] = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return msgspec.json.encode(row)
+
+
+def _record(tree: Tree, name: str) -> Mapping[str, Tree]:
+    """Return the fields of a record in the schema of data messages."""
+    field = _stored(name, tree.get("fields", {}).get(name, {"type": "missing"}))
+    if field["type"] != "record":
+        raise MalformedMessageError(f"`dataSchema` has no record `{name}`")
+    fields: Mapping[str, Tree] = field["fields"]
+    return fields
+
+
+def _stored(name: str, tree: Tree) -> Tree:
+    """Return the one type of a field beside null."""
+    if tree["type"] != "union":
+        return tree
+    branches: list[Tree] = [branch for branch in tree["branches"] if branch["type"] != "null"]
+    if len(branches) > 1:
+        raise UnknownTypeError(f"`{name[:80]}` is an Avro union of several types; Replicate writes one, or null")
+    return branches[0] if branches else {"type": "null"}
+
+
+def _column(name: str, tree: Tree, told: TableColumn | None) -> Column:
+    """Return a column: stored as the schema says, of the type that metadata says.
+
+    Raises:
+        UnknownTypeError: a type that rows do not have.
+    """
+    stored = _stored(name, tree)
+    kind, logical = stored["type"], stored.get("logical")
+    if logical == "decimal" and kind in {"bytes", "fixed"}:
+        return _decimal(name, stored)
+    if (kind, str(logical)) in LOGICAL:
+        type_, encoding = LOGICAL[kind, str(logical)]
+        return Column(name=name, type=type_, encoding=encoding)
+    if kind not in PHYSICAL:
+        raise UnknownTypeError(f"column '{name[:80]}' is an Avro {kind}; rows have {', '.join(PHYSICAL)}")
+    if told is not None and kind not in {"bytes", "fixed"}:
+        return column(name, told)
+    type_, encoding = PHYSICAL[kind]
+    return Column(name=name, type=type_, encoding=encoding)
+
+
+def _decimal(name: str, stored: Tree) -> Column:
+    precision, scale = stored.get("precision"), stored.get("scale", 0)
+    if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and 0 < precision <= 38):
+        raise UnknownTypeError(
+            f"column '{name[:80]}' is a decimal of precision {precision} and scale {scale}, which Iceberg does not "
+            "have; let the endpoint write no logical types"
+        )
+    return Column(name=name, type=f"decimal({precision}, {scale})", encoding=Encoding.UNSCALED_BASE64)

@@ -1,0 +1,145 @@
+"""Qlik (Attunity) Replicate's messages in JSON, as its Kafka, MapR Streams and other stream endpoints write them.
+
+"Metadata and data messages" and "The Replicate envelope", https://help.qlik.com. A data message holds one row:
+
+    {"magic": "atMSG", "type": "DT", "headers": null, "messageSchemaId": "94345778F0A920B9F6634C541177EBB2",
+     "messageSchema": null, "message": {"data": {"emp_no": 14472, "salary": 49592}, "beforeData": null,
+     "headers": {"operation": "UPDATE", "changeSequence": "20190502181731000000000000000000197",
+     "timestamp": "2019-05-02T18:17:31.000", "streamPosition": "...", "transactionId": "0000000000000000000000000006",
+     "changeMask": "02", "columnMask": "03", "transactionEventCounter": 1, "transactionLastEvent": true}}}
+
+The envelope may be missing. Table, types, ordinals and key are in a metadata message (``MD``), which the schema id
+leads to: it may stand in another topic, and behind its rows. ``columnMask`` says which columns the row has; any other
+shows null and is unknown. A DELETE has its row in ``data`` or in ``beforeData``, the non-key columns often null.
+
+The flat messages of Attunity's first versions (``task_name``, ``op``, ``bu_data``) are not read: null and the text
+"NULL" are one there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tidemark.errors import MalformedMessageError, UnknownOperationError
+from tidemark.events import ControlEvent, Event, Message, changed
+from tidemark.formats import NOTHING, Known
+from tidemark.formats._json import ABSENT, NULL, read
+from tidemark.formats._replicate import change, schema_change
+from tidemark.formats._replicate_structure import index, structure, structure_of_row
+from tidemark.formats._replicate_wire import (
+    DATA,
+    MAGIC,
+    METADATA,
+    METADATA_MARK,
+    Headers,
+    MetadataBody,
+    Row,
+    content,
+)
+from tidemark.formats._replicate_wire import Options as CommonOptions
+
+__all__ = ["METADATA_MARK", "Body", "Envelope", "Options", "decode", "metadata"]
+
+
+class Options(CommonOptions):
+    """What Replicate's messages in JSON cannot tell."""
+
+    metadata: Literal["required", "optional"] = "required"
+    """``optional``: a row whose schema id is nowhere is read without types, of the table that its topic names."""
+
+
+class Body(MetadataBody, gc=False):
+    """A message without envelope: these are the fields of data messages."""
+
+    data: msgspec.Raw = ABSENT
+    beforeData: msgspec.Raw = ABSENT  # noqa: N815 - the wire's spelling, as below
+    headers: Headers | None = None
+    schema: str | None = None
+    """An option of the endpoint, as ``table``; most messages lack them."""
+    table: str | None = None
+
+
+class Envelope(Body, gc=False):
+    """A message: the envelope with the body in it, or the body itself."""
+
+    magic: str | None = None
+    type: str | None = None
+    messageSchemaId: str | None = None  # noqa: N815
+    """Of metadata its own schema's; ``schemaId`` in it is the one that data messages refer to."""
+    message: Body | msgspec.UnsetType | None = msgspec.UNSET
+
+
+_envelope = msgspec.json.Decoder(Envelope)
+
+
+def metadata(message: Message, options: Options) -> tuple[str, bytes] | None:  # noqa: ARG001 - as every format's
+    """Return schema id and content of a metadata message, None for any other.
+
+    Raises:
+        DecodeError: it is one, and broken.
+    """
+    if not message.value:
+        return None
+    envelope = read(_envelope, message.value)
+    body = _body(envelope)
+    return None if body.tableStructure is None else _told(envelope, body)
+
+
+def decode(message: Message, options: Options, known: Known = NOTHING) -> list[Event]:
+    """Return the one event of ``message``.
+
+    Raises:
+        DecodeError: the message is set aside.
+    """
+    if message.value is None or message.value == NULL:
+        return [ControlEvent(kind="tombstone", position=changed(*message.order))]
+    envelope = read(_envelope, message.value)
+    body = _body(envelope)
+    if body.tableStructure is not None:
+        _, statement = _told(envelope, body)
+        found = structure(statement)
+        return [schema_change(message, body.lineage, statement, found)]
+    if body.headers is None:
+        raise MalformedMessageError("a data message without `headers`; flat messages of old versions are not read")
+    row = Row(
+        headers=body.headers,
+        data=_image(body.data),
+        before=_image(body.beforeData),
+        schema=body.schema,
+        table=body.table,
+        id=envelope.messageSchemaId,
+    )
+    required = options.metadata == "required"
+    table = structure_of_row(row, message, options, index(known, structure), required=required)
+    return [change(message, row, table, options)]
+
+
+def _body(envelope: Envelope) -> Body:
+    """Return what the envelope holds, or the message itself where there is none.
+
+    Raises:
+        MalformedMessageError: neither.
+        UnknownOperationError: a type of message that Replicate does not have.
+    """
+    body = envelope.message
+    if body is msgspec.UNSET:
+        return envelope
+    if envelope.magic != MAGIC or body is None:
+        raise MalformedMessageError(f"`magic` is {envelope.magic!r}, not {MAGIC}, or `message` is null")
+    if envelope.type not in {METADATA, DATA}:
+        raise UnknownOperationError(f"`type` is {envelope.type!r}; Replicate has {METADATA}, {DATA}")
+    if (envelope.type == METADATA) != (body.tableStructure is not None):
+        raise MalformedMessageError(f"`type` is {envelope.type}, and `message` is of the other type")
+    return body
+
+
+def _told(envelope: Envelope, body: Body) -> tuple[str, bytes]:
+    body.dataSchema = None  # of the same rows in Avro
+    return content(body, envelope.messageSchemaId)
+
+
+def _image(raw: msgspec.Raw) -> bytes | None:
+    image = bytes(raw)
+    return None if not image or image == NULL else image
