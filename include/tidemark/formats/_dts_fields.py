@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
+from tidemark.avro_binary import block, chunk, varint
 from tidemark.errors import MalformedMessageError
 from tidemark.events import Shape
 from tidemark.formats import _dts_types
-from tidemark.formats._dts_binary import block, chunk, varint
 from tidemark.formats._dts_types import BINARY, JSONB, MEASURED, NONE, NULL, UNTYPED
 
 

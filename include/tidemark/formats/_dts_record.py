@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from tidemark.avro_binary import block, chunk, varint
 from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError, UnreadableValueError
 from tidemark.formats import _dts_charsets
-from tidemark.formats._dts_binary import block, chunk, varint
 from tidemark.formats._dts_fields import Fields, read_fields
 from tidemark.formats._dts_types import INTEGER, TEXT
 from tidemark.formats._dts_values import READERS, Style, Value

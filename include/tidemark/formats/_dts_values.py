@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from tidemark import iso8601
+from tidemark.avro_binary import chunk, varint
 from tidemark.errors import UnreadableValueError
 from tidemark.formats import _dts_charsets
-from tidemark.formats._dts_binary import chunk, varint
 from tidemark.formats._dts_types import (
     BINARY,
     DATE,

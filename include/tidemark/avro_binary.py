@@ -1,13 +1,14 @@
-"""Avro's binary form, as far as a DTS Record needs it: numbers, texts and the blocks of arrays and maps.
+"""Avro's binary form: numbers, texts, and the blocks of arrays and maps.
 
-https://avro.apache.org/docs/1.12.0/specification/#binary-encoding. Reading past the end raises an IndexError.
+https://avro.apache.org/docs/1.12.0/specification/#binary-encoding. Every function takes (bytes, place) and returns what
+stands there and the place behind it. Reading past the end raises an IndexError, what is no Avro a ValueError.
 """
 
 from __future__ import annotations
 
 
 def varint(buffer: bytes, place: int) -> tuple[int, int]:
-    """Read an int or a long: zigzag, seven bits a byte, the lowest first; return it and the place behind it."""
+    """Read an int or a long: zigzag, seven bits a byte, the lowest first."""
     byte = buffer[place]
     place += 1
     number, shift = byte & 0x7F, 7
@@ -33,12 +34,12 @@ def chunk(buffer: bytes, place: int) -> tuple[bytes, int]:
         if size < 0:
             raise ValueError("a negative length")
     if end > len(buffer):
-        raise IndexError("a text is longer than the rest of the message")
+        raise IndexError("a text is longer than what is left")
     return buffer[place:end], end
 
 
 def block(buffer: bytes, place: int) -> tuple[int, int]:
-    """Read how many items follow; a negative count has the block's size in bytes behind it."""
+    """Read how many items follow; a negative count has the block's size in bytes behind it. 0 is the end."""
     count = buffer[place]
     if count < 0x80 and not count & 1:
         return count >> 1, place + 1
