@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from tidemark.demo import canal_json, debezium_json, lindorm
+from tidemark.demo import canal_json, debezium_json, dts_avro, lindorm
 from tidemark.demo.dump import DumpFile, Entry, Kind
 from tidemark.demo.model import History
 from tidemark.errors import UnknownNameError
@@ -21,6 +21,7 @@ SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
     "shop_canal": canal_json.dump,
     "shop_debezium": debezium_json.dump,
     "shop_debezium_bare": debezium_json.dump_bare,
+    "shop_dts": dts_avro.dump,
     "shop_lindorm": lindorm.dump,
 }
 """Source to its renderer."""

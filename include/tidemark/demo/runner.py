@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3, 4)]
 TABLES = ("customers", "orders", "order_lines", "payments")
 
-DEFAULT = ("shop_canal", "shop_debezium")
+DEFAULT = ("shop_canal", "shop_debezium", "shop_dts")
 """What the demo runs unless it is told: one source of each format."""
 
 _DAGS = Path(__file__).parents[3] / "dags"
