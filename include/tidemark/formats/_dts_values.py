@@ -165,7 +165,7 @@ def _usual_day(raw: bytes) -> str | None:
     return f"{year:04d}-{raw[4] >> 1:02d}-{raw[6] >> 1:02d} "
 
 
-@functools.lru_cache(maxsize=1 << 17)
+@functools.lru_cache(maxsize=1 << 16)
 def _usual_clock(raw: bytes) -> str | None:
     """Return the time of day where hour, minute and second are set, each in one byte; else None."""
     if len(raw) < 6 or raw[0:5:2] != b"\2\2\2" or (raw[1] | raw[3] | raw[5]) & 0x81:
