@@ -341,7 +341,7 @@ def test_broken_message_does_not_change_the_container(
         (b'{\n"a":1}\n}\n', "byte 9 of the expanded text: neither an object nor an array"),
         (b'{\n"a":1}\n{\n"b": "c\n"}', "a line ends in a string"),
         (b"PK\x03\x04", "a zip archive"),
-        (b"Obj\x01\x04", "an Avro object container"),
+        (b"Obj\x01\x04", "cut: the Avro file ends"),
         ("[]".encode("utf-16"), "UTF-16"),
         (gzip.compress(gzip.compress(LINE)), "compressed twice"),
     ],

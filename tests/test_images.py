@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding, Shape
-from tidemark.images import TableColumn, read_images
+from tidemark.images import TableColumn, _readings, read_images
 from tidemark.values import read_value
 
 UNREADABLE = object()
@@ -68,6 +68,12 @@ CASES: list[tuple[Encoding, str, list[str]]] = [
     (Encoding.TEXT, "date", ['"2024-02-29"', '"2024-02-29Z"', '"0000-00-00"', '"2023-02-29"', '"2024-01-01T00:00"']),
     (Encoding.TEXT, "date", ['"0001-01-01"', '"9999-12-31"']),
     (Encoding.TEXT, "timestamp", TIMESTAMPS),
+    (
+        Encoding.TEXT,
+        "timestamptz",
+        ['"0001-01-01T00:00:00.000001Z"', '"2024-02-29 01:02:03.123456-05:30"'],
+    ),
+    (Encoding.TEXT, "float", ['"3.140000104904175"', '"-Infinity"', '"NaN"', '"x"']),
     (Encoding.PLAIN, "timestamptz", ['"2024-02-29T01:02:03+05:30"', '"2024-02-29T01:02:03.5Z"', '"x"']),
     (Encoding.BASE64, "binary", ['"3q2+7w=="', '"3q2-7w"', '""', '"*"', '"3q2+7"']),
     (Encoding.LATIN1, "binary", ['"\\u00ff\\u0000a"', '"\\u0100"', '""']),
@@ -106,6 +112,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "long": int,
     "int": int,
     "double": float,
+    "float": float,
     "date": date.fromisoformat,
     "timestamp": lambda text: datetime.fromisoformat(text.removesuffix("Z")),
     "timestamptz": lambda text: datetime.fromisoformat(text).replace(tzinfo=None),
@@ -188,3 +195,17 @@ def test_text_that_looks_like_another_column_changes_nothing(spark: SparkSession
     read = read_images(frame, image=F.col("i"), shapes={shape.id: shape}, columns=columns, into="read").first()
     assert read is not None
     assert read["read"]["c0"] == Decimal("1.2345678901234567890123")
+
+
+def test_shapes_that_are_read_alike_are_one_reading() -> None:
+    """A null leaves the type of a column open in its message's shape: an image is not parsed once more for that."""
+    columns = [TableColumn("n", "long"), TableColumn("t", "string"), TableColumn("b", "binary")]
+    told = [("long", "string"), (None, None), ("decimal(20, 0)", "string"), ("long", None)]
+    binary = Column("b", "binary", Encoding.BASE64)
+    shapes = {
+        str(number): Shape((Column("n", first, Encoding.TEXT), Column("t", second, Encoding.TEXT), binary))
+        for number, (first, second) in enumerate(told)
+    }
+    assert list(_readings(shapes, columns).values()) == [["0", "1", "2", "3"]]
+    other = Shape((Column("n", "long", Encoding.EPOCH_DAYS), *shapes["0"].columns[1:]))
+    assert len(_readings({**shapes, "other": other}, columns)) == 2

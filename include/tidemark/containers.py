@@ -1,9 +1,9 @@
 """From a dump file to its messages, verbatim, in the order of the file.
 
 A container is told by its content, CSV also by its name: JSON text in one of three layouts (``json_text.Layout``),
-where messages may be wrapped as Kafka records; Parquet of Kafka records; CSV and Parquet of DataHub's rows, each of
-which becomes a JSON object. A further container is one more branch of ``_open``, with a function that yields record
-batches of ``MESSAGES``.
+Parquet or an Avro object container file (``avro_files``), where messages may be wrapped as Kafka records; CSV and
+Parquet of DataHub's rows, each of which becomes a JSON object. A further container is one more branch of ``_open``,
+with a function that yields record batches of ``MESSAGES``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark import csv_rows, kafka_records, parquet_rows
+from tidemark import avro_files, csv_rows, kafka_records, parquet_rows
 from tidemark.compression import StoredFile, expand, opened, reading
 from tidemark.errors import LandingError
 from tidemark.json_text import VALUE_LIMIT, Layout, Values, is_valid, layout_of
@@ -25,6 +25,7 @@ MESSAGES: Final = kafka_records.MESSAGES
 """Columns of every batch; see ``kafka_records.MESSAGES``."""
 PARQUET: Final = "parquet"
 CSV: Final = "csv"
+AVRO: Final = "avro"
 
 _BATCH_MESSAGES: Final = 10_000
 _BATCH_BYTES: Final = 1 << 20
@@ -39,7 +40,6 @@ _FOREIGN: Final = {
     b"PK\x03\x04": "a zip archive",
     b"\xfd7zXZ": "xz",
     b"\x04\x22\x4d\x18": "lz4",
-    b"Obj\x01": "an Avro object container",
     b"PAR1": "compressed Parquet",
     b"\xff\xfe": "UTF-16 text",
     b"\xfe\xff": "UTF-16 text",
@@ -59,7 +59,7 @@ class Inspection:
     """Bytes as stored."""
     messages: int
     container: str
-    """``json_lines``, ``json_array``, ``json_values``, ``csv`` or ``parquet``."""
+    """``json_lines``, ``json_array``, ``json_values``, ``csv``, ``parquet`` or ``avro``."""
     kafka: bool
     """Messages are wrapped as Kafka records."""
 
@@ -140,6 +140,8 @@ def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> 
 def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Content:
     chunks = expand(stored, batch_bytes)
     text, whole = _beginning(chunks)
+    if text.startswith(avro_files.MAGIC) or stored.path.lower().endswith(".avro"):
+        return _open_avro(stored, text, chunks, batch_messages, batch_bytes)
     _refuse_foreign(stored.path, text)
     text = text.removeprefix(_MARK)
     if csv_rows.is_csv(stored.path, text):
@@ -154,6 +156,16 @@ def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Co
     to_batch = kafka_records.line_batch if kafka else _plain_batch
     parts = _split(itertools.chain(first, groups), batch_messages)
     return _Content(container=layout.value, kafka=kafka, batches=itertools.starmap(to_batch, parts))
+
+
+def _open_avro(
+    stored: StoredFile, text: bytes, chunks: Iterator[bytes], batch_messages: int, batch_bytes: int
+) -> _Content:
+    if not text.startswith(avro_files.MAGIC):
+        raise LandingError(f"{stored.path}: named .avro but does not begin as Avro; fetch the file again, or rename it")
+    whole = itertools.chain((text,), chunks)
+    found = avro_files.opened(stored, whole, batch_messages=batch_messages, batch_bytes=batch_bytes)
+    return _Content(container=AVRO, kafka=found.kafka, batches=found.batches)
 
 
 def _beginning(chunks: Iterator[bytes]) -> tuple[bytes, bool]:

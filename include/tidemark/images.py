@@ -79,12 +79,26 @@ def read_images(
 def _readings(
     shapes: Mapping[str, Shape], columns: Sequence[TableColumn]
 ) -> Mapping[tuple[Column | None, ...], list[str]]:
-    """Ids of the shapes that are read alike, by what they tell of each of the table's columns."""
+    """Ids of the shapes that are read alike, by what they tell of each of the table's columns.
+
+    A type that a shape tells says how a value is read only where Spark's JSON reader reads it by itself: shapes that
+    differ in nothing else, as those of rows with and without a null, are one reading.
+    """
     readings: dict[tuple[Column | None, ...], list[str]] = {}
     for shape_id, shape in shapes.items():
         by_name = {column.name: column for column in shape.columns}
-        readings.setdefault(tuple(by_name.get(column.name) for column in columns), []).append(shape_id)
+        told = tuple(_as_read(by_name.get(column.name), column) for column in columns)
+        readings.setdefault(told, []).append(shape_id)
     return readings
+
+
+def _as_read(source: Column | None, target: TableColumn) -> Column | None:
+    """What matters of a column for its reading: equal for columns that are read alike."""
+    if source is None:
+        return None
+    if _is_direct(source, target):
+        return Column(source.name, target.type)
+    return Column(source.name, None, source.encoding)
 
 
 class _Reading(NamedTuple):

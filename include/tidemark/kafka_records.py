@@ -114,6 +114,11 @@ def _bytes_of(text: str) -> bytes:
         return text.encode()
 
 
+def bytes_of_text(text: str) -> bytes:
+    """The bytes of a value that a container holds as text."""
+    return _bytes_of(text)
+
+
 def parquet_batches(
     stored: StoredFile, source: pa.NativeFile, metadata: pq.FileMetaData, *, batch_messages: int, batch_bytes: int
 ) -> Iterator[pa.RecordBatch]:

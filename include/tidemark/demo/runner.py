@@ -36,8 +36,8 @@ log = structlog.get_logger(__name__)
 DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3, 4)]
 TABLES = ("customers", "orders", "order_lines", "payments")
 
-DEFAULT = ("shop_canal", "shop_debezium")
-"""What the demo runs unless it is told: one source of each format."""
+DEFAULT = tuple(name for name in SOURCES if name != "shop_debezium_bare")
+"""What the demo runs unless it is told: one source of each format, and of each dialect."""
 
 _DAGS = Path(__file__).parents[3] / "dags"
 

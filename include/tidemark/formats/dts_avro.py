@@ -1,0 +1,275 @@
+r"""DTS Avro: what Alibaba Cloud DTS writes to Kafka by default, and what its change tracking delivers.
+
+"Data formats of a Kafka cluster" of DTS, and the schema that it links, ``Record.avsc`` of
+https://github.com/LioRoger/subscribe_example. A message is the Avro binary form of one Record, without a container,
+without a schema id. As JSON, with the names of the value union shortened and ``safeSourcePosition``, ``id`` and
+``version`` left out:
+
+    {"sourceTimestamp": 1696984408, "sourcePosition": "67008@78", "sourceTxid": "0", "source": {"sourceType": "MySQL",
+     "version": "8.0.28"}, "operation": "UPDATE", "objectName": "shop.orders", "processTimestamps": null,
+     "tags": {"pk_uk_info": "{\"PRIMARY\":[\"id\"]}", "readerThroughoutTime": "1696984408731"},
+     "fields": [{"name": "id", "dataTypeNumber": 8}, {"name": "note", "dataTypeNumber": 253}],
+     "beforeImages": [{"Integer": {"precision": 8, "value": "1"}}, {"EmptyObject": "NULL"}],
+     "afterImages": [{"Integer": {"precision": 8, "value": "1"}}, {"Character": {"charset": "utf8mb4", "value": "a"}}]}
+
+Images are positional: value *i* belongs to field *i*. ``EmptyObject`` NULL is null, NONE is *not captured*. The JSON of
+an image is built here, once: numbers as text, bytes as Base64, times in ISO 8601. The key stands in the tag
+``pk_uk_info``. A MySQL position is log and offset; it repeats within a statement, so the place in the dump follows.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Final, Literal
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from tidemark.errors import MalformedMessageError
+from tidemark.events import (
+    ChangeEvent,
+    ControlEvent,
+    Event,
+    Message,
+    Operation,
+    Position,
+    SchemaChange,
+    Shape,
+    Transaction,
+    changed,
+    loaded,
+)
+from tidemark.formats import _dts_charsets, _dts_record
+from tidemark.formats._dts_ddl import DIALECTS, truncated
+from tidemark.formats._dts_fields import Fields, merged
+from tidemark.formats._dts_names import key_of, subject_of, table_of
+from tidemark.formats._dts_record import Image, Record
+from tidemark.formats._dts_types import FAMILIES, MYSQL, NONE
+from tidemark.formats._dts_values import Style
+
+OPERATIONS: Final = {
+    "INSERT": Operation.INSERT,
+    "UPDATE": Operation.UPDATE,
+    "DELETE": Operation.DELETE,
+    "INIT": Operation.SNAPSHOT,
+}
+"""``INIT``: a row of the initial load, which only DTS's writing to Kafka has, not its change tracking."""
+
+CONTROLS: Final = {
+    "BEGIN": "transaction_begin",
+    "COMMIT": "transaction_end",
+    "ROLLBACK": "transaction_rollback",
+    "ABORT": "transaction_abort",
+    "HEARTBEAT": "heartbeat",
+    "CHECKPOINT": "checkpoint",
+    "COMMAND": "command",
+    "FILL": "fill",
+    "FINISH": "finish",
+    "CONTROL": "control",
+    "RDB": "rdb",
+    "NOOP": "noop",
+}
+"""And ``DDL``, a schema change."""
+
+_LAST_SECOND: Final = 253_402_300_799
+"""Of year 9999; a larger number is none of seconds."""
+_POSITION: Final = re.compile(r"([0-9]{1,19})@([0-9]{1,19})")
+_NO_TRANSACTION: Final = frozenset({"", "0"})
+_PHYSICAL: Final = "<->"
+"""Stands in positions of the readers of physical logs, which count nanoseconds whatever the source."""
+
+_IN_MICROSECONDS: Final = frozenset({"MySQL", "PostgreSQL"})
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Options(BaseModel):
+    """What DTS Records cannot tell."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str | None = None
+    """Table (``database.table``, ``database.schema.table``) of rows that name none."""
+    charset: str | None = None
+    """Character set (``utf8mb4``, ``gbk``) of text that names none."""
+    fraction: Literal["source", "microseconds", "nanoseconds"] = "source"
+    """What the field ``millis`` counts; ``source``: microseconds for MySQL and PostgreSQL, nanoseconds for all others
+    and for readers of physical logs."""
+    order: Literal["source", "dump"] = "source"
+    """``dump`` where ``sourcePosition`` does not rise, as after a failover to a server with other logs."""
+
+    @field_validator("charset")
+    @classmethod
+    def _known(cls, charset: str | None) -> str | None:
+        known = sorted({*_dts_charsets.MYSQL, *_dts_charsets.OTHERS})
+        if charset is not None and charset.lower() not in known:
+            raise ValueError(f"unknown character set {charset!r}; known are {', '.join(known)}")
+        return charset
+
+
+def decode(message: Message, options: Options) -> list[Event]:
+    """Return the row change of ``message``, or its schema change or control event.
+
+    Raises:
+        DecodeError: the message is set aside whole.
+    """
+    if message.value is None:
+        return [ControlEvent(kind="tombstone", position=changed(*message.order))]
+    charset, fraction = options.charset, options.fraction
+
+    def style_of(source: str, position: str) -> Style:
+        return _style_of(source, charset, fraction, physical=_PHYSICAL in position)
+
+    record = _dts_record.read(message.value, style_of)
+    if not 0 <= record.seconds <= _LAST_SECOND:
+        raise MalformedMessageError(f"`sourceTimestamp` is {record.seconds}, which are no seconds since 1970")
+    operation = OPERATIONS.get(record.operation)
+    if operation is not None:
+        return [_row(record, operation, message, options)]
+    if record.operation == "DDL":
+        return _schema_change(record, message, options)
+    return [_control(record, message)]
+
+
+@functools.lru_cache(maxsize=256)
+def _style_of(source: str, charset: str | None, fraction: str, *, physical: bool) -> Style:
+    told = "microseconds" if source in _IN_MICROSECONDS and not physical else "nanoseconds"
+    return Style(
+        charsets=_dts_charsets.names_of(source),
+        charset=charset,
+        places=6 if (told if fraction == "source" else fraction) == "microseconds" else 9,
+        measured=FAMILIES.get(source) is MYSQL,
+    )
+
+
+def _row(record: Record, operation: Operation, message: Message, options: Options) -> ChangeEvent:
+    before, after = record.before, record.after
+    if isinstance(before, str) or isinstance(after, str) or not isinstance(record.fields, Fields):
+        raise MalformedMessageError(
+            f"a text where the columns of a row belong, and the operation is {record.operation}"
+        )
+    if operation is Operation.DELETE:
+        after = None
+    elif operation is not Operation.UPDATE:
+        before = None
+    if (after or before) is None or (after is None and operation is not Operation.DELETE):
+        missing = "beforeImages" if operation is Operation.DELETE else "afterImages"
+        raise MalformedMessageError(f"`{missing}` is null, and the operation is {record.operation}")
+    fields = record.fields
+    shape = _shape(fields, before, after)
+    absent = _absent(fields, after)
+    return ChangeEvent(
+        table=table_of(record.object_name, record.tags.get(b"l_db_name"), record.tags.get(b"l_tb_name"), options.table),
+        operation=operation,
+        position=loaded(*message.order) if operation is Operation.SNAPSHOT else _position(record, message, options),
+        committed_at=record.seconds * 1_000_000,
+        captured_at=_captured_at(record),
+        transaction=_transaction(record),
+        before=_json(fields, before),
+        after=_json(fields, after),
+        shape=shape,
+        partial=bool(absent),
+        absent=absent,
+        key=key_of(record.tags.get(b"pk_uk_info"), fields),
+    )
+
+
+def _shape(fields: Fields, before: Image | None, after: Image | None) -> Shape:
+    if not fields.names:
+        raise MalformedMessageError("`fields` is empty: a row without columns")
+    if before is not None and after is not None:
+        return fields.shape(merged(fields, before.kinds, after.kinds))
+    image = after or before
+    return fields.shape(image.kinds if image else ())
+
+
+def _json(fields: Fields, image: Image | None) -> bytes | None:
+    """Return an image as a JSON object, without the columns that were not captured."""
+    if image is None:
+        return None
+    row = dict(zip(fields.names, image.values, strict=True))
+    if NONE in image.kinds:
+        row = {name: row[name] for name, kind in zip(fields.names, image.kinds, strict=True) if kind != NONE}
+    return _encode(row)
+
+
+def _absent(fields: Fields, after: Image | None) -> tuple[str, ...]:
+    if after is None or NONE not in after.kinds:
+        return ()
+    return tuple(name for name, kind in zip(fields.names, after.kinds, strict=True) if kind == NONE)
+
+
+def _position(record: Record, message: Message, options: Options, *last: int) -> Position:
+    """Return log and offset of a MySQL position, then the place in the dump; of another position the place alone."""
+    if options.order == "source" and record.source == "MySQL" and _PHYSICAL not in record.position:
+        match = _POSITION.fullmatch(record.position)
+        if match is None:
+            raise MalformedMessageError(
+                f"`sourcePosition` is {record.position[:60]!r}, and MySQL's is offset@log; see the option `order`"
+            )
+        return changed(int(match[2]), int(match[1]), *message.order, *last)
+    return changed(*message.order, *last)
+
+
+def _transaction(record: Record) -> Transaction | None:
+    return None if record.transaction in _NO_TRANSACTION else Transaction(id=record.transaction)
+
+
+def _captured_at(record: Record) -> int | None:
+    """Return when the reader took the change: the tag ``readerThroughoutTime`` (ms), else ``bornTimestamp``."""
+    millis = record.tags.get(b"readerThroughoutTime", b"")
+    if len(millis) <= 14 and millis.isdigit():
+        return int(millis) * 1000
+    if not record.born or not 0 < record.born <= _LAST_SECOND * 1000:
+        return None
+    # the document says ms, and streams hold s: ms of a year before 1974 are s of one before 6000
+    return record.born * (1000 if record.born > 10**11 else 1_000_000)
+
+
+def _control(record: Record, message: Message) -> ControlEvent:
+    """Return what is counted and never applied; but a row under such an operation is not lost silently."""
+    if isinstance(record.before, Image) or isinstance(record.after, Image):
+        raise MalformedMessageError(
+            f"{record.operation} carries a row, and only {', '.join(OPERATIONS)} do: what is to become of it?"
+        )
+    transaction = _transaction(record)
+    if transaction is not None and record.operation == "COMMIT":
+        transaction = Transaction(id=transaction.id, last=True)
+    return ControlEvent(
+        kind=CONTROLS[record.operation],
+        position=changed(*message.order),
+        committed_at=record.seconds * 1_000_000,
+        captured_at=_captured_at(record),
+        transaction=transaction,
+    )
+
+
+def _schema_change(record: Record, message: Message, options: Options) -> list[Event]:
+    """Return the DDL, then the truncations that it may be."""
+    statement = record.after
+    if not isinstance(statement, str) or not statement.strip():
+        raise MalformedMessageError("a DDL without the text of its statement in `afterImages`")
+    dialect = DIALECTS.get(record.source, "mysql")
+    about = subject_of(record.object_name)
+    emptied = truncated(statement, dialect, about)
+    change = SchemaChange(
+        table=about if about is not None and about.name else (emptied[0] if emptied else None),
+        position=_position(record, message, options, 0),
+        statement=statement,
+        dialect=dialect,
+        committed_at=record.seconds * 1_000_000,
+        captured_at=_captured_at(record),
+    )
+    truncations = [
+        ChangeEvent(
+            table=each,
+            operation=Operation.TRUNCATE,
+            position=_position(record, message, options, number),
+            committed_at=change.committed_at,
+            captured_at=change.captured_at,
+            transaction=_transaction(record),
+        )
+        for number, each in enumerate(emptied, start=1)
+    ]
+    return [change, *truncations]
