@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import heapq
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,43 +12,38 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tidemark import workers
 from tidemark.session import open_session
 
-_FEW_FILES, _FEW_BYTES = 256, 16 << 20
+_FEW_FILES, _FEW_BYTES = 256, 32 << 20
 """So little is read sooner in this process than it is sent to Spark."""
 
-_TASK_BYTES = 48 << 20
-"""Stored bytes that one task should have, so that its rows fill a file."""
+_TASK_BYTES = 128 << 20
+"""What one task should have at least: starting it costs a worker a tenth of a second."""
 
 Part = tuple[Any, int]
-"""A piece of work (a msgspec struct) and its size in bytes."""
-
-
-def is_little(files: int, size: int) -> bool:
-    """Whether work over so many files, of so many bytes, needs no Spark."""
-    return files <= _FEW_FILES and size <= _FEW_BYTES
+"""A piece of work (a msgspec struct) and its size in expanded bytes, about."""
 
 
 def run(parts: Sequence[Part], work: Callable[[bytes], bytes]) -> list[workers.Done]:
     """Do the work for all parts, in tasks of several; what each task did, in no order."""
-    if is_little(len(parts), sum(size for _, size in parts)):
-        tasks = [[part for part, _ in parts]] if parts else []
-        return [_done(work(msgspec.json.encode(task))) for task in tasks]
-    tasks = list(_packed(parts))
-    frame = open_session().createDataFrame([(bytearray(msgspec.json.encode(task)),) for task in tasks], "task binary")
-    done = frame.repartition(len(tasks)).mapInArrow(workers.on_tasks(work), from_arrow_schema(workers.DONE))
+    if not parts:
+        return []
+    if len(parts) <= _FEW_FILES and sum(size for _, size in parts) <= _FEW_BYTES:
+        return [_done(work(msgspec.json.encode([part for part, _ in parts])))]
+    tasks = [msgspec.json.encode(task) for task in _packed(parts)]
+    numbers = open_session().range(0, len(tasks), 1, len(tasks))
+    done = numbers.mapInArrow(workers.on_tasks(tasks, work), from_arrow_schema(workers.DONE))
     return [_done(bytes(row["done"])) for row in done.collect()]
 
 
-def _packed(parts: Iterable[Part]) -> Iterator[list[Any]]:
-    task: list[Any] = []
-    filled = 0
-    for part, size in parts:
-        if task and filled + size > _TASK_BYTES:
-            yield task
-            task, filled = [], 0
-        task.append(part)
-        filled += size
-    if task:
-        yield task
+def _packed(parts: Sequence[Part]) -> list[list[Any]]:
+    """Parts by tasks that have about as much to do as each other, in each in their order."""
+    count = max(2, round(sum(size for _, size in parts) / _TASK_BYTES))
+    filled = [(0, number) for number in range(min(count, len(parts)))]
+    tasks: list[list[int]] = [[] for _ in filled]
+    for place in sorted(range(len(parts)), key=lambda place: -parts[place][1]):
+        size, number = heapq.heappop(filled)
+        tasks[number].append(place)
+        heapq.heappush(filled, (size + parts[place][1], number))
+    return [[parts[place][0] for place in sorted(task)] for task in tasks]
 
 
 def _done(text: bytes) -> workers.Done:

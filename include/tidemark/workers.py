@@ -6,7 +6,7 @@ made (``data_files``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,22 +23,20 @@ from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
 from tidemark.rows import INSTANT, RAW
 
-INSPECTED = pa.schema(
-    [
-        ("path", pa.string()),
-        ("checksum", pa.string()),
-        ("size", pa.int64()),
-        ("messages", pa.int64()),
-        ("container", pa.string()),
-        ("problem", pa.string()),
-    ]
-)
-"""One row a file: what reading it through told, or the ``problem`` for which it is refused."""
-
 Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 DONE = pa.schema([("done", pa.binary())])
 """One row a task: ``Done`` as JSON."""
+
+
+class Inspected(msgspec.Struct, frozen=True, kw_only=True):
+    """What reading a dump file through told, or the problem for which it is refused."""
+
+    path: str
+    checksum: str = ""
+    messages: int = 0
+    container: str = ""
+    problem: str | None = None
 
 
 class Done(msgspec.Struct, kw_only=True):
@@ -52,10 +50,11 @@ class Done(msgspec.Struct, kw_only=True):
     """By batch, what became of its messages."""
     metadata: list[tuple[str, bytes]] = []
     """Id and content of what metadata messages told, distinct."""
+    inspected: list[Inspected] = []
 
 
 class Dump(msgspec.Struct, frozen=True, kw_only=True):
-    """One dump file that ``inspected`` found sound."""
+    """One dump file that ``inspect`` found sound."""
 
     path: str
     interval: int
@@ -74,43 +73,30 @@ class RawPart(msgspec.Struct, frozen=True, kw_only=True):
     last: int
 
 
-def inspector() -> Batches:
-    """Batches with a column ``path`` in, batches of ``INSPECTED`` out."""
-    return _inspect
+def on_tasks(tasks: Sequence[bytes], work: Callable[[bytes], bytes]) -> Batches:
+    """Batches with a column ``id`` in, batches of ``DONE`` out: ``work`` for the task of each number."""
+    return partial(_on_tasks, tasks=tasks, work=work)
 
 
-def on_tasks(work: Callable[[bytes], bytes]) -> Batches:
-    """Batches with a column ``task`` (bytes) in, batches of ``DONE`` out: ``work`` for each."""
-    return partial(_on_tasks, work=work)
-
-
-def _on_tasks(batches: Iterable[pa.RecordBatch], work: Callable[[bytes], bytes]) -> Iterator[pa.RecordBatch]:
+def _on_tasks(
+    batches: Iterable[pa.RecordBatch], *, tasks: Sequence[bytes], work: Callable[[bytes], bytes]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for task in batch.column("task").to_pylist():
-            yield pa.RecordBatch.from_pylist([{"done": work(task)}], schema=DONE)
+        for number in batch.column("id").to_pylist():
+            yield pa.RecordBatch.from_pylist([{"done": work(tasks[number])}], schema=DONE)
 
 
-def _inspect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield pa.RecordBatch.from_pylist(
-            [inspected(path) for path in batch.column("path").to_pylist()], schema=INSPECTED
-        )
+def inspect(task: bytes) -> bytes:
+    """Read dump files (paths) through, from start to end; what each told (``Done``)."""
+    return msgspec.json.encode(Done(inspected=[_inspected(path) for path in msgspec.json.decode(task, type=list[str])]))
 
 
-def inspected(path: str) -> dict[str, object]:
-    """Read one file through: a row of ``INSPECTED``."""
+def _inspected(path: str) -> Inspected:
     try:
         found = containers.inspect(path)
     except LandingError as error:
-        return {"path": path, "problem": str(error)}
-    return {
-        "path": path,
-        "checksum": found.sha256,
-        "size": found.size,
-        "messages": found.messages,
-        "container": found.container,
-        "problem": None,
-    }
+        return Inspected(path=path, problem=str(error))
+    return Inspected(path=path, checksum=found.sha256, messages=found.messages, container=found.container)
 
 
 def land(task: bytes, *, batch: int, landed_at: int, target: Target) -> bytes:

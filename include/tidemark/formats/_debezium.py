@@ -171,6 +171,8 @@ def micros(ts_us: Number, ts_ms: Number) -> int | None:
 
 def whole_number(number: Number) -> int | None:
     """Read a number or its text; None for what no log position or time can be."""
+    if number is None:
+        return None
     if type(number) is not int:
         text = str(number)
         number = int(text) if len(text) <= 30 and text.isascii() and text.isdecimal() else -1

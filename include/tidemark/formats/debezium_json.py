@@ -81,7 +81,7 @@ class Envelope(Payload, gc=False):
 _envelope = msgspec.json.Decoder(Envelope)
 _NO_SOURCE = Source()
 
-_recent: dict[tuple[TableId, Options], Layout] = {}
+_recent: dict[TableId, tuple[Options, Layout]] = {}
 """Layout of the last bare image of a table: a guess that ``Layout.fits`` checks, never more than a saving of time."""
 
 
@@ -225,15 +225,15 @@ def _layout(image: bytes, typed: Layout | None, table: TableId, options: Options
     """Return the layout of an image: typed by the schema, else of names only."""
     if typed is not None and not _is_hbase(typed, options):
         return typed if typed.fits(image) else typed.widened(members(image))
-    recent = _recent.get((table, options))
-    if recent is not None and recent.fits(image):
-        return recent
+    recent = _recent.get(table)
+    if recent is not None and recent[0] is options and recent[1].fits(image):
+        return recent[1]
     layout = untyped(tuple(members(image)))
     if _is_hbase(layout, options):
         layout = untyped(tuple(layout.names), "binary", Encoding.BASE64)
     if len(_recent) >= 1024:
         _recent.clear()
-    _recent[table, options] = layout
+    _recent[table] = (options, layout)
     return layout
 
 

@@ -10,25 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 import structlog
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark import tasks, workers
 from tidemark.lake import LOG_PROPERTIES, Lake, marker
 from tidemark.landing import DumpFile, find
 from tidemark.ledger import Ledger, Row
 from tidemark.rows import RAW, VARIED
-from tidemark.session import open_session
 from tidemark.sources import Source
 from tidemark.stages import StageReport
-from tidemark.workers import Dump
+from tidemark.workers import Dump, Inspected
 
 log = structlog.get_logger(__name__)
-
-_TASKS = 256
-"""Most Spark tasks that files are inspected in."""
 
 
 def run(source: Source, start: datetime | None = None, end: datetime | None = None) -> StageReport:
@@ -80,32 +74,24 @@ def _unchanged(file: DumpFile, landed: Row | None) -> bool:
 
 def _inspect(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[list[Row], dict[str, str]]:
     """Read every file through; tell those to land from those to refuse (path to reason)."""
-    inspected = {row["path"]: row for row in _inspected(files)}
+    done = tasks.run([(file.path, file.size) for file in files], workers.inspect)
+    inspected = {told.path: told for task in done for told in task.inspected}
     known = {row["checksum"]: row["path"] for row in landed.values()}
     accepted: list[Row] = []
     refused: dict[str, str] = {}
     for file in files:
         told = inspected[file.path]
         before = landed.get(file.path)
-        if told["problem"]:
-            refused[file.path] = told["problem"]
-        elif before is not None and before["checksum"] != told["checksum"]:
+        if told.problem:
+            refused[file.path] = told.problem
+        elif before is not None and before["checksum"] != told.checksum:
             refused[file.path] = _changed(file, before)
-        elif told["checksum"] in known:
-            log.info("already_landed", file=file.path, landed_as=known[told["checksum"]])
+        elif told.checksum in known:
+            log.info("already_landed", file=file.path, landed_as=known[told.checksum])
         else:
-            known[told["checksum"]] = file.path
+            known[told.checksum] = file.path
             accepted.append(_entry(file, told))
     return accepted, refused
-
-
-def _inspected(files: Sequence[DumpFile]) -> list[dict[str, Any]]:
-    if tasks.is_little(len(files), sum(file.size for file in files)):
-        return [workers.inspected(file.path) for file in files]
-    frame = open_session().createDataFrame([(file.path,) for file in files], "path string")
-    spread = frame.repartition(min(len(files), _TASKS))
-    found = spread.mapInArrow(workers.inspector(), from_arrow_schema(workers.INSPECTED))
-    return [row.asDict() for row in found.collect()]
 
 
 def _changed(file: DumpFile, before: Row) -> str:
@@ -115,14 +101,14 @@ def _changed(file: DumpFile, before: Row) -> str:
     )
 
 
-def _entry(file: DumpFile, told: Mapping[str, Any]) -> Row:
+def _entry(file: DumpFile, told: Inspected) -> Row:
     return {
         "path": file.path,
         "size": file.size,
         "modified": str(file.modified),
-        "checksum": told["checksum"],
-        "container": told["container"],
-        "messages": told["messages"],
+        "checksum": told.checksum,
+        "container": told.container,
+        "messages": told.messages,
         "interval_start": file.interval or None,
     }
 

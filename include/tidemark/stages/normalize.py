@@ -17,7 +17,7 @@ from pyiceberg.table import Table
 
 from tidemark import tasks, workers
 from tidemark.change_log import Tally
-from tidemark.data_files import Target
+from tidemark.data_files import ROW_GROUP_BYTES, Target
 from tidemark.decode import metadata_of
 from tidemark.errors import LedgerError
 from tidemark.events import Message
@@ -88,9 +88,13 @@ def _parts(raw: Table, read_from: Target, done: int) -> Iterable[tasks.Part]:
         file = planned.file
         groups = len(file.split_offsets or ()) or 1
         path = read_from.path_of(file.file_path)
-        size = file.file_size_in_bytes // groups
+        size = min(ROW_GROUP_BYTES, file.file_size_in_bytes * _EXPANSION // groups)
         for group in range(groups):
             yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=group + 1), size
+
+
+_EXPANSION = 8
+"""About how many times larger messages are than their Parquet file."""
 
 
 def _known(source: Source, parts: Sequence[tasks.Part], raw: Target, changelog: Table) -> Known | None:
