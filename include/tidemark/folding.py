@@ -67,28 +67,38 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     old = F.when(whole_update & ~_same_key(plan), F.col("before"))
     read = read_images(read, image=old, shapes=plan.found.shapes, columns=keys, into="old")
     told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
+    named = {f"new {name}": name for name in key_names(plan)}
+    # Each step is a projection of its own: what it makes is used often, and must be made once.
     new_key = [
         F.coalesce(F.col(f"image.{field(number)}"), F.when(F.col("partial"), before))
         for number, before in zip(plan.key_numbers, told_before, strict=True)
     ]
-    old_key = [F.coalesce(before, after) for before, after in zip(told_before, new_key, strict=True)]
-    moved = F.coalesce(_any([before != after for before, after in zip(old_key, new_key, strict=True)]), F.lit(False))
+    keyed = read.withColumns(dict(zip(named, new_key, strict=True)))
+    after = [F.col(quoted(name)) for name in named]
+    keyed = keyed.withColumns(
+        {
+            f"old {name}": F.coalesce(before, now)
+            for name, before, now in zip(named.values(), told_before, after, strict=True)
+        }
+    )
+    before = [F.col(quoted(f"old {name}")) for name in named.values()]
+    moved = F.coalesce(_any([was != now for was, now in zip(before, after, strict=True)]), F.lit(False))
     # What the old row held in the columns that were not captured is not known here, and must not become null unseen.
     torn = moved & F.col("partial")
     writes = (F.col("operation") != Operation.DELETE) & ~half
-    verdict = _set_aside(new_key, keys, torn, writes, truncated)
+    verdict = [(~writes).alias("deleted"), *_set_aside(after, keys, torn, writes, truncated)]
     stays = F.struct(F.lit(False).alias("moved_away"), *verdict)
-    leaves = F.struct(F.lit(True).alias("moved_away"), *verdict)
+    leaves = F.struct(F.lit(True).alias("moved_away"), F.lit(True).alias("deleted"), *verdict[1:])
     # The verdict comes out of the generator because the optimizer pushes no filter on it below one: pushed further, a
     # filter would parse the image again for every column it asks about.
-    sides = read.withColumn("side", F.explode(F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays))))
+    sides = keyed.withColumn("side", F.explode(F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays))))
     acted = [
-        F.when(F.col("side.moved_away"), before).otherwise(after).alias(name)
-        for name, before, after in zip(key_names(plan), old_key, new_key, strict=True)
+        F.when(F.col("side.moved_away"), was).otherwise(now).alias(name)
+        for name, was, now in zip(key_names(plan), before, after, strict=True)
     ]
-    deleted = ~writes | F.col("side.moved_away")
-    cells = [F.when(~deleted, F.col(f"image.{field(number)}")).alias(field(number)) for number in value_numbers(plan)]
-    return sides.select(*acted, *cells, deleted.alias("deleted"), "side.*", half.alias("half"), *KEPT)
+    gone = F.col("side.deleted")
+    cells = [F.when(~gone, F.col(f"image.{field(number)}")).alias(field(number)) for number in value_numbers(plan)]
+    return sides.select(*acted, *cells, "side.*", half.alias("half"), *KEPT)
 
 
 _LEADING = 4

@@ -25,13 +25,16 @@ from pyiceberg.io.pyarrow import (
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
+    pyarrow_to_schema,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.utils.config import Config
 from sqlalchemy.engine import make_url
@@ -168,11 +171,12 @@ class Lake:
         table = self.find(identifier)
         if table is None:
             self.catalog.create_namespace_if_not_exists(identifier[0])
-            table = self.catalog.create_table_if_not_exists(identifier, schema, properties=dict(properties))
-        if partition_by and table.spec().is_unpartitioned():
-            with table.update_spec() as update:
-                for name in partition_by:
-                    update.add_identity(name)
+            # Partitioned from its first spec on: else engines look at every row for what partitions tell.
+            schema = schema if isinstance(schema, Schema) else _iceberg_schema(schema)
+            spec = _identity_spec(schema, partition_by)
+            table = self.catalog.create_table_if_not_exists(
+                identifier, schema, partition_spec=spec, properties=dict(properties)
+            )
         if table.current_snapshot() is None:  # main must exist before a branch can start from it
             table.append(table.schema().as_arrow().empty_table())
         return table
@@ -243,6 +247,33 @@ def _opened(name: str, properties: tuple[tuple[str, str], ...]) -> Lake:
 def quoted(name: str) -> str:
     """A name as Spark reads it back unchanged, whatever is in it."""
     return f"`{name.replace('`', '``')}`"
+
+
+def _identity_spec(schema: Schema, names: Sequence[str]) -> PartitionSpec:
+    fields = (
+        PartitionField(
+            source_id=schema.find_field(name).field_id,
+            field_id=PARTITION_FIELD_ID_START + place,
+            transform=IdentityTransform(),
+            name=name,
+        )
+        for place, name in enumerate(names)
+    )
+    return PartitionSpec(*fields)
+
+
+def _iceberg_schema(schema: pa.Schema) -> Schema:
+    """The schema with ids: those of its columns, then those of the elements of its lists."""
+    fields = []
+    for number, field in enumerate(schema, 1):
+        kind = field.type
+        if pa.types.is_list(kind):
+            element = kind.value_field.with_name("element").with_metadata(
+                {"PARQUET:field_id": str(len(schema) + number)}
+            )
+            kind = pa.list_(element)
+        fields.append(pa.field(field.name, kind, metadata={"PARQUET:field_id": str(number)}))
+    return pyarrow_to_schema(pa.schema(fields))
 
 
 def _with_id(field: pa.Field, told: pa.Field) -> pa.Field:
