@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from tidemark.data_files import Partition
+from tidemark.errors import MalformedMessageError
 from tidemark.events import (
     ChangeEvent,
     ControlEvent,
@@ -85,38 +86,58 @@ class Decoder:
 
     def add(self, raw: pa.RecordBatch) -> None:
         """Decode a batch of ``RAW``."""
-        changes: dict[TableId, _Events] = {}
-        others: dict[tuple[Kind, TableId], _Events] = {}
-        refused: dict[str, list[tuple[int, Quarantined]]] = {}
-        tally, decode = self._tally, self._decode
-        tally.landed += raw.num_rows
+        found = _Decoded()
         for index, message in enumerate(_messages(raw)):
-            events = decode(message)
-            if isinstance(events, Quarantined):
-                refused.setdefault(events.reason, []).append((index, events))
-                tally.quarantined += 1
-                continue
-            control = True
-            for number, event in enumerate(events):
-                if type(event) is ChangeEvent:
-                    found = changes.get(event.table)
-                    if found is None:
-                        found = changes[event.table] = _Events()
-                    found.add(index, number, event)
-                    control = False
-                else:
-                    kind = Kind.CONTROL if type(event) is ControlEvent else Kind.SCHEMA_CHANGE
-                    table = getattr(event, "table", None) or _NO_TABLE
-                    others.setdefault((kind, table), _Events()).add(index, number, event)
-                    control = control and kind is Kind.CONTROL
-            tally.control += control
-            tally.decoded += not control
-        for table, found in changes.items():
-            self._write_changes(raw, table, found)
-        for (kind, table), rest in others.items():
-            self._write_others(raw, kind, table, rest)
-        for reason, told in refused.items():
-            self._set_aside((self._batch, reason, None), self._quarantined(raw, told))
+            found.add(index, self._decode(message))
+        try:
+            batches = list(self._batches(raw, found))
+        except (pa.ArrowException, OverflowError, ValueError) as error:
+            self._add_in_parts(raw, error)
+            return
+        for write, partition, rows in batches:
+            write(partition, rows)
+        self._count(raw.num_rows, found)
+
+    def _add_in_parts(self, raw: pa.RecordBatch, error: Exception) -> None:
+        """Find the message whose event no row can hold (a time beyond 64 bits, a position below zero)."""
+        if raw.num_rows > 1:
+            half = raw.num_rows // 2
+            self.add(raw.slice(0, half))
+            self.add(raw.slice(half))
+            return
+        found = _Decoded()
+        found.add(0, Quarantined(MalformedMessageError.reason, f"a number beyond its bounds: {error}"[:300]))
+        for write, partition, rows in self._batches(raw, found):
+            write(partition, rows)
+        self._count(1, found)
+
+    def _batches(self, raw: pa.RecordBatch, found: _Decoded) -> Iterator[tuple[Write, Partition, pa.RecordBatch]]:
+        for table, events in found.changes.items():
+            yield self._write, (self._batch, Kind.CHANGE.value, str(table)), self._changes(raw, table, events)
+        for (kind, table), events in found.others.items():
+            yield self._write, (self._batch, kind.value, str(table) or None), self._others(raw, kind, table, events)
+        for reason, told in found.refused.items():
+            yield self._set_aside, (self._batch, reason, None), self._quarantined(raw, told)
+
+    def _count(self, landed: int, found: _Decoded) -> None:
+        tally = self._tally
+        quarantined = sum(map(len, found.refused.values()))
+        tally.landed += landed
+        tally.quarantined += quarantined
+        tally.control += found.control
+        tally.decoded += landed - quarantined - found.control
+        for table, changes in found.changes.items():
+            events = changes.events
+            told = zip(
+                (event.operation.value for event in events),
+                (self._shapes.id_of(table, event.shape) for event in events),
+                (event.partial for event in events),
+                (event.key for event in events),
+                (event.after is None and event.operation is Operation.UPDATE for event in events),
+                strict=True,
+            )
+            for content, count in Counter(told).items():
+                self._contents[Content(table, *content)] += count
 
     def close(self) -> Tally:
         """What was counted."""
@@ -124,15 +145,12 @@ class Decoder:
         self._tally.shapes = self._shapes.told()
         return self._tally
 
-    def _write_changes(self, raw: pa.RecordBatch, table: TableId, found: _Events) -> None:
+    def _changes(self, raw: pa.RecordBatch, table: TableId, found: _Events) -> pa.RecordBatch:
         events = found.events
         operations = [event.operation.value for event in events]
         shapes = [self._shapes.id_of(table, event.shape) for event in events]
         partial = [event.partial for event in events]
         keys = [event.key for event in events]
-        halves = [event.after is None and event.operation is Operation.UPDATE for event in events]
-        for told, count in Counter(zip(operations, shapes, partial, keys, halves, strict=True)).items():
-            self._contents[Content(table, *told)] += count
         columns = {
             **self._common(raw, Kind.CHANGE, table, found),
             "operation": pa.array(operations, pa.string()),
@@ -145,9 +163,9 @@ class Decoder:
             columns["absent"] = pa.array([event.absent or None for event in events], _NAMES)
         if any(key is not None for key in keys):
             columns["key"] = pa.array(keys, _NAMES)
-        self._write((self._batch, Kind.CHANGE.value, str(table)), _filled(columns, len(events), CHANGE_LOG))
+        return _filled(columns, len(events), CHANGE_LOG)
 
-    def _write_others(self, raw: pa.RecordBatch, kind: Kind, table: TableId, found: _Events) -> None:
+    def _others(self, raw: pa.RecordBatch, kind: Kind, table: TableId, found: _Events) -> pa.RecordBatch:
         told = [_told(event) for event in found.events]
         shapes = [self._shapes.id_of(table, getattr(event, "shape", None)) for event in found.events]
         columns = {
@@ -157,7 +175,7 @@ class Decoder:
             "partial": pa.repeat(pa.scalar(value=False), len(told)),
             "detail": pa.array([detail for _, detail in told], pa.string()),
         }
-        self._write((self._batch, kind.value, str(table) or None), _filled(columns, len(told), CHANGE_LOG))
+        return _filled(columns, len(told), CHANGE_LOG)
 
     def _common(self, raw: pa.RecordBatch, kind: Kind, table: TableId, found: _Events) -> dict[str, pa.Array]:
         """The columns that every kind of row has."""
@@ -210,6 +228,36 @@ class _Events:
         self.indexes.append(index)
         self.numbers.append(number)
         self.events.append(event)
+
+
+class _Decoded:
+    """The events of a batch of messages, by the partition that they belong to."""
+
+    def __init__(self) -> None:
+        self.changes: dict[TableId, _Events] = {}
+        self.others: dict[tuple[Kind, TableId], _Events] = {}
+        self.refused: dict[str, list[tuple[int, Quarantined]]] = {}
+        self.control = 0
+        """Messages with nothing but control events."""
+
+    def add(self, index: int, events: list[Event] | Quarantined) -> None:
+        if isinstance(events, Quarantined):
+            self.refused.setdefault(events.reason, []).append((index, events))
+            return
+        control = True
+        for number, event in enumerate(events):
+            if type(event) is ChangeEvent:
+                found = self.changes.get(event.table)
+                if found is None:
+                    found = self.changes[event.table] = _Events()
+                found.add(index, number, event)
+                control = False
+            else:
+                kind = Kind.CONTROL if type(event) is ControlEvent else Kind.SCHEMA_CHANGE
+                table = getattr(event, "table", None) or _NO_TABLE
+                self.others.setdefault((kind, table), _Events()).add(index, number, event)
+                control = control and kind is Kind.CONTROL
+        self.control += control
 
 
 class _Shapes:

@@ -26,8 +26,8 @@ EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
-# A plan over a wide row compiles to methods that the JVM would else leave to its interpreter for good; and only what runs
-# for each row is worth the optimizing compiler: planning, which runs once, is most of the code.
+# A plan over a wide row compiles to methods that the JVM would else leave to its interpreter for good; and only what
+# runs for each row is worth the optimizing compiler: planning, which runs once, is most of the code.
 JVM_OPTIONS = (
     "-XX:-DontCompileHugeMethods -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000 -XX:+UseParallelGC"
