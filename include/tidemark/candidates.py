@@ -6,8 +6,9 @@ Three Spark actions for the usual table (fold, merge, tombstones); the merge is 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
@@ -66,11 +67,16 @@ class Candidate:
         Raises:
             LedgerError: events went missing between the change log and the fold.
         """
+        with ExitStack() as views:
+            return self._build(after, views)
+
+    def _build(self, after: int, views: ExitStack) -> Row:
         base = head(self._prepared_table())
         changes = self._changes(after)
         truncated = self._truncated(changes)
-        acted = folding.actions(changes.where(F.col("operation") != Operation.TRUNCATE), self._plan, truncated)
-        folded = folding.fold(acted.where(F.col("set_aside").isNull()), self._plan)
+        rows = changes.where(F.col("operation") != Operation.TRUNCATE)
+        acted = self._named(folding.actions(rows, self._plan, truncated), views)
+        folded = self._named(folding.fold(acted.where(F.col("set_aside").isNull()), self._plan), views)
         with _persisted(folded):
             counts = self._counts(folded, acted, after)
             counts["emptied"] = self._truncate(truncated)
@@ -82,6 +88,13 @@ class Candidate:
                 self._keep(ready, truncated)
                 merging.upsert(ready, self._plan, self._branch(), by_cell=by_cell)
         return self._row(base, start, counts)
+
+    def _named(self, frame: DataFrame, views: ExitStack) -> DataFrame:
+        """The same frame by name: Spark Connect nests what is built on a frame into it, and ends at 100 levels."""
+        name = f"tidemark_{uuid.uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        views.callback(self._session.catalog.dropTempView, name)
+        return self._session.table(name)
 
     def _prepared_table(self) -> Table:
         plan = self._plan

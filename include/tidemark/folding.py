@@ -8,8 +8,6 @@ idempotent, so the outcome depends on the set of events alone: not on their orde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
@@ -17,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.encodings import regex_quoted
 from tidemark.events import Operation
-from tidemark.images import UNREADABLE, TableColumn, field, read_images
+from tidemark.images import UNREADABLE, TableColumn, any_of, field, read_images
 from tidemark.lake import quoted
 from tidemark.planning import Plan
 
@@ -67,22 +65,18 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     old = F.when(whole_update & ~_same_key(plan), F.col("before"))
     read = read_images(read, image=old, shapes=plan.found.shapes, columns=keys, into="old")
     told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
-    named = {f"new {name}": name for name in key_names(plan)}
-    # Each step is a projection of its own: what it makes is used often, and must be made once.
+    named = [f"new {name}" for name in key_names(plan)]
+    # In a projection of its own, because it is used often and must be made once.
     new_key = [
         F.coalesce(F.col(f"image.{field(number)}"), F.when(F.col("partial"), before))
         for number, before in zip(plan.key_numbers, told_before, strict=True)
     ]
-    keyed = read.withColumns(dict(zip(named, new_key, strict=True)))
+    old_key = [F.coalesce(before, now) for before, now in zip(told_before, new_key, strict=True)]
+    olds = [f"old {name}" for name in key_names(plan)]
+    keyed = read.withColumns(dict(zip([*named, *olds], [*new_key, *old_key], strict=True)))
     after = [F.col(quoted(name)) for name in named]
-    keyed = keyed.withColumns(
-        {
-            f"old {name}": F.coalesce(before, now)
-            for name, before, now in zip(named.values(), told_before, after, strict=True)
-        }
-    )
-    before = [F.col(quoted(f"old {name}")) for name in named.values()]
-    moved = F.coalesce(_any([was != now for was, now in zip(before, after, strict=True)]), F.lit(False))
+    before = [F.col(quoted(name)) for name in olds]
+    moved = F.coalesce(any_of([was != now for was, now in zip(before, after, strict=True)]), F.lit(False))
     # What the old row held in the columns that were not captured is not known here, and must not become null unseen.
     torn = moved & F.col("partial")
     writes = (F.col("operation") != Operation.DELETE) & ~half
@@ -129,7 +123,7 @@ def _set_aside(
     writes: Expression,
     truncated: str | None,
 ) -> list[Expression]:
-    null = _any([part.isNull() for part in key])
+    null = any_of([part.isNull() for part in key])
     unreadable = F.coalesce(F.col(f"image.{UNREADABLE}"), F.col(f"old.{UNREADABLE}"))
     late = F.lit(False) if truncated is None else F.col("position") < truncated
     reason = (
@@ -146,10 +140,6 @@ def _set_aside(
         .alias("detail")
     )
     return [reason, detail]
-
-
-def _any(conditions: Sequence[Expression]) -> Expression:
-    return reduce(or_, conditions)
 
 
 def fold(acted: DataFrame, plan: Plan) -> DataFrame:
@@ -278,7 +268,7 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
     numbers = value_numbers(plan)
     stepped = stepped.withColumns({f"v{n}": _stored_version(plan.columns[n].name) for n in numbers})
     taken = {n: F.coalesce(_written(plan, n) > F.col(f"v{n}"), F.lit(False)) for n in numbers}
-    changed = _any([F.col("newer"), F.col("merged_rest") > F.col("rest"), *taken.values()])
+    changed = any_of([F.col("newer"), F.col("merged_rest") > F.col("rest"), *taken.values()])
     merged = stepped.withColumns(
         {
             **{f"n{n}": F.when(taken[n], F.col(field(n))).when(F.col("exists"), F.col(f"t{n}")) for n in numbers},

@@ -10,8 +10,6 @@ Traps this module steps around, each with a test: ``from_json`` rewrites unquote
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
@@ -46,6 +44,14 @@ def field(number: int) -> str:
     return f"c{number}"
 
 
+def any_of(conditions: Sequence[Expression]) -> Expression:
+    """Whether any condition holds; a balanced tree, as Spark Connect refuses plans of more than 100 levels."""
+    if len(conditions) == 1:
+        return conditions[0]
+    half = len(conditions) // 2
+    return any_of(conditions[:half]) | any_of(conditions[half:])
+
+
 def read_images(
     frame: DataFrame, *, image: Expression, shapes: Mapping[str, Shape], columns: Sequence[TableColumn], into: str
 ) -> DataFrame:
@@ -63,8 +69,9 @@ def read_images(
     readings = [_Reading(number, *pair) for number, pair in enumerate(_readings(shapes, columns).items())]
     kept = [F.col(quoted(name)) for name in frame.columns]
     parsed = frame.select(*kept, *(reading.parsed(image, columns, len(readings)) for reading in readings))
-    again = parsed.select("*", *(reading.parsed_again(image, columns) for reading in readings))
-    prepared = again.select(*kept, *(column for reading in readings for column in reading.prepared(image, columns)))
+    if hoping := [reading for reading in readings if reading.hopes(columns)]:
+        parsed = parsed.select("*", *(reading.parsed_again(image, columns) for reading in hoping))
+    prepared = parsed.select(*kept, *(column for reading in readings for column in reading.prepared(image, columns)))
     typed = prepared.select(*kept, *(column for reading in readings for column in reading.typed(columns)))
     values = [
         F.coalesce(F.lit(None), *(reading.value(number) for reading in readings if reading.told[number]))
@@ -123,10 +130,12 @@ class _Reading(NamedTuple):
 
     def parsed_again(self, image: Expression, columns: Sequence[TableColumn]) -> Expression:
         """The image with every untyped value as text, where one of them was not of the JSON kind that was hoped for."""
-        hoped = any(_is_hoped(source, target) for _, source, target in self._sources(columns))
         told = [(source, _careful_type(source, target)) for _, source, target in self._sources(columns)]
-        again = F.when(self._misfits(image, columns), _from_json(image, told)) if hoped else F.lit(None)
-        return again.alias(self._name("again"))
+        return F.when(self._misfits(image, columns), _from_json(image, told)).alias(self._name("again"))
+
+    def hopes(self, columns: Sequence[TableColumn]) -> bool:
+        """Whether any value is read by the JSON kind that its type suggests, before it is read as text."""
+        return any(_is_hoped(source, target) for _, source, target in self._sources(columns))
 
     def _misfits(self, image: Expression, columns: Sequence[TableColumn]) -> Expression:
         """Whether the image is no JSON, or a value in it does not fit the type that it was read with."""
@@ -136,11 +145,11 @@ class _Reading(NamedTuple):
             for _, source, target in self._sources(columns)
             if target.type in _FLOATING and (_is_direct(source, target) or _is_hoped(source, target))
         ]
-        return F.coalesce(reduce(or_, overflows, parsed.getField(_CORRUPT).isNotNull()), F.lit(False))
+        return F.coalesce(any_of([parsed.getField(_CORRUPT).isNotNull(), *overflows]), F.lit(False))
 
     def prepared(self, image: Expression, columns: Sequence[TableColumn]) -> Iterator[Expression]:
         parsed, again = F.col(quoted(self._name("parsed"))), F.col(quoted(self._name("again")))
-        hoped = any(_is_hoped(source, target) for _, source, target in self._sources(columns))
+        hoped = self.hopes(columns)
         misfits = self._misfits(image, columns)
         corrupt = F.coalesce(again.getField(_CORRUPT).isNotNull(), F.lit(False)) if hoped else misfits
         yield corrupt.alias(self._name("corrupt"))
