@@ -16,10 +16,12 @@ from tidemark.types import decimal_parts, spark_type
 
 _DAY = r"^\d{4}-\d{2}-\d{2}([ T]00:00(:00(\.0+)?)?)?Z?$"
 _WALL_CLOCK = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6}0*)?)?)?Z?$"
-_ZONED = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6}0*)?)?(Z|[+-]\d{2}(:?\d{2})?)?$"
+_ZONED = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6}0*)?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 
 _TEXT_OR_EPOCH = frozenset({Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS})
 _DAY_MICROS = 86_400_000_000
+
+_MICROS_OF_DAY = 86_400_000_000
 
 _Reader = Callable[[Expression, str], Expression]
 """(value as prepared, the table's type string) to the typed value; null where it does not fit."""
@@ -238,6 +240,8 @@ def _days(wire: Expression, _target: str) -> Expression:
 def _epoch(per_second: int) -> _Reader:
     def read(wire: Expression, target: str) -> Expression:
         micros = _rescaled(wire, per_second, 1_000_000)
+        if target == "date":  # a time of day must not be lost
+            micros = F.when(micros % _MICROS_OF_DAY == 0, micros)
         instant = F.timestamp_micros(micros)
         return instant if target == "timestamptz" else instant.cast(spark_type(target))
 

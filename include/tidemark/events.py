@@ -34,8 +34,8 @@ class Encoding(StrEnum):
 
     PLAIN = "plain"
     """The JSON value of the column's own kind: a number for numbers, true/false, a string for text and ISO 8601
-    dates and times (blank or ``T`` between date and time, with or without zone). A nested object or array for a
-    ``string`` column is kept as JSON text."""
+    dates and times (blank or ``T`` between date and time, with or without zone), Base64 for ``binary``. A nested
+    object or array for a ``string`` column is kept as JSON text."""
     TEXT = "text"
     """A JSON string that holds the value's text: ``"12.50"``, ``"2023-03-23 14:30:05.123456"``, ``"true"``, ``"1"``."""
     UNSCALED_BASE64 = "unscaled_base64"

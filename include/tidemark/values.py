@@ -71,6 +71,11 @@ def _text(raw: bytes, _column: Column) -> str:
     return msgspec.json.decode(raw, type=str) if raw[:1] == b'"' else raw.decode()
 
 
+def _plain(raw: bytes, column: Column) -> str | bytes:
+    """Return the value as written; JSON has no bytes, and what stands for them is Base64."""
+    return _base64(raw, column) if column.type == "binary" else _text(raw, column)
+
+
 def _integer(raw: bytes, column: Column) -> int:
     text = _text(raw, column)
     if not _INTEGER.fullmatch(text):
@@ -153,7 +158,7 @@ def _time_of_day(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str
 
 
 _ENCODINGS: dict[Encoding, Callable[[bytes, Column], str | bytes]] = {
-    Encoding.PLAIN: _text,
+    Encoding.PLAIN: _plain,
     Encoding.TEXT: _text,
     Encoding.UNSCALED_BASE64: _unscaled,
     Encoding.SCALED_STRUCT: _scaled_struct,
