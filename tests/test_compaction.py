@@ -463,7 +463,10 @@ def test_any_delivery_gives_the_rows_of_the_model(spark: SparkSession, lake: Lak
 
 CRASHES = {
     "after_raw_append": ("tidemark.stages.land._remember_refusals", 1),
-    "after_changelog_append": ("tidemark.stages.normalize._count", 1),
+    "before_raw_append": ("tidemark.lake.Lake.append_files", 1),
+    "after_contents_are_told": ("tidemark.stages.normalize._close", 1),
+    "before_changelog_append": ("tidemark.lake.Lake.append_files", 3),
+    "after_changelog_append": ("tidemark.cuts.finish", 1),
     "after_quarantine": ("tidemark.candidates.Candidate._truncate", 2),
     "after_state_append": ("tidemark.merging.upsert", 2),
     "after_candidate_merge": ("tidemark.candidates.Candidate._row", 2),

@@ -225,8 +225,11 @@ class Lake:
         table.refresh()
         summary = {MARKER + name: value for name, value in properties.items()}
         made = [_data_file(table, file) for file in files]
+        replaces = instead_of is not None and table.scan(row_filter=instead_of, limit=1).to_arrow().num_rows > 0
+        if not (made or replaces or summary):
+            return
         with table.transaction() as transaction:
-            if instead_of is not None and table.scan(row_filter=instead_of, limit=1).to_arrow().num_rows:
+            if instead_of is not None and replaces:
                 transaction.delete(instead_of)
             with transaction.update_snapshot(snapshot_properties=summary).fast_append() as append:
                 for file in made:
