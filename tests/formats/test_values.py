@@ -109,7 +109,7 @@ def test_times_of_day_may_be_negative_and_long(micros: int) -> None:
         ({"a": 1}, "string", "plain", '{"a": 1}'),
         (True, None, "plain", True),
         (7, None, "plain", "7"),
-        ("a", "binary", "plain", "YQ=="),
+        ("YQ==", "binary", "plain", "YQ=="),
         ("AP+A", "binary", "text_or_us", "AP+A"),
         ("", "binary", "text_or_us", ""),
         ("", "long", "text_or_us", None),
