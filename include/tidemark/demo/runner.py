@@ -39,12 +39,6 @@ TABLES = ("customers", "orders", "order_lines", "payments")
 DEFAULT = tuple(name for name in SOURCES if name != "shop_debezium_bare")
 """What the demo runs unless it is told: one source of each format, and of each dialect."""
 
-_SMALL = {
-    "spark.sql.shuffle.partitions": "4",
-    # Tables of some hundred rows never pay for the JVM's optimizing compiler.
-    "spark.driver.extraJavaOptions": f"{LOCAL_SETTINGS['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1",
-}
-
 _DAGS = Path(__file__).parents[3] / "dags"
 
 
@@ -78,7 +72,7 @@ def run(names: Iterable[str] = DEFAULT) -> Outcome:
     server = SparkConnectServer(
         jars=jar_paths(),
         folder=home() / "demo" / "spark",
-        settings={**LOCAL_SETTINGS, **_SMALL},
+        settings={**LOCAL_SETTINGS, "spark.sql.shuffle.partitions": "4"},
     )
     airflow = AirflowService(
         home(),
