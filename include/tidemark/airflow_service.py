@@ -45,7 +45,7 @@ _COMPONENTS: Mapping[str, Sequence[str]] = {
 """What runs: no triggerer, as nothing of Tidemark defers."""
 
 _MAIN = "from airflow.__main__ import main; main()"
-_WARM = f"import tidemark.pipeline, tidemark.stages.check, pyspark.sql.connect.session; {_MAIN}"
+_WARM = f"import tidemark.pipeline, tidemark.expectations, tidemark.stages.check, pyspark.sql.connect.session; {_MAIN}"
 """The scheduler's tasks are forks of it: what it has imported, none of them pays for (six seconds of processor time in
 a check, two and a half in any other stage)."""
 
