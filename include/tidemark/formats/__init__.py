@@ -129,6 +129,11 @@ def informed(module: Format) -> Informed | None:
     return cast(Informed, module) if hasattr(module, "metadata") else None
 
 
+def pairs_updates(module: Format) -> bool:
+    """Tell whether an update may come as two messages, the old row and the new one: such a format says so."""
+    return bool(getattr(module, "PAIRS_UPDATES", False))
+
+
 def together(told: Iterable[tuple[str, bytes]]) -> Known:
     """Return what pairs of ``metadata`` amount to, whatever their order and however often each comes."""
     contents: dict[str, set[bytes]] = {}
