@@ -78,14 +78,26 @@ def _key_of(row: Row, change: Change) -> Key:
 
 
 def _change_bag(rows: Rows, change: Change) -> None:
-    if change.before is not None:
-        gone = {**(change.after or {}), **change.before}
+    """Take out the oldest row that equals the old one; one that is not there is not taken out."""
+    before, after = change.before, change.after
+    if before is not None:
+        gone = {**(after or {}), **before}
         for key, row in rows.items():
-            if row == gone:
+            if _are_equal(row, gone):
                 del rows[key]
                 break
-    if change.after is not None:
-        rows[max(rows, default=(0,))[0] + 1,] = change.after
+    if after is not None:
+        rows[max(rows, default=(0,))[0] + 1,] = {**(before or {}), **after} if change.partial else after
+
+
+def _are_equal(row: Row, other: Row) -> bool:
+    """Whether two rows of a table without a key are equal: a column that one lacks is null, not a number is one value.
+
+    Names that begin with an underscore tell of the event, not of the row.
+    """
+    names = {name for name in (*row, *other) if not name.startswith("_")}
+    pairs = [(row.get(name), other.get(name)) for name in names]
+    return all(one == two or (one != one and two != two) for one, two in pairs)  # noqa: PLR0124  as NaN does
 
 
 def read_change(event: ChangeEvent, key: tuple[str, ...], types: Mapping[str, str]) -> Change:

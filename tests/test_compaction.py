@@ -330,6 +330,7 @@ CANAL_ROWS: dict[str, list[tuple[Any, ...]]] = {
     "dearer": [(1, Decimal("5.10")), (2, Decimal("1234567890.12"))],
     "broken": [(1, 5)],
     "claimed": [(1, 5)],
+    "keyless": [(1, 5)],
     "odd": [(1, "x", 1, 2, 3, "new", 4, 5, 6, 7, 8, 9, 10)],
     "misfit": [(1, Decimal("5.10"))],
     "misfit_too": [(3, Decimal("3.00"))],
@@ -340,7 +341,6 @@ CANAL_PROBLEMS = {
     "crm.claimed": "which holds shop.claimed",
     "crm.twin": "crm.twin and shop.twin would both be published",
     "shop.twin": "crm.twin and shop.twin would both be published",
-    "shop.keyless": "no message names a key",
     "shop.metadata": "'_file', which Iceberg keeps for itself",
 }
 

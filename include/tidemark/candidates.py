@@ -77,12 +77,12 @@ class Candidate:
         rows = changes.where(F.col("operation") != Operation.TRUNCATE)
         acted = self._named(folding.actions(rows, self._plan, truncated), views)
         folded = self._named(folding.fold(acted.where(F.col("set_aside").isNull()), self._plan), views)
-        with _persisted(folded):
+        with persisted(folded):
             counts = self._counts(folded, acted, after)
             counts["emptied"] = self._truncate(truncated)
             by_cell = self._plan.found.partial or self._state_has("cells")
             start = head(self._lake.load(self._plan.target), self._cut.branch)
-            with _persisted(self._combined(folded)) if by_cell else nullcontext(self._alive(folded)) as ready:
+            with persisted(self._combined(folded)) if by_cell else nullcontext(self._alive(folded)) as ready:
                 counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
                 # In this order: Spark computes what it keeps anew once a table that it was read from is written to.
                 self._keep(ready, truncated)
@@ -157,17 +157,19 @@ class Candidate:
         aside = acted.where(F.col("set_aside").isNotNull() & ~F.col("moved_away"))
         reasons = {row["set_aside"]: int(row["count"]) for row in aside.groupBy("set_aside").count().collect()}
         if reasons.keys() - {folding.TRUNCATED}:
-            bad = aside.where(F.col("set_aside") != folding.TRUNCATED)
-            found = bad.select(
-                "batch",
-                "file",
-                "place",
-                F.col("set_aside").alias("reason"),
-                "detail",
-                F.lit(self._plan.found.object).alias("object"),
-            )
-            quarantine(self._lake, self._source, found, after)
+            self._quarantine(aside.where(F.col("set_aside") != folding.TRUNCATED), after)
         return reasons
+
+    def _quarantine(self, bad: DataFrame, after: int) -> None:
+        found = bad.select(
+            "batch",
+            "file",
+            "place",
+            F.col("set_aside").alias("reason"),
+            "detail",
+            F.lit(self._plan.found.object).alias("object"),
+        )
+        quarantine(self._lake, self._source, found, after)
 
     def _truncate(self, truncated: str | None) -> int:
         """Delete the rows that a TRUNCATE of this batch removed: its position decides, not its arrival."""
@@ -225,12 +227,16 @@ class Candidate:
 
     def _row(self, base: int, start: int, counts: Mapping[str, int]) -> Row:
         table = self._lake.load(self._plan.target)
-        merged = _merge_counts(table, start, self._cut.branch)
+        merged = merge_counts(table, start, self._cut.branch)
         effective = merged["inserted"] + merged["updated"] + merged["deleted"] - counts["moved_rows"]
-        found = self._plan.found
-        applied = effective + found.truncates
+        applied = effective + self._plan.found.truncates
+        change = merged["inserted"] - merged["deleted"] - counts["emptied"]
         duplicate = counts["events"] - counts["distinct"]
-        quarantined = counts["quarantined"]
+        return self._accounted(table, base, applied, duplicate, counts["quarantined"], change)
+
+    def _accounted(self, table: Table, base: int, applied: int, duplicate: int, quarantined: int, change: int) -> Row:
+        """The row for the ledger; ``change`` is how many more rows the table has."""
+        found = self._plan.found
         superseded = found.events - applied - duplicate - quarantined
         if superseded < 0:
             raise LedgerError(
@@ -249,14 +255,14 @@ class Candidate:
             "duplicate": duplicate,
             "held": 0,
             "quarantined": quarantined,
-            "rows_change": merged["inserted"] - merged["deleted"] - counts["emptied"],
+            "rows_change": change,
             "base": base,
             "snapshot": head(table, self._cut.branch),
         }
 
 
 @contextmanager
-def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
+def persisted(frame: DataFrame) -> Iterator[DataFrame]:
     """Keep a frame that is used more than once, on disk where memory ends."""
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -265,7 +271,7 @@ def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
         kept.unpersist()
 
 
-def _merge_counts(table: Table, start: int, branch: str) -> dict[str, int]:
+def merge_counts(table: Table, start: int, branch: str) -> dict[str, int]:
     """Rows that the commits on a branch since ``start`` inserted, updated and deleted by MERGE, as they tell."""
     counts = dict.fromkeys(("inserted", "updated", "deleted"), 0)
     for snapshot in ancestry(table, branch):

@@ -39,6 +39,8 @@ class Target:
     """Of the files, with Iceberg's field ids."""
     plain: frozenset[str] = frozenset()
     """Columns whose values hardly repeat: no dictionary and no statistics are made of them."""
+    bounded: frozenset[str] = frozenset()
+    """Those of them whose statistics are made all the same, as readers look for ranges of them."""
 
     def path_of(self, location: str) -> str:
         """Where a file that the table's metadata names lies in the file system."""
@@ -95,9 +97,10 @@ class _File:
         self._pending_size = 0
         self.size = 0
         repeated = [name for name in target.schema.names if name not in target.plain]
+        measured = [*repeated, *target.bounded]
         self._stream = target.filesystem.open_output_stream(self._path)
         self._writer = pq.ParquetWriter(
-            self._stream, target.schema, compression="zstd", use_dictionary=repeated, write_statistics=repeated
+            self._stream, target.schema, compression="zstd", use_dictionary=repeated, write_statistics=measured
         )
 
     def write(self, rows: pa.RecordBatch) -> None:

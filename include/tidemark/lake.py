@@ -64,6 +64,12 @@ LOG_PROPERTIES: Mapping[str, str] = {
 }
 """Append-only tables: raw, change log, quarantine, state."""
 
+CHANGE_LOG_PROPERTIES: Mapping[str, str] = {
+    **LOG_PROPERTIES,
+    # Tables without a key look for positions among earlier events: see docs/adr/0011.
+    "write.metadata.metrics.column.position": "full",
+}
+
 STATE_PROPERTIES: Mapping[str, str] = {
     **TABLE_PROPERTIES,
     # Only the changed rows are written; see docs/adr/0004.
@@ -181,7 +187,9 @@ class Lake:
             table.append(table.schema().as_arrow().empty_table())
         return table
 
-    def target(self, table: Table, schema: pa.Schema, *, plain: Iterable[str] = ()) -> Target:
+    def target(
+        self, table: Table, schema: pa.Schema, *, plain: Iterable[str] = (), bounded: Iterable[str] = ()
+    ) -> Target:
         """What workers have to know to write files of a table with the columns of ``schema``.
 
         Raises:
@@ -197,7 +205,14 @@ class Lake:
         filesystem.create_dir(folder, recursive=True)
         ids = table.schema().as_arrow()
         with_ids = pa.schema([_with_id(field, ids.field(field.name)) for field in schema])
-        return Target(filesystem=filesystem, folder=folder, location=location, schema=with_ids, plain=frozenset(plain))
+        return Target(
+            filesystem=filesystem,
+            folder=folder,
+            location=location,
+            schema=with_ids,
+            plain=frozenset(plain),
+            bounded=frozenset(bounded),
+        )
 
     @retry(
         # Maintenance may have rewritten other files of the table meanwhile.

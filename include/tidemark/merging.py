@@ -54,6 +54,29 @@ def empty_cells(emptied: DataFrame, plan: Plan, branch: str) -> None:
     merge.whenMatched(F.col(POSITION) == told["position"]).update(_quoted(cells)).merge()
 
 
+def exchange(rows: DataFrame, plan: Plan, branch: str) -> None:
+    """Insert and delete rows of a table without a key; the position of a row tells it from its equals.
+
+    Args:
+        rows: ``bags.changed``.
+        plan: the table's.
+        branch: the candidate branch as Spark names it.
+    """
+    names = {column.name: field(number) for number, column in enumerate(plan.columns)}
+    names |= {POSITION: "position", COMMITTED_AT: "committed_at"}
+    source, new = _source(rows, [*names.values(), "deleted"])
+    merge = source.mergeInto(branch, F.col(POSITION) == new["position"])
+    cells = {name: new[own] for name, own in names.items()}
+    merge.whenMatched(new["deleted"]).delete().whenNotMatched(~new["deleted"]).insert(_quoted(cells)).merge()
+
+
+def append(rows: DataFrame, plan: Plan, branch: str) -> None:
+    """Add rows to a table without a key: ``bags.changed`` or ``bags.sides`` that delete nothing."""
+    cells = (F.col(field(number)).alias(column.name) for number, column in enumerate(plan.columns))
+    own = (F.col("position").alias(POSITION), F.col("committed_at").alias(COMMITTED_AT))
+    rows.select(*cells, *own).writeTo(branch).append()
+
+
 def _source(frame: DataFrame, names: list[str]) -> tuple[DataFrame, dict[str, Expression]]:
     own = {name: f"{OWN_PREFIX}{name}" for name in names}
     return frame.select(*(F.col(name).alias(own[name]) for name in names)), {n: F.col(quoted(own[n])) for n in names}

@@ -15,7 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import IntegerType, MapType, NestedField, StringType, TimestamptzType
 
-from tidemark import sources
+from tidemark import formats, sources
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Column, Shape
 from tidemark.images import TableColumn
@@ -68,7 +68,10 @@ class Plan:
     found: Found
     target: Identifier
     key: tuple[str, ...]
+    """Empty: the table is a bag of rows."""
     columns: tuple[TableColumn, ...]
+    pairs_updates: bool = False
+    """Whether an image of an update may come alone, its other half in another message; told of bags only."""
 
     @property
     def key_numbers(self) -> list[int]:
@@ -105,13 +108,14 @@ def plan(source: sources.Source, found: Found, table: Table | None) -> Plan:
     """Decide columns, types and key of a table.
 
     Raises:
-        IncompatibleSchemaError: the change would lose data, or the table has no key.
+        IncompatibleSchemaError: the change would lose data, or the key changed.
     """
     promised = source.table_for(found.object)
     _claim(source, found, table)
     columns = _columns(found, promised, table)
     key = _key(found, promised, table, [column.name for column in columns])
-    return Plan(found=found, target=target_of(source, found), key=key, columns=tuple(columns))
+    pairs = not key and formats.pairs_updates(formats.resolve(source.format))
+    return Plan(found=found, target=target_of(source, found), key=key, columns=tuple(columns), pairs_updates=pairs)
 
 
 def _claim(source: sources.Source, found: Found, table: Table | None) -> None:
@@ -201,11 +205,12 @@ def _key(found: Found, promised: sources.Table, table: Table | None, names: Sequ
         )
     else:
         key = next(iter(told), stored)
-    if not key:
-        raise IncompatibleSchemaError(
-            f"{found.object}: no message names a key; give one in the source file with `key:`"
-        )
-    if stored and key != stored:
+    if table is not None and key != stored:
+        if not stored:
+            raise IncompatibleSchemaError(
+                f"{found.object} was published without a key, as a bag of rows, and now has the key {list(key)}: "
+                "rebuild it, or write `key: []` in the source file"
+            )
         raise IncompatibleSchemaError(f"{found.object}: the key changed from {list(stored)} to {list(key)}: rebuild it")
     missing = [name for name in key if name not in names]
     if missing:
@@ -234,7 +239,8 @@ def state_schema(plan: Plan) -> Schema:
 
     ``kind``: tombstone (the key was deleted at ``position``), cells (the row that stands at ``position`` was written in
     parts: ``versions`` holds the position of each column, under the empty name that of all columns not named, empty
-    where never written), truncate (everything below ``position``; no key).
+    where never written), truncate (everything below ``position``; no key),
+    high (the highest position seen; of tables without a key).
     """
     keys = [(f"k{place}", plan.columns[number].type) for place, number in enumerate(plan.key_numbers)]
     fields = [NestedField(number, name, iceberg_type(kind)) for number, (name, kind) in enumerate(keys, start=1)]

@@ -27,6 +27,9 @@ A format whose rows cannot be read without other messages asks for these with tw
   ``SchemaChange`` that the message decodes to: so that later runs find it in the change log;
 - ``decode(message, options, known=NOTHING)``: ``known`` holds what was collected from all messages of the run and of
   earlier ones before the first is decoded. A row whose metadata is nowhere is a ``MissingMetadataError``.
+
+A format whose updates may come as two messages, the old row and the new one (``events.ChangeEvent``), says
+``PAIRS_UPDATES = True``: an image of it that comes alone is whole, and a column that it lacks is null.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ from pydantic import BaseModel
 from tidemark.errors import UnknownNameError
 from tidemark.events import Event, Message
 
-__all__ = ["NOTHING", "Format", "Informed", "Known", "informed", "names", "resolve", "together"]
+__all__ = ["NOTHING", "Format", "Informed", "Known", "informed", "names", "pairs_updates", "resolve", "together"]
 
 Known = Mapping[str, tuple[bytes, ...]]
 """What metadata messages told: id to the distinct contents under it, sorted, so that no order of delivery shows. Made
@@ -127,6 +130,11 @@ def resolve(name: str) -> Format:
 def informed(module: Format) -> Informed | None:
     """Return a format as one that needs metadata messages, None where it does not."""
     return cast(Informed, module) if hasattr(module, "metadata") else None
+
+
+def pairs_updates(module: Format) -> bool:
+    """Tell whether an update may come as two messages, the old row and the new one: such a format says so."""
+    return bool(getattr(module, "PAIRS_UPDATES", False))
 
 
 def together(told: Iterable[tuple[str, bytes]]) -> Known:

@@ -45,6 +45,8 @@ OPERATIONS = {
     "DELETE": Operation.DELETE,
 }
 
+PAIRS_UPDATES = True
+
 SCHEMA_CHANGES = ("CREATE", "ALTER", "RENAME", "ERASE", "TRUNCATE", "CINDEX", "DINDEX")
 """``ERASE`` is what its statement says, DROP as a rule; ``CINDEX`` and ``DINDEX`` create and drop an index."""
 

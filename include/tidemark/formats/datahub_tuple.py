@@ -28,6 +28,8 @@ from tidemark.formats._json import ABSENT, NULL, check_utf8, members, read, tabl
 
 OPERATIONS = {"I": Operation.INSERT, "U": Operation.UPDATE, "D": Operation.DELETE}
 
+PAIRS_UPDATES = True
+
 IMAGES = {
     ("I", "N", "Y"): "after",
     ("U", "Y", "N"): "before",

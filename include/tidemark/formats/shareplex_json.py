@@ -54,6 +54,8 @@ its table. And ``drop column``: no row change."""
 BEFORE, AFTER = "update before", "update after"
 """An update in two messages of one ``scn`` and ``seq``: the old row, then the new one."""
 
+PAIRS_UPDATES = True
+
 DROP_COLUMN = "drop column"
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import cuts, inference, planning
+from tidemark.bag_candidates import BagCandidate
 from tidemark.candidates import Candidate, Cut
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation
@@ -140,7 +141,10 @@ def _build(
             rows += [_stopped(cut, plan.found, after, reason) for plan, after in claimants]
             planned = [item for item in planned if item not in claimants]
     with _marked(session, cut.batch), ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        jobs = [pool.submit(Candidate(session, lake, source.source, plan, cut).build, after) for plan, after in planned]
+        jobs = [
+            pool.submit((Candidate if plan.key else BagCandidate)(session, lake, source.source, plan, cut).build, after)
+            for plan, after in planned
+        ]
         rows += [job.result() for job in jobs]
     return rows
 
@@ -153,7 +157,11 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after
     if unknown:
         images = _images(session, lake, source, found, after)
         found = replace(found, inferred=inference.types_of(images, unknown))
-    return planning.plan(source, found, table)
+    plan = planning.plan(source, found, table)
+    if not plan.key and table is None and source.table_for(found.object).key is None and () not in found.keys:
+        hint = "give it with `key:`, or write `key: []` to say that there is none"
+        log.warning("table_without_key", object=found.object, published_as="a bag of rows", hint=hint)
+    return plan
 
 
 def _images(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:

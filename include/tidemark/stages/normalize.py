@@ -22,7 +22,7 @@ from tidemark.decode import metadata_of
 from tidemark.errors import LedgerError
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve, together
-from tidemark.lake import LOG_PROPERTIES, Lake, marker
+from tidemark.lake import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES, Lake, marker
 from tidemark.ledger import Ledger, Row, above, equals
 from tidemark.rows import CHANGE_LOG, QUARANTINE, RAW, VARIED, Kind
 from tidemark.sources import Source
@@ -42,7 +42,7 @@ def run(source: Source) -> StageReport:
     lake = Lake.open()
     raw = lake.find(("raw", source.source))
     changelog = lake.ensure(
-        ("changelog", source.source), CHANGE_LOG, LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
+        ("changelog", source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
     )
     done = int(marker(changelog, "batch") or 0)
     newest = int(marker(raw, "batch") or 0)
@@ -66,7 +66,7 @@ def _decode(lake: Lake, source: Source, raw: Table, changelog: Table, done: int,
         options=source.options.model_dump(mode="json"),
         known=_known(source, parts, read_from, changelog),
         raw=read_from,
-        log=lake.target(changelog, CHANGE_LOG, plain=VARIED),
+        log=lake.target(changelog, CHANGE_LOG, plain=VARIED, bounded=["position"]),
         quarantine=lake.target(quarantine, QUARANTINE, plain=VARIED),
     )
     did = tasks.run(parts, work)

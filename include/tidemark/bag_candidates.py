@@ -1,0 +1,172 @@
+"""Building the candidate of a table without a key: what its new events put in and take out (docs/adr/0011).
+
+The usual run, whose events are all later than any seen before, goes on from the published rows: two Spark actions, and
+no look at the table where nothing is taken out. Events at or below the highest position seen are looked up in the
+change log: those that are there were sent again, and the values of those that are not are folded again from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark import bags, folding, merging, planning
+from tidemark.candidates import Candidate, merge_counts, persisted
+from tidemark.errors import LedgerError
+from tidemark.events import Operation, Shape
+from tidemark.lake import head
+from tidemark.ledger import Ledger, Row, equals
+
+_HIGH, _TRUNCATE = "high", "truncate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counts:
+    """New events by what becomes of them."""
+
+    sound: int
+    """Those that take part, copies and all."""
+    distinct: int
+    truncated: int
+    bad: int
+    removals: int
+    """Distinct events that take a row out."""
+    first: str | None
+    last: str | None
+    """Lowest and highest position of those that take part."""
+
+
+class BagCandidate(Candidate):
+    """One table's way from new events to a branch, where nothing but their values tells its rows apart."""
+
+    def _build(self, after: int, views: ExitStack) -> Row:
+        base = head(self._prepared_table())
+        marks = self._marks()
+        high = marks.get(_HIGH, "")
+        changes = self._changes(after)
+        truncated = self._truncated(changes)
+        rows = self._named(self._rows(changes, self._plan.found.shapes, truncated), views)
+        with persisted(bags.once(rows)) as events:
+            counts = self._counted(events, rows, after)
+            emptied = self._truncate(truncated)
+            start = head(self._lake.load(self._plan.target), self._cut.branch)
+            sound = self._named(_sound(events), views)
+            unseen, late, again = sound, 0, 0
+            if counts.first is not None and counts.first <= high:
+                unseen = self._named(self._unseen(sound, counts.first, high, after), views)
+                late = unseen.where(F.col("position") <= high).count()
+                again = sound.where(F.col("position") <= high).count() - late
+            if truncated is not None and marks.get(_TRUNCATE, "") < truncated < high:
+                self._fold_again(None, truncated, views)
+            elif late:
+                self._fold_again(bags.sides(unseen), truncated, views)
+            elif counts.distinct > again:
+                self._go_on(self._named(bags.sides(unseen), views), takes_out=counts.removals > 0)
+        self._mark(marks, {_HIGH: max(high, counts.last or ""), _TRUNCATE: truncated or ""})
+        table = self._lake.load(self._plan.target)
+        applied = counts.distinct - again + self._plan.found.truncates
+        duplicate = counts.sound - counts.distinct + again
+        change = _grown(table, start, self._cut.branch) - emptied
+        return self._accounted(table, base, applied, duplicate, counts.bad, change)
+
+    def _rows(self, changes: DataFrame, shapes: Mapping[str, Shape], truncated: str | None) -> DataFrame:
+        return bags.read_rows(changes.where(F.col("operation") != Operation.TRUNCATE), self._plan, shapes, truncated)
+
+    def _counted(self, events: DataFrame, rows: DataFrame, after: int) -> _Counts:
+        sound = F.col("set_aside").isNull()
+        truncated = F.col("set_aside") == folding.TRUNCATED
+        told = events.agg(
+            F.sum(F.when(sound, F.col("copies"))).alias("sound"),
+            F.count(F.when(sound, 1)).alias("distinct"),
+            F.sum(F.when(truncated, F.col("copies"))).alias("truncated"),
+            F.sum(F.when(~truncated, F.col("copies"))).alias("bad"),
+            F.count(F.when(sound & F.col("old").isNotNull(), 1)).alias("removals"),
+            F.min(F.when(sound, F.col("position"))).alias("first"),
+            F.max(F.when(sound, F.col("position"))).alias("last"),
+        ).first()
+        found = told.asDict() if told else {}
+        numbers = {name: int(found.get(name) or 0) for name in ("sound", "distinct", "truncated", "bad", "removals")}
+        counts = _Counts(**numbers, first=found.get("first"), last=found.get("last"))
+        total = counts.sound + counts.truncated + counts.bad + self._plan.found.truncates
+        if total != self._plan.found.events:
+            raise LedgerError(
+                f"{self._plan.found.object}: {self._plan.found.events} events in the change log, but {counts.sound} "
+                f"take part + {counts.truncated} below a TRUNCATE + {counts.bad} set aside + "
+                f"{self._plan.found.truncates} truncates. Nothing of it is published."
+            )
+        if counts.bad:
+            self._quarantine(rows.where(F.col("set_aside") != folding.TRUNCATED), after)
+        return counts
+
+    def _unseen(self, sound: DataFrame, first: str, high: str, after: int) -> DataFrame:
+        """Those events whose position no earlier batch has.
+
+        An earlier event that went to quarantine took no part: one that is sent again with its position is new.
+        """
+        between = F.col("position").between(first, high)
+        seen = self._changes(0).where((F.col("batch") <= after) & between)
+        name = ("quarantine", self._source)
+        if self._lake.find(name) is not None:
+            aside = self._session.table(self._lake.spark_name(name)).where(F.col("object") == self._plan.found.object)
+            seen = seen.join(aside.select("batch", "file", "place"), ["batch", "file", "place"], "left_anti")
+        return sound.join(seen.select("position"), "position", "left_anti")
+
+    def _go_on(self, told: DataFrame, *, takes_out: bool) -> None:
+        """Events later than all before them: they meet the rows that are published."""
+        if not takes_out:
+            merging.append(told.select("value.*", "position", "committed_at"), self._plan, self._branch())
+            return
+        taken = told.where(F.col("delta") < 0)
+        stored = bags.of_values(bags.stored_sides(self._stored(), self._plan), taken)
+        merging.exchange(bags.changed(told.unionByName(stored)), self._plan, self._branch())
+
+    def _fold_again(self, touched: DataFrame | None, truncated: str | None, views: ExitStack) -> None:
+        """Fold the values that were touched (all of them: None) from the change log, whatever is published of them."""
+        ledger = Ledger(self._lake, self._source).read("shapes", equals("object", self._plan.found.object))
+        shapes = {row["shape"]: planning.shape_from(row["columns"]) for row in ledger}
+        changes = self._changes(0)
+        if truncated is not None:
+            changes = changes.where(F.col("position") > truncated)
+        events = self._named(_sound(bags.once(self._rows(changes, shapes, truncated))), views)
+        told, stored = bags.sides(events), bags.stored_sides(self._stored(), self._plan)
+        if touched is not None:
+            told, stored = bags.of_values(told, touched), bags.of_values(stored, touched)
+        folded = bags.changed(self._named(bags.marked(told, stored), views))
+        merging.exchange(folded, self._plan, self._branch())
+
+    def _marks(self) -> dict[str, str]:
+        """What the state keeps: the highest position seen, and that of the newest TRUNCATE."""
+        rows = self._lake.load(self._plan.state).scan().to_arrow().to_pylist()
+        return {row["kind"]: row["position"] for row in rows}
+
+    def _mark(self, marks: Mapping[str, str], reached: Mapping[str, str]) -> None:
+        new = {kind: position for kind, position in reached.items() if position}
+        if new == marks:
+            return
+        state = self._lake.load(self._plan.state)
+        rows = [{"kind": kind, "position": position, "batch": self._cut.batch} for kind, position in new.items()]
+        told = pa.Table.from_pylist(rows, schema=state.schema().as_arrow())
+        if marks:
+            state.overwrite(told, branch=self._cut.branch)
+        else:
+            state.append(told, branch=self._cut.branch)
+
+
+def _sound(events: DataFrame) -> DataFrame:
+    return events.where(F.col("set_aside").isNull()).drop("set_aside", "copies")
+
+
+def _grown(table: Table, start: int, branch: str) -> int:
+    """How many rows the table has more by the commits on a branch since ``start``, as they tell."""
+    merged = merge_counts(table, start, branch)
+    newest = table.snapshot_by_name(branch)
+    summary = newest.summary.additional_properties if newest and newest.summary else {}
+    if newest is None or newest.snapshot_id == start or any(name.startswith("spark.merge-into") for name in summary):
+        return merged["inserted"] - merged["deleted"]
+    return int(summary.get("added-records", 0))
