@@ -33,7 +33,18 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AssertCurrentSchemaId,
+    AssertRefSnapshotId,
+    RemovePropertiesUpdate,
+    RemoveSnapshotRefUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.utils.config import Config
@@ -410,13 +421,25 @@ def fast_forward(table: Table, branch: str) -> int:
     return target
 
 
-def _commit(
-    table: Table,
-    requirements: tuple[AssertRefSnapshotId, ...],
-    update: SetSnapshotRefUpdate | RemoveSnapshotRefUpdate,
-) -> None:
+def put_schema(table: Table, schema: Schema, properties: Mapping[str, str], without: Sequence[str]) -> None:
+    """Give a table another schema, whose fields keep their ids, and properties, all in one commit.
+
+    Raises:
+        PublishConflictError: the schema was changed meanwhile.
+    """
+    _commit(
+        table,
+        (AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id}),),
+        AddSchemaUpdate.model_validate({"schema": schema}),
+        SetCurrentSchemaUpdate.model_validate({"schema-id": -1}),
+        SetPropertiesUpdate(updates=dict(properties)),
+        RemovePropertiesUpdate(removals=list(without)),
+    )
+
+
+def _commit(table: Table, requirements: tuple[TableRequirement, ...], *updates: TableUpdate) -> None:
     try:
-        table.catalog.commit_table(table, requirements, (update,))
+        table.catalog.commit_table(table, requirements, updates)
     except CommitFailedException as error:
         raise PublishConflictError(f"{'.'.join(table.name())}: {error}: run compact again") from error
 

@@ -24,7 +24,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from tidemark.errors import ConfigurationError
+from tidemark.errors import ConfigurationError, IncompatibleSchemaError
 
 _PRIMITIVES: Mapping[str, tuple[PrimitiveType, str]] = {
     "boolean": (BooleanType(), "boolean"),
@@ -85,3 +85,36 @@ def wider(old: str, new: str) -> str | None:
     if before and after and before[1] == after[1]:
         return f"decimal({max(before[0], after[0])}, {before[1]})"
     return None
+
+
+def retyped(table: str, column: str, old: str, new: str) -> str:
+    """The type of a column whose declaration changed from ``old`` to ``new``: DDL tells it, no message does.
+
+    A declaration is no value: a narrower one changes nothing, and text holds whatever comes.
+
+    Raises:
+        IncompatibleSchemaError: the column could not hold the new type's values.
+    """
+    if agreed := wider(old, new):
+        return agreed
+    if old in {"string", "binary"} or _holds(old, new):
+        return old
+    raise IncompatibleSchemaError(
+        f"{table}: column {column!r} changed from {old} to {new} by DDL, which would lose data. The table stays as it "
+        f"is; give the type in the source file (`columns: {{{column}: ...}}`) or rebuild the table."
+    )
+
+
+_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+
+
+def _holds(old: str, new: str) -> bool:
+    """Whether a column of one type may go on though it was declared as another: whole numbers, numbers, times."""
+    if old in _TIMES or new in _TIMES:
+        return {old, new} <= _TIMES and old != "date"
+    if new in {"string", "binary"}:
+        return False
+    before, after = decimal_parts(old), decimal_parts(new)
+    if old in {"float", "double"}:
+        return True
+    return (after[1] if after else 0 if new in {"int", "long", "boolean"} else 39) <= (before[1] if before else 0)

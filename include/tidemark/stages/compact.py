@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import structlog
+from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import cuts, inference, planning
+from tidemark import cuts, epochs, inference, planning
 from tidemark.candidates import Candidate, Cut
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation
@@ -26,8 +27,9 @@ from tidemark.lake import MARKER, Lake, marker
 from tidemark.ledger import Ledger, Row, above, equals
 from tidemark.planning import Found, Plan
 from tidemark.rows import Kind
+from tidemark.schema_history import History, histories
 from tidemark.session import open_session, tuned_for
-from tidemark.sources import Source
+from tidemark.sources import SchemaPolicy, Source
 from tidemark.stages import StageReport
 
 log = structlog.get_logger(__name__)
@@ -59,8 +61,10 @@ def run(source: Source) -> StageReport:
     cut = Cut(number=(last["cut"] if last else 0) + 1, batch=newest)
     session = open_session()
     cuts.drop_candidates(lake, ledger, cut.number)
-    finds = _find(ledger, stands, last["batch"] if last else 0, newest)
-    known = {name: row["rows_after"] or 0 for name, row in ledger.published_tables().items()}
+    published = ledger.published_tables()
+    finds = _find(ledger, stands, last["batch"] if last else 0, newest, published)
+    finds = {name: _told_by_ddl(source, found) for name, found in finds.items()}
+    known = {name: row["rows_after"] or 0 for name, row in published.items()}
     size = sum(found.events + known.get(name, 0) for name, found in finds.items())
     with tuned_for(session, size):
         rows = _build(session, lake, source, finds, cut, stands, last["batch"] if last else 0)
@@ -78,8 +82,10 @@ def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:
     return {name: row["batch"] for name, row in published if row["state"] == cuts.STOPPED}
 
 
-def _find(ledger: Ledger, stands: Mapping[str, int], default: int, newest: int) -> dict[str, Found]:
-    """What the new events tell of each table, as normalize counted them."""
+def _find(
+    ledger: Ledger, stands: Mapping[str, int], default: int, newest: int, published: Iterable[str]
+) -> dict[str, Found]:
+    """What the new events and schema changes tell of each table, as normalize counted them."""
     lowest = min([default, *stands.values()])
     shapes: dict[str, list[Row]] = defaultdict(list)
     for row in ledger.read("shapes"):
@@ -88,16 +94,33 @@ def _find(ledger: Ledger, stands: Mapping[str, int], default: int, newest: int) 
     for row in ledger.read("contents", above("batch", lowest)):
         if stands.get(row["object"], default) < row["batch"] <= newest:
             by_object[row["object"]].append(row)
-    return {name: _found(name, rows, shapes[name]) for name, rows in sorted(by_object.items())}
+    told = histories(ledger, {*by_object, *published})
+    changed = [name for name in published if name in told and told[name].since(stands.get(name, default), newest)]
+    for name in changed:
+        if name not in by_object and (rows := ledger.read("contents", equals("object", name))):
+            by_object[name] = rows[:1]
+    finds = {}
+    for name, rows in sorted(by_object.items()):
+        after = stands.get(name, default)
+        found = _found(name, [row for row in rows if row["batch"] > after], shapes[name], rows[0])
+        finds[name] = replace(found, history=told.get(name, History()).until(newest), after=after)
+    return finds
 
 
-def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row]) -> Found:
+def _told_by_ddl(source: Source, found: Found) -> Found:
+    """What the source's policy lets DDL tell of a table."""
+    if source.schema_policy is SchemaPolicy.IGNORE:
+        return replace(found, history=replace(found.history, renamings=(), additions=()))
+    return found
+
+
+def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row], about: Row) -> Found:
     used = {row["shape"] for row in rows}
     return Found(
         object=name,
-        database=rows[0]["database"],
-        schema=rows[0]["schema"],
-        name=rows[0]["name"],
+        database=about["database"],
+        schema=about["schema"],
+        name=about["name"],
         events=sum(row["events"] for row in rows),
         truncates=sum(row["events"] for row in rows if row["operation"] == Operation.TRUNCATE),
         shapes={
@@ -149,6 +172,7 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after
     table = lake.find(planning.target_of(source, found))
     if table is None and not found.shapes:
         raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
+    found = _by_epoch(session, lake, source, found, table, after)
     unknown = planning.untyped(found, source.table_for(found.object), table)
     if unknown:
         images = _images(session, lake, source, found, after)
@@ -156,10 +180,27 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after
     return planning.plan(source, found, table)
 
 
+def _by_epoch(
+    session: SparkSession, lake: Lake, source: Source, found: Found, table: Table | None, after: int
+) -> Found:
+    """Tell shapes of before a rename or drop from the same shapes after it, where an event may have such a column."""
+    names = planning.names_of(found, table)
+    if not names.touches(column.name for shape in found.shapes.values() for column in shape.columns):
+        return found
+    ids = _events(session, lake, source, found, after).select(epochs.shape_in_epoch(names).alias("shape"))
+    occurring = [row["shape"] for row in ids.distinct().collect() if row["shape"] is not None]
+    shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, occurring)
+    return replace(found, shapes=shapes, names=by_shape)
+
+
 def _images(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:
+    return _events(session, lake, source, found, after).select(F.coalesce("after", "before").alias("image"))
+
+
+def _events(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:
     changelog = session.table(lake.spark_name(("changelog", source.source)))
     of_table = (F.col("kind") == Kind.CHANGE) & (F.col("object") == found.object) & (F.col("batch") > after)
-    return changelog.where(of_table).select(F.coalesce("after", "before").alias("image"))
+    return changelog.where(of_table)
 
 
 def _by_target(planned: Iterable[tuple[Plan, int]]) -> dict[str, list[tuple[Plan, int]]]:
