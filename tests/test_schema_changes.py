@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +13,10 @@ from pyspark.sql import SparkSession
 
 from histories import deliver
 from running import run_all
+from test_compaction import _die_at
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
+from tidemark.pipeline import run_stage
 from tidemark.planning import COMMITTED_AT, POSITION
 from tidemark.sources import Source
 from tidemark.stages import StageReport
@@ -265,3 +268,151 @@ def test_no_case_stopped_a_table_and_every_event_is_accounted_for(
         accounted = sum(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined"))
         assert row["events"] == accounted, row
         assert row["quarantined"] == 0, row
+
+
+@pytest.fixture
+def followed(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+    """Deliver messages to a source of this test's own and run it: ``followed([...], schema="strict")``; the reports."""
+    name = request.node.name.removeprefix("test_")[:40]
+    number = 0
+
+    def run(messages: Sequence[Message], *, stages: Iterable[str] = (), **fields: Any) -> tuple[Source, Any]:
+        nonlocal number
+        number += 1
+        source = _source(name, tmp_path, **fields)
+        deliver(tmp_path, f"{number}", messages)
+        return source, [run_stage(stage, source, None, None) for stage in stages] if stages else run_all(source)
+
+    return run
+
+
+def _columns(lake: Lake, source: Source, table: str) -> list[str]:
+    return [field.name for field in lake.load((source.source, table)).schema().fields][:-2]
+
+
+BEFORE = [Log("t").put(1, id=1, a="a1", b="b1", n=1)]
+CHANGES = [
+    Log("t").ddl(10, "ALTER TABLE {} RENAME COLUMN a TO c, DROP COLUMN b"),
+    Log("t").ddl(11, "ALTER TABLE {} MODIFY n bigint"),
+    Log("t").ddl(12, "ALTER TABLE {} ADD COLUMN a int DEFAULT 7"),
+    Log("t").put(13, id=2, c="c2", n=5_000_000_000, a=8),
+]
+TYPES = {"tables": {"shop.*": {"key": ["id"]}, "shop.t": {"key": ["id"], "columns": {"id": "int"}}}}
+
+
+def test_readers_of_main_see_no_rename_and_no_drop_before_they_are_published(followed: Any, lake: Lake) -> None:
+    """Between compact and publish ``main`` has its rows and columns; new columns are there, and null."""
+    source, _ = followed(BEFORE, **TYPES)
+    followed(CHANGES, stages=("land", "normalize", "compact"), **TYPES)
+    table = lake.load((source.source, "t"))
+    rows = table.scan().to_arrow().drop_columns([POSITION, COMMITTED_AT]).to_pylist()
+    assert rows == [{"id": 1, "a": "a1", "b": "b1", "n": 1, "tidemark new a": None}]
+    run_stage("check", source, None, None)
+    assert _columns(lake, source, "t") == ["id", "a", "b", "n", "tidemark new a"]
+    run_stage("publish", source, None, None)
+    assert _table(lake, source.source, "t") == ("id c n a", [(1, "a1", 1, 7), (2, "c2", 5_000_000_000, 8)])
+    assert [field.field_id for field in lake.load((source.source, "t")).schema().fields][:3] == [1, 2, 4]
+    first = table.refs()["cut_1"].snapshot_id
+    assert table.scan(snapshot_id=first).to_arrow().column("a").to_pylist() == ["a1"]
+
+
+@pytest.mark.parametrize(
+    ("point", "call"),
+    [("tidemark.evolution.follow", 1), ("tidemark.cuts.tag", 1), ("tidemark.lake.Lake.load", 3)],
+)
+def test_a_publish_that_was_killed_is_finished_with_its_schema(
+    point: str, call: int, followed: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the fast-forward, the change of the schema and the tag: whoever comes next does the rest."""
+    source, _ = followed(BEFORE, **TYPES)
+    followed(CHANGES, stages=("land", "normalize", "compact", "check"), **TYPES)
+    with monkeypatch.context() as patched:
+        _die_at(patched, point, call)
+        with pytest.raises(SystemExit):
+            run_stage("publish", source, None, None)
+    run_all(source)
+    assert _table(lake, source.source, "t") == ("id c n a", [(1, "a1", 1, 7), (2, "c2", 5_000_000_000, 8)])
+
+
+def test_a_cut_that_was_not_published_is_built_again_with_the_same_schema(followed: Any, lake: Lake) -> None:
+    """Compact twice, with more events between: columns that the first try added are used by the second."""
+    source, _ = followed(BEFORE, **TYPES)
+    followed(CHANGES, stages=("land", "normalize", "compact"), **TYPES)
+    followed([Log("t").put(14, id=3, c="c3", n=3, a=9)], **TYPES)
+    rows = [(1, "a1", 1, 7), (2, "c2", 5_000_000_000, 8), (3, "c3", 3, 9)]
+    assert _table(lake, source.source, "t") == ("id c n a", rows)
+
+
+def test_a_change_that_would_lose_data_stops_its_table_and_no_other(followed: Any, lake: Lake) -> None:
+    """A number becomes text: that table stays as it was, with the reason; the other goes on."""
+    t, u = Log("t"), Log("u")
+    source, _ = followed([t.put(1, id=1, n=1), u.put(1, id=1, n=1)])
+    messages = [t.ddl(10, "ALTER TABLE {} MODIFY n varchar(9)"), t.put(11, id=1, n="x"), u.put(11, id=1, n=2)]
+    _, reports = followed(messages)
+    assert [problem for problem in reports["publish"].problems if "'n' changed from long to string" in problem]
+    assert _table(lake, source.source, "t")[1] == [(1, 1)]
+    assert _table(lake, source.source, "u")[1] == [(1, 2)]
+
+
+def test_ddl_that_comes_after_newer_rows_stops_its_table(followed: Any, lake: Lake) -> None:
+    """Rows with a column were published that a drop, told late, speaks of: nobody knows which of them are its own."""
+    t = Log("t")
+    source, _ = followed([t.put(1, id=1, a="x"), t.put(20, id=2, a="y")])
+    _, reports = followed([t.ddl(10, "ALTER TABLE {} DROP COLUMN a"), t.put(21, id=3, a="z")])
+    assert [problem for problem in reports["compact"].problems if "'a' was dropped by DDL that came after" in problem]
+    assert _table(lake, source.source, "t")[1] == [(1, "x"), (2, "y")]
+
+
+def test_a_rename_told_late_is_followed_where_it_is_plain(followed: Any, lake: Lake) -> None:
+    """Newer rows came before the rename, in columns that were null for them: the column moves."""
+    t = Log("t")
+    source, _ = followed([t.put(1, id=1, a="x", k=1), t.put(20, id=2, k=2)])
+    followed([t.ddl(10, "ALTER TABLE {} RENAME COLUMN a TO b"), t.put(21, id=3, k=3, b="z")])
+    assert _table(lake, source.source, "t") == ("id b k", [(1, "x", 1), (2, None, 2), (3, "z", 3)])
+
+
+def test_a_strict_source_stops_a_table_until_the_change_is_allowed(followed: Any, lake: Lake) -> None:
+    """The reason names every change and how to allow it; a run with ``schema: evolve`` does."""
+    source, _ = followed(BEFORE, schema="strict", **TYPES)
+    _, reports = followed(CHANGES, schema="strict", **TYPES)
+    [problem] = reports["compact"].problems
+    assert "'a' is called 'c'" in problem
+    assert "'b' is gone" in problem
+    assert "`schema: evolve`" in problem
+    assert _table(lake, source.source, "t") == ("id a b n", [(1, "a1", "b1", 1)])
+    followed([], **TYPES)
+    followed([Log("t").put(14, id=3, c="c3", n=3, a=9)], schema="strict", **TYPES)
+    assert _table(lake, source.source, "t")[1][2] == (3, "c3", 3, 9)
+
+
+def test_an_ignoring_source_keeps_its_columns(followed: Any, lake: Lake) -> None:
+    """Columns that the table does not have are left out, renames and drops are not followed; types still widen."""
+    source, _ = followed(BEFORE, schema="ignore", **TYPES)
+    followed([Log("t").ddl(10, "ALTER TABLE {} RENAME COLUMN b TO c"), CHANGES[3]], schema="ignore", **TYPES)
+    assert _table(lake, source.source, "t") == ("id a b n", [(1, "a1", "b1", 1), (2, "8", None, 5_000_000_000)])
+
+
+def test_ddl_that_is_not_understood_is_told_and_holds_nothing_back(followed: Any, lake: Lake) -> None:
+    """A statement that may matter is in the report and in the status; publishing goes on."""
+    from tidemark.status import status_of
+
+    t = Log("t")
+    source, _ = followed([t.put(1, id=1, a="x")])
+    _, reports = followed([t.ddl(10, "ALTER TABLE {} TRUNCATE PARTITION p0"), t.put(11, id=1, a="y")])
+    assert reports["publish"].problems == ()
+    assert "TRUNCATE PARTITION p0" in str(reports["compact"].details["shop.t"]["ddl"])
+    assert "TRUNCATE PARTITION p0" in status_of(lake, source.source)["ddl_not_followed"]["shop.t"][0]
+
+
+def test_the_change_log_shows_old_events_under_the_names_of_today(
+    followed: Any, lake: Lake, spark: SparkSession
+) -> None:
+    """``__changes`` reads each image with the names that were valid at its position."""
+    from tidemark.changes import typed_changes
+
+    source, _ = followed([*BEFORE, *CHANGES], **TYPES)
+    rows = typed_changes(lake, (source.source, "t")).orderBy("position").select("after.*").collect()
+    assert [row.asDict() for row in rows] == [
+        {"id": 1, "c": "a1", "n": 1, "a": None},
+        {"id": 2, "c": "c2", "n": 5_000_000_000, "a": 8},
+    ]

@@ -57,7 +57,7 @@ def run(source: Source) -> StageReport:
     newest = int(marker(lake.find(("changelog", source.source)), "batch") or 0)
     stands = _stands(ledger, last)
     if newest <= min([last["batch"] if last else 0, *stands.values()]):
-        return _report(source, [])
+        return _report(source, [], {})
     cut = Cut(number=(last["cut"] if last else 0) + 1, batch=newest)
     session = open_session()
     cuts.drop_candidates(lake, ledger, cut.number)
@@ -73,7 +73,15 @@ def run(source: Source) -> StageReport:
         row["rows_after"] = row["rows_before"] + row.pop("rows_change", 0)
     ledger.replace("tables", rows, equals("cut", cut.number))
     ledger.replace("cuts", [{"cut": cut.number, "state": cuts.CANDIDATE, "batch": newest}], equals("cut", cut.number))
-    return _report(source, rows)
+    return _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
+
+
+def _ddl_not_followed(found: Found) -> str:
+    """Statements of the new batches that were not followed: told, and no reason to hold anything back."""
+    notes = [note.text for note in found.history.notes if note.batch > found.after]
+    for note in notes:
+        log.warning("ddl_not_followed", object=found.object, statement=note)
+    return "; ".join(notes)
 
 
 def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:
@@ -225,11 +233,14 @@ def _marked(session: SparkSession, batch: int) -> Iterator[None]:
         session.conf.unset(_BATCH_PROPERTY)
 
 
-def _report(source: Source, rows: Sequence[Row]) -> StageReport:
+def _report(source: Source, rows: Sequence[Row], ddl: Mapping[str, str]) -> StageReport:
     names = ("events", "applied", "superseded", "duplicate", "held", "quarantined")
     totals = {name: sum(row[name] for row in rows) for name in names}
     problems = tuple(row["reason"] for row in rows if row["state"] == cuts.STOPPED)
-    details = {row["object"]: {name: row[name] for name in names} for row in rows}
+    details: dict[str, dict[str, int | str]] = {row["object"]: {name: row[name] for name in names} for row in rows}
+    for name, told in ddl.items():
+        if told and name in details:
+            details[name]["ddl"] = told
     log.info("compacted", source=source.source, tables=len(rows), **totals)
     summary = {"tables": len(rows), **totals}
     return StageReport(stage="compact", source=source.source, summary=summary, problems=problems, details=details)
