@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyiceberg.expressions import And, GreaterThan, NotNull
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import NestedField
 
@@ -149,4 +148,4 @@ def follow(table: Table, cut: int) -> None:
         for field in schema.fields
         if field.field_id not in told["drops"]
     ]
-    put_schema(table, Schema(*fields), told["properties"], [PENDING_PROPERTY])
+    put_schema(table, fields, told["properties"], [PENDING_PROPERTY])

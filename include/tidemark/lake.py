@@ -47,6 +47,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
+from pyiceberg.types import NestedField
 from pyiceberg.utils.config import Config
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
@@ -421,17 +422,23 @@ def fast_forward(table: Table, branch: str) -> int:
     return target
 
 
-def put_schema(table: Table, schema: Schema, properties: Mapping[str, str], without: Sequence[str]) -> None:
+def put_schema(
+    table: Table, fields: Sequence[NestedField], properties: Mapping[str, str], without: Sequence[str]
+) -> None:
     """Give a table another schema, whose fields keep their ids, and properties, all in one commit.
 
     Raises:
         PublishConflictError: the schema was changed meanwhile.
     """
+    known = table.schemas()
+    schema = Schema(*fields, schema_id=max(known) + 1)
+    number = next((number for number, told in known.items() if told == schema), None)
+    added = [] if number is not None else [AddSchemaUpdate.model_validate({"schema": schema})]
     _commit(
         table,
         (AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id}),),
-        AddSchemaUpdate.model_validate({"schema": schema}),
-        SetCurrentSchemaUpdate.model_validate({"schema-id": -1}),
+        *added,
+        SetCurrentSchemaUpdate.model_validate({"schema-id": -1 if number is None else number}),
         SetPropertiesUpdate(updates=dict(properties)),
         RemovePropertiesUpdate(removals=list(without)),
     )
