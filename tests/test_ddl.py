@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from tidemark import ddl
 from tidemark.column_types import type_of
 from tidemark.ddl import (
     AddColumn,
+    Change,
     ChangeType,
     DropColumn,
     DropTable,
@@ -19,12 +19,13 @@ from tidemark.ddl import (
     Truncate,
     Unparsed,
 )
+from tidemark.ddl_statements import parse
 
 T = Name(("t",))
 ST = Name(("s", "t"))
 PAIR = Name(("S", "T"))
 
-READ: list[tuple[str, str, list[ddl.Change]]] = [
+READ: list[tuple[str, str, list[Change]]] = [
     # MySQL: annotated, quoted, several clauses
     ("mysql", "ALTER TABLE t ADD COLUMN paid TINYINT(1) DEFAULT 0", [AddColumn(T, "paid", "int", "0")]),
     (
@@ -138,9 +139,9 @@ READ: list[tuple[str, str, list[ddl.Change]]] = [
 
 
 @pytest.mark.parametrize(("dialect", "text", "changes"), READ, ids=[text[:60] for _, text, _ in READ])
-def test_a_statement_is_read_as_what_it_does(dialect: str, text: str, changes: list[ddl.Change]) -> None:
+def test_a_statement_is_read_as_what_it_does(dialect: str, text: str, changes: list[Change]) -> None:
     """Every statement gives the changes written beside it, in its order."""
-    assert list(ddl.parse(text, dialect)) == changes
+    assert list(parse(text, dialect)) == changes
 
 
 HOSTILE = {
@@ -159,7 +160,7 @@ HOSTILE = {
 def test_a_hostile_statement_costs_little(name: str) -> None:
     """Nothing fails, recurses or takes longer than a moment."""
     started = time.process_time()
-    ddl.parse(HOSTILE[name], "mysql")
+    parse(HOSTILE[name], "mysql")
     assert time.process_time() - started < 3
 
 

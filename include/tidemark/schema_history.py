@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from tidemark import ddl
 from tidemark.events import TableId
 from tidemark.ledger import Ledger, Row
 
@@ -126,12 +127,12 @@ def histories(ledger: Ledger, objects: Iterable[str]) -> dict[str, History]:
     rows = ledger.read("ddl")
     if not rows:
         return {}
-    from tidemark import ddl  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
+    from tidemark.ddl_statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
     known = {name.casefold(): name for name in objects}
     found: dict[str, list[tuple[Row, ddl.Change]]] = {}
     for row in sorted(rows, key=lambda row: (row["position"], row["batch"])):
-        changes = ddl.parse(row["statement"], row["dialect"])
+        changes = parse(row["statement"], row["dialect"])
         arrived = {_object(change.new, row, known) for change in changes if isinstance(change, ddl.RenameTable)}
         for change in changes:
             name = _object(change.table, row, known)
@@ -166,8 +167,6 @@ def _object(named: object, row: Row, known: Mapping[str, str]) -> str | None:
 
 
 def _history(told: Sequence[tuple[Row, object]]) -> History:
-    from tidemark import ddl  # noqa: PLC0415  as above
-
     renamings: list[Renaming] = []
     additions: list[Addition] = []
     emptyings: list[Emptying] = []
