@@ -22,7 +22,7 @@ _TYPES: Mapping[str, str] = {
     **dict.fromkeys(("char", "character", "varchar", "varchar2", "nvarchar", "nvarchar2", "nchar", "bpchar"), "string"),
     **dict.fromkeys(("text", "tinytext", "mediumtext", "longtext", "ntext", "citext", "clob", "nclob"), "string"),
     **dict.fromkeys(("enum", "set", "json", "jsonb", "uuid", "uniqueidentifier", "xml", "xmltype", "inet"), "string"),
-    **dict.fromkeys(("time", "timetz", "interval", "rowid", "urowid"), "string"),
+    **dict.fromkeys(("rowid", "urowid"), "string"),
     **dict.fromkeys(("binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob", "bytea", "raw"), "binary"),
 }
 _OF_DIALECT: Mapping[tuple[str, str], str] = {

@@ -52,6 +52,6 @@ def as_published(frame: DataFrame, table: Table, cut: int) -> DataFrame:
     told = pending(table, cut)
     if not told:
         return frame
-    fields = [field for field in table.schema().fields if field.field_id not in told["drops"]]
-    names = ((field.name, told["names"].get(str(field.field_id), field.name)) for field in fields)
-    return frame.select(*(F.col(quoted(old)).alias(new) for old, new in names), "_file")
+    names = {field.field_id: field.name for field in table.schema().fields}
+    gone = [F.col(quoted(names[number])) for number in told["drops"]]
+    return frame.drop(*gone).withColumnsRenamed({names[int(number)]: new for number, new in told["names"].items()})

@@ -7,7 +7,7 @@ number of events. Types come from the source file first, then from the shapes, t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from tidemark.images import Names as ByShape
 from tidemark.images import TableColumn, by_table_name
 from tidemark.lake import Identifier, name_problem
 from tidemark.schema_history import History, Names
-from tidemark.types import iceberg_type, retyped, wider
+from tidemark.types import declared, iceberg_type, is_number, wider
 
 POSITION = "_cdc_position"
 COMMITTED_AT = "_cdc_committed_at"
@@ -283,7 +283,7 @@ def _columns(
                 old = None
             types[name] = _agreed(found, name, old, kind)
     if follows:
-        _follow_ddl(evolving, order, types)
+        _follow_ddl(evolving, order, types, stored.keys())
     for name in order:
         if problem := _column_problem(name):
             raise IncompatibleSchemaError(f"{found.object}: a column is called {name!r}, {problem}")
@@ -302,20 +302,27 @@ def _unused(table: Table | None, stored: tuple[str, str] | None) -> bool:
     return is_empty(table, stored[0])
 
 
-def _follow_ddl(evolving: _Evolving, order: list[str], types: dict[str, str]) -> None:
+def _follow_ddl(evolving: _Evolving, order: list[str], types: dict[str, str], stored: Container[str | None]) -> None:
     """Add columns that DDL alone tells, and change types; what messages and the source file tell comes first."""
     found, names = evolving.found, evolving.names
     told = {name for name, column in evolving.told() if column.type is not None} | evolving.promised.keys()
     for addition in found.history.additions:
         name = names.today(addition.name, names.epoch(addition.position, after=True))
-        if name is None or name in told or addition.type is None or addition.batch <= found.after:
+        if name is None or addition.type is None or addition.batch <= found.after:
             continue
         name = next((known for known in order if names.same(known, name)), name)
-        if name not in order and not addition.retyped:
-            order.append(name)
-            types[name] = addition.type
-        elif name in types:
-            types[name] = retyped(found.object, name, types[name], addition.type)
+        if name in told or (addition.retyped and name not in types):
+            continue
+        old = types.get(name)
+        if name not in stored and old is not None:
+            # Values seen tell less than a declaration: a number without a fraction may be of a type that has one.
+            types[name] = addition.type if is_number(old) and is_number(addition.type) else old
+            continue
+        kind = declared(found.object, name, old, addition.type)
+        if kind is not None:
+            types[name] = kind
+            if name not in order:
+                order.append(name)
 
 
 def _column_problem(name: str) -> str | None:

@@ -87,34 +87,32 @@ def wider(old: str, new: str) -> str | None:
     return None
 
 
-def retyped(table: str, column: str, old: str, new: str) -> str:
-    """The type of a column whose declaration changed from ``old`` to ``new``: DDL tells it, no message does.
+def declared(table: str, column: str, old: str | None, new: str) -> str | None:
+    """The type of a column that was declared as ``new`` by DDL, where no message tells it and it was ``old`` so far.
 
-    A declaration is no value: a narrower one changes nothing, and text holds whatever comes.
+    A declaration is no value: a narrower one changes nothing, and how dates, times and bytes are written in messages it
+    does not tell.
+
+    Returns:
+        A type string; None where the messages have to tell it.
 
     Raises:
-        IncompatibleSchemaError: the column could not hold the new type's values.
+        IncompatibleSchemaError: numbers became text.
     """
-    if agreed := wider(old, new):
-        return agreed
-    if old in {"string", "binary"} or _holds(old, new):
-        return old
-    raise IncompatibleSchemaError(
-        f"{table}: column {column!r} changed from {old} to {new} by DDL, which would lose data. The table stays as it "
-        f"is; give the type in the source file (`columns: {{{column}: ...}}`) or rebuild the table."
-    )
+    if old is None:
+        return new if is_number(new) or new in {"string", "boolean"} else None
+    if is_number(old) and new == "string":
+        raise IncompatibleSchemaError(
+            f"{table}: column {column!r} changed from {old} to {new}, which would lose data. The table stays as it is; "
+            f"give the type in the source file (`columns: {{{column}: ...}}`) or rebuild the table."
+        )
+    return (wider(old, new) if is_number(old) and is_number(new) else None) or old
 
 
-_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+def is_number(text: str) -> bool:
+    """Whether a type string is one of a number.
 
-
-def _holds(old: str, new: str) -> bool:
-    """Whether a column of one type may go on though it was declared as another: whole numbers, numbers, times."""
-    if old in _TIMES or new in _TIMES:
-        return {old, new} <= _TIMES and old != "date"
-    if new in {"string", "binary"}:
-        return False
-    before, after = decimal_parts(old), decimal_parts(new)
-    if old in {"float", "double"}:
-        return True
-    return (after[1] if after else 0 if new in {"int", "long", "boolean"} else 39) <= (before[1] if before else 0)
+    >>> is_number("decimal(8, 2)"), is_number("boolean")
+    (True, False)
+    """
+    return text in {"int", "long", "float", "double"} or decimal_parts(text) is not None
