@@ -271,9 +271,9 @@ def test_no_case_stopped_a_table_and_every_event_is_accounted_for(
 
 
 @pytest.fixture
-def followed(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+def followed(spark: SparkSession, tmp_path: Path) -> Any:
     """Deliver messages to a source of this test's own and run it: ``followed([...], schema="strict")``; the reports."""
-    name = request.node.name.removeprefix("test_")[:40]
+    name = tmp_path.name.removeprefix("test_")  # pytest numbers it
     number = 0
 
     def run(messages: Sequence[Message], *, stages: Iterable[str] = (), **fields: Any) -> tuple[Source, Any]:

@@ -238,14 +238,15 @@ def _claim(source: sources.Source, found: Found, table: Table | None) -> None:
 
 
 def untyped(found: Found, promised: sources.Table, table: Table | None) -> list[str]:
-    """Columns whose type neither the source file, nor the messages, nor the table tells: the values decide."""
+    """Columns, by today's names, whose type neither the source file, nor the messages, nor the table tells: the values
+    decide.
+    """
     names = names_of(found, table)
     before = _names_today(found, names, table)
     evolving = _Evolving(found=found, promised=_promised(promised, names, before), names=names, before=before)
     known = {*evolving.promised, *before.values()}
-    told = {name for name, column in evolving.told() if column.type is not None}
-    wire = {column.name: name for name, column in evolving.told()}
-    return [column for column, name in wire.items() if name not in known and name not in told]
+    known |= {name for name, column in evolving.told() if column.type is not None}
+    return [name for name in dict.fromkeys(name for name, _ in evolving.told()) if name not in known]
 
 
 def _all_columns(shapes: Iterable[Shape]) -> Iterable[Column]:
@@ -274,7 +275,7 @@ def _columns(
         ]
         _merge_order(order, list(dict.fromkeys(name for name, _ in told)))
         for name, column in told:
-            kind = evolving.promised.get(name) or column.type or found.inferred.get(column.name)
+            kind = evolving.promised.get(name) or column.type or found.inferred.get(name)
             if kind is None:
                 continue
             old = types.get(name)

@@ -183,8 +183,7 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after
     found = _by_epoch(session, lake, source, found, table, after)
     unknown = planning.untyped(found, source.table_for(found.object), table)
     if unknown:
-        images = _images(session, lake, source, found, after)
-        found = replace(found, inferred=inference.types_of(images, unknown))
+        found = replace(found, inferred=_inferred(_events(session, lake, source, found, after), found, unknown, table))
     return planning.plan(source, found, table)
 
 
@@ -201,8 +200,23 @@ def _by_epoch(
     return replace(found, shapes=shapes, names=by_shape)
 
 
-def _images(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:
-    return _events(session, lake, source, found, after).select(F.coalesce("after", "before").alias("image"))
+def _inferred(events: DataFrame, found: Found, unknown: Sequence[str], table: Table | None) -> dict[str, str]:
+    """Types of columns by the values seen; images whose columns have other names are looked at apart."""
+    images = F.coalesce("after", "before").alias("image")
+    if not found.names:
+        return inference.types_of(events.select(images), unknown)
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
+    for shape, names in found.names.items():
+        if wanted := tuple(sorted((old, new) for old, new in names.items() if new in unknown)):
+            alike[wanted].append(shape)
+    shape = epochs.shape_in_epoch(planning.names_of(found, table))
+    types: dict[str, str] = {}
+    for wanted, shapes in alike.items():
+        seen = inference.types_of(events.where(shape.isin(*shapes)).select(images), [old for old, _ in wanted])
+        for old, new in wanted:
+            if old in seen:
+                types[new] = inference.together(types.get(new, seen[old]), seen[old])
+    return types
 
 
 def _events(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:
