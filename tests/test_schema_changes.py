@@ -18,7 +18,7 @@ from tidemark.lake import Lake
 from tidemark.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.planning import COMMITTED_AT, POSITION
-from tidemark.sources import Source
+from tidemark.sources import Source, validate
 from tidemark.stages import StageReport
 
 pytestmark = pytest.mark.spark
@@ -416,3 +416,12 @@ def test_the_change_log_shows_old_events_under_the_names_of_today(
         {"id": 1, "c": "a1", "n": 1, "a": None},
         {"id": 2, "c": "c2", "n": 5_000_000_000, "a": 8},
     ]
+
+
+def test_an_unknown_policy_is_named_with_what_is_allowed(tmp_path: Path) -> None:
+    """The source file's mistake, with the place of it."""
+    file = tmp_path / "erp.yaml"
+    file.write_text("source: erp\nformat: canal_json\nlanding: x/*\nschema: strikt\n")
+    [problem] = validate([file])
+    assert "unknown value 'strikt'" in str(problem)
+    assert "strict" in str(problem)

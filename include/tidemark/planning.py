@@ -142,14 +142,12 @@ def plan(source: sources.Source, found: Found, table: Table | None) -> Plan:
     promised = source.table_for(found.object)
     _claim(source, found, table)
     follows = source.schema_policy is not sources.SchemaPolicy.IGNORE
-    names = names_of(found, table)
-    before = _names_today(found, names, table)
-    evolving = _Evolving(found=found, promised=_promised(promised, names, before), names=names, before=before)
+    evolving = _evolving(found, promised, table)
     columns, today = _columns(evolving, table, follows=follows)
     if source.schema_policy is sources.SchemaPolicy.STRICT and table is not None:
         _refuse_changes(found, table, columns, today)
     key = _key(evolving, promised, table, [column.name for column in columns])
-    defaults = _defaults(found, names)
+    defaults = _defaults(found, evolving.names)
     return Plan(
         found=found, target=target_of(source, found), key=key, columns=tuple(columns), today=today, defaults=defaults
     )
@@ -178,6 +176,12 @@ class _Evolving:
         """Columns that messages tell, by today's names."""
         for shape_id, shape in self.found.shapes.items():
             yield from by_table_name(shape_id, shape, self.found.names)
+
+
+def _evolving(found: Found, promised: sources.Table, table: Table | None) -> _Evolving:
+    names = names_of(found, table)
+    before = _names_today(found, names, table)
+    return _Evolving(found=found, promised=_promised(promised, names, before), names=names, before=before)
 
 
 def _names_today(found: Found, names: Names, table: Table | None) -> dict[str, str | None]:
@@ -238,13 +242,9 @@ def _claim(source: sources.Source, found: Found, table: Table | None) -> None:
 
 
 def untyped(found: Found, promised: sources.Table, table: Table | None) -> list[str]:
-    """Columns, by today's names, whose type neither the source file, nor the messages, nor the table tells: the values
-    decide.
-    """
-    names = names_of(found, table)
-    before = _names_today(found, names, table)
-    evolving = _Evolving(found=found, promised=_promised(promised, names, before), names=names, before=before)
-    known = {*evolving.promised, *before.values()}
+    """Columns, by today's names, whose type neither source file, nor messages, nor table tell: the values decide."""
+    evolving = _evolving(found, promised, table)
+    known = {*evolving.promised, *evolving.before.values()}
     known |= {name for name, column in evolving.told() if column.type is not None}
     return [name for name in dict.fromkeys(name for name, _ in evolving.told()) if name not in known]
 

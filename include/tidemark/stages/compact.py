@@ -209,10 +209,10 @@ def _inferred(events: DataFrame, found: Found, unknown: Sequence[str], table: Ta
     for shape, names in found.names.items():
         if wanted := tuple(sorted((old, new) for old, new in names.items() if new in unknown)):
             alike[wanted].append(shape)
-    shape = epochs.shape_in_epoch(planning.names_of(found, table))
+    in_epoch = epochs.shape_in_epoch(planning.names_of(found, table))
     types: dict[str, str] = {}
     for wanted, shapes in alike.items():
-        seen = inference.types_of(events.where(shape.isin(*shapes)).select(images), [old for old, _ in wanted])
+        seen = inference.types_of(events.where(in_epoch.isin(*shapes)).select(images), [old for old, _ in wanted])
         for old, new in wanted:
             if old in seen:
                 types[new] = inference.together(types.get(new, seen[old]), seen[old])
