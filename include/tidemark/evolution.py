@@ -120,10 +120,11 @@ def plan_pending(table: Table, cut: int, today: Mapping[str, str | None], proper
     ids = {field.name: field.field_id for field in table.schema().fields}
     names = {str(ids[old]): new for old, new in today.items() if new is not None and new != old}
     drops = sorted(ids[old] for old, new in today.items() if new is None)
+    if not (names or drops) and PENDING_PROPERTY not in table.properties:
+        return table
     if not (names or drops):
-        if PENDING_PROPERTY in table.properties:
-            with table.transaction() as transaction:
-                transaction.remove_properties(PENDING_PROPERTY)
+        with table.transaction() as transaction:
+            transaction.remove_properties(PENDING_PROPERTY)
         return table.refresh()
     told = json.dumps({"cut": cut, "names": names, "drops": drops, "properties": dict(properties)})
     with table.transaction() as transaction:

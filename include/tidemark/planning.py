@@ -155,8 +155,6 @@ def plan(source: sources.Source, found: Found, table: Table | None) -> Plan:
 
 def names_of(found: Found, table: Table | None) -> Names:
     """Follows the names of a table's columns."""
-    if not found.history.renamings:
-        return Names((), ())
     stored = (name.removeprefix(NEW_PREFIX) for name, _ in _existing(table))
     return Names(found.history.renamings, [*(column.name for column in _all_columns(found.shapes.values())), *stored])
 

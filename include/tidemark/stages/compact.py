@@ -181,7 +181,9 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after
     if table is None and not found.shapes:
         raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
     found = _by_epoch(session, lake, source, found, table, after)
-    unknown = planning.untyped(found, source.table_for(found.object), table)
+    # Columns that are left out need no type.
+    complete = table is not None and source.schema_policy is SchemaPolicy.IGNORE
+    unknown = [] if complete else planning.untyped(found, source.table_for(found.object), table)
     if unknown:
         found = replace(found, inferred=_inferred(_events(session, lake, source, found, after), found, unknown, table))
     return planning.plan(source, found, table)
