@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from pyspark.sql.types import MapType, StringType
 from pyspark.storagelevel import StorageLevel
 
-from tidemark import folding, merging, planning
+from tidemark import epochs, evolution, folding, merging, planning
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.lake import (
@@ -80,6 +80,7 @@ class Candidate:
         with persisted(folded):
             counts = self._counts(folded, acted, after)
             counts["emptied"] = self._truncate(truncated)
+            self._fill()
             by_cell = self._plan.found.partial or self._state_has("cells")
             start = head(self._lake.load(self._plan.target), self._cut.branch)
             with persisted(self._combined(folded)) if by_cell else nullcontext(self._alive(folded)) as ready:
@@ -98,25 +99,32 @@ class Candidate:
 
     def _prepared_table(self) -> Table:
         plan = self._plan
+        key = {planning.KEY_PROPERTY: json.dumps(plan.key)}
         table = self._lake.ensure(
             plan.target,
             planning.table_schema(plan),
             {
                 **STATE_PROPERTIES,
-                planning.KEY_PROPERTY: json.dumps(plan.key),
+                **key,
                 planning.OBJECT_PROPERTY: plan.found.object,
                 planning.SOURCE_PROPERTY: self._source,
             },
         )
         state = self._lake.ensure(plan.state, planning.state_schema(plan), LOG_PROPERTIES, partition_by=["kind"])
         branch_from_main(state, self._cut.branch)
-        return branch_from_main(planning.evolve(table, plan), self._cut.branch)
+        table = planning.evolve(table, plan)
+        table = evolution.plan_pending(table, self._cut.number, plan.today, key)
+        return branch_from_main(table, self._cut.branch)
 
     def _changes(self, after: int) -> DataFrame:
         changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
         batches = (F.col("batch") > after) & (F.col("batch") <= self._cut.batch)
         of_table = (F.col("kind") == Kind.CHANGE) & (F.col("object") == self._plan.found.object)
-        return changelog.where(batches & of_table)
+        changes = changelog.where(batches & of_table)
+        if self._plan.found.names:
+            names = planning.names_of(self._plan.found, None)
+            return changes.withColumn("shape", epochs.shape_in_epoch(names))
+        return changes
 
     def _state_has(self, kind: str) -> bool:
         table = self._lake.load(self._plan.state)
@@ -124,7 +132,10 @@ class Candidate:
 
     def _state(self) -> DataFrame:
         state = self._session.table(self._lake.spark_name(self._plan.state))
-        return state.select(*folding.key_names(self._plan), "kind", "position", "versions", "batch")
+        versions = F.col("versions")
+        if self._plan.today:
+            versions = folding.renamed_versions(versions, self._plan.today).alias("versions")
+        return state.select(*folding.key_names(self._plan), "kind", "position", versions, "batch")
 
     def _truncated(self, changes: DataFrame) -> str | None:
         known = self._lake.load(self._plan.state).scan(row_filter=equals("kind", "truncate")).to_arrow()
@@ -132,7 +143,13 @@ class Candidate:
         if self._plan.found.truncates:
             found = changes.where(F.col("operation") == Operation.TRUNCATE).agg(F.max("position")).first()
             positions.extend(found or ())
+        positions.extend(self._emptyings())
         return max(positions, default=None)
+
+    def _emptyings(self) -> list[str]:
+        """Positions of the statements of this batch that emptied the table."""
+        found = self._plan.found
+        return [told.position for told in found.history.emptyings if found.after < told.batch]
 
     def _counts(self, folded: DataFrame, acted: DataFrame, after: int) -> dict[str, int]:
         totals = folded.agg(
@@ -173,7 +190,7 @@ class Candidate:
 
     def _truncate(self, truncated: str | None) -> int:
         """Delete the rows that a TRUNCATE of this batch removed: its position decides, not its arrival."""
-        if not self._plan.found.truncates or truncated is None:
+        if not (self._plan.found.truncates or self._emptyings()) or truncated is None:
             return 0
         older = self._stored().where(F.col(POSITION) < truncated).count()
         if older:
@@ -188,7 +205,23 @@ class Candidate:
         return self._lake.spark_name(self._plan.target, self._cut.branch)
 
     def _stored(self) -> DataFrame:
-        return self._session.table(self._branch())
+        """The rows of the candidate, under the names that their columns will have when it is published."""
+        stored, today = self._session.table(self._branch()), self._plan.today
+        if not today:
+            return stored
+        names = ((name, today.get(name, name)) for name in stored.columns)
+        return stored.select(*(F.col(quoted(old)).alias(new) for old, new in names if new is not None))
+
+    def _fill(self) -> None:
+        """Give the rows that are there the defaults of columns that were added: nothing is delivered for them."""
+        plan = self._plan
+        new = {name: told for name, told in plan.defaults.items() if plan.found.after < told.batch}
+        for column in plan.columns:
+            if (told := new.get(column.name)) is not None and column.name not in plan.key:
+                older = self._stored().where(F.col(POSITION) < told.position)
+                keys = zip(plan.key, folding.key_names(plan), strict=True)
+                rows = older.select(*(F.col(quoted(name)).alias(key) for name, key in keys))
+                merging.fill(rows, plan, self._branch(), {column.name: folding.default_value(column, told.text)})
 
     def _combined(self, folded: DataFrame) -> DataFrame:
         return folding.combine(folded, self._stored(), self._state(), self._plan)
@@ -210,11 +243,16 @@ class Candidate:
     def _keep(self, ready: DataFrame, truncated: str | None) -> None:
         """Append what later runs need: tombstones, versions of rows written in parts, the newest TRUNCATE."""
         keys = folding.key_names(self._plan)
+        branch = self._lake.spark_name(self._plan.state, self._cut.branch)
+        if self._plan.today and self._state_has("cells"):
+            cells = self._state().where(F.col("kind") == "cells")
+            self._session.sql(f"DELETE FROM {branch} WHERE kind = 'cells'")  # noqa: S608  every part is quoted
+            cells.writeTo(branch).append()
         versions = "versions" if "versions" in ready.columns else F.lit(None).cast(_VERSIONS).alias("versions")
         kind = F.when(F.col("deleted"), "tombstone").otherwise("cells").alias("kind")
         rows = ready.select(*keys, kind, "position", versions, F.lit(self._cut.batch).alias("batch"))
         rows = rows.where((F.col("kind") == "tombstone") | F.col("versions").isNotNull())
-        if self._plan.found.truncates:
+        if self._plan.found.truncates or self._emptyings():
             mark = self._session.range(1).select(
                 *(F.lit(None).alias(key) for key in keys),
                 F.lit("truncate").alias("kind"),
@@ -223,7 +261,7 @@ class Candidate:
                 F.lit(self._cut.batch).alias("batch"),
             )
             rows = rows.unionByName(mark)
-        rows.writeTo(self._lake.spark_name(self._plan.state, self._cut.branch)).append()
+        rows.writeTo(branch).append()
 
     def _row(self, base: int, start: int, counts: Mapping[str, int]) -> Row:
         table = self._lake.load(self._plan.target)

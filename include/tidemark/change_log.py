@@ -6,6 +6,7 @@ by Python once, by its decoder; what its events have in common is written as one
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
@@ -47,6 +48,16 @@ class Content(msgspec.Struct, frozen=True):
     """The old half of an update that comes as two messages."""
 
 
+class Statement(msgspec.Struct, frozen=True):
+    """DDL text that a message told."""
+
+    table: TableId | None
+    """As the message names it, which need not be the one that the text names."""
+    position: str
+    dialect: str
+    text: str
+
+
 class Tally(msgspec.Struct):
     """What became of the messages of one batch, as far as one task read it."""
 
@@ -62,6 +73,8 @@ class Tally(msgspec.Struct):
     """Change events."""
     shapes: list[tuple[TableId, str, str]] = []
     """Table, id and columns (JSON) of the shapes that the events refer to."""
+    statements: list[Statement] = []
+    """DDL that may change columns or rows of a table that is there already."""
 
 
 class Decoder:
@@ -138,6 +151,10 @@ class Decoder:
             )
             for content, count in Counter(told).items():
                 self._contents[Content(table, *content)] += count
+
+        for (kind, _), others in found.others.items():
+            if kind is Kind.SCHEMA_CHANGE:
+                tally.statements += filter(None, map(_statement, others.events))
 
     def close(self) -> Tally:
         """What was counted."""
@@ -310,6 +327,19 @@ def _told(event: SchemaChange | ControlEvent) -> tuple[str, str]:
         return event.dialect, event.statement
     kind = cast(ControlEvent, event).kind
     return kind, kind
+
+
+_CHANGING = re.compile(r"\b(?:alter|drop|rename|replace|truncate)\b", re.IGNORECASE)
+_LONGEST_STATEMENT = 65_537
+"""Characters that are told of a statement: one more than are read."""
+
+
+def _statement(event: SchemaChange) -> Statement | None:
+    """The text of a change, unless it changes nothing that is there already, or the message tells the shape instead."""
+    if event.shape is not None or not _CHANGING.search(event.statement):
+        return None
+    position = encode_position(event.position)
+    return Statement(event.table, position, event.dialect, event.statement[:_LONGEST_STATEMENT])
 
 
 def _images(values: list[bytes | None]) -> pa.Array:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.images import TableColumn, field, read_images
+from tidemark import epochs, schema_history
+from tidemark.events import Shape
+from tidemark.images import Names, TableColumn, field, read_images
 from tidemark.lake import Identifier, Lake
 from tidemark.ledger import Ledger, equals
 from tidemark.planning import COMMITTED_AT, OBJECT_PROPERTY, POSITION, SOURCE_PROPERTY, shape_from
@@ -46,9 +50,30 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
     told = Ledger(lake, source).read("shapes", equals("object", name))
     shapes = {row["shape"]: shape_from(row["columns"]) for row in told}
     frame = changelog.where(F.col("kind") == Kind.CHANGE)
+    by_shape: Names = {}
+    past = _past(lake, source, name, shapes.values(), columns)
+    if past is not None:
+        every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(past.renamings) + 1)]
+        shapes, by_shape = epochs.shapes_by_epoch(shapes, past, every)
+        frame = frame.withColumn("shape", epochs.shape_in_epoch(past))
     for image in ("before", "after"):
-        frame = read_images(frame, image=F.col(image), shapes=shapes, columns=columns, into=f"{image}_image")
+        into = f"{image}_image"
+        frame = read_images(frame, image=F.col(image), shapes=shapes, columns=columns, into=into, names=by_shape)
     return frame.select(*_META, *(_struct(image, columns) for image in ("before", "after")))
+
+
+def _past(
+    lake: Lake, source: str, name: str, shapes: Iterable[Shape], columns: Iterable[TableColumn]
+) -> schema_history.Names | None:
+    """The renames and drops that the table follows; None where no image has a column under another name."""
+    ledger = Ledger(lake, source)
+    row = ledger.published_tables().get(name)
+    told = schema_history.histories(ledger, [name]).get(name)
+    if row is None or told is None:
+        return None
+    wire = {column.name for shape in shapes for column in shape.columns}
+    names = schema_history.Names(told.until(row["batch"]).renamings, [*wire, *(column.name for column in columns)])
+    return names if names.touches(wire) else None
 
 
 def _struct(image: str, columns: list[TableColumn]) -> Column:

@@ -226,6 +226,9 @@ def _print_status(found: Sequence[Mapping[str, Any]]) -> None:
                 errors.print(f"{name} stopped: {table['reason']}")
         for path, problem in entry["refused"].items():
             errors.print(f"{path} refused: {problem}")
+        for name, notes in entry["ddl_not_followed"].items():
+            for note in notes:
+                errors.print(f"{name}: {note}")
     _print_table(rows)
     for entry in found:
         counts = " ".join(f"{name}={value}" for name, value in entry["messages"].items())

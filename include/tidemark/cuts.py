@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import structlog
 
+from tidemark import evolution
 from tidemark.lake import Identifier, Lake, drop_ref, fast_forward, head, tag
 from tidemark.ledger import Ledger, Row, equals
 
@@ -89,5 +90,6 @@ def _move(lake: Lake, row: Row, cut: int) -> None:
             continue  # moved before the crash
         if branch in table.refs():
             fast_forward(table, branch)
+            evolution.follow(lake.load(identifier), cut)
         tag(lake.load(identifier), name, head(lake.load(identifier)))
         drop_ref(lake.load(identifier), branch)

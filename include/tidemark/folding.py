@@ -7,17 +7,18 @@ idempotent, so the outcome depends on the set of events alone: not on their orde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.encodings import regex_quoted
-from tidemark.events import Operation
-from tidemark.images import UNREADABLE, TableColumn, any_of, field, read_images
+from tidemark.encodings import READERS, regex_quoted
+from tidemark.events import Encoding, Operation
+from tidemark.images import UNREADABLE, TableColumn, any_of, by_table_name, field, read_images
 from tidemark.lake import quoted
 from tidemark.planning import Plan
+from tidemark.types import spark_type
 
 KEPT = ("position", "committed_at", "shape", "partial", "absent", "batch", "file", "place", "row")
 """Columns of the change log that actions keep."""
@@ -57,13 +58,13 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
         ``detail``; ``half`` (the old half of an update in two events: it deletes its key); and ``KEPT``.
     """
     keys = [plan.columns[number] for number in plan.key_numbers]
-    read = read_images(
-        events, image=F.coalesce("after", "before"), shapes=plan.found.shapes, columns=plan.columns, into="image"
-    )
+    shapes, names = plan.found.shapes, plan.found.names
+    image = F.coalesce("after", "before")
+    read = read_images(events, image=image, shapes=shapes, columns=plan.columns, into="image", names=names)
     half = F.col("after").isNull() & (F.col("operation") == Operation.UPDATE)
     whole_update = F.col("after").isNotNull() & (F.col("operation") == Operation.UPDATE)
     old = F.when(whole_update & ~_same_key(plan), F.col("before"))
-    read = read_images(read, image=old, shapes=plan.found.shapes, columns=keys, into="old")
+    read = read_images(read, image=old, shapes=shapes, columns=keys, into="old", names=names)
     told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
     named = [f"new {name}" for name in key_names(plan)]
     # In a projection of its own, because it is used often and must be made once.
@@ -91,8 +92,34 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
         for name, was, now in zip(key_names(plan), before, after, strict=True)
     ]
     gone = F.col("side.deleted")
-    cells = [F.when(~gone, F.col(f"image.{field(number)}")).alias(field(number)) for number in value_numbers(plan)]
+    cells = [F.when(~gone, _cell(plan, number)).alias(field(number)) for number in value_numbers(plan)]
     return sides.select(*acted, *cells, "side.*", half.alias("half"), *KEPT)
+
+
+def _cell(plan: Plan, number: int) -> Expression:
+    """The value of a column; rows from before the column was added got its default at the source."""
+    column, value = plan.columns[number], F.col(f"image.{field(number)}")
+    default = plan.defaults.get(column.name)
+    if default is None:
+        return value
+    told = F.coalesce(F.col("shape").isin(*_holders(plan, column.name)), F.lit(False))
+    return F.when((F.col("position") < default.position) & ~told, default_value(column, default.text)).otherwise(value)
+
+
+def default_value(column: TableColumn, text: str) -> Expression:
+    """The constant of a DEFAULT clause as a value; null where the type cannot hold it."""
+    return READERS[Encoding.TEXT](F.lit(text), column.type).cast(spark_type(column.type))
+
+
+def _holders(plan: Plan, name: str) -> dict[str, str]:
+    """The shapes that have a column of the table, and what they call it."""
+    found = plan.found
+    return {
+        shape_id: column.name
+        for shape_id, shape in found.shapes.items()
+        for told, column in by_table_name(shape_id, shape, found.names)
+        if told == name
+    }
 
 
 _LEADING = 4
@@ -105,7 +132,7 @@ def _same_key(plan: Plan) -> Expression:
     Asked of tables whose key columns come first, as they mostly do; false means that the key may be the same.
     """
     names = {tuple(column.name for column in shape.columns[:_LEADING]) for shape in plan.found.shapes.values()}
-    if len(names) != 1:
+    if len(names) != 1 or plan.found.names:
         return F.lit(False)
     leading = next(iter(names))
     if not set(plan.key) <= set(leading):
@@ -208,13 +235,18 @@ def _paired(acted: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def _last_written(plan: Plan, number: int) -> Expression:
-    name = plan.columns[number].name
-    holders = [shape_id for shape_id, shape in plan.found.shapes.items() if name in {c.name for c in shape.columns}]
-    missing = F.coalesce(F.array_contains("event.absent", F.lit(name)), F.lit(False))
-    captured = F.coalesce(F.col("event.shape").isin(*holders), F.lit(False)) & ~missing
+    holders = _holders(plan, plan.columns[number].name)
+    captured = any_of([F.lit(False), *(_captured(holders, name) for name in sorted({*holders.values()}))])
     written = ~F.col("event.partial") | F.col("event.deleted") | captured
     value = F.struct(F.col("position"), F.col(f"event.{field(number)}").alias("value"))
     return F.max_by(value, F.when(written, F.col("position"))).alias(f"w{number}")
+
+
+def _captured(holders: Mapping[str, str], name: str) -> Expression:
+    """Whether the event's image holds a column that its shape calls ``name``."""
+    missing = F.coalesce(F.array_contains("event.absent", F.lit(name)), F.lit(False))
+    shapes = [shape_id for shape_id, told in holders.items() if told == name]
+    return F.coalesce(F.col("event.shape").isin(*shapes), F.lit(False)) & ~missing
 
 
 def not_dead(folded: DataFrame, tombstones: DataFrame, plan: Plan) -> DataFrame:
@@ -306,6 +338,21 @@ def _versions(plan: Plan) -> Expression:
     ]
     rest = F.struct(F.lit(REST).alias("name"), F.col("merged_rest").alias("at"))
     return F.map_from_entries(F.array_compact(F.array(rest, *cells)))
+
+
+def renamed_versions(versions: Expression, today: Mapping[str, str | None]) -> Expression:
+    """Versions of a row's cells by today's names: ``today`` tells those that change, None for columns that went."""
+    gone = [name for name, new in today.items() if new is None]
+    kept = F.map_filter(versions, lambda name, _: ~name.isin(*gone))
+
+    def renamed(name: Expression, _: Expression) -> Expression:
+        chain = F.when(F.lit(False), name)
+        for old, new in today.items():
+            if new is not None:
+                chain = chain.when(name == F.lit(old), F.lit(new))
+        return chain.otherwise(name)
+
+    return F.transform_keys(kept, renamed)
 
 
 def emptied(state: DataFrame, plan: Plan, truncated: str) -> DataFrame:

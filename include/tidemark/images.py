@@ -31,6 +31,12 @@ _TEXTS = frozenset({Encoding.TEXT, Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MIC
 _DIRECT = frozenset({"boolean", "int", "long", "float", "double", "string"})
 
 
+Names = Mapping[str, Mapping[str, str]]
+"""By shape, for those whose columns were renamed or dropped since: name in the image to name in the table; the columns
+that are not there any more are left out."""
+_AS_TOLD: Names = {}
+
+
 class TableColumn(NamedTuple):
     """A column of a published table."""
 
@@ -53,7 +59,13 @@ def any_of(conditions: Sequence[Expression]) -> Expression:
 
 
 def read_images(
-    frame: DataFrame, *, image: Expression, shapes: Mapping[str, Shape], columns: Sequence[TableColumn], into: str
+    frame: DataFrame,
+    *,
+    image: Expression,
+    shapes: Mapping[str, Shape],
+    columns: Sequence[TableColumn],
+    into: str,
+    names: Names = _AS_TOLD,
 ) -> DataFrame:
     """Read images as a struct of ``c0 .. cn`` (the table's columns in order, with its types) and ``unreadable``.
 
@@ -65,8 +77,9 @@ def read_images(
         shapes: every shape that occurs. Columns of the table that a shape lacks are null.
         columns: the table's columns.
         into: name of the struct column that is added.
+        names: by shape, where its columns have other names in the table: name in the image to name in the table.
     """
-    readings = [_Reading(number, *pair) for number, pair in enumerate(_readings(shapes, columns).items())]
+    readings = [_Reading(number, *pair) for number, pair in enumerate(_readings(shapes, columns, names).items())]
     kept = [F.col(quoted(name)) for name in frame.columns]
     parsed = frame.select(*kept, *(reading.parsed(image, columns, len(readings)) for reading in readings))
     if hoping := [reading for reading in readings if reading.hopes(columns)]:
@@ -84,7 +97,7 @@ def read_images(
 
 
 def _readings(
-    shapes: Mapping[str, Shape], columns: Sequence[TableColumn]
+    shapes: Mapping[str, Shape], columns: Sequence[TableColumn], names: Names = _AS_TOLD
 ) -> Mapping[tuple[Column | None, ...], list[str]]:
     """Ids of the shapes that are read alike, by what they tell of each of the table's columns.
 
@@ -93,10 +106,20 @@ def _readings(
     """
     readings: dict[tuple[Column | None, ...], list[str]] = {}
     for shape_id, shape in shapes.items():
-        by_name = {column.name: column for column in shape.columns}
+        by_name = dict(by_table_name(shape_id, shape, names))
         told = tuple(_as_read(by_name.get(column.name), column) for column in columns)
         readings.setdefault(told, []).append(shape_id)
     return readings
+
+
+def by_table_name(shape_id: str, shape: Shape, names: Names) -> Iterator[tuple[str, Column]]:
+    """Columns of a shape by their names in the table."""
+    renamed = names.get(shape_id)
+    for column in shape.columns:
+        if renamed is None:
+            yield column.name, column
+        elif column.name in renamed:
+            yield renamed[column.name], column
 
 
 def _as_read(source: Column | None, target: TableColumn) -> Column | None:

@@ -38,6 +38,15 @@ def types_of(images: DataFrame, columns: Sequence[str]) -> dict[str, str]:
     return {name: kind for name, kind in types.items() if kind is not None}
 
 
+def together(one: str, other: str) -> str:
+    """The type of a column whose values were seen in two parts."""
+    if one == other:
+        return one
+    if "double" in {one, other} and {one, other} <= {"double", "long"}:
+        return "double"
+    return EXACT if all(kind == "long" or kind.startswith("decimal") for kind in (one, other)) else "string"
+
+
 def _type(seen: DataType) -> str | None:
     if isinstance(seen, LongType):
         return "long"

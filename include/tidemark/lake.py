@@ -33,9 +33,21 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AssertCurrentSchemaId,
+    AssertRefSnapshotId,
+    RemovePropertiesUpdate,
+    RemoveSnapshotRefUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
+from pyiceberg.types import NestedField
 from pyiceberg.utils.config import Config
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
@@ -425,13 +437,31 @@ def fast_forward(table: Table, branch: str) -> int:
     return target
 
 
-def _commit(
-    table: Table,
-    requirements: tuple[AssertRefSnapshotId, ...],
-    update: SetSnapshotRefUpdate | RemoveSnapshotRefUpdate,
+def put_schema(
+    table: Table, fields: Sequence[NestedField], properties: Mapping[str, str], without: Sequence[str]
 ) -> None:
+    """Give a table another schema, whose fields keep their ids, and properties, all in one commit.
+
+    Raises:
+        PublishConflictError: the schema was changed meanwhile.
+    """
+    known = table.schemas()
+    schema = Schema(*fields, schema_id=max(known) + 1)
+    number = next((number for number, told in known.items() if told == schema), None)
+    added = [] if number is not None else [AddSchemaUpdate.model_validate({"schema": schema})]
+    _commit(
+        table,
+        (AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id}),),
+        *added,
+        SetCurrentSchemaUpdate.model_validate({"schema-id": -1 if number is None else number}),
+        SetPropertiesUpdate(updates=dict(properties)),
+        RemovePropertiesUpdate(removals=list(without)),
+    )
+
+
+def _commit(table: Table, requirements: tuple[TableRequirement, ...], *updates: TableUpdate) -> None:
     try:
-        table.catalog.commit_table(table, requirements, (update,))
+        table.catalog.commit_table(table, requirements, updates)
     except CommitFailedException as error:
         raise PublishConflictError(f"{'.'.join(table.name())}: {error}: run compact again") from error
 

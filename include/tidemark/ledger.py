@@ -1,6 +1,6 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Eight Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files, batches
+Nine Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files, batches
 and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them alone:
 the markers in the snapshot summaries decide what was done, the ledger tells it to people, and the cuts bind the tables
 of a source together.
@@ -19,7 +19,8 @@ from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan
 from pyiceberg.table import Table
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from tidemark.change_log import Content, Tally
+from tidemark.change_log import Content, Statement, Tally
+from tidemark.events import TableId
 from tidemark.lake import TABLE_PROPERTIES, Lake
 from tidemark.rows import INSTANT
 
@@ -90,6 +91,22 @@ SHAPES = pa.schema(
 )
 """Columns (JSON) of the shapes that the change log refers to, and the batch that each came first in."""
 
+DDL = pa.schema(
+    [
+        ("source", pa.string()),
+        ("batch", pa.int32()),
+        ("database", pa.string()),
+        ("schema", pa.string()),
+        ("name", pa.string()),
+        ("position", pa.string()),
+        ("dialect", pa.string()),
+        ("statement", pa.string()),
+        ("at", INSTANT),
+    ]
+)
+"""DDL that may change tables which are there already: ``database``, ``schema`` and ``name`` are those of the message,
+null where it names none; ``position`` is the change log's. The table is made when the first such statement comes."""
+
 TABLES = pa.schema(
     [
         ("source", pa.string()),
@@ -134,6 +151,7 @@ _SCHEMAS: Mapping[str, pa.Schema] = {
     "batches": BATCHES,
     "contents": CONTENTS,
     "shapes": SHAPES,
+    "ddl": DDL,
     "tables": TABLES,
     "cuts": CUTS,
 }
@@ -212,6 +230,14 @@ class Ledger:
         fresh = [row for key, row in shapes.items() if key not in known]
         if fresh:
             self.replace("shapes", fresh, above("batch", done))
+        statements = [
+            _ddl(batch, statement)
+            for batch, tallies in sorted(found.items())
+            for tally in tallies
+            for statement in tally.statements
+        ]
+        if statements:
+            self.replace("ddl", statements, above("batch", done))
 
     def _where(self, *conditions: BooleanExpression) -> BooleanExpression:
         where: BooleanExpression = equals("source", self._source)
@@ -238,6 +264,19 @@ def _content(batch: int, content: Content, events: int) -> Row:
         "key": content.key,
         "half": content.half,
         "events": events,
+    }
+
+
+def _ddl(batch: int, told: Statement) -> Row:
+    table = told.table or TableId(None, None, "")
+    return {
+        "batch": batch,
+        "database": table.database,
+        "schema": table.schema,
+        "name": table.name or None,
+        "position": told.position,
+        "dialect": told.dialect,
+        "statement": told.text,
     }
 
 

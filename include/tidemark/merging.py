@@ -38,20 +38,35 @@ def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:
     if by_cell:
         newer |= new["position"] == F.col(POSITION)
     gone = new["deleted"]
-    merge = source.mergeInto(branch, _same(key))
-    merge = merge.whenMatched(newer & gone).delete().whenMatched(newer).update(_quoted(cells))
-    merge.whenNotMatched(~gone).insert(_quoted(key | cells)).merge()
+    merge = source.mergeInto(branch, _same(key, plan))
+    merge = merge.whenMatched(newer & gone).delete().whenMatched(newer).update(_quoted(cells, plan))
+    leaving = {quoted(name): F.lit(None) for name in plan.leaving}
+    merge.whenNotMatched(~gone).insert(_quoted(key | cells, plan) | leaving).merge()
 
 
 def empty_cells(emptied: DataFrame, plan: Plan, branch: str) -> None:
     """Empty the cells that ``folding.emptied`` tells, in rows that stand where it says."""
     source, told = _source(emptied, emptied.columns)
     cells = {
-        plan.columns[number].name: F.when(~told[field(number)], F.col(quoted(plan.columns[number].name)))
+        plan.columns[number].name: F.when(~told[field(number)], F.col(quoted(plan.stored(plan.columns[number].name))))
         for number in value_numbers(plan)
     }
-    merge = source.mergeInto(branch, _same(_key(plan, told)))
-    merge.whenMatched(F.col(POSITION) == told["position"]).update(_quoted(cells)).merge()
+    merge = source.mergeInto(branch, _same(_key(plan, told), plan))
+    merge.whenMatched(F.col(POSITION) == told["position"]).update(_quoted(cells, plan)).merge()
+
+
+def fill(older: DataFrame, plan: Plan, branch: str, values: Mapping[str, Expression]) -> None:
+    """Give rows that were there before columns were added the columns' defaults.
+
+    Args:
+        older: rows of the table that are to get them: ``k0 .. kn``.
+        plan: the table's.
+        branch: the candidate branch as Spark names it.
+        values: constants by column; a cell that is not null stays.
+    """
+    source, told = _source(older, older.columns)
+    cells = {name: F.coalesce(F.col(quoted(plan.stored(name))), value) for name, value in values.items()}
+    source.mergeInto(branch, _same(_key(plan, told), plan)).whenMatched().update(_quoted(cells, plan)).merge()
 
 
 def exchange(rows: DataFrame, plan: Plan, branch: str) -> None:
@@ -86,9 +101,9 @@ def _key(plan: Plan, told: Mapping[str, Expression]) -> dict[str, Expression]:
     return {name: told[own] for name, own in zip(plan.key, key_names(plan), strict=True)}
 
 
-def _same(key: Mapping[str, Expression]) -> Expression:
-    return reduce(and_, [F.col(quoted(name)) == value for name, value in key.items()])
+def _same(key: Mapping[str, Expression], plan: Plan) -> Expression:
+    return reduce(and_, [F.col(quoted(plan.stored(name))) == value for name, value in key.items()])
 
 
-def _quoted(assignments: Mapping[str, Expression]) -> dict[str, Expression]:
-    return {quoted(name): value for name, value in assignments.items()}
+def _quoted(assignments: Mapping[str, Expression], plan: Plan) -> dict[str, Expression]:
+    return {quoted(plan.stored(name)): value for name, value in assignments.items()}

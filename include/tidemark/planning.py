@@ -7,8 +7,9 @@ number of events. Types come from the source file first, then from the shapes, t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 from pyiceberg.schema import Schema
@@ -18,9 +19,12 @@ from pyiceberg.types import IntegerType, MapType, NestedField, StringType, Times
 from tidemark import formats, sources
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Column, Shape
-from tidemark.images import TableColumn
+from tidemark.evolution import NEW_PREFIX, is_empty, names_today
+from tidemark.images import Names as ByShape
+from tidemark.images import TableColumn, by_table_name
 from tidemark.lake import Identifier, name_problem
-from tidemark.types import iceberg_type, wider
+from tidemark.schema_history import History, Names
+from tidemark.types import declared, iceberg_type, is_number, wider
 
 POSITION = "_cdc_position"
 COMMITTED_AT = "_cdc_committed_at"
@@ -59,6 +63,21 @@ class Found:
     """Whether any update comes as two events, the old half and the new one."""
     inferred: Mapping[str, str] = field(default_factory=dict)
     """Types of columns that only their values tell; such columns are read by way of text, strictly."""
+    history: History = field(default_factory=History)
+    """Every schema change that is known of the table."""
+    after: int = 0
+    """Batch that the published table stands at."""
+    names: ByShape = field(default_factory=dict)
+    """What columns are called today, for shapes by epoch (``epochs.shapes_by_epoch``)."""
+
+
+class Default(NamedTuple):
+    """The constant that a column was added with."""
+
+    position: str
+    """Rows that were there before got it."""
+    batch: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +91,19 @@ class Plan:
     columns: tuple[TableColumn, ...]
     pairs_updates: bool = False
     """Whether an image of an update may come alone, its other half in another message; told of bags only."""
+    today: Mapping[str, str | None] = field(default_factory=dict)
+    """Stored column to its name when the cut is published, where that is another one; None for one that goes."""
+    defaults: Mapping[str, Default] = field(default_factory=dict)
+    """Constants that rows got in columns which were added."""
+
+    def stored(self, name: str) -> str:
+        """What the table calls a column until the cut is published."""
+        return next((old for old, new in self.today.items() if new == name), name)
+
+    @property
+    def leaving(self) -> list[str]:
+        """Stored columns that go when the cut is published."""
+        return [old for old, new in self.today.items() if new is None]
 
     @property
     def key_numbers(self) -> list[int]:
@@ -112,10 +144,95 @@ def plan(source: sources.Source, found: Found, table: Table | None) -> Plan:
     """
     promised = source.table_for(found.object)
     _claim(source, found, table)
-    columns = _columns(found, promised, table)
-    key = _key(found, promised, table, [column.name for column in columns])
-    pairs = not key and formats.pairs_updates(formats.resolve(source.format))
-    return Plan(found=found, target=target_of(source, found), key=key, columns=tuple(columns), pairs_updates=pairs)
+    follows = source.schema_policy is not sources.SchemaPolicy.IGNORE
+    evolving = _evolving(found, promised, table)
+    columns, today = _columns(evolving, table, follows=follows)
+    if source.schema_policy is sources.SchemaPolicy.STRICT and table is not None:
+        _refuse_changes(found, table, columns, today)
+    key = _key(evolving, promised, table, [column.name for column in columns])
+    return Plan(
+        found=found,
+        target=target_of(source, found),
+        key=key,
+        columns=tuple(columns),
+        today=today,
+        defaults=_defaults(found, evolving.names),
+        pairs_updates=not key and formats.pairs_updates(formats.resolve(source.format)),
+    )
+
+
+def names_of(found: Found, table: Table | None) -> Names:
+    """Follows the names of a table's columns."""
+    stored = (name.removeprefix(NEW_PREFIX) for name, _ in _existing(table))
+    return Names(found.history.renamings, [*(column.name for column in _all_columns(found.shapes.values())), *stored])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evolving:
+    """A table on its way to the schema of today."""
+
+    found: Found
+    promised: Mapping[str, str]
+    """Types of the source file, by today's names."""
+    names: Names
+    before: Mapping[str, str | None]
+    """Stored columns, and what each is called today."""
+
+    def told(self) -> Iterable[tuple[str, Column]]:
+        """Columns that messages tell, by today's names."""
+        for shape_id, shape in self.found.shapes.items():
+            yield from by_table_name(shape_id, shape, self.found.names)
+
+
+def _evolving(found: Found, promised: sources.Table, table: Table | None) -> _Evolving:
+    names = names_of(found, table)
+    before = _names_today(found, names, table)
+    return _Evolving(found=found, promised=_promised(promised, names, before), names=names, before=before)
+
+
+def _names_today(found: Found, names: Names, table: Table | None) -> dict[str, str | None]:
+    stored = [name for name, _ in _existing(table)]
+    if table is None or not (names.renamings or any(name.startswith(NEW_PREFIX) for name in stored)):
+        return {name: name for name in stored}
+    return names_today(found.object, table, stored, names, found.after, POSITION)
+
+
+def _promised(promised: sources.Table, names: Names, before: Mapping[str, str | None]) -> dict[str, str]:
+    """Types of the source file, which may name columns as they were called once."""
+    types = {}
+    for name, kind in promised.columns.items():
+        types[name if name in before.values() else names.today(name, 0) or name] = kind
+    return {**types, **promised.columns}
+
+
+def _defaults(found: Found, names: Names) -> dict[str, Default]:
+    defaults: dict[str, Default] = {}
+    for told in found.history.additions:
+        name = names.today(told.name, names.epoch(told.position, after=True))
+        if told.default is not None and name is not None:
+            defaults.setdefault(name, Default(told.position, told.batch, told.default))
+    return defaults
+
+
+def _refuse_changes(
+    found: Found, table: Table, columns: Sequence[TableColumn], today: Mapping[str, str | None]
+) -> None:
+    existing = dict(_existing(table))
+    stored = {new: old for old, new in today.items()}
+    changes = [
+        f"{old!r} is {'gone' if new is None else f'called {new!r}'}" for old, new in today.items() if old in existing
+    ]
+    for name, kind in columns:
+        was = existing.get(stored.get(name, name))
+        if was is None:
+            changes.append(f"{name!r} is new")
+        elif was != kind:
+            changes.append(f"{name!r} was {was} and is {kind}")
+    if changes:
+        raise IncompatibleSchemaError(
+            f"{found.object}: the schema changed at the source, and the source file says `schema: strict`: "
+            f"{', '.join(changes)}. To allow it, run once with `schema: evolve`."
+        )
 
 
 def _claim(source: sources.Source, found: Found, table: Table | None) -> None:
@@ -131,11 +248,11 @@ def _claim(source: sources.Source, found: Found, table: Table | None) -> None:
 
 
 def untyped(found: Found, promised: sources.Table, table: Table | None) -> list[str]:
-    """Columns whose type neither the source file, nor the messages, nor the table tells: the values decide."""
-    known = {*promised.columns, *(name for name, _ in _existing(table))}
-    told = {column.name for column in _all_columns(found.shapes.values()) if column.type is not None}
-    names = dict.fromkeys(column.name for column in _all_columns(found.shapes.values()))
-    return [name for name in names if name not in known and name not in told]
+    """Columns, by today's names, whose type neither source file, nor messages, nor table tell: the values decide."""
+    evolving = _evolving(found, promised, table)
+    known = {*evolving.promised, *evolving.before.values()}
+    known |= {name for name, column in evolving.told() if column.type is not None}
+    return [name for name in dict.fromkeys(name for name, _ in evolving.told()) if name not in known]
 
 
 def _all_columns(shapes: Iterable[Shape]) -> Iterable[Column]:
@@ -149,20 +266,70 @@ def _existing(table: Table | None) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in fields if name not in _OWN_COLUMNS]
 
 
-def _columns(found: Found, promised: sources.Table, table: Table | None) -> list[TableColumn]:
-    types = dict(_existing(table))
-    order = list(types)
-    for shape in found.shapes.values():
-        _merge_order(order, [column.name for column in shape.columns])
-        for column in shape.columns:
-            told = promised.columns.get(column.name) or column.type or found.inferred.get(column.name)
-            if told is not None:
-                types[column.name] = _agreed(found, column.name, types.get(column.name), told)
+def _columns(
+    evolving: _Evolving, table: Table | None, *, follows: bool
+) -> tuple[list[TableColumn], dict[str, str | None]]:
+    """The table's columns, and what becomes of stored ones that do not stay as they are called."""
+    found = evolving.found
+    stored = {evolving.before[name]: (name, kind) for name, kind in _existing(table)}
+    types = {name: kind for name, (_, kind) in stored.items() if name is not None}
+    order = [name for name in map(evolving.before.get, dict(_existing(table))) if name is not None]
+    today = {old: new for old, new in evolving.before.items() if old != new}
+    for shape_id, shape in found.shapes.items():
+        told = [
+            each for each in by_table_name(shape_id, shape, found.names) if follows or not stored or each[0] in stored
+        ]
+        _merge_order(order, list(dict.fromkeys(name for name, _ in told)))
+        for name, column in told:
+            kind = evolving.promised.get(name) or column.type or found.inferred.get(name)
+            if kind is None:
+                continue
+            old = types.get(name)
+            if old is not None and wider(old, kind) is None and _unused(table, stored.get(name)):
+                today[stored.pop(name)[0]] = None  # a column without any value may have any type
+                old = None
+            types[name] = _agreed(found, name, old, kind)
+    if follows:
+        _follow_ddl(evolving, order, types, stored.keys())
     for name in order:
         if problem := _column_problem(name):
             raise IncompatibleSchemaError(f"{found.object}: a column is called {name!r}, {problem}")
+    occupied = dict(_existing(table))
+    for name in order:
+        if name not in stored and name in occupied:
+            today[NEW_PREFIX + name] = name
     # A column that was never anything but null has no type yet; text can hold whatever comes.
-    return [TableColumn(name, types.get(name, "string")) for name in order]
+    return [TableColumn(name, types.get(name, "string")) for name in order], today
+
+
+def _unused(table: Table | None, stored: tuple[str, str] | None) -> bool:
+    """Whether a stored column holds nothing; one of the key counts as used, as its type is that of tombstones too."""
+    if table is None or stored is None or stored[0] in json.loads(table.properties.get(KEY_PROPERTY, "[]")):
+        return False
+    return is_empty(table, stored[0])
+
+
+def _follow_ddl(evolving: _Evolving, order: list[str], types: dict[str, str], stored: Container[str | None]) -> None:
+    """Add columns that DDL alone tells, and change types; what messages and the source file tell comes first."""
+    found, names = evolving.found, evolving.names
+    told = {name for name, column in evolving.told() if column.type is not None} | evolving.promised.keys()
+    for addition in found.history.additions:
+        name = names.today(addition.name, names.epoch(addition.position, after=True))
+        if name is None or addition.type is None or addition.batch <= found.after:
+            continue
+        name = next((known for known in order if names.same(known, name)), name)
+        if name in told or (addition.retyped and name not in types):
+            continue
+        old = types.get(name)
+        if name not in stored and old is not None:
+            # Values seen tell less than a declaration: a number without a fraction may be of a type that has one.
+            types[name] = addition.type if is_number(old) and is_number(addition.type) else old
+            continue
+        kind = declared(found.object, name, old, addition.type)
+        if kind is not None:
+            types[name] = kind
+            if name not in order:
+                order.append(name)
 
 
 def _column_problem(name: str) -> str | None:
@@ -194,11 +361,18 @@ def _agreed(found: Found, name: str, old: str | None, new: str) -> str:
     return agreed
 
 
-def _key(found: Found, promised: sources.Table, table: Table | None, names: Sequence[str]) -> tuple[str, ...]:
-    stored = tuple(json.loads(table.properties.get(KEY_PROPERTY, "[]"))) if table is not None else ()
-    told = {key for key in found.keys if key}
+def _key(evolving: _Evolving, promised: sources.Table, table: Table | None, names: Sequence[str]) -> tuple[str, ...]:
+    found = evolving.found
+
+    def today(key: Sequence[str]) -> tuple[str, ...]:
+        """A key that may be told by the names of once."""
+        return tuple(name if name in names else evolving.names.today(name, 0) or name for name in key)
+
+    kept = json.loads(table.properties.get(KEY_PROPERTY, "[]")) if table is not None else []
+    stored = tuple(evolving.before.get(name) or name for name in kept)
+    told = {today(key) for key in found.keys if key}
     if promised.key is not None:
-        key = promised.key
+        key = today(promised.key)
     elif len(told) > 1:
         raise IncompatibleSchemaError(
             f"{found.object}: messages name different keys {sorted(told)}; give one with `key:`"
@@ -259,15 +433,16 @@ def evolve(table: Table, plan: Plan) -> Table:
     with table.update_schema() as update:
         before: str | None = None
         for column in plan.columns:
-            if column.name not in existing:
-                update.add_column((column.name,), iceberg_type(column.type))
+            name = plan.stored(column.name)
+            if name not in existing:
+                update.add_column((name,), iceberg_type(column.type))
                 if before is None:
-                    update.move_first((column.name,))
+                    update.move_first((name,))
                 else:
-                    update.move_after((column.name,), (before,))
-            elif existing[column.name] != column.type:
-                update.update_column((column.name,), field_type=iceberg_type(column.type))
-            before = column.name
+                    update.move_after((name,), (before,))
+            elif existing[name] != column.type:
+                update.update_column((name,), field_type=iceberg_type(column.type))
+            before = name
     return table.refresh()
 
 

@@ -53,7 +53,7 @@ def _known_keys(location: Location, models: Mapping[Location, type[BaseModel]]) 
     for pattern, model in models.items():
         pairs = zip(pattern, location, strict=False)
         if len(pattern) == len(location) and all(part in {"*", key} for part, key in pairs):
-            return list(model.model_fields)
+            return [told.alias or name for name, told in model.model_fields.items()]
     return []
 
 

@@ -49,6 +49,17 @@ class Deletes(StrEnum):
     SOFT = "soft"
 
 
+class SchemaPolicy(StrEnum):
+    """What a change of a table's schema at the source does to the published table."""
+
+    EVOLVE = "evolve"
+    """It follows."""
+    STRICT = "strict"
+    """It is stopped, with the reason, until the change is allowed."""
+    IGNORE = "ignore"
+    """It keeps its columns; what the source has beside them is left out."""
+
+
 class Severity(StrEnum):
     """What a failed check does to the run."""
 
@@ -137,6 +148,8 @@ class Source(BaseModel):
     schedule: Annotated[str, AfterValidator(source_fields.schedule)] | None = None
     start_date: Annotated[datetime, BeforeValidator(source_fields.start_date)] = EPOCH
     target: Annotated[str, AfterValidator(source_fields.target)] = "{source}.{table}"
+    schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
+    """``schema`` in the file: what a schema change at the source does to a published table."""
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
 

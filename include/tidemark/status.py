@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from tidemark import cuts
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger, equals
+from tidemark.schema_history import histories
 
 
 def status_of(lake: Lake, source: str) -> dict[str, Any]:
     """Cut, messages and tables of one source, ready for JSON; times ISO 8601, UTC.
 
     Keys: ``source``, ``cut`` (number and state of the newest), ``published_cut``, ``published_at``, ``lag_seconds``
-    (since then), ``messages`` (landed, decoded, control, quarantined), ``refused`` (files, with the reason), ``tables``
-    (by published name, or by the source's name when it was never published).
+    (since then), ``messages`` (landed, decoded, control, quarantined), ``refused`` (files, with the reason),
+    ``ddl_not_followed`` (by the source's name of a table, statements that may matter, with the reason), ``tables`` (by
+    published name, or by the source's name when it was never published).
     """
     ledger = Ledger(lake, source)
     newest, published = ledger.last_cut(), cuts.last_published(ledger)
@@ -32,8 +35,14 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
         "lag_seconds": published and int((datetime.now(UTC) - published["at"]).total_seconds()),
         "messages": {name: sum(row[name] for row in batches) for name in names},
         "refused": {row["path"]: row["problem"] for row in ledger.read("refusals")},
+        "ddl_not_followed": {name: told for name, told in _ddl_not_followed(ledger, rows).items() if told},
         "tables": {row["target"] or name: _table(ledger, name, row) for name, row in sorted(rows.items())},
     }
+
+
+def _ddl_not_followed(ledger: Ledger, tables: Iterable[str]) -> dict[str, list[str]]:
+    told = histories(ledger, tables)
+    return {name: [note.text for note in history.notes] for name, history in sorted(told.items())}
 
 
 def _table(ledger: Ledger, name: str, newest: dict[str, Any]) -> dict[str, Any]:

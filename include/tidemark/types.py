@@ -24,7 +24,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from tidemark.errors import ConfigurationError
+from tidemark.errors import ConfigurationError, IncompatibleSchemaError
 
 _PRIMITIVES: Mapping[str, tuple[PrimitiveType, str]] = {
     "boolean": (BooleanType(), "boolean"),
@@ -85,3 +85,34 @@ def wider(old: str, new: str) -> str | None:
     if before and after and before[1] == after[1]:
         return f"decimal({max(before[0], after[0])}, {before[1]})"
     return None
+
+
+def declared(table: str, column: str, old: str | None, new: str) -> str | None:
+    """The type of a column that was declared as ``new`` by DDL, where no message tells it and it was ``old`` so far.
+
+    A declaration is no value: a narrower one changes nothing, and how dates, times and bytes are written in messages it
+    does not tell.
+
+    Returns:
+        A type string; None where the messages have to tell it.
+
+    Raises:
+        IncompatibleSchemaError: numbers became text.
+    """
+    if old is None:
+        return new if is_number(new) or new in {"string", "boolean"} else None
+    if is_number(old) and new == "string":
+        raise IncompatibleSchemaError(
+            f"{table}: column {column!r} changed from {old} to {new}, which would lose data. The table stays as it is; "
+            f"give the type in the source file (`columns: {{{column}: ...}}`) or rebuild the table."
+        )
+    return (wider(old, new) if is_number(old) and is_number(new) else None) or old
+
+
+def is_number(text: str) -> bool:
+    """Whether a type string is one of a number.
+
+    >>> is_number("decimal(8, 2)"), is_number("boolean")
+    (True, False)
+    """
+    return text in {"int", "long", "float", "double"} or decimal_parts(text) is not None

@@ -14,7 +14,7 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import cuts
+from tidemark import cuts, epochs, evolution
 from tidemark.lake import Lake, home, quoted
 from tidemark.ledger import Ledger, Row, equals
 from tidemark.planning import KEY_PROPERTY
@@ -65,8 +65,9 @@ def _judge(lake: Lake, source: Source, rows: list[Row], cut: int) -> tuple[Verdi
 def _candidate(session: SparkSession, lake: Lake, source: Source, row: Row) -> Candidate:
     namespace, _, name = row["target"].partition(".")
     table = lake.load((namespace, name))
-    key = json.loads(table.properties[KEY_PROPERTY])
+    key = json.loads(evolution.pending(table, row["cut"]).get("properties", table.properties)[KEY_PROPERTY])
     frame = session.read.option("versionAsOf", str(row["snapshot"])).table(lake.spark_name((namespace, name)))
+    frame = epochs.as_published(frame, table, row["cut"])
     base = {task.file.file_path for task in table.scan(snapshot_id=row["base"]).plan_files()}
     files = {task.file.file_path for task in table.scan(snapshot_id=row["snapshot"]).plan_files()} - base
     checks = source.table_for(row["object"]).checks

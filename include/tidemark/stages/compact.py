@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import structlog
+from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import cuts, inference, planning
+from tidemark import cuts, epochs, inference, planning
 from tidemark.bag_candidates import BagCandidate
 from tidemark.candidates import Candidate, Cut
 from tidemark.errors import IncompatibleSchemaError
@@ -27,8 +28,9 @@ from tidemark.lake import MARKER, Lake, marker
 from tidemark.ledger import Ledger, Row, above, equals
 from tidemark.planning import Found, Plan
 from tidemark.rows import Kind
+from tidemark.schema_history import History, histories
 from tidemark.session import open_session, tuned_for
-from tidemark.sources import Source
+from tidemark.sources import SchemaPolicy, Source
 from tidemark.stages import StageReport
 
 log = structlog.get_logger(__name__)
@@ -56,12 +58,14 @@ def run(source: Source) -> StageReport:
     newest = int(marker(lake.find(("changelog", source.source)), "batch") or 0)
     stands = _stands(ledger, last)
     if newest <= min([last["batch"] if last else 0, *stands.values()]):
-        return _report(source, [])
+        return _report(source, [], {})
     cut = Cut(number=(last["cut"] if last else 0) + 1, batch=newest)
     session = open_session()
     cuts.drop_candidates(lake, ledger, cut.number)
-    finds = _find(ledger, stands, last["batch"] if last else 0, newest)
-    known = {name: row["rows_after"] or 0 for name, row in ledger.published_tables().items()}
+    published = ledger.published_tables()
+    finds = _find(ledger, stands, last["batch"] if last else 0, newest, published)
+    finds = {name: _told_by_ddl(source, found) for name, found in finds.items()}
+    known = {name: row["rows_after"] or 0 for name, row in published.items()}
     size = sum(found.events + known.get(name, 0) for name, found in finds.items())
     with tuned_for(session, size):
         rows = _build(session, lake, source, finds, cut, stands, last["batch"] if last else 0)
@@ -70,7 +74,15 @@ def run(source: Source) -> StageReport:
         row["rows_after"] = row["rows_before"] + row.pop("rows_change", 0)
     ledger.replace("tables", rows, equals("cut", cut.number))
     ledger.replace("cuts", [{"cut": cut.number, "state": cuts.CANDIDATE, "batch": newest}], equals("cut", cut.number))
-    return _report(source, rows)
+    return _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
+
+
+def _ddl_not_followed(found: Found) -> str:
+    """Statements of the new batches that were not followed: told, and no reason to hold anything back."""
+    notes = [note.text for note in found.history.notes if note.batch > found.after]
+    for note in notes:
+        log.warning("ddl_not_followed", object=found.object, statement=note)
+    return "; ".join(notes)
 
 
 def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:
@@ -79,8 +91,10 @@ def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:
     return {name: row["batch"] for name, row in published if row["state"] == cuts.STOPPED}
 
 
-def _find(ledger: Ledger, stands: Mapping[str, int], default: int, newest: int) -> dict[str, Found]:
-    """What the new events tell of each table, as normalize counted them."""
+def _find(
+    ledger: Ledger, stands: Mapping[str, int], default: int, newest: int, published: Iterable[str]
+) -> dict[str, Found]:
+    """What the new events and schema changes tell of each table, as normalize counted them."""
     lowest = min([default, *stands.values()])
     shapes: dict[str, list[Row]] = defaultdict(list)
     for row in ledger.read("shapes"):
@@ -89,16 +103,33 @@ def _find(ledger: Ledger, stands: Mapping[str, int], default: int, newest: int) 
     for row in ledger.read("contents", above("batch", lowest)):
         if stands.get(row["object"], default) < row["batch"] <= newest:
             by_object[row["object"]].append(row)
-    return {name: _found(name, rows, shapes[name]) for name, rows in sorted(by_object.items())}
+    told = histories(ledger, {*by_object, *published})
+    changed = [name for name in published if name in told and told[name].since(stands.get(name, default), newest)]
+    for name in changed:
+        if name not in by_object and (rows := ledger.read("contents", equals("object", name))):
+            by_object[name] = rows[:1]
+    finds = {}
+    for name, rows in sorted(by_object.items()):
+        after = stands.get(name, default)
+        found = _found(name, [row for row in rows if row["batch"] > after], shapes[name], rows[0])
+        finds[name] = replace(found, history=told.get(name, History()).until(newest), after=after)
+    return finds
 
 
-def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row]) -> Found:
+def _told_by_ddl(source: Source, found: Found) -> Found:
+    """What the source's policy lets DDL tell of a table."""
+    if source.schema_policy is SchemaPolicy.IGNORE:
+        return replace(found, history=replace(found.history, renamings=(), additions=()))
+    return found
+
+
+def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row], about: Row) -> Found:
     used = {row["shape"] for row in rows}
     return Found(
         object=name,
-        database=rows[0]["database"],
-        schema=rows[0]["schema"],
-        name=rows[0]["name"],
+        database=about["database"],
+        schema=about["schema"],
+        name=about["name"],
         events=sum(row["events"] for row in rows),
         truncates=sum(row["events"] for row in rows if row["operation"] == Operation.TRUNCATE),
         shapes={
@@ -153,10 +184,12 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after
     table = lake.find(planning.target_of(source, found))
     if table is None and not found.shapes:
         raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
-    unknown = planning.untyped(found, source.table_for(found.object), table)
+    found = _by_epoch(session, lake, source, found, table, after)
+    # Columns that are left out need no type.
+    complete = table is not None and source.schema_policy is SchemaPolicy.IGNORE
+    unknown = [] if complete else planning.untyped(found, source.table_for(found.object), table)
     if unknown:
-        images = _images(session, lake, source, found, after)
-        found = replace(found, inferred=inference.types_of(images, unknown))
+        found = replace(found, inferred=_inferred(_events(session, lake, source, found, after), found, unknown, table))
     plan = planning.plan(source, found, table)
     if not plan.key and table is None and source.table_for(found.object).key is None and () not in found.keys:
         hint = "give it with `key:`, or write `key: []` to say that there is none"
@@ -164,10 +197,42 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after
     return plan
 
 
-def _images(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:
+def _by_epoch(
+    session: SparkSession, lake: Lake, source: Source, found: Found, table: Table | None, after: int
+) -> Found:
+    """Tell shapes of before a rename or drop from the same shapes after it, where an event may have such a column."""
+    names = planning.names_of(found, table)
+    if not names.touches(column.name for shape in found.shapes.values() for column in shape.columns):
+        return found
+    ids = _events(session, lake, source, found, after).select(epochs.shape_in_epoch(names).alias("shape"))
+    occurring = [row["shape"] for row in ids.distinct().collect() if row["shape"] is not None]
+    shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, occurring)
+    return replace(found, shapes=shapes, names=by_shape)
+
+
+def _inferred(events: DataFrame, found: Found, unknown: Sequence[str], table: Table | None) -> dict[str, str]:
+    """Types of columns by the values seen; images whose columns have other names are looked at apart."""
+    images = F.coalesce("after", "before").alias("image")
+    if not found.names:
+        return inference.types_of(events.select(images), unknown)
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
+    for shape, names in found.names.items():
+        if wanted := tuple(sorted((old, new) for old, new in names.items() if new in unknown)):
+            alike[wanted].append(shape)
+    in_epoch = epochs.shape_in_epoch(planning.names_of(found, table))
+    types: dict[str, str] = {}
+    for wanted, shapes in alike.items():
+        seen = inference.types_of(events.where(in_epoch.isin(*shapes)).select(images), [old for old, _ in wanted])
+        for old, new in wanted:
+            if old in seen:
+                types[new] = inference.together(types.get(new, seen[old]), seen[old])
+    return types
+
+
+def _events(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:
     changelog = session.table(lake.spark_name(("changelog", source.source)))
     of_table = (F.col("kind") == Kind.CHANGE) & (F.col("object") == found.object) & (F.col("batch") > after)
-    return changelog.where(of_table).select(F.coalesce("after", "before").alias("image"))
+    return changelog.where(of_table)
 
 
 def _by_target(planned: Iterable[tuple[Plan, int]]) -> dict[str, list[tuple[Plan, int]]]:
@@ -192,11 +257,14 @@ def _marked(session: SparkSession, batch: int) -> Iterator[None]:
         session.conf.unset(_BATCH_PROPERTY)
 
 
-def _report(source: Source, rows: Sequence[Row]) -> StageReport:
+def _report(source: Source, rows: Sequence[Row], ddl: Mapping[str, str]) -> StageReport:
     names = ("events", "applied", "superseded", "duplicate", "held", "quarantined")
     totals = {name: sum(row[name] for row in rows) for name in names}
     problems = tuple(row["reason"] for row in rows if row["state"] == cuts.STOPPED)
-    details = {row["object"]: {name: row[name] for name in names} for row in rows}
+    details: dict[str, dict[str, int | str]] = {row["object"]: {name: row[name] for name in names} for row in rows}
+    for name, told in ddl.items():
+        if told and name in details:
+            details[name]["ddl"] = told
     log.info("compacted", source=source.source, tables=len(rows), **totals)
     summary = {"tables": len(rows), **totals}
     return StageReport(stage="compact", source=source.source, summary=summary, problems=problems, details=details)

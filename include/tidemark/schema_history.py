@@ -1,0 +1,202 @@
+"""The schema changes of a source's tables, in the order of the source's log, as its DDL tells them.
+
+A rename or a drop ends the life of a name: an event's images use the names that were valid at its position. So names of
+columns are followed from an event's *epoch* (the number of renames and drops before it) to the names of today, and two
+columns that had one name at different times stay two. All known changes take part, as late events use old names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from tidemark import ddl
+from tidemark.events import TableId
+from tidemark.ledger import Ledger, Row
+
+
+class Renaming(NamedTuple):
+    """A column lost its name at a position: to another name, or for good."""
+
+    position: str
+    batch: int
+    old: str
+    new: str | None
+
+
+class Addition(NamedTuple):
+    """A column was added, or got another type, at a position."""
+
+    position: str
+    batch: int
+    name: str
+    type: str | None
+    default: str | None
+    retyped: bool
+
+
+class Emptying(NamedTuple):
+    """All rows went at a position: DROP TABLE, TRUNCATE."""
+
+    position: str
+    batch: int
+
+
+_Told = TypeVar("_Told", bound="tuple[object, ...]")
+
+
+class Note(NamedTuple):
+    """Something about a table that people should know: DDL that was not followed."""
+
+    batch: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What DDL tells of one table, ordered by position."""
+
+    renamings: tuple[Renaming, ...] = ()
+    additions: tuple[Addition, ...] = ()
+    emptyings: tuple[Emptying, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    def since(self, after: int, newest: int) -> bool:
+        """Whether any statement of the batches ``(after, newest]`` concerns the table."""
+        told: list[Renaming | Addition | Emptying] = [*self.renamings, *self.additions, *self.emptyings]
+        return any(after < each.batch <= newest for each in told)
+
+    def until(self, newest: int) -> History:
+        """The history as the batches up to ``newest`` tell it."""
+        return History(
+            tuple(told for told in self.renamings if told.batch <= newest),
+            tuple(told for told in self.additions if told.batch <= newest),
+            tuple(told for told in self.emptyings if told.batch <= newest),
+            tuple(told for told in self.notes if told.batch <= newest),
+        )
+
+
+class Names:
+    """Follows names of columns through the renames and drops of a table."""
+
+    def __init__(self, renamings: Sequence[Renaming], spelled: Iterable[str]) -> None:
+        """Begin.
+
+        Args:
+            renamings: by position.
+            spelled: names as messages and the table write them; DDL may write them in another case.
+        """
+        self.renamings = tuple(renamings)
+        spelled = dict.fromkeys(spelled)
+        cases = Counter(name.casefold() for name in spelled)
+        self._normal: Callable[[str], str] = str if any(count > 1 for count in cases.values()) else str.casefold
+        self._spelled = {self._normal(name): name for name in spelled}
+
+    def epoch(self, position: str, *, after: bool = False) -> int:
+        """Number of renames and drops before a position; ``after``: with those at it."""
+        return sum(told.position < position or (after and told.position == position) for told in self.renamings)
+
+    def today(self, name: str, epoch: int) -> str | None:
+        """The name of today of the column that was called ``name`` in an epoch; None when it was dropped since."""
+        normal, hit = self._normal(name), ""
+        for told in self.renamings[epoch:]:
+            # The clauses of one statement speak of the names before it: two columns may swap theirs.
+            if normal == self._normal(told.old) and told.position != hit:
+                if told.new is None:
+                    return None
+                normal, hit = self._normal(told.new), told.position
+        return name if normal == self._normal(name) else self._spelled.get(normal) or self._as_told(normal)
+
+    def touches(self, names: Iterable[str]) -> bool:
+        """Whether any of the names stood for another column, or for none of today, in any epoch."""
+        gone = {self._normal(told.old) for told in self.renamings}
+        return any(self._normal(name) in gone for name in names)
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two names are one to the source."""
+        return self._normal(one) == self._normal(other)
+
+    def _as_told(self, normal: str) -> str:
+        return next(told.new for told in reversed(self.renamings) if told.new and self._normal(told.new) == normal)
+
+
+def histories(ledger: Ledger, objects: Iterable[str]) -> dict[str, History]:
+    """The history of each table that DDL of the source concerns; ``objects`` are the tables that events told of."""
+    rows = ledger.read("ddl")
+    if not rows:
+        return {}
+    from tidemark.ddl_statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
+
+    known = {name.casefold(): name for name in objects}
+    found: dict[str, list[tuple[Row, ddl.Change]]] = {}
+    for row in sorted(rows, key=lambda row: (row["position"], row["batch"])):
+        changes = parse(row["statement"], row["dialect"])
+        arrived = {_object(change.new, row, known) for change in changes if isinstance(change, ddl.RenameTable)}
+        for change in changes:
+            name = _object(change.table, row, known)
+            # In a swap of tables, as tools that rebuild a table do it, rows go on under the name.
+            if name is not None and not (isinstance(change, ddl.RenameTable) and name in arrived):
+                found.setdefault(name, []).append((row, change))
+    return {name: _history(told) for name, told in found.items()}
+
+
+def _object(named: object, row: Row, known: Mapping[str, str]) -> str | None:
+    """The known table that a statement means; what it does not say is as in the message."""
+    told = TableId(row["database"], row["schema"], row["name"] or "")
+    parts = getattr(named, "parts", None)
+    if parts is None:
+        return known.get(str(told).casefold())
+    if len(parts) == 3:
+        meant = TableId(*parts)
+    elif len(parts) == 1:
+        meant = TableId(told.database, told.schema, parts[0])
+    elif row["dialect"] == "mysql":
+        meant = TableId(parts[0], None, parts[1])
+    else:
+        meant = TableId(told.database, parts[0], parts[1])
+    if (found := known.get(str(meant).casefold())) is not None:
+        return found
+    if told.name:
+        return None
+    # The message names no table: the only one that is called so.
+    ending = "." + ".".join(parts).casefold()
+    candidates = [name for folded, name in known.items() if f".{folded}".endswith(ending)]
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def _history(told: Sequence[tuple[Row, object]]) -> History:
+    renamings: list[Renaming] = []
+    additions: list[Addition] = []
+    emptyings: list[Emptying] = []
+    notes: list[Note] = []
+    for row, change in told:
+        place = (row["position"], row["batch"])
+        match change:
+            case ddl.RenameColumn(_, old, new):
+                renamings.append(Renaming(*place, old, new))
+            case ddl.DropColumn(_, name):
+                renamings.append(Renaming(*place, name, None))
+            case ddl.AddColumn(_, name, kind, default):
+                additions.append(Addition(*place, name, kind, default, retyped=False))
+            case ddl.ChangeType(_, name, kind):
+                additions.append(Addition(*place, name, kind, None, retyped=True))
+            case ddl.DropTable() | ddl.Truncate():
+                emptyings.append(Emptying(*place))
+            case ddl.RenameTable(_, new):
+                text = f"renamed to {'.'.join(new.parts)}: rows that come under that name are a table of their own"
+                notes.append(Note(row["batch"], text))
+            case ddl.Unparsed(_, reason):
+                notes.append(Note(row["batch"], f"DDL not followed, {reason}: {row['statement'][:200]}"))
+    return History(
+        tuple(_once(renamings)), tuple(_once(additions)), tuple(_once(emptyings)), tuple(dict.fromkeys(notes))
+    )
+
+
+def _once(told: Iterable[_Told]) -> Iterator[_Told]:
+    """What was told, as its first batch told it: a statement may be delivered again."""
+    first: dict[tuple[object, ...], _Told] = {}
+    for one in told:
+        first.setdefault((one[0], *one[2:]), one)
+    return iter(first.values())

@@ -1,0 +1,427 @@
+"""The schema of a published table follows the source's, whatever order, runs and moments its changes come in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from histories import deliver
+from running import run_all
+from test_compaction import _die_at
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.planning import COMMITTED_AT, POSITION
+from tidemark.sources import Source, validate
+from tidemark.stages import StageReport
+
+pytestmark = pytest.mark.spark
+
+UNAVAILABLE = "__debezium_unavailable_value"
+Message = bytes
+
+
+def _origin(table: str, at: int) -> dict[str, Any]:
+    origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": table, "ts_ms": 1767225600000}
+    return {**origin, "file": "mysql-bin.000003", "pos": at, "row": 0}
+
+
+class Log:
+    """The log of one table at a source: rows by value, DDL by text, each at a place."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+
+    def put(self, at: int, before: Any = None, /, **row: Any) -> Message:
+        """An update (where there is a row before) or an insert; a value ``...`` was not captured."""
+        after = {name: UNAVAILABLE if value is ... else value for name, value in row.items()}
+        op = "c" if before is None else "u"
+        return json.dumps({"op": op, "before": before, "after": after, "source": _origin(self.table, at)}).encode()
+
+    def delete(self, at: int, **row: Any) -> Message:
+        """A row went."""
+        return json.dumps({"op": "d", "before": row, "after": None, "source": _origin(self.table, at)}).encode()
+
+    def ddl(self, at: int, text: str, table: str | None = None) -> Message:
+        """A statement; ``{}`` in it is the table's name."""
+        told = {"source": _origin(table or self.table, at), "databaseName": "shop", "ddl": text.format(self.table)}
+        return json.dumps({**told, "ts_ms": 1767225600000, "tableChanges": []}).encode()
+
+
+class Case(NamedTuple):
+    """What is delivered of one table, run by run, and the table that it must lead to."""
+
+    name: str
+    runs: list[list[Message]]
+    columns: str
+    rows: list[tuple[Any, ...]]
+
+
+def case(name: str, columns: str, rows: list[tuple[Any, ...]], *runs: Any) -> Case:
+    """A case whose runs are functions of the table's log."""
+    log = Log(name)
+    return Case(name, [run(log) for run in runs], columns, rows)
+
+
+CASES = [
+    case(
+        "rename_in_one_run",
+        "id b",
+        [(1, "z"), (2, "y")],
+        lambda t: [
+            t.put(1, id=1, a="x"),
+            t.put(2, id=2, a="y"),
+            t.ddl(3, "ALTER TABLE {} RENAME COLUMN a TO b"),
+            t.put(4, id=1, b="z"),
+        ],
+    ),
+    case(
+        "rename_over_runs",
+        "id b",
+        [(1, "z"), (2, "y"), (3, "n")],
+        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
+        lambda t: [t.ddl(3, "ALTER TABLE {} CHANGE a b text"), t.put(4, id=1, b="z")],
+        lambda t: [t.put(5, id=3, b="n")],
+    ),
+    case(
+        "rename_alone_in_its_run",
+        "id b",
+        [(1, "x")],
+        lambda t: [t.put(1, id=1, a="x")],
+        lambda t: [t.ddl(3, "ALTER TABLE {} RENAME COLUMN a TO b")],
+    ),
+    case(
+        "late_event_under_the_old_name",
+        "id b",
+        [(1, "z"), (2, "late"), (3, "too late")],
+        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
+        lambda t: [t.ddl(10, "ALTER TABLE {} RENAME COLUMN a TO b"), t.put(11, id=1, b="z")],
+        lambda t: [t.put(3, id=2, a="late"), t.put(4, id=1, a="late"), t.put(5, id=3, a="too late")],
+    ),
+    case(
+        "renamed_and_added_again",
+        "id a b",
+        [(1, None, "x"), (2, "new", "z")],
+        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
+        lambda t: [
+            t.ddl(10, "ALTER TABLE {} RENAME COLUMN a TO b"),
+            t.ddl(11, "ALTER TABLE {} ADD COLUMN a text AFTER id"),
+            t.put(12, id=2, a="new", b="z"),
+        ],
+    ),
+    case(
+        "two_names_swapped",
+        "id b a",
+        [(1, "a1", "b1"), (2, "a2", "b2")],
+        lambda t: [t.put(1, id=1, a="a1", b="b1")],
+        lambda t: [
+            t.ddl(10, "ALTER TABLE {} RENAME COLUMN a TO b, RENAME COLUMN b TO a"),
+            t.put(12, id=2, a="b2", b="a2"),
+        ],
+    ),
+    case(
+        "dropped",
+        "id b",
+        [(1, "b1"), (2, "b2"), (3, "b3")],
+        lambda t: [t.put(1, id=1, a="a1", b="b1")],
+        lambda t: [t.put(2, id=2, a="a2", b="b2"), t.ddl(10, "ALTER TABLE {} DROP COLUMN a"), t.put(12, id=3, b="b3")],
+    ),
+    case(
+        "dropped_and_added_again_with_another_type",
+        "id b a",
+        [(1, "b1", None), (2, "b2", 7), (3, "b3", None)],
+        lambda t: [t.put(1, id=1, a="a1", b="b1")],
+        lambda t: [
+            t.ddl(10, "ALTER TABLE {} DROP a"),
+            t.ddl(11, "ALTER TABLE {} ADD a int"),
+            t.put(12, id=2, b="b2", a=7),
+        ],
+        lambda t: [t.put(3, id=3, a="late", b="b3")],
+    ),
+    case(
+        "added_with_a_default",
+        "id a n",
+        [(1, "x", 5), (2, "y", 7), (3, "z", 5), (4, "late", 5), (5, "w", None)],
+        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
+        lambda t: [
+            t.put(3, id=3, a="z"),
+            t.ddl(10, "ALTER TABLE {} ADD COLUMN n int DEFAULT 5"),
+            t.put(12, id=2, a="y", n=7),
+            t.put(13, id=5, a="w", n=None),
+        ],
+        lambda t: [t.put(4, id=4, a="late")],
+    ),
+    case(
+        "added_with_a_default_and_no_row_since",
+        "id a d",
+        [(1, "x", Decimal("1.50"))],
+        lambda t: [t.put(1, id=1, a="x")],
+        lambda t: [t.ddl(10, "ALTER TABLE {} ADD COLUMN d decimal(8,2) NOT NULL DEFAULT '1.50'")],
+    ),
+    case(
+        "widened_by_ddl",
+        "id n",
+        [(1, 50_000_000_000)],
+        lambda t: [t.put(1, id=1, n=5)],
+        lambda t: [t.ddl(10, "ALTER TABLE {} MODIFY n bigint"), t.put(11, id=1, n=50_000_000_000)],
+    ),
+    case(
+        "table_dropped",
+        "id a",
+        [(2, "after"), (3, "after")],
+        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
+        lambda t: [t.ddl(10, "DROP TABLE {}"), t.put(12, id=2, a="after")],
+        lambda t: [t.put(3, id=1, a="late"), t.put(13, id=3, a="after")],
+    ),
+    case(
+        "truncated_by_ddl_alone",
+        "id a",
+        [],
+        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
+        lambda t: [t.ddl(10, "TRUNCATE TABLE {}")],
+    ),
+    case(
+        "partial_images_over_a_rename",
+        "id b c",
+        [(1, "b3", "c4"), (2, "late", "c2"), (3, "b1", "c5")],
+        lambda t: [t.put(1, id=1, a="a1", c="c1"), t.put(2, id=2, a="a2", c="c2"), t.put(2, id=3, a="b1", c="c1")],
+        lambda t: [t.put(20, id=1, a=..., c="c4"), t.put(20, id=2, a=..., c="c2"), t.put(20, id=3, a=..., c="c5")],
+        lambda t: [
+            t.ddl(30, "ALTER TABLE {} RENAME COLUMN a TO b"),
+            t.put(31, id=1, b="b3", c=...),
+            t.put(10, id=2, a="late", c="late"),
+        ],
+    ),
+    case(
+        "key_renamed",
+        "number a",
+        [(1, "z"), (2, "y"), (3, "n")],
+        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
+        lambda t: [t.ddl(10, "ALTER TABLE {} RENAME COLUMN id TO number"), t.put(12, number=1, a="z")],
+        lambda t: [t.put(3, id=2, a="y"), t.put(13, number=3, a="n"), t.delete(14, number=9, a="")],
+    ),
+    case(
+        "told_of_another_table",
+        "id a",
+        [(1, "x")],
+        lambda t: [t.put(1, id=1, a="x")],
+        lambda t: [t.ddl(10, "ALTER TABLE crm.{} DROP COLUMN a"), t.ddl(11, "ALTER TABLE other DROP COLUMN a")],
+    ),
+    case(
+        "what_changes_nothing",
+        "id a",
+        [(1, "x")],
+        lambda t: [t.put(1, id=1, a="x")],
+        lambda t: [
+            t.ddl(10, "ALTER TABLE {} ADD INDEX i (a), COMMENT 'drop a'"),
+            t.ddl(11, "CREATE INDEX drop_a ON {} (a)"),
+        ],
+    ),
+]
+_RUNS = 3
+
+
+def _source(name: str, landing: Path, **fields: Any) -> Source:
+    tables = fields.pop("tables", {"shop.*": {"key": ["id"]}})
+    told = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables, **fields}
+    return Source.model_validate(told)
+
+
+def _table(lake: Lake, source: str, table: str) -> tuple[str, list[tuple[Any, ...]]]:
+    found = lake.load((source, table)).scan().to_arrow().drop_columns([POSITION, COMMITTED_AT])
+    rows = sorted((tuple(row.values()) for row in found.to_pylist()), key=repr)
+    return " ".join(found.schema.names), rows
+
+
+@pytest.fixture(scope="module")
+def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
+    """All cases as tables of one source, landed and published in three runs; the runs' reports."""
+    landing = tmp_path_factory.mktemp("cases")
+    source = _source("schema_cases", landing)
+    reports = []
+    for run in range(_RUNS):
+        deliver(landing, f"run-{run}", [m for case in CASES if run < len(case.runs) for m in case.runs[run]])
+        reports.append(run_all(source))
+    return reports
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_table_has_the_columns_and_rows_of_the_source(
+    case: Case, cases: list[dict[str, StageReport]], lake: Lake
+) -> None:
+    """Every case publishes the columns and the rows written beside it."""
+    assert _table(lake, "schema_cases", case.name) == (case.columns, sorted(case.rows, key=repr))
+
+
+def test_no_case_stopped_a_table_and_every_event_is_accounted_for(
+    cases: list[dict[str, StageReport]], lake: Lake
+) -> None:
+    """No run has problems, and the ledger closes."""
+    assert [report.problems for run in cases for report in run.values()] == [()] * len(cases) * 5
+    for row in Ledger(lake, "schema_cases").read("tables"):
+        accounted = sum(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined"))
+        assert row["events"] == accounted, row
+        assert row["quarantined"] == 0, row
+
+
+@pytest.fixture
+def followed(spark: SparkSession, tmp_path: Path) -> Any:
+    """Deliver messages to a source of this test's own and run it: ``followed([...], schema="strict")``; the reports."""
+    name = tmp_path.name.removeprefix("test_")  # pytest numbers it
+    number = 0
+
+    def run(messages: Sequence[Message], *, stages: Iterable[str] = (), **fields: Any) -> tuple[Source, Any]:
+        nonlocal number
+        number += 1
+        source = _source(name, tmp_path, **fields)
+        deliver(tmp_path, f"{number}", messages)
+        return source, [run_stage(stage, source, None, None) for stage in stages] if stages else run_all(source)
+
+    return run
+
+
+def _columns(lake: Lake, source: Source, table: str) -> list[str]:
+    return [field.name for field in lake.load((source.source, table)).schema().fields][:-2]
+
+
+BEFORE = [Log("t").put(1, id=1, a="a1", b="b1", n=1)]
+CHANGES = [
+    Log("t").ddl(10, "ALTER TABLE {} RENAME COLUMN a TO c, DROP COLUMN b"),
+    Log("t").ddl(11, "ALTER TABLE {} MODIFY n bigint"),
+    Log("t").ddl(12, "ALTER TABLE {} ADD COLUMN a int DEFAULT 7"),
+    Log("t").put(13, id=2, c="c2", n=5_000_000_000, a=8),
+]
+TYPES = {"tables": {"shop.*": {"key": ["id"]}, "shop.t": {"key": ["id"], "columns": {"id": "int"}}}}
+
+
+def test_readers_of_main_see_no_rename_and_no_drop_before_they_are_published(followed: Any, lake: Lake) -> None:
+    """Between compact and publish ``main`` has its rows and columns; new columns are there, and null."""
+    source, _ = followed(BEFORE, **TYPES)
+    followed(CHANGES, stages=("land", "normalize", "compact"), **TYPES)
+    table = lake.load((source.source, "t"))
+    rows = table.scan().to_arrow().drop_columns([POSITION, COMMITTED_AT]).to_pylist()
+    assert rows == [{"id": 1, "a": "a1", "b": "b1", "n": 1, "tidemark new a": None}]
+    run_stage("check", source, None, None)
+    assert _columns(lake, source, "t") == ["id", "a", "b", "n", "tidemark new a"]
+    run_stage("publish", source, None, None)
+    assert _table(lake, source.source, "t") == ("id c n a", [(1, "a1", 1, 7), (2, "c2", 5_000_000_000, 8)])
+    assert [field.field_id for field in lake.load((source.source, "t")).schema().fields][:3] == [1, 2, 4]
+    first = table.refs()["cut_1"].snapshot_id
+    assert table.scan(snapshot_id=first).to_arrow().column("a").to_pylist() == ["a1"]
+
+
+@pytest.mark.parametrize(
+    ("point", "call"),
+    [("tidemark.evolution.follow", 1), ("tidemark.cuts.tag", 1), ("tidemark.lake.Lake.load", 3)],
+)
+def test_a_publish_that_was_killed_is_finished_with_its_schema(
+    point: str, call: int, followed: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the fast-forward, the change of the schema and the tag: whoever comes next does the rest."""
+    source, _ = followed(BEFORE, **TYPES)
+    followed(CHANGES, stages=("land", "normalize", "compact", "check"), **TYPES)
+    with monkeypatch.context() as patched:
+        _die_at(patched, point, call)
+        with pytest.raises(SystemExit):
+            run_stage("publish", source, None, None)
+    run_all(source)
+    assert _table(lake, source.source, "t") == ("id c n a", [(1, "a1", 1, 7), (2, "c2", 5_000_000_000, 8)])
+
+
+def test_a_cut_that_was_not_published_is_built_again_with_the_same_schema(followed: Any, lake: Lake) -> None:
+    """Compact twice, with more events between: columns that the first try added are used by the second."""
+    source, _ = followed(BEFORE, **TYPES)
+    followed(CHANGES, stages=("land", "normalize", "compact"), **TYPES)
+    followed([Log("t").put(14, id=3, c="c3", n=3, a=9)], **TYPES)
+    rows = [(1, "a1", 1, 7), (2, "c2", 5_000_000_000, 8), (3, "c3", 3, 9)]
+    assert _table(lake, source.source, "t") == ("id c n a", rows)
+
+
+def test_a_change_that_would_lose_data_stops_its_table_and_no_other(followed: Any, lake: Lake) -> None:
+    """A number becomes text: that table stays as it was, with the reason; the other goes on."""
+    t, u = Log("t"), Log("u")
+    source, _ = followed([t.put(1, id=1, n=1), u.put(1, id=1, n=1)])
+    messages = [t.ddl(10, "ALTER TABLE {} MODIFY n varchar(9)"), t.put(11, id=1, n="x"), u.put(11, id=1, n=2)]
+    _, reports = followed(messages)
+    assert [problem for problem in reports["publish"].problems if "'n' changed from long to string" in problem]
+    assert _table(lake, source.source, "t")[1] == [(1, 1)]
+    assert _table(lake, source.source, "u")[1] == [(1, 2)]
+
+
+def test_ddl_that_comes_after_newer_rows_stops_its_table(followed: Any, lake: Lake) -> None:
+    """Rows with a column were published that a drop, told late, speaks of: nobody knows which of them are its own."""
+    t = Log("t")
+    source, _ = followed([t.put(1, id=1, a="x"), t.put(20, id=2, a="y")])
+    _, reports = followed([t.ddl(10, "ALTER TABLE {} DROP COLUMN a"), t.put(21, id=3, a="z")])
+    assert [problem for problem in reports["compact"].problems if "'a' was dropped by DDL that came after" in problem]
+    assert _table(lake, source.source, "t")[1] == [(1, "x"), (2, "y")]
+
+
+def test_a_rename_told_late_is_followed_where_it_is_plain(followed: Any, lake: Lake) -> None:
+    """Newer rows came before the rename, in columns that were null for them: the column moves."""
+    t = Log("t")
+    source, _ = followed([t.put(1, id=1, a="x", k=1), t.put(20, id=2, k=2)])
+    followed([t.ddl(10, "ALTER TABLE {} RENAME COLUMN a TO b"), t.put(21, id=3, k=3, b="z")])
+    assert _table(lake, source.source, "t") == ("id b k", [(1, "x", 1), (2, None, 2), (3, "z", 3)])
+
+
+def test_a_strict_source_stops_a_table_until_the_change_is_allowed(followed: Any, lake: Lake) -> None:
+    """The reason names every change and how to allow it; a run with ``schema: evolve`` does."""
+    source, _ = followed(BEFORE, schema="strict", **TYPES)
+    _, reports = followed(CHANGES, schema="strict", **TYPES)
+    [problem] = reports["compact"].problems
+    assert "'a' is called 'c'" in problem
+    assert "'b' is gone" in problem
+    assert "`schema: evolve`" in problem
+    assert _table(lake, source.source, "t") == ("id a b n", [(1, "a1", "b1", 1)])
+    followed([], **TYPES)
+    followed([Log("t").put(14, id=3, c="c3", n=3, a=9)], schema="strict", **TYPES)
+    assert _table(lake, source.source, "t")[1][2] == (3, "c3", 3, 9)
+
+
+def test_an_ignoring_source_keeps_its_columns(followed: Any, lake: Lake) -> None:
+    """Columns that the table does not have are left out, renames and drops are not followed; types still widen."""
+    source, _ = followed(BEFORE, schema="ignore", **TYPES)
+    followed([Log("t").ddl(10, "ALTER TABLE {} RENAME COLUMN b TO c"), CHANGES[3]], schema="ignore", **TYPES)
+    assert _table(lake, source.source, "t") == ("id a b n", [(1, "a1", "b1", 1), (2, "8", None, 5_000_000_000)])
+
+
+def test_ddl_that_is_not_understood_is_told_and_holds_nothing_back(followed: Any, lake: Lake) -> None:
+    """A statement that may matter is in the report and in the status; publishing goes on."""
+    from tidemark.status import status_of
+
+    t = Log("t")
+    source, _ = followed([t.put(1, id=1, a="x")])
+    _, reports = followed([t.ddl(10, "ALTER TABLE {} TRUNCATE PARTITION p0"), t.put(11, id=1, a="y")])
+    assert reports["publish"].problems == ()
+    assert "TRUNCATE PARTITION p0" in str(reports["compact"].details["shop.t"]["ddl"])
+    assert "TRUNCATE PARTITION p0" in status_of(lake, source.source)["ddl_not_followed"]["shop.t"][0]
+
+
+def test_the_change_log_shows_old_events_under_the_names_of_today(
+    followed: Any, lake: Lake, spark: SparkSession
+) -> None:
+    """``__changes`` reads each image with the names that were valid at its position."""
+    from tidemark.changes import typed_changes
+
+    source, _ = followed([*BEFORE, *CHANGES], **TYPES)
+    rows = typed_changes(lake, (source.source, "t")).orderBy("position").select("after.*").collect()
+    assert [row.asDict() for row in rows] == [
+        {"id": 1, "c": "a1", "n": 1, "a": None},
+        {"id": 2, "c": "c2", "n": 5_000_000_000, "a": 8},
+    ]
+
+
+def test_an_unknown_policy_is_named_with_what_is_allowed(tmp_path: Path) -> None:
+    """The source file's mistake, with the place of it."""
+    file = tmp_path / "erp.yaml"
+    file.write_text("source: erp\nformat: canal_json\nlanding: x/*\nschema: strikt\n")
+    [problem] = validate([file])
+    assert "unknown value 'strikt'" in str(problem)
+    assert "strict" in str(problem)
