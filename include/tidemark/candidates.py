@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from pyspark.sql.types import MapType, StringType
 from pyspark.storagelevel import StorageLevel
 
-from tidemark import folding, merging, planning
+from tidemark import folding, held, merging, planning
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.lake import (
@@ -32,7 +32,6 @@ from tidemark.lake import (
 from tidemark.ledger import Row, equals
 from tidemark.planning import POSITION, Plan
 from tidemark.quarantine import quarantine
-from tidemark.rows import Kind
 
 _VERSIONS = MapType(StringType(), StringType())
 
@@ -114,9 +113,7 @@ class Candidate:
 
     def _changes(self, after: int) -> DataFrame:
         changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
-        batches = (F.col("batch") > after) & (F.col("batch") <= self._cut.batch)
-        of_table = (F.col("kind") == Kind.CHANGE) & (F.col("object") == self._plan.found.object)
-        return changelog.where(batches & of_table)
+        return held.taken(changelog, self._plan.found.object, after, self._cut.batch, self._plan.found.withheld)
 
     def _state_has(self, kind: str) -> bool:
         table = self._lake.load(self._plan.state)
@@ -166,7 +163,9 @@ class Candidate:
                 "detail",
                 F.lit(self._plan.found.object).alias("object"),
             )
-            quarantine(self._lake, self._source, found, after)
+            released = self._plan.found.withheld.released
+            since = min(after, self._plan.found.withheld.since - 1) if released else after
+            quarantine(self._lake, self._source, found, since, settled=after)
         return reasons
 
     def _truncate(self, truncated: str | None) -> int:
@@ -231,6 +230,7 @@ class Candidate:
         applied = effective + found.truncates
         duplicate = counts["events"] - counts["distinct"]
         quarantined = counts["quarantined"]
+        withheld = found.withheld
         superseded = found.events - applied - duplicate - quarantined
         if superseded < 0:
             raise LedgerError(
@@ -243,11 +243,11 @@ class Candidate:
             "target": ".".join(self._plan.target),
             "state": "candidate",
             "batch": self._cut.batch,
-            "events": found.events,
+            "events": found.events + withheld.held + withheld.discarded,
             "applied": applied,
-            "superseded": superseded,
+            "superseded": superseded + withheld.discarded,
             "duplicate": duplicate,
-            "held": 0,
+            "held": withheld.held,
             "quarantined": quarantined,
             "rows_change": merged["inserted"] - merged["deleted"] - counts["emptied"],
             "base": base,

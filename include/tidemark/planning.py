@@ -18,6 +18,7 @@ from pyiceberg.types import IntegerType, MapType, NestedField, StringType, Times
 from tidemark import sources
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Column, Shape
+from tidemark.held import NOTHING, Withheld
 from tidemark.images import TableColumn
 from tidemark.lake import Identifier, name_problem
 from tidemark.types import iceberg_type, wider
@@ -59,6 +60,8 @@ class Found:
     """Whether any update comes as two events, the old half and the new one."""
     inferred: Mapping[str, str] = field(default_factory=dict)
     """Types of columns that only their values tell; such columns are read by way of text, strictly."""
+    withheld: Withheld = NOTHING
+    """Of open and undone transactions; ``events`` and ``truncates`` are without them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

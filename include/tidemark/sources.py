@@ -49,6 +49,15 @@ class Deletes(StrEnum):
     SOFT = "soft"
 
 
+class Transactions(StrEnum):
+    """What is published of the source's transactions."""
+
+    WHOLE = "whole"
+    """Only whole ones, where the format marks their ends."""
+    IGNORE = "ignore"
+    """Every event as it comes."""
+
+
 class Severity(StrEnum):
     """What a failed check does to the run."""
 
@@ -137,6 +146,7 @@ class Source(BaseModel):
     schedule: Annotated[str, AfterValidator(source_fields.schedule)] | None = None
     start_date: Annotated[datetime, BeforeValidator(source_fields.start_date)] = EPOCH
     target: Annotated[str, AfterValidator(source_fields.target)] = "{source}.{table}"
+    transactions: Transactions = Transactions.WHOLE
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
 

@@ -18,16 +18,16 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import cuts, inference, planning
+from tidemark import cuts, held, inference, planning
 from tidemark.candidates import Candidate, Cut
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation
+from tidemark.held import Withheld
 from tidemark.lake import MARKER, Lake, marker
 from tidemark.ledger import Ledger, Row, above, equals
 from tidemark.planning import Found, Plan
-from tidemark.rows import Kind
 from tidemark.session import open_session, tuned_for
-from tidemark.sources import Source
+from tidemark.sources import Source, Transactions
 from tidemark.stages import StageReport
 
 log = structlog.get_logger(__name__)
@@ -54,12 +54,12 @@ def run(source: Source) -> StageReport:
     last = cuts.last_published(ledger)
     newest = int(marker(lake.find(("changelog", source.source)), "batch") or 0)
     stands = _stands(ledger, last)
-    if newest <= min([last["batch"] if last else 0, *stands.values()]):
+    if newest <= min([last["batch"] if last else 0, *stands.values()]) and not _released(ledger, source):
         return _report(source, [])
     cut = Cut(number=(last["cut"] if last else 0) + 1, batch=newest)
     session = open_session()
     cuts.drop_candidates(lake, ledger, cut.number)
-    finds = _find(ledger, stands, last["batch"] if last else 0, newest)
+    finds = _find(ledger, source, stands, last["batch"] if last else 0, newest)
     known = {name: row["rows_after"] or 0 for name, row in ledger.published_tables().items()}
     size = sum(found.events + known.get(name, 0) for name, found in finds.items())
     with tuned_for(session, size):
@@ -78,28 +78,59 @@ def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:
     return {name: row["batch"] for name, row in published if row["state"] == cuts.STOPPED}
 
 
-def _find(ledger: Ledger, stands: Mapping[str, int], default: int, newest: int) -> dict[str, Found]:
-    """What the new events tell of each table, as normalize counted them."""
-    lowest = min([default, *stands.values()])
+def _released(ledger: Ledger, source: Source) -> bool:
+    """Whether events that were held are held no more, though nothing new has come."""
+    ignored = source.transactions is Transactions.IGNORE
+    return ignored and any(row["held"] for row in ledger.published_tables().values())
+
+
+def _find(ledger: Ledger, source: Source, stands: Mapping[str, int], default: int, newest: int) -> dict[str, Found]:
+    """What the new events tell of each table, as normalize counted them, and those that are taken in late."""
+    withheld = _withheld(ledger, source, stands, default, newest)
+    lowest = min([default, *stands.values(), *(each.since - 1 for each in withheld.values() if each.since)])
     shapes: dict[str, list[Row]] = defaultdict(list)
     for row in ledger.read("shapes"):
         shapes[row["object"]].append(row)
     by_object: dict[str, list[Row]] = defaultdict(list)
     for row in ledger.read("contents", above("batch", lowest)):
-        if stands.get(row["object"], default) < row["batch"] <= newest:
-            by_object[row["object"]].append(row)
-    return {name: _found(name, rows, shapes[name]) for name, rows in sorted(by_object.items())}
+        name = row["object"]
+        after = stands.get(name, default)
+        since = withheld[name].since if name in withheld else 0
+        if (after < row["batch"] or 0 < since <= row["batch"]) and row["batch"] <= newest:
+            by_object[name].append(row)
+    return {
+        name: _found(name, rows, shapes[name], stands.get(name, default), withheld.get(name, held.NOTHING))
+        for name, rows in sorted(by_object.items())
+    }
 
 
-def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row]) -> Found:
+def _withheld(
+    ledger: Ledger, source: Source, stands: Mapping[str, int], default: int, newest: int
+) -> dict[str, Withheld]:
+    """What open and undone transactions change, by table; nothing of tables that have no events of them."""
+    rows = ledger.read("transactions")
+    tables = held.tables_of(rows)
+    if not tables:
+        return {}
+    carried = {name for name, row in ledger.published_tables().items() if row["held"]}
+    ignored = source.transactions is Transactions.IGNORE
+    return {
+        name: held.withheld(rows, name, stands.get(name, default), newest, carried=name in carried, ignored=ignored)
+        for name in tables
+    }
+
+
+def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row], after: int, withheld: Withheld) -> Found:
     used = {row["shape"] for row in rows}
+    new = [row for row in rows if row["batch"] > after]
+    events, truncates = withheld.taken
     return Found(
         object=name,
         database=rows[0]["database"],
         schema=rows[0]["schema"],
         name=rows[0]["name"],
-        events=sum(row["events"] for row in rows),
-        truncates=sum(row["events"] for row in rows if row["operation"] == Operation.TRUNCATE),
+        events=events + sum(row["events"] for row in new),
+        truncates=truncates + sum(row["events"] for row in new if row["operation"] == Operation.TRUNCATE),
         shapes={
             row["shape"]: planning.shape_from(row["columns"])
             for row in sorted(shapes, key=_seniority)
@@ -108,6 +139,7 @@ def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row]) -> Found:
         keys=sorted({tuple(row["key"]) for row in rows if row["key"] is not None}),
         partial=any(row["partial"] for row in rows),
         halves=any(row["half"] for row in rows),
+        withheld=withheld,
     )
 
 
@@ -130,7 +162,10 @@ def _build(
     for name, found in finds.items():
         after = stands.get(name, default)
         try:
-            planned.append((_plan(session, lake, source, found, after), after))
+            if not found.events:
+                rows.append(_unmoved(cut, source, found))
+                continue
+            planned.append((_plan(session, lake, source, found, after, cut.batch), after))
         except IncompatibleSchemaError as error:
             rows.append(_stopped(cut, found, after, str(error)))
     for target, claimants in _by_target(planned).items():
@@ -145,21 +180,21 @@ def _build(
     return rows
 
 
-def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> Plan:
+def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after: int, batch: int) -> Plan:
     table = lake.find(planning.target_of(source, found))
     if table is None and not found.shapes:
         raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
     unknown = planning.untyped(found, source.table_for(found.object), table)
     if unknown:
-        images = _images(session, lake, source, found, after)
+        images = _images(session, lake, source, found, after, batch)
         found = replace(found, inferred=inference.types_of(images, unknown))
     return planning.plan(source, found, table)
 
 
-def _images(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:
+def _images(session: SparkSession, lake: Lake, source: Source, found: Found, after: int, batch: int) -> DataFrame:
     changelog = session.table(lake.spark_name(("changelog", source.source)))
-    of_table = (F.col("kind") == Kind.CHANGE) & (F.col("object") == found.object) & (F.col("batch") > after)
-    return changelog.where(of_table).select(F.coalesce("after", "before").alias("image"))
+    events = held.taken(changelog, found.object, after, batch, found.withheld)
+    return events.select(F.coalesce("after", "before").alias("image"))
 
 
 def _by_target(planned: Iterable[tuple[Plan, int]]) -> dict[str, list[tuple[Plan, int]]]:
@@ -169,9 +204,19 @@ def _by_target(planned: Iterable[tuple[Plan, int]]) -> dict[str, list[tuple[Plan
 
 def _stopped(cut: Cut, found: Found, after: int, reason: str) -> Row:
     log.warning("table_stopped", object=found.object, reason=reason)
-    counts = {"events": found.events, "applied": 0, "superseded": 0, "duplicate": 0, "quarantined": 0}
-    state = {"state": cuts.STOPPED, "reason": reason, "batch": after, "held": found.events}
+    withheld = found.withheld
+    events = found.events + withheld.held + withheld.discarded
+    counts = {"events": events, "applied": 0, "superseded": 0, "duplicate": 0, "quarantined": 0}
+    state = {"state": cuts.STOPPED, "reason": reason, "batch": after, "held": events}
     return {"cut": cut.number, "object": found.object, **counts, **state}
+
+
+def _unmoved(cut: Cut, source: Source, found: Found) -> Row:
+    """The row of a table that has nothing to take in: its new events are held, or of undone transactions."""
+    withheld = found.withheld
+    counts = {"applied": 0, "superseded": withheld.discarded, "duplicate": 0, "held": withheld.held, "quarantined": 0}
+    told = {"object": found.object, "target": ".".join(planning.target_of(source, found)), "state": cuts.UNMOVED}
+    return {"cut": cut.number, "batch": cut.batch, "events": sum(counts.values()), **told, **counts}
 
 
 @contextmanager
