@@ -19,6 +19,7 @@ from test_compaction import _die_at
 from tidemark.events import Operation
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
+from tidemark.pipeline import run_stage
 from tidemark.rows import INSTANT
 from tidemark.sources import Source
 from tidemark.status import status_of
@@ -29,6 +30,7 @@ from transactional import (
     Step,
     change,
     generated,
+    number_of,
     replicate_metadata,
     transaction,
     whole,
@@ -230,6 +232,42 @@ def test_an_open_one_is_held(format_name: str, source: Make, lake: Lake, tmp_pat
     assert all(table["events"] == sum(table[term] for term in terms) for table in tables)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("format_name", ["debezium_json", "shareplex_json", "replicate_json"])
+def test_open_is_what_lacks_a_part(format_name: str, seed: int, source: Make, lake: Lake, tmp_path: Path) -> None:
+    """After each normalize exactly those transactions are open of which a part has landed, and another has not."""
+    running = Running(source, lake, tmp_path, format_name)
+    transactions = generated(seed, 30)
+    delivered: list[Step] = []
+    for steps in _mixed(seed, transactions):
+        for part in (steps[::2], steps[1::2]):
+            running.deliver(part)
+        for stage in ("land", "normalize"):
+            run_stage(stage, running.source, None, None)
+        delivered += steps
+        begun = {step.transaction for step in delivered if step.change}
+        lacking = {id_ for id_ in begun if not whole(format_name, transactions[id_ - 1 : id_], delivered)}
+        told = running.status()["transactions"]["open"]
+        assert sorted(map(number_of, (each["id"] for each in told))) == sorted(lacking)
+    assert not told
+
+
+def _mixed(seed: int, transactions: Sequence[Sequence[Step]]) -> list[list[Step]]:
+    """Deliver transactions in four runs: every step once at least, in any order, some of them again."""
+    dice = random.Random(seed)  # noqa: S311  a test's own mixing
+    runs: list[list[Step]] = [[] for _ in range(4)]
+    for steps in transactions:
+        home = dice.randrange(4)
+        for step in steps:
+            runs[home if dice.random() < 0.7 else dice.randrange(4)].append(step)
+            if dice.random() < 0.15:
+                runs[dice.randrange(4)].append(step)
+    runs[0] += transactions[0]  # that markers are sent shows from the first run on
+    for run in runs:
+        dice.shuffle(run)
+    return runs
+
+
 @pytest_spark
 @pytest.mark.parametrize(
     ("format_name", "tasks"),
@@ -244,20 +282,10 @@ def test_any_delivery(
     """
     if tasks > 1:
         monkeypatch.setattr("tidemark.tasks._FEW_FILES", 0)
-    dice = random.Random(20260101)  # noqa: S311  a test's own mixing
     running = Running(source, lake, tmp_path, format_name)
     transactions = generated(7, 24)
-    runs: list[list[Step]] = [[] for _ in range(4)]
-    for steps in transactions:
-        home = dice.randrange(4)
-        for step in steps:
-            runs[home if dice.random() < 0.7 else dice.randrange(4)].append(step)
-            if dice.random() < 0.15:
-                runs[dice.randrange(4)].append(step)
-    runs[0] += transactions[0]  # that markers are sent shows from the first run on
     delivered: list[Step] = []
-    for steps in runs:
-        dice.shuffle(steps)
+    for steps in _mixed(20260101, transactions):
         running.run(steps[::2], steps[1::2])
         delivered += steps
         assert running.rows() == _expected(whole(format_name, transactions, delivered))

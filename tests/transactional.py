@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from formats import dts_records, replicate_messages
@@ -30,6 +32,11 @@ class Step(NamedTuple):
     change: Change | None
     mark: str = ""
     """BEGIN, END, ROLLBACK."""
+
+
+def _millis(step: Step) -> int:
+    """Commit time, epoch ms: a transaction each half day."""
+    return _MILLIS + step.transaction * 43_200_000
 
 
 def change(table: str, place: int, operation: Operation, id_: int, name: str) -> Change:
@@ -65,17 +72,18 @@ def generated(seed: int, count: int) -> list[list[Step]]:
 def debezium(step: Step) -> bytes | None:
     """As Debezium for MySQL writes it with ``provide.transaction.metadata``."""
     id_ = f"3e11fa47-71ca-11e1-9e33-c80aa9429562:{step.transaction}"
+    at = _millis(step) + 1000 * step.number  # MySQL's log has the time of each statement
     if step.change is None:
         if step.mark == "ROLLBACK":
             return None
-        told: dict[str, Any] = {"status": step.mark, "id": id_, "ts_ms": _MILLIS}
+        told: dict[str, Any] = {"status": step.mark, "id": id_, "ts_ms": at}
         return json.dumps(told | ({"event_count": step.number} if step.mark == "END" else {})).encode()
-    origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": step.change.table, "ts_ms": _MILLIS}
+    origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": step.change.table}
     return json.dumps({
         "op": _CODES[step.change.operation],
         "before": step.change.before,
         "after": step.change.after,
-        "source": {**origin, "file": "mysql-bin.000003", "pos": step.change.position[0], "row": 0},
+        "source": {**origin, "ts_ms": at, "file": "mysql-bin.000003", "pos": step.change.position[0], "row": 0},
         "transaction": {"id": id_, "total_order": step.number, "data_collection_order": 1},
     }).encode()  # fmt: skip
 
@@ -92,7 +100,7 @@ def shareplex(step: Step) -> bytes | None:
         "trans": f"7.1.{step.transaction}",
         "seq": step.number,
         "size": step.size,
-        "time": "2026-01-01T00:00:00",
+        "time": datetime.fromtimestamp(_millis(step) // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     }
     images = {"data": step.change.after or step.change.before}
     if step.change.operation is Operation.UPDATE:
@@ -114,6 +122,7 @@ def replicate(step: Step) -> bytes | None:
         step.change.after or step.change.before,
         step.change.before if step.change.operation is Operation.UPDATE else None,
         seq=step.change.position[0],
+        timestamp=datetime.fromtimestamp(_millis(step) // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.000"),
         transactionId=f"{step.transaction:032X}",
         transactionEventCounter=step.number,
         transactionLastEvent=step.number == step.size,
@@ -131,7 +140,7 @@ def replicate_metadata() -> list[bytes]:
 
 def dts(step: Step) -> bytes:
     """As DTS writes it: BEGIN, COMMIT and ROLLBACK name the transaction; a Kafka record as a line."""
-    told: dict[str, Any] = {"txid": str(step.transaction), "seconds": _MILLIS // 1000}
+    told: dict[str, Any] = {"txid": str(step.transaction), "seconds": _millis(step) // 1000}
     if step.change is None:
         told |= {"operation": "COMMIT" if step.mark == "END" else step.mark, "position": f"{step.transaction}@0"}
     else:
@@ -155,6 +164,12 @@ def dts(step: Step) -> bytes:
 
 dts.offset = 0  # type: ignore[attr-defined]
 
+
+def number_of(id_: str) -> int:
+    """The transaction that an id names, as any of these formats writes it."""
+    return int(id_, 16) if len(id_) == 32 else int(re.split("[.:]", id_)[-1])
+
+
 Write = Callable[[Step], bytes | None]
 FORMATS: dict[str, Write] = {
     "debezium_json": debezium,
@@ -172,10 +187,11 @@ def written(format_name: str, steps: Iterable[Step]) -> list[bytes]:
 
 def whole(format_name: str, transactions: Sequence[Sequence[Step]], delivered: Iterable[Step]) -> list[Change]:
     """The reference: changes of the transactions of which everything was delivered that the format tells."""
-    there = set(delivered)
+    there = {(step.transaction, step.number, step.mark) for step in delivered}
     found = []
     for steps in transactions:
         told = [step for step in steps if step.mark != "BEGIN" and (step.change or format_name in SENDS_MARKERS)]
-        if steps[-1].mark == "END" and there.issuperset(told):
+        needed = {(step.transaction, step.number, step.mark) for step in told}
+        if steps[-1].mark == "END" and needed <= there:
             found += [step.change for step in steps if step.change is not None]
     return found

@@ -148,15 +148,26 @@ class ChangeLog:
         return LogPart(path=self.target.path_of(location), batch=batch, table=told), size
 
     def _committed(self, asked: Sequence[Seen], *, ever: bool) -> Iterator[tasks.Part]:
-        """Files that may hold events of the transactions (at the same time) or their ends (not much before)."""
+        """Files that may tell of the transactions.
+
+        One that was whole before was so within one run, as else the ledger knew it: the batch that has any of its
+        events has them all. An end that came before its events stands alone, and is not much older than they are.
+        """
         firsts, lasts = [seen.first for seen in asked], [seen.last for seen in asked]
         first = None if ever or None in firsts else min(at for at in firsts if at is not None)
         last = None if ever or None in lasts else max(at for at in lasts if at is not None)
-        for kind in _KINDS:
-            when = _between(first, last) if kind == Kind.CHANGE else _between(first and first - _A_DAY, None)
-            for planned in self.table.scan(row_filter=And(equals("kind", kind), when)).plan_files():
+        batches = {Kind.CHANGE.value: self._batches(Kind.CHANGE, _between(first, last))}
+        ends = self._batches(Kind.CONTROL, _between(first and first - _A_DAY, None))
+        batches[Kind.CONTROL.value] = ends | batches[Kind.CHANGE.value]
+        for kind, wanted in batches.items():
+            for planned in self.table.scan(row_filter=equals("kind", kind)).plan_files():
                 partition = [planned.file.partition[place] for place in range(3)]
-                yield self._part(planned.file.file_path, partition, planned.file.file_size_in_bytes)
+                if partition[0] in wanted:
+                    yield self._part(planned.file.file_path, partition, planned.file.file_size_in_bytes)
+
+    def _batches(self, kind: Kind, when: BooleanExpression) -> set[int]:
+        planned = self.table.scan(row_filter=And(equals("kind", kind.value), when)).plan_files()
+        return {int(each.file.partition[0]) for each in planned}
 
 
 _KINDS = (Kind.CHANGE.value, Kind.CONTROL.value)
