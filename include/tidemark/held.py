@@ -208,16 +208,23 @@ class Withheld:
 NOTHING = Withheld()
 
 
+def acting(rows: Sequence[Row], after: int) -> list[Row]:
+    """The rows of transactions that say something to tables that stand at batch ``after`` or later."""
+    newest = as_of(rows)
+    acts = {id_ for id_, row in newest.items() if id_ is not None and (row["state"] == OPEN or row["batch"] > after)}
+    return [row for row in rows if row["id"] in acts]
+
+
 def tables_of(rows: Iterable[Row]) -> list[str]:
-    """Tables that have events of the transactions in the ledger, by name."""
-    return sorted({name for row in rows if row["id"] is not None for name in seen_of(row).tables})
+    """Tables that have events of transactions, by name."""
+    return sorted({name for row in rows for name in seen_of(row).tables})
 
 
 def withheld(rows: Sequence[Row], table: str, after: int, batch: int, *, carried: bool, ignored: bool) -> Withheld:
     """What to leave out and to take in when a table goes from batch ``after`` to ``batch``.
 
     Args:
-        rows: the ledger's ``transactions``.
+        rows: ``acting``.
         table: as source files name it.
         after: batch at which the table stands.
         batch: batch that it is to reach.
@@ -228,8 +235,6 @@ def withheld(rows: Sequence[Row], table: str, after: int, batch: int, *, carried
     left_out, released, since = set(), set(), []
     events = truncates = held = discarded = 0
     for id_, row in now.items():
-        if id_ is None:
-            continue
         seen, before = seen_of(row), then.get(id_)
         total, was = seen.tables.get(table, (0, 0)), (0, 0)
         if before is not None:

@@ -108,7 +108,7 @@ def _withheld(
     ledger: Ledger, source: Source, stands: Mapping[str, int], default: int, newest: int
 ) -> dict[str, Withheld]:
     """What open and undone transactions change, by table; nothing of tables that have no events of them."""
-    rows = ledger.read("transactions")
+    rows = held.acting(ledger.read("transactions"), min([default, *stands.values()]))
     tables = held.tables_of(rows)
     if not tables:
         return {}
