@@ -232,7 +232,9 @@ def withheld(rows: Sequence[Row], table: str, after: int, batch: int, *, carried
         ignored: whether open transactions hold nothing back.
     """
     then, now = as_of(rows, after), as_of(rows, batch)
-    left_out, released, since = set(), set(), []
+    left_out: set[str] = set()
+    released: set[str] = set()
+    since = []
     events = truncates = held = discarded = 0
     for id_, row in now.items():
         seen, before = seen_of(row), then.get(id_)
@@ -244,14 +246,14 @@ def withheld(rows: Sequence[Row], table: str, after: int, batch: int, *, carried
         waits = row["state"] == OPEN and not ignored
         if waits or row["state"] == UNDONE:
             if new[0]:
-                left_out.add(id_)
+                left_out.add(row["id"])
             events, truncates = events - new[0], truncates - new[1]
             held += new[0] + back[0] if waits else 0
             discarded += 0 if waits else new[0] + back[0]
             if back[0] and not waits:
                 since.append(seen.since)
         elif back[0]:
-            released.add(id_)
+            released.add(row["id"])
             since.append(seen.since)
             events, truncates = events + back[0], truncates + back[1]
     return Withheld(
