@@ -8,15 +8,13 @@ the order of position. That is a function of the set of events, and so are the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.events import Operation, Shape
-from tidemark.folding import TRUNCATED, UNREADABLE_VALUE
-from tidemark.images import UNREADABLE, field, read_images
+from tidemark.events import Operation
+from tidemark.folding import TRUNCATED, UNREADABLE_VALUE, cell
+from tidemark.images import UNREADABLE, by_table_name, field, read_images
 from tidemark.lake import quoted
 from tidemark.planning import COMMITTED_AT, POSITION, Plan
 
@@ -25,13 +23,12 @@ INCOMPLETE_IMAGE = "incomplete_image"
 _ORIGIN = ("batch", "file", "place", "row")
 
 
-def read_rows(events: DataFrame, plan: Plan, shapes: Mapping[str, Shape], truncated: str | None) -> DataFrame:
+def read_rows(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     """Read which row each event takes out and which it puts in.
 
     Args:
         events: row changes of the change log, of one table (no TRUNCATE).
-        plan: the table's.
-        shapes: every shape that occurs.
+        plan: the table's, with every shape that occurs.
         truncated: position of the newest TRUNCATE; older events act no more.
 
     Returns:
@@ -39,14 +36,18 @@ def read_rows(events: DataFrame, plan: Plan, shapes: Mapping[str, Shape], trunca
         event takes no part: a reason, or null), ``detail``; ``old`` and ``new``, structs of ``c0 .. cn`` with the
         types of the plan's columns (null: no such row).
     """
+    shapes, names = plan.found.shapes, plan.found.names
+    absent = F.coalesce("absent", F.array().cast("array<string>"))
     read = events.withColumns(
-        {"told": F.json_object_keys("before"), "absent": F.coalesce("absent", F.array().cast("array<string>"))}
+        {"told": _by_table_names(plan, F.json_object_keys("before")), "absent": _by_table_names(plan, absent)}
     )
-    read = read_images(read, image=F.col("after"), shapes=shapes, columns=plan.columns, into="after_image")
-    read = read_images(read, image=F.col("before"), shapes=shapes, columns=plan.columns, into="before_image")
+    for image in ("after", "before"):
+        read = read_images(
+            read, image=F.col(image), shapes=shapes, columns=plan.columns, into=f"{image}_image", names=names
+        )
     unreadable = F.coalesce(F.col(f"after_image.{UNREADABLE}"), F.col(f"before_image.{UNREADABLE}"))
     # In a projection of its own, because each is used twice.
-    judged = read.withColumns({"unreadable": unreadable, "unknown": _unknown(shapes, pairs_updates=plan.pairs_updates)})
+    judged = read.withColumns({"unreadable": unreadable, "unknown": _unknown(plan)})
     late = F.lit(False) if truncated is None else F.col("position") < truncated
     reason = (
         F.when(F.col("unreadable").isNotNull(), UNREADABLE_VALUE)
@@ -57,8 +58,8 @@ def read_rows(events: DataFrame, plan: Plan, shapes: Mapping[str, Shape], trunca
         F.col("unreadable").isNotNull(), F.concat(F.lit("does not fit its type: "), F.col("unreadable"))
     ).otherwise(F.concat(F.lit("the table has no key, and the old row is not told whole: "), F.col("unknown")))
     columns = list(enumerate(column.name for column in plan.columns))
-    old = F.struct(*(_old(number, name).alias(field(number)) for number, name in columns))
-    new = F.struct(*(_new(number, name).alias(field(number)) for number, name in columns))
+    old = F.struct(*(_old(plan, number, name).alias(field(number)) for number, name in columns))
+    new = F.struct(*(_new(plan, number, name).alias(field(number)) for number, name in columns))
     move = F.struct(
         reason.alias("set_aside"),
         detail.alias("detail"),
@@ -70,30 +71,49 @@ def read_rows(events: DataFrame, plan: Plan, shapes: Mapping[str, Shape], trunca
     return moved.select("position", "committed_at", *_ORIGIN, "move.*")
 
 
+def _by_table_names(plan: Plan, names: Expression) -> Expression:
+    """Names of an image's columns as the table calls them today."""
+    if not plan.found.names:
+        return names
+    pairs = [
+        F.struct(F.concat(F.lit(f"{shape} "), F.lit(old)), F.lit(new))
+        for shape, today in plan.found.names.items()
+        for old, new in today.items()
+    ]
+    called = F.map_from_entries(F.array(*pairs))
+    return F.transform(
+        names, lambda name: F.coalesce(F.try_element_at(called, F.concat("shape", F.lit(" "), name)), name)
+    )
+
+
 def _is_insertion() -> Expression:
     return F.col("operation").isin(Operation.INSERT, Operation.SNAPSHOT)
 
 
-def _old(number: int, name: str) -> Expression:
+def _old(plan: Plan, number: int, name: str) -> Expression:
     """What the old row of an update lacks is as in the new one; an old row alone has null there."""
     has = F.col("after").isNull() | F.array_contains("told", F.lit(name))
-    return F.when(has, F.col(f"before_image.{field(number)}")).otherwise(F.col(f"after_image.{field(number)}"))
+    return F.when(has, cell(plan, number, "before_image")).otherwise(cell(plan, number, "after_image"))
 
 
-def _new(number: int, name: str) -> Expression:
+def _new(plan: Plan, number: int, name: str) -> Expression:
     """What was not captured of the new row is as in the old one."""
     absent = F.array_contains("absent", F.lit(name))
-    return F.when(absent, F.col(f"before_image.{field(number)}")).otherwise(F.col(f"after_image.{field(number)}"))
+    return F.when(absent, cell(plan, number, "before_image")).otherwise(cell(plan, number, "after_image"))
 
 
-def _unknown(shapes: Mapping[str, Shape], *, pairs_updates: bool) -> Expression:
+def _unknown(plan: Plan) -> Expression:
     """Columns of which nobody tells what the old row has in them, as text; null where there are none."""
     some = F.col("partial") & (F.size("absent") == 0)
     lone_after, lone_before = F.col("before").isNull(), F.col("after").isNull()
     by_shape = (
-        F.when(F.col("shape") == shape_id, F.array(*(F.lit(column.name) for column in shape.columns)))
-        for shape_id, shape in shapes.items()
+        F.when(F.col("shape") == shape_id, F.array(*(F.lit(name) for name, _ in told)))
+        for shape_id, told in (
+            (shape_id, by_table_name(shape_id, shape, plan.found.names))
+            for shape_id, shape in plan.found.shapes.items()
+        )
     )
+    pairs_updates = plan.pairs_updates
     told_of = F.coalesce(F.lit(None).cast("array<string>"), *by_shape)
     # Where updates come as two messages, each tells its row whole, and what it lacks is null.
     missing = F.when(lone_before, F.array().cast("array<string>") if pairs_updates else told_of).otherwise(

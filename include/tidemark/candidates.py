@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from pyspark.sql.types import MapType, StringType
 from pyspark.storagelevel import StorageLevel
 
-from tidemark import epochs, evolution, folding, merging, planning
+from tidemark import epochs, evolution, folding, held, merging, planning
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.lake import (
@@ -32,7 +32,6 @@ from tidemark.lake import (
 from tidemark.ledger import Row, equals
 from tidemark.planning import POSITION, Plan
 from tidemark.quarantine import quarantine
-from tidemark.rows import Kind
 
 _VERSIONS = MapType(StringType(), StringType())
 
@@ -118,9 +117,8 @@ class Candidate:
 
     def _changes(self, after: int) -> DataFrame:
         changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
-        batches = (F.col("batch") > after) & (F.col("batch") <= self._cut.batch)
-        of_table = (F.col("kind") == Kind.CHANGE) & (F.col("object") == self._plan.found.object)
-        changes = changelog.where(batches & of_table)
+        found = self._plan.found
+        changes = held.taken(changelog, found.object, after, self._cut.batch, found.withheld)
         if self._plan.found.names:
             names = planning.names_of(self._plan.found, None)
             return changes.withColumn("shape", epochs.shape_in_epoch(names))
@@ -186,7 +184,9 @@ class Candidate:
             "detail",
             F.lit(self._plan.found.object).alias("object"),
         )
-        quarantine(self._lake, self._source, found, after)
+        withheld = self._plan.found.withheld
+        since = min(after, withheld.since - 1) if withheld.released else after
+        quarantine(self._lake, self._source, found, since, settled=after)
 
     def _truncate(self, truncated: str | None) -> int:
         """Delete the rows that a TRUNCATE of this batch removed: its position decides, not its arrival."""
@@ -219,7 +219,7 @@ class Candidate:
         for column in plan.columns:
             if (told := new.get(column.name)) is not None and column.name not in plan.key:
                 older = self._stored().where(F.col(POSITION) < told.position)
-                keys = zip(plan.key, folding.key_names(plan), strict=True)
+                keys = [*zip(plan.key, folding.key_names(plan), strict=True)] or [(POSITION, "position")]
                 rows = older.select(*(F.col(quoted(name)).alias(key) for name, key in keys))
                 merging.fill(rows, plan, self._branch(), {column.name: folding.default_value(column, told.text)})
 
@@ -275,6 +275,7 @@ class Candidate:
     def _accounted(self, table: Table, base: int, applied: int, duplicate: int, quarantined: int, change: int) -> Row:
         """The row for the ledger; ``change`` is how many more rows the table has."""
         found = self._plan.found
+        withheld = found.withheld
         superseded = found.events - applied - duplicate - quarantined
         if superseded < 0:
             raise LedgerError(
@@ -287,11 +288,11 @@ class Candidate:
             "target": ".".join(self._plan.target),
             "state": "candidate",
             "batch": self._cut.batch,
-            "events": found.events,
+            "events": found.events + withheld.held + withheld.discarded,
             "applied": applied,
-            "superseded": superseded,
+            "superseded": superseded + withheld.discarded,
             "duplicate": duplicate,
-            "held": 0,
+            "held": withheld.held,
             "quarantined": quarantined,
             "rows_change": change,
             "base": base,

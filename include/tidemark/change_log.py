@@ -31,6 +31,7 @@ from tidemark.events import (
     encode_position,
 )
 from tidemark.rows import CHANGE_LOG, INSTANT, QUARANTINE, Kind
+from tidemark.transactions import Tracker
 
 Decode = Callable[[Message], "list[Event] | Quarantined"]
 Write = Callable[[Partition, pa.RecordBatch], None]
@@ -80,7 +81,9 @@ class Tally(msgspec.Struct):
 class Decoder:
     """Decodes the messages of one batch and hands on rows, those of one partition together."""
 
-    def __init__(self, batch: int, decode: Decode, write: Write, set_aside: Write) -> None:
+    def __init__(
+        self, batch: int, decode: Decode, write: Write, set_aside: Write, tracker: Tracker | None = None
+    ) -> None:
         """Begin.
 
         Args:
@@ -88,11 +91,13 @@ class Decoder:
             decode: one message to its events.
             write: takes rows of ``CHANGE_LOG`` of one (batch, kind, object).
             set_aside: takes rows of ``QUARANTINE`` of one (batch, reason, object).
+            tracker: takes note of what the events tell of transactions.
         """
         self._batch = batch
         self._decode = decode
         self._write = write
         self._set_aside = set_aside
+        self._tracker = tracker
         self._shapes = _Shapes()
         self._contents = Counter[Content]()
         self._tally = Tally()
@@ -109,7 +114,17 @@ class Decoder:
             return
         for write, partition, rows in batches:
             write(partition, rows)
+            self._track(partition, rows)
         self._count(raw.num_rows, found)
+
+    def _track(self, partition: Partition, rows: pa.RecordBatch) -> None:
+        if self._tracker is None:
+            return
+        _, kind, table = partition
+        if kind == Kind.CHANGE:
+            self._tracker.changes(self._batch, str(table), rows)
+        elif kind == Kind.CONTROL:
+            self._tracker.controls(self._batch, rows)
 
     def _add_in_parts(self, raw: pa.RecordBatch, error: Exception) -> None:
         """Find the message whose event no row can hold (a time beyond 64 bits, a position below zero)."""

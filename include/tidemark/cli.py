@@ -215,6 +215,10 @@ def status(
         _print_status(found)
 
 
+_OPEN_SHOWN = 10
+"""Open transactions of a source that are listed."""
+
+
 def _print_status(found: Sequence[Mapping[str, Any]]) -> None:
     columns = ("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined", "verdict", "state")
     rows = [["table", "cut", *columns]]
@@ -233,6 +237,14 @@ def _print_status(found: Sequence[Mapping[str, Any]]) -> None:
     for entry in found:
         counts = " ".join(f"{name}={value}" for name, value in entry["messages"].items())
         at = entry["published_at"] or "never"
+        for waiting in entry["transactions"]["open"][:_OPEN_SHOWN]:
+            errors.print(
+                f"{entry['source']}: transaction {waiting['id']} is open since {waiting['since']}: "
+                f"{waiting['events']} events held in {', '.join(waiting['tables'])}"
+            )
+        more = len(entry["transactions"]["open"]) - _OPEN_SHOWN
+        if more > 0:
+            errors.print(f"{entry['source']}: {more} more transactions are open; --json lists them all")
         typer.echo(f"{entry['source']}: messages {counts}; published cut {entry['published_cut']} at {at}")
 
 

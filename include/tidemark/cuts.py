@@ -20,6 +20,8 @@ CHECKED = "checked"
 PUBLISHING = "publishing"
 PUBLISHED = "published"
 STOPPED = "stopped"
+UNMOVED = "unmoved"
+"""All new events of the table are held, or of undone transactions: it is left as it is, and its row tells of them."""
 
 
 def last_published(ledger: Ledger) -> Row | None:
@@ -31,6 +33,11 @@ def last_published(ledger: Ledger) -> Row | None:
 def tables_of(ledger: Ledger, cut: int) -> list[Row]:
     """Rows of the cut's tables in the ledger, by name."""
     return sorted(ledger.read("tables", equals("cut", cut)), key=lambda row: str(row["object"]))
+
+
+def is_built(row: Row) -> bool:
+    """Whether a table of a cut has a candidate."""
+    return row["state"] not in {STOPPED, UNMOVED}
 
 
 def set_state(ledger: Ledger, cut: Row, state: str) -> Row:
@@ -50,11 +57,11 @@ def publish(lake: Lake, ledger: Ledger, cut: Row) -> None:
     cut = set_state(ledger, cut, PUBLISHING)
     rows = tables_of(ledger, cut["cut"])
     for row in rows:
-        if row["state"] != STOPPED:
+        if is_built(row):
             _move(lake, row, cut["cut"])
     for row in rows:
         row.pop("at", None)
-        row["state"] = row["state"] if row["state"] == STOPPED else PUBLISHED
+        row["state"] = PUBLISHED if is_built(row) else row["state"]
     ledger.replace("tables", rows, equals("cut", cut["cut"]))
     set_state(ledger, cut, PUBLISHED)
     log.info("published", cut=cut["cut"], tables=len(rows))
@@ -70,7 +77,7 @@ def finish(lake: Lake, ledger: Ledger) -> None:
 def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
     """Drop the branches of a cut that was never published."""
     for row in tables_of(ledger, cut):
-        if row["state"] != STOPPED:
+        if is_built(row):
             for identifier in _identifiers(row):
                 table = lake.find(identifier)
                 if table is not None:

@@ -92,13 +92,13 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
         for name, was, now in zip(key_names(plan), before, after, strict=True)
     ]
     gone = F.col("side.deleted")
-    cells = [F.when(~gone, _cell(plan, number)).alias(field(number)) for number in value_numbers(plan)]
+    cells = [F.when(~gone, cell(plan, number)).alias(field(number)) for number in value_numbers(plan)]
     return sides.select(*acted, *cells, "side.*", half.alias("half"), *KEPT)
 
 
-def _cell(plan: Plan, number: int) -> Expression:
-    """The value of a column; rows from before the column was added got its default at the source."""
-    column, value = plan.columns[number], F.col(f"image.{field(number)}")
+def cell(plan: Plan, number: int, image: str = "image") -> Expression:
+    """The value of a column in a read image; rows from before it was added got its default at the source."""
+    column, value = plan.columns[number], F.col(f"{image}.{field(number)}")
     default = plan.defaults.get(column.name)
     if default is None:
         return value

@@ -80,6 +80,8 @@ CHANGE_LOG_PROPERTIES: Mapping[str, str] = {
     **LOG_PROPERTIES,
     # Tables without a key look for positions among earlier events: see docs/adr/0011.
     "write.metadata.metrics.column.position": "full",
+    # An event of a transaction that comes again is looked for among those of its time: docs/adr/0013.
+    "write.metadata.metrics.column.committed_at": "full",
 }
 
 STATE_PROPERTIES: Mapping[str, str] = {

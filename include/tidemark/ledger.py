@@ -131,7 +131,8 @@ TABLES = pa.schema(
     ]
 )
 """Events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined``. ``state``: candidate,
-published, or stopped with its ``reason``; ``batch`` is the last one that the snapshot holds."""
+published, stopped with its ``reason``, or unmoved (all its events are held); ``batch`` is the last one that
+the snapshot holds."""
 
 CUTS = pa.schema(
     [
@@ -144,6 +145,23 @@ CUTS = pa.schema(
 )
 """Cuts of a source: ``candidate`` (compacted), ``publishing`` (checked; tables are being moved), ``published``."""
 
+TRANSACTIONS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("batch", pa.int32()),
+        ("id", pa.string()),
+        ("state", pa.string()),
+        ("since", pa.int32()),
+        ("events", pa.int64()),
+        ("seen", pa.string()),
+        ("at", INSTANT),
+    ]
+)
+"""Source transactions that were open at the end of a run, or undone: how each stood once ``batch`` was normalized.
+``state``: open, whole, rolled_back; ``since`` is its first batch, ``events`` counts its change events up to ``batch``,
+``seen`` is a ``transactions.Seen`` as JSON. The row without an id, in state marked, says that the source sends
+markers."""
+
 _SCHEMAS: Mapping[str, pa.Schema] = {
     "files": FILES,
     "refusals": REFUSALS,
@@ -154,6 +172,7 @@ _SCHEMAS: Mapping[str, pa.Schema] = {
     "ddl": DDL,
     "tables": TABLES,
     "cuts": CUTS,
+    "transactions": TRANSACTIONS,
 }
 
 Row = dict[str, Any]

@@ -59,14 +59,15 @@ def fill(older: DataFrame, plan: Plan, branch: str, values: Mapping[str, Express
     """Give rows that were there before columns were added the columns' defaults.
 
     Args:
-        older: rows of the table that are to get them: ``k0 .. kn``.
+        older: rows of the table that are to get them: ``k0 .. kn``; of a table without a key their ``position``.
         plan: the table's.
         branch: the candidate branch as Spark names it.
         values: constants by column; a cell that is not null stays.
     """
     source, told = _source(older, older.columns)
     cells = {name: F.coalesce(F.col(quoted(plan.stored(name))), value) for name, value in values.items()}
-    source.mergeInto(branch, _same(_key(plan, told), plan)).whenMatched().update(_quoted(cells, plan)).merge()
+    same = _same(_key(plan, told), plan) if plan.key else F.col(POSITION) == told["position"]
+    source.mergeInto(branch, same).whenMatched().update(_quoted(cells, plan)).merge()
 
 
 def exchange(rows: DataFrame, plan: Plan, branch: str) -> None:
@@ -82,12 +83,15 @@ def exchange(rows: DataFrame, plan: Plan, branch: str) -> None:
     source, new = _source(rows, [*names.values(), "deleted"])
     merge = source.mergeInto(branch, F.col(POSITION) == new["position"])
     cells = {name: new[own] for name, own in names.items()}
-    merge.whenMatched(new["deleted"]).delete().whenNotMatched(~new["deleted"]).insert(_quoted(cells)).merge()
+    leaving = {quoted(name): F.lit(None) for name in plan.leaving}
+    merge = merge.whenMatched(new["deleted"]).delete()
+    merge.whenNotMatched(~new["deleted"]).insert(_quoted(cells, plan) | leaving).merge()
 
 
 def append(rows: DataFrame, plan: Plan, branch: str) -> None:
     """Add rows to a table without a key: ``bags.changed`` or ``bags.sides`` that delete nothing."""
-    cells = (F.col(field(number)).alias(column.name) for number, column in enumerate(plan.columns))
+    cells = [F.col(field(number)).alias(plan.stored(column.name)) for number, column in enumerate(plan.columns)]
+    cells += [F.lit(None).alias(name) for name in plan.leaving]
     own = (F.col("position").alias(POSITION), F.col("committed_at").alias(COMMITTED_AT))
     rows.select(*cells, *own).writeTo(branch).append()
 

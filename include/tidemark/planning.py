@@ -20,6 +20,7 @@ from tidemark import formats, sources
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Column, Shape
 from tidemark.evolution import NEW_PREFIX, is_empty, names_today
+from tidemark.held import NOTHING, Withheld
 from tidemark.images import Names as ByShape
 from tidemark.images import TableColumn, by_table_name
 from tidemark.lake import Identifier, name_problem
@@ -69,6 +70,8 @@ class Found:
     """Batch that the published table stands at."""
     names: ByShape = field(default_factory=dict)
     """What columns are called today, for shapes by epoch (``epochs.shapes_by_epoch``)."""
+    withheld: Withheld = NOTHING
+    """Of open and undone transactions; ``events`` and ``truncates`` are without them."""
 
 
 class Default(NamedTuple):

@@ -10,7 +10,7 @@ from tidemark.rows import QUARANTINE
 from tidemark.session import open_session
 
 
-def quarantine(lake: Lake, source: str, found: DataFrame, after: int) -> None:
+def quarantine(lake: Lake, source: str, found: DataFrame, after: int, *, settled: int) -> None:
     """Put messages into ``quarantine.<source>``, with their bytes from ``raw``; doing it again changes nothing.
 
     Args:
@@ -18,6 +18,7 @@ def quarantine(lake: Lake, source: str, found: DataFrame, after: int) -> None:
         source: name of the source.
         found: batch, file, place, reason, detail, object: one row a message and reason.
         after: only batches above this one occur in ``found``.
+        settled: of batches up to this one, messages in quarantine stay; others of an aborted attempt are replaced.
     """
     table = lake.ensure(("quarantine", source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"])
     session = open_session()
@@ -25,6 +26,14 @@ def quarantine(lake: Lake, source: str, found: DataFrame, after: int) -> None:
     raw = session.table(lake.spark_name(("raw", source))).where(F.col("batch") > after)
     bytes_of = raw.select(*origin, "checksum", "topic", "partition", "offset", "key", "value", "landed_at")
     rows = F.broadcast(found.dropDuplicates([*origin, "reason"])).join(bytes_of, origin)
+    rows = rows.select(*QUARANTINE.names)
+    if settled > after:
+        earlier = session.table(lake.spark_name(("quarantine", source))).where(
+            F.col("batch").between(after + 1, settled)
+        )
+        told = rows.select("batch", "reason", "object").distinct()
+        rows = rows.unionByName(earlier.join(told, ["batch", "reason", "object"], "left_semi"))
+        rows = rows.dropDuplicates([*origin, "reason", "object"])
     # Dynamic overwrite replaces the partitions (batch, reason and table) that an aborted attempt may have written.
-    rows.select(*QUARANTINE.names).writeTo(lake.spark_name(("quarantine", source))).overwritePartitions()
+    rows.writeTo(lake.spark_name(("quarantine", source))).overwritePartitions()
     table.refresh()

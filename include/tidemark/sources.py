@@ -60,6 +60,15 @@ class SchemaPolicy(StrEnum):
     """It keeps its columns; what the source has beside them is left out."""
 
 
+class Transactions(StrEnum):
+    """What is published of the source's transactions."""
+
+    WHOLE = "whole"
+    """Only whole ones, where the format marks their ends."""
+    IGNORE = "ignore"
+    """Every event as it comes."""
+
+
 class Severity(StrEnum):
     """What a failed check does to the run."""
 
@@ -150,6 +159,7 @@ class Source(BaseModel):
     target: Annotated[str, AfterValidator(source_fields.target)] = "{source}.{table}"
     schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
     """``schema`` in the file: what a schema change at the source does to a published table."""
+    transactions: Transactions = Transactions.WHOLE
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from tidemark import cuts
+from tidemark import cuts, held
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger, equals
 from tidemark.schema_history import histories
@@ -17,8 +17,9 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
 
     Keys: ``source``, ``cut`` (number and state of the newest), ``published_cut``, ``published_at``, ``lag_seconds``
     (since then), ``messages`` (landed, decoded, control, quarantined), ``refused`` (files, with the reason),
-    ``ddl_not_followed`` (by the source's name of a table, statements that may matter, with the reason), ``tables`` (by
-    published name, or by the source's name when it was never published).
+    ``ddl_not_followed`` (by the source's name of a table, statements that may matter, with the reason),
+    ``transactions`` (``open``: a list of id, since, events and tables, the oldest first; ``rolled_back``: how many),
+    ``tables`` (by published name, or by the source's name when it was never published).
     """
     ledger = Ledger(lake, source)
     newest, published = ledger.last_cut(), cuts.last_published(ledger)
@@ -36,6 +37,7 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
         "messages": {name: sum(row[name] for row in batches) for name in names},
         "refused": {row["path"]: row["problem"] for row in ledger.read("refusals")},
         "ddl_not_followed": {name: told for name, told in _ddl_not_followed(ledger, rows).items() if told},
+        "transactions": _transactions(ledger),
         "tables": {row["target"] or name: _table(ledger, name, row) for name, row in sorted(rows.items())},
     }
 
@@ -43,6 +45,30 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
 def _ddl_not_followed(ledger: Ledger, tables: Iterable[str]) -> dict[str, list[str]]:
     told = histories(ledger, tables)
     return {name: [note.text for note in history.notes] for name, history in sorted(told.items())}
+
+
+def _transactions(ledger: Ledger) -> dict[str, Any]:
+    """Since when: the normalize that first saw an event of it."""
+    told = ledger.read("transactions")
+    began: dict[str | None, datetime] = {}
+    for row in told:
+        began[row["id"]] = min(row["at"], began.get(row["id"], row["at"]))
+    newest = [row for id_, row in held.as_of(told).items() if id_ is not None]
+    waiting = sorted(
+        (row for row in newest if row["state"] == held.OPEN), key=lambda row: (began[row["id"]], row["id"])
+    )
+    return {
+        "open": [
+            {
+                "id": row["id"],
+                "since": began[row["id"]].isoformat(),
+                "events": row["events"],
+                "tables": {name: events for name, (events, _) in sorted(held.seen_of(row).tables.items())},
+            }
+            for row in waiting
+        ],
+        "rolled_back": sum(row["state"] == held.UNDONE for row in newest),
+    }
 
 
 def _table(ledger: Ledger, name: str, newest: dict[str, Any]) -> dict[str, Any]:
@@ -56,4 +82,6 @@ def _table(ledger: Ledger, name: str, newest: dict[str, Any]) -> dict[str, Any]:
         "rows": newest["rows_after"],
         "held": newest["held"],
         **{count: sum(row[count] or 0 for row in rows) for count in counts},
+        # What a run held is among the events of the runs after it.
+        "events": sum((row["events"] or 0) - (row["held"] or 0) for row in rows) + (newest["held"] or 0),
     }

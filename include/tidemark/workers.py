@@ -22,6 +22,7 @@ from tidemark.errors import LandingError
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
 from tidemark.rows import INSTANT, RAW
+from tidemark.transactions import READ, Told, Tracker
 
 Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -51,6 +52,7 @@ class Done(msgspec.Struct, kw_only=True):
     metadata: list[tuple[str, bytes]] = []
     """Id and content of what metadata messages told, distinct."""
     inspected: list[Inspected] = []
+    transactions: Told | None = None
 
 
 class Dump(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,20 +139,55 @@ def normalize(
     raw: Target,
     log: Target,
     quarantine: Target,
+    marked: bool = False,
+    unsettled: frozenset[str] = frozenset(),
 ) -> bytes:
-    """Decode the messages of parts of ``raw`` (``list[RawPart]``); what was written and counted (``Done``)."""
+    """Decode the messages of parts of ``raw`` (``list[RawPart]``); what was written and counted (``Done``).
+
+    ``marked`` tells whether the source is known to send markers of transactions, ``unsettled`` are those of which all
+    is to be told.
+    """
     module = resolve(format_name)
     decode = partial(decode_message, module, options=module.Options.model_validate(dict(options)), known=known)
     writer, set_aside = Writer(log), Writer(quarantine)
     decoders: dict[int, Decoder] = {}
+    tracker = Tracker(marked=marked, keep=unsettled)
     for part in msgspec.json.decode(task, type=list[RawPart]):
         decoder = decoders.get(part.batch)
         if decoder is None:
-            decoder = decoders[part.batch] = Decoder(part.batch, decode, writer.write, set_aside.write)
+            decoder = decoders[part.batch] = Decoder(part.batch, decode, writer.write, set_aside.write, tracker)
         for messages in _batches(part, raw):
             decoder.add(messages)
     tallies = {batch: decoder.close() for batch, decoder in decoders.items()}
-    return msgspec.json.encode(Done(files=writer.close(), set_aside=set_aside.close(), tallies=tallies))
+    return msgspec.json.encode(
+        Done(files=writer.close(), set_aside=set_aside.close(), tallies=tallies, transactions=tracker.close())
+    )
+
+
+class LogPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One data file of the change log, of one table or of control events."""
+
+    path: str
+    """In the file system of the change log."""
+    batch: int
+    table: str | None
+    """As source files name it; None for control events."""
+
+
+def look(task: bytes, *, only: frozenset[str] | None, log: Target) -> bytes:
+    """Look through files of the change log (``list[LogPart]``) for transactions; what they told (``Done``).
+
+    ``only`` are the ids to look for, None for all, of a source that marks its transactions.
+    """
+    tracker = Tracker(marked=True, only=only)
+    for part in msgspec.json.decode(task, type=list[LogPart]):
+        with pq.ParquetFile(log.filesystem.open_input_file(part.path)) as file:
+            for rows in file.iter_batches(_MESSAGES, columns=list(READ)):
+                if part.table is None:
+                    tracker.controls(part.batch, rows)
+                else:
+                    tracker.changes(part.batch, part.table, rows)
+    return msgspec.json.encode(Done(transactions=tracker.close()))
 
 
 def _batches(part: RawPart, raw: Target, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:

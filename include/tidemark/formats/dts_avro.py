@@ -268,7 +268,7 @@ def _schema_change(record: Record, message: Message, options: Options) -> list[E
             position=_position(record, message, options, number),
             committed_at=change.committed_at,
             captured_at=change.captured_at,
-            transaction=_transaction(record),
+            transaction=None,  # a statement commits by itself: no COMMIT follows that it could wait for
         )
         for number, each in enumerate(emptied, start=1)
     ]

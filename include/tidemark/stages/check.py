@@ -37,7 +37,7 @@ def run(source: Source) -> StageReport:
     cut = ledger.last_cut()
     if cut is None or cut["state"] in {cuts.PUBLISHED, cuts.PUBLISHING}:
         return StageReport(stage="check", source=source.source, summary={"tables": 0})
-    rows = [row for row in cuts.tables_of(ledger, cut["cut"]) if row["state"] != cuts.STOPPED]
+    rows = [row for row in cuts.tables_of(ledger, cut["cut"]) if cuts.is_built(row)]
     verdicts = _judge(lake, source, rows, cut["cut"])
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)

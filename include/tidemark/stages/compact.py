@@ -19,18 +19,18 @@ from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import cuts, epochs, inference, planning
+from tidemark import cuts, epochs, held, inference, planning
 from tidemark.bag_candidates import BagCandidate
 from tidemark.candidates import Candidate, Cut
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation
+from tidemark.held import Withheld
 from tidemark.lake import MARKER, Lake, marker
 from tidemark.ledger import Ledger, Row, above, equals
 from tidemark.planning import Found, Plan
-from tidemark.rows import Kind
 from tidemark.schema_history import History, histories
 from tidemark.session import open_session, tuned_for
-from tidemark.sources import SchemaPolicy, Source
+from tidemark.sources import SchemaPolicy, Source, Transactions
 from tidemark.stages import StageReport
 
 log = structlog.get_logger(__name__)
@@ -57,13 +57,13 @@ def run(source: Source) -> StageReport:
     last = cuts.last_published(ledger)
     newest = int(marker(lake.find(("changelog", source.source)), "batch") or 0)
     stands = _stands(ledger, last)
-    if newest <= min([last["batch"] if last else 0, *stands.values()]):
+    if newest <= min([last["batch"] if last else 0, *stands.values()]) and not _released(ledger, source):
         return _report(source, [], {})
     cut = Cut(number=(last["cut"] if last else 0) + 1, batch=newest)
     session = open_session()
     cuts.drop_candidates(lake, ledger, cut.number)
     published = ledger.published_tables()
-    finds = _find(ledger, stands, last["batch"] if last else 0, newest, published)
+    finds = _find(ledger, source, stands, last["batch"] if last else 0, newest, published)
     finds = {name: _told_by_ddl(source, found) for name, found in finds.items()}
     known = {name: row["rows_after"] or 0 for name, row in published.items()}
     size = sum(found.events + known.get(name, 0) for name, found in finds.items())
@@ -91,29 +91,65 @@ def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:
     return {name: row["batch"] for name, row in published if row["state"] == cuts.STOPPED}
 
 
+def _released(ledger: Ledger, source: Source) -> bool:
+    """Whether events that were held are held no more, though nothing new has come."""
+    ignored = source.transactions is Transactions.IGNORE
+    return ignored and any(row["held"] for row in ledger.published_tables().values())
+
+
 def _find(
-    ledger: Ledger, stands: Mapping[str, int], default: int, newest: int, published: Iterable[str]
+    ledger: Ledger,
+    source: Source,
+    stands: Mapping[str, int],
+    default: int,
+    newest: int,
+    published: Mapping[str, Row],
 ) -> dict[str, Found]:
-    """What the new events and schema changes tell of each table, as normalize counted them."""
-    lowest = min([default, *stands.values()])
+    """What the new events and schema changes tell of each table, and the events that are taken in late."""
+    withheld = _withheld(ledger, source, stands, default, newest, published)
+    lowest = min([default, *stands.values(), *(each.since - 1 for each in withheld.values() if each.since)])
     shapes: dict[str, list[Row]] = defaultdict(list)
     for row in ledger.read("shapes"):
         shapes[row["object"]].append(row)
     by_object: dict[str, list[Row]] = defaultdict(list)
     for row in ledger.read("contents", above("batch", lowest)):
-        if stands.get(row["object"], default) < row["batch"] <= newest:
-            by_object[row["object"]].append(row)
-    told = histories(ledger, {*by_object, *published})
-    changed = [name for name in published if name in told and told[name].since(stands.get(name, default), newest)]
-    for name in changed:
-        if name not in by_object and (rows := ledger.read("contents", equals("object", name))):
-            by_object[name] = rows[:1]
-    finds = {}
-    for name, rows in sorted(by_object.items()):
+        name = row["object"]
         after = stands.get(name, default)
-        found = _found(name, [row for row in rows if row["batch"] > after], shapes[name], rows[0])
-        finds[name] = replace(found, history=told.get(name, History()).until(newest), after=after)
+        since = withheld[name].since if name in withheld else 0
+        if (after < row["batch"] or 0 < since <= row["batch"]) and row["batch"] <= newest:
+            by_object[name].append(row)
+    told = histories(ledger, {*by_object, *published})
+    about = {name: rows[0] for name, rows in by_object.items()}
+    for name in published:
+        if name in told and name not in about and told[name].since(stands.get(name, default), newest):
+            about[name] = ledger.read("contents", equals("object", name))[0]
+    finds = {}
+    for name in sorted(about):
+        after, kept = stands.get(name, default), withheld.get(name, held.NOTHING)
+        found = _found(about[name], by_object[name], shapes[name], after, kept)
+        finds[name] = replace(found, history=told.get(name, History()).until(newest))
     return finds
+
+
+def _withheld(
+    ledger: Ledger,
+    source: Source,
+    stands: Mapping[str, int],
+    default: int,
+    newest: int,
+    published: Mapping[str, Row],
+) -> dict[str, Withheld]:
+    """What open and undone transactions change, by table; nothing of tables that have no events of them."""
+    rows = held.acting(ledger.read("transactions"), min([default, *stands.values()]))
+    tables = held.tables_of(rows)
+    if not tables:
+        return {}
+    carried = {name for name, row in published.items() if row["held"]}
+    ignored = source.transactions is Transactions.IGNORE
+    return {
+        name: held.withheld(rows, name, stands.get(name, default), newest, carried=name in carried, ignored=ignored)
+        for name in tables
+    }
 
 
 def _told_by_ddl(source: Source, found: Found) -> Found:
@@ -123,15 +159,18 @@ def _told_by_ddl(source: Source, found: Found) -> Found:
     return found
 
 
-def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row], about: Row) -> Found:
+def _found(about: Row, rows: Sequence[Row], shapes: Iterable[Row], after: int, withheld: Withheld) -> Found:
     used = {row["shape"] for row in rows}
+    new = [row for row in rows if row["batch"] > after]
+    events, truncates = withheld.taken
     return Found(
-        object=name,
+        object=about["object"],
+        after=after,
         database=about["database"],
         schema=about["schema"],
         name=about["name"],
-        events=sum(row["events"] for row in rows),
-        truncates=sum(row["events"] for row in rows if row["operation"] == Operation.TRUNCATE),
+        events=events + sum(row["events"] for row in new),
+        truncates=truncates + sum(row["events"] for row in new if row["operation"] == Operation.TRUNCATE),
         shapes={
             row["shape"]: planning.shape_from(row["columns"])
             for row in sorted(shapes, key=_seniority)
@@ -140,6 +179,7 @@ def _found(name: str, rows: Sequence[Row], shapes: Iterable[Row], about: Row) ->
         keys=sorted({tuple(row["key"]) for row in rows if row["key"] is not None}),
         partial=any(row["partial"] for row in rows),
         halves=any(row["half"] for row in rows),
+        withheld=withheld,
     )
 
 
@@ -162,7 +202,10 @@ def _build(
     for name, found in finds.items():
         after = stands.get(name, default)
         try:
-            planned.append((_plan(session, lake, source, found, after), after))
+            if not (found.events or found.history.since(found.after, cut.batch)):
+                rows.append(_unmoved(cut, source, found))
+                continue
+            planned.append((_plan(session, lake, source, found, cut.batch), after))
         except IncompatibleSchemaError as error:
             rows.append(_stopped(cut, found, after, str(error)))
     for target, claimants in _by_target(planned).items():
@@ -180,16 +223,17 @@ def _build(
     return rows
 
 
-def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> Plan:
+def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int) -> Plan:
     table = lake.find(planning.target_of(source, found))
     if table is None and not found.shapes:
         raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
-    found = _by_epoch(session, lake, source, found, table, after)
+    events = _events(session, lake, source, found, batch)
+    found = _by_epoch(events, found, table)
     # Columns that are left out need no type.
     complete = table is not None and source.schema_policy is SchemaPolicy.IGNORE
     unknown = [] if complete else planning.untyped(found, source.table_for(found.object), table)
     if unknown:
-        found = replace(found, inferred=_inferred(_events(session, lake, source, found, after), found, unknown, table))
+        found = replace(found, inferred=_inferred(events, found, unknown, table))
     plan = planning.plan(source, found, table)
     if not plan.key and table is None and source.table_for(found.object).key is None and () not in found.keys:
         hint = "give it with `key:`, or write `key: []` to say that there is none"
@@ -197,14 +241,12 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after
     return plan
 
 
-def _by_epoch(
-    session: SparkSession, lake: Lake, source: Source, found: Found, table: Table | None, after: int
-) -> Found:
+def _by_epoch(events: DataFrame, found: Found, table: Table | None) -> Found:
     """Tell shapes of before a rename or drop from the same shapes after it, where an event may have such a column."""
     names = planning.names_of(found, table)
     if not names.touches(column.name for shape in found.shapes.values() for column in shape.columns):
         return found
-    ids = _events(session, lake, source, found, after).select(epochs.shape_in_epoch(names).alias("shape"))
+    ids = events.select(epochs.shape_in_epoch(names).alias("shape"))
     occurring = [row["shape"] for row in ids.distinct().collect() if row["shape"] is not None]
     shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, occurring)
     return replace(found, shapes=shapes, names=by_shape)
@@ -229,10 +271,9 @@ def _inferred(events: DataFrame, found: Found, unknown: Sequence[str], table: Ta
     return types
 
 
-def _events(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:
+def _events(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int) -> DataFrame:
     changelog = session.table(lake.spark_name(("changelog", source.source)))
-    of_table = (F.col("kind") == Kind.CHANGE) & (F.col("object") == found.object) & (F.col("batch") > after)
-    return changelog.where(of_table)
+    return held.taken(changelog, found.object, found.after, batch, found.withheld)
 
 
 def _by_target(planned: Iterable[tuple[Plan, int]]) -> dict[str, list[tuple[Plan, int]]]:
@@ -242,9 +283,19 @@ def _by_target(planned: Iterable[tuple[Plan, int]]) -> dict[str, list[tuple[Plan
 
 def _stopped(cut: Cut, found: Found, after: int, reason: str) -> Row:
     log.warning("table_stopped", object=found.object, reason=reason)
-    counts = {"events": found.events, "applied": 0, "superseded": 0, "duplicate": 0, "quarantined": 0}
-    state = {"state": cuts.STOPPED, "reason": reason, "batch": after, "held": found.events}
+    withheld = found.withheld
+    events = found.events + withheld.held + withheld.discarded
+    counts = {"events": events, "applied": 0, "superseded": 0, "duplicate": 0, "quarantined": 0}
+    state = {"state": cuts.STOPPED, "reason": reason, "batch": after, "held": events}
     return {"cut": cut.number, "object": found.object, **counts, **state}
+
+
+def _unmoved(cut: Cut, source: Source, found: Found) -> Row:
+    """The row of a table that has nothing to take in: its new events are held, or of undone transactions."""
+    withheld = found.withheld
+    counts = {"applied": 0, "superseded": withheld.discarded, "duplicate": 0, "held": withheld.held, "quarantined": 0}
+    told = {"object": found.object, "target": ".".join(planning.target_of(source, found)), "state": cuts.UNMOVED}
+    return {"cut": cut.number, "batch": cut.batch, "events": sum(counts.values()), **told, **counts}
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from functools import partial
 import structlog
 from pyiceberg.table import Table
 
-from tidemark import tasks, workers
+from tidemark import held, tasks, workers
 from tidemark.change_log import Tally
 from tidemark.data_files import ROW_GROUP_BYTES, Target
 from tidemark.decode import metadata_of
@@ -60,20 +60,25 @@ def _decode(lake: Lake, source: Source, raw: Table, changelog: Table, done: int,
     )
     read_from = lake.target(raw, RAW)
     parts = list(_parts(raw, read_from, done))
+    ledger = Ledger(lake, source.source)
+    transactions = held.states(ledger, done)
+    log_to = lake.target(changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
     work = partial(
         workers.normalize,
         format_name=source.format,
         options=source.options.model_dump(mode="json"),
         known=_known(source, parts, read_from, changelog),
         raw=read_from,
-        log=lake.target(changelog, CHANGE_LOG, plain=VARIED, bounded=["position"]),
+        log=log_to,
         quarantine=lake.target(quarantine, QUARANTINE, plain=VARIED),
+        marked=held.marked(transactions),
+        unsettled=held.unsettled(transactions),
     )
     did = tasks.run(parts, work)
-    ledger = Ledger(lake, source.source)
     rows = _account(ledger, did, done, newest)
     for row in rows:
         _close(source.source, row)
+    held.settle(ledger, transactions, did, held.ChangeLog(table=changelog, target=log_to, done=done), newest)
     lake.append_files(
         quarantine, [file for task in did for file in task.set_aside], {}, instead_of=above("batch", done)
     )
