@@ -140,6 +140,7 @@ class Candidate:
             F.sum("events").alias("events"),
             F.sum("distinct_events").alias("distinct"),
             F.sum(F.when(F.col("moved_away"), 1).otherwise(0)).alias("away"),
+            F.unix_micros(F.max("committed_at")).alias("committed_at"),
         ).first()
         counts = {name: int(value or 0) for name, value in (totals.asDict() if totals else {}).items()}
         found = self._plan.found
@@ -250,6 +251,8 @@ class Candidate:
             "held": 0,
             "quarantined": quarantined,
             "rows_change": merged["inserted"] - merged["deleted"] - counts["emptied"],
+            "deleted": max(0, merged["deleted"] + counts["emptied"] - counts["moved_rows"]),
+            "committed_at": counts["committed_at"] or None,
             "base": base,
             "snapshot": head(table, self._cut.branch),
         }

@@ -110,7 +110,7 @@ def moment(text: str | None) -> datetime | None:
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _run(stages: Sequence[str], name: str, start: str | None, end: str | None) -> None:
+def _run(stages: Sequence[str], name: str, start: str | None, end: str | None, **parameters: object) -> None:
     from tidemark.pipeline import run_stage
 
     bounds = moment(start), moment(end)
@@ -119,7 +119,7 @@ def _run(stages: Sequence[str], name: str, start: str | None, end: str | None) -
     source = find_source(name)
     problems: dict[str, None] = {}
     for stage in stages:
-        report = run_stage(stage, source, *bounds)
+        report = run_stage(stage, source, bounds[0], bounds[1], **parameters)
         _print_report(report)
         problems.update(dict.fromkeys(report.problems))
         if report.held and stage == "check":
@@ -156,7 +156,20 @@ _stage_command("land", "Take dump files of the interval into raw, verbatim.")
 _stage_command("normalize", "Decode what is new in raw into the change log; set aside what cannot be read.")
 _stage_command("compact", "Fold what is new in the change log into candidates of the tables.")
 _stage_command("check", "Let Great Expectations judge the candidates.")
-_stage_command("publish", "Publish the candidates that passed: all tables of the source in one cut.")
+
+
+@app.command()
+@_exits
+def publish(
+    source: SourceName,
+    start: Start = None,
+    end: End = None,
+    approve: Annotated[
+        int | None, typer.Option(metavar="CUT", help="Number of a cut that is held for its many deletes.")
+    ] = None,
+) -> None:
+    """Publish the candidates that passed: all tables of the source in one cut."""
+    _run(["publish"], source, start, end, approve=approve)
 
 
 _LOOK_NEXT = """
@@ -258,6 +271,28 @@ def sql(
         csv.writer(sys.stdout).writerows(query.as_text_rows(answer))
     else:
         _print_table(list(query.as_text_rows(answer)))
+
+
+@app.command()
+@_exits
+def explain(
+    table: Annotated[str, typer.Argument(metavar="SOURCE.TABLE", help="A published table.")],
+    key: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE...", help="The row's key; bytes as Base64.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show the life of one row: each event that set its cells, and those that lost, with the reason."""
+    from tidemark.explain import explain as explain_row
+    from tidemark.lake import Lake
+    from tidemark.life_output import as_json_lines, as_text
+
+    life = explain_row(Lake.open(), table, key)
+    if not life.chapters:
+        errors.print(f"No event of {table} has {' '.join(key)}")
+    elif as_json:
+        sys.stdout.buffer.writelines(as_json_lines(life))
+    else:
+        typer.echo("\n".join(as_text(life)))
 
 
 @app.command()
