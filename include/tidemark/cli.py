@@ -230,20 +230,47 @@ def status(
 
 def _print_status(found: Sequence[Mapping[str, Any]]) -> None:
     columns = ("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined", "verdict", "state")
-    rows = [["table", "cut", *columns]]
+    rows = [["table", "cut", *columns, "lag"]]
     for entry in found:
         for name, table in entry["tables"].items():
             cut = entry["cut"]["number"]
-            rows.append([name, str(cut), *(str("" if table[column] is None else table[column]) for column in columns)])
+            told = ["" if table[column] is None else str(table[column]) for column in columns]
+            rows.append([name, str(cut), *told, _duration(table["lag_seconds"])])
             if table["reason"]:
                 errors.print(f"{name} stopped: {table['reason']}")
+            if not table["closes"]:
+                errors.print(f"{name}: events are not applied + superseded + duplicate + held + quarantined")
         for path, problem in entry["refused"].items():
             errors.print(f"{path} refused: {problem}")
     _print_table(rows)
     for entry in found:
-        counts = " ".join(f"{name}={value}" for name, value in entry["messages"].items())
-        at = entry["published_at"] or "never"
-        typer.echo(f"{entry['source']}: messages {counts}; published cut {entry['published_cut']} at {at}")
+        _print_source_status(entry)
+
+
+def _print_source_status(entry: Mapping[str, Any]) -> None:
+    messages = entry["messages"]
+    equal = "=" if entry["closes"] else "IS NOT"
+    parts = " + ".join(f"{messages[name]} {name}" for name in ("decoded", "control", "quarantined"))
+    at = entry["published_at"] or "never"
+    typer.echo(f"{entry['source']}: {messages['landed']} messages landed {equal} {parts}")
+    typer.echo(f"{entry['source']}: published cut {entry['published_cut']} at {at}")
+    cut = entry["cut"]
+    if cut and cut["state"] == "held":
+        errors.print(
+            f"{entry['source']}: cut {cut['number']} is held, as it deletes many rows: "
+            f"`tidemark publish {entry['source']} --approve {cut['number']}`"
+        )
+
+
+def _duration(seconds: int | None) -> str:
+    """The two largest parts of a duration: ``3d4h``, ``4h5m``, ``5m6s``."""
+    if seconds is None:
+        return ""
+    days, rest = divmod(max(0, seconds), 86_400)
+    parts = {"d": days, "h": rest // 3600, "m": rest // 60 % 60, "s": rest % 60}
+    units = [unit for unit, count in parts.items() if count] or ["s"]
+    first = list(parts).index(units[0])
+    return "".join(f"{parts[unit]}{unit}" for unit in list(parts)[first : first + 2])
 
 
 def _print_table(rows: list[list[str]]) -> None:
@@ -318,6 +345,25 @@ def _options(given: Iterable[str]) -> dict[str, object]:
     if wrong:
         raise ConfigurationError(f"--option {wrong[0]}: write --option KEY=VALUE")
     return {name: value for name, _, value in pairs}
+
+
+@app.command()
+@_exits
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new source.")],
+    format_name: Annotated[str, typer.Option("--format", metavar="FORMAT", help="Name of a format, as canal_json.")],
+    samples: Annotated[
+        list[str] | None, typer.Argument(metavar="[SAMPLE...]", help="Dump files to learn from.")
+    ] = None,
+    option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
+) -> None:
+    """Write a commented source file, its tables, keys and types as a sample dump tells them."""
+    from tidemark.source_draft import write_draft
+
+    path, remarks = write_draft(name, format_name, samples or [], _options(option or []))
+    for remark in remarks:
+        errors.print(remark)
+    typer.echo(path)
 
 
 @app.command("validate")
