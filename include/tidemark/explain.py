@@ -275,17 +275,16 @@ def _first(*values: Value) -> Value:
 
 def _may_hold(batch: pa.RecordBatch, texts: Sequence[str]) -> pa.Array:
     """Rows in whose images all texts are, escaped perhaps; and TRUNCATEs."""
-    images = pc.binary_join_element_wise(
-        pc.fill_null(batch.column("before").cast(pa.large_string()), ""),
-        pc.fill_null(batch.column("after").cast(pa.large_string()), ""),
-        "",
-    )
-    may = pc.equal(batch.column("operation"), str(Operation.TRUNCATE))
-    escaped = pc.match_substring(images, "\\")
-    all_there = pa.array([True] * len(batch))
+    escaped = _contains(batch, "\\")
+    may = pa.repeat(pa.scalar(value=True), len(batch))
     for text in texts:
-        all_there = pc.and_(all_there, pc.or_(escaped, pc.match_substring(images, text)))
-    return pc.or_(may, all_there)
+        may = pc.and_(may, pc.or_(escaped, _contains(batch, text)))
+    return pc.or_(may, pc.equal(batch.column("operation"), str(Operation.TRUNCATE)))
+
+
+def _contains(batch: pa.RecordBatch, text: str) -> pa.Array:
+    before, after = (pc.fill_null(pc.match_substring(batch.column(side), text), False) for side in ("before", "after"))  # noqa: FBT003
+    return pc.or_(before, after)
 
 
 def _made(row: Row, **fields: Any) -> Step:  # noqa: ANN401  the fields of a Step
