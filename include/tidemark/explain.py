@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
@@ -29,6 +30,7 @@ from tidemark.ledger import Ledger, Row, equals
 from tidemark.life import Chapter, Key, Outcome, Step
 from tidemark.planning import COMMITTED_AT, KEY_PROPERTY, OBJECT_PROPERTY, POSITION, SOURCE_PROPERTY, shape_from
 from tidemark.rows import Kind
+from tidemark.source_fields import RESERVED_NAMES
 from tidemark.types import decimal_parts
 from tidemark.values import Value, read_value
 from tidemark.yaml_errors import suggestion
@@ -84,7 +86,7 @@ def _find(lake: Lake, name: str) -> Table:
     namespace, _, rest = name.partition(".")
     table = lake.find((namespace, rest)) if rest else None
     if table is None or SOURCE_PROPERTY not in table.properties:
-        known = [f"{namespace}.{other}" for other in lake.tables(namespace)]
+        known = [] if namespace in RESERVED_NAMES else [f"{namespace}.{other}" for other in lake.tables(namespace)]
         hint = suggestion(name, known) if known else " Name it as source.table; `tidemark status` lists the tables."
         raise UnknownNameError(f"Unknown table '{name}'.{hint}")
     return table
@@ -162,33 +164,32 @@ class _Reader:
 
     def steps(self, batches: pa.RecordBatchReader, wanted: Key, standing: _Standing) -> Iterator[Step]:
         """Yield what the events do to the row with the key ``wanted``; TRUNCATEs too."""
-        texts = [text for name, value in wanted.items() if (text := self._verbatim(name, value))]
+        patterns = [pattern for name, value in wanted.items() if (pattern := self._pattern(name, value))]
         for batch in batches:
-            few = batch.filter(_may_hold(batch, texts))
+            few = batch.filter(_may_hold(batch, patterns))
             few = few.set_column(few.schema.names.index("committed_at"), "committed_at", _micros(few))
             for row in few.to_pylist():
                 step = (self._step if self.key else self._bag_step)(row, wanted)
                 if step is not None:
                     yield step if row["batch"] <= standing.batch else replace(step, aside=standing.beyond)
 
-    def _verbatim(self, name: str, value: Value) -> str | None:
-        """Text that is in every image with this value unless a backslash is, if that can be told."""
-        encodings = {
-            column.encoding for shape in self.shapes.values() for column in shape.columns if column.name == name
-        }
-        if not isinstance(value, str) or not encodings <= _WRITTEN_AS_IS:
-            return None
+    def _pattern(self, name: str, value: Value) -> str | None:
+        """What every image with this value matches unless there is a backslash in it, where that can be told."""
+        shapes = self.shapes.values()
+        encodings = {column.encoding for shape in shapes for column in shape.columns if column.name == name}
         kind = self.columns[name].type
-        if kind in {"int", "long"}:
-            return value.lstrip("-")
-        return value if kind == "string" else None
+        if not isinstance(value, str) or not encodings <= _WRITTEN_AS_IS or kind not in {"int", "long", "string"}:
+            return None
+        written = re.escape(value) if kind == "string" else f"[+-]?0*{value.lstrip('-')}"
+        return rf'"{re.escape(name)}"\s*:\s*"?{written}["\s,}}]'
 
     def _step(self, row: Row, wanted: Key) -> Step | None:
         if row["operation"] == Operation.TRUNCATE:
             return _made(row, deletes=True)
         whole_update = row["operation"] == Operation.UPDATE and row["after"] is not None
         half = row["operation"] == Operation.UPDATE and row["after"] is None
-        image, fault = self._image(row, "before" if row["after"] is None else "after")
+        side = "before" if row["after"] is None else "after"
+        image, _ = self._image(row, side, only=self.key)
         old, old_fault = self._image(row, "before", only=self.key) if whole_update else ({}, None)
         new_key = {name: _first(image.get(name), old.get(name) if row["partial"] else None) for name in self.key}
         old_key = {name: _first(old.get(name), new_key[name]) for name in self.key}
@@ -199,6 +200,7 @@ class _Reader:
         if not arrives and not leaves:
             return None
         writes = row["operation"] != Operation.DELETE and not half
+        image, fault = self._image(row, side)
         cells = {name: image.get(name) for name in self._written(row) if name not in self.key}
         return _made(
             row,
@@ -273,17 +275,18 @@ def _first(*values: Value) -> Value:
     return next((value for value in values if value is not None), None)
 
 
-def _may_hold(batch: pa.RecordBatch, texts: Sequence[str]) -> pa.Array:
-    """Rows in whose images all texts are, escaped perhaps; and TRUNCATEs."""
-    escaped = _contains(batch, "\\")
+def _may_hold(batch: pa.RecordBatch, patterns: Sequence[str]) -> pa.Array:
+    """Rows in whose images all patterns are, escaped perhaps; and TRUNCATEs."""
+    escaped = _found(batch, r"\\")
     may = pa.repeat(pa.scalar(value=True), len(batch))
-    for text in texts:
-        may = pc.and_(may, pc.or_(escaped, _contains(batch, text)))
+    for pattern in patterns:
+        may = pc.and_(may, pc.or_(escaped, _found(batch, pattern)))
     return pc.or_(may, pc.equal(batch.column("operation"), str(Operation.TRUNCATE)))
 
 
-def _contains(batch: pa.RecordBatch, text: str) -> pa.Array:
-    before, after = (pc.fill_null(pc.match_substring(batch.column(side), text), False) for side in ("before", "after"))  # noqa: FBT003
+def _found(batch: pa.RecordBatch, pattern: str) -> pa.Array:
+    sides = (pc.match_substring_regex(batch.column(side), pattern) for side in ("before", "after"))
+    before, after = (pc.fill_null(side, False) for side in sides)  # noqa: FBT003
     return pc.or_(before, after)
 
 
