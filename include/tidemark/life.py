@@ -69,6 +69,8 @@ class Cell:
 class Chapter:
     """An event and what became of it."""
 
+    number: int
+    """Its place in the life, from 1."""
     step: Step
     outcome: Outcome = Outcome.SUPERSEDED
     detail: str = ""
@@ -89,8 +91,7 @@ def tell(steps: Iterable[Step]) -> list[Chapter]:
         outside the key that is in none of them is null there. No row is published when the last chapter that stands
         deletes it.
     """
-    chapters = [Chapter(step=step) for step in sorted(steps, key=lambda step: (step.position, *_origin(step)))]
-    _set_aside(chapters)
+    chapters = _set_aside(steps)
     taking_part = [chapter for chapter in chapters if not chapter.detail]
     _replay(taking_part)
     return chapters
@@ -100,26 +101,31 @@ def _origin(step: Step) -> tuple[int, str, int, int]:
     return (step.batch, step.file, step.place, step.row)
 
 
-def _set_aside(chapters: Sequence[Chapter]) -> None:
-    """Name those that take no part: copies, quarantined ones, those not published; and idle halves."""
-    first: dict[str, Step] = {}
+def _set_aside(steps: Iterable[Step]) -> list[Chapter]:
+    """Order the events, and say of those that take no part why: copies, quarantined, not published, idle halves."""
+    ordered = sorted(steps, key=lambda step: (step.position, *_origin(step)))
+    chapters = [Chapter(number=number, step=step) for number, step in enumerate(ordered, start=1)]
+    first: dict[str, Chapter] = {}
     for chapter in chapters:
-        step = chapter.step
-        kept = first.get(step.position)
+        kept = first.get(chapter.step.position)
         # Of copies in one batch the fold keeps the one that stands last.
-        if kept is None or kept.batch == step.batch:
-            first[step.position] = step
-    updates = {_update(step): step for step in first.values() if step.operation == "UPDATE" and not step.half}
+        if kept is None or kept.step.batch == chapter.step.batch:
+            first[chapter.step.position] = chapter
+    updates = {
+        _update(chapter.step): chapter
+        for chapter in first.values()
+        if chapter.step.operation == "UPDATE" and not chapter.step.half and chapter.step.aside is None
+    }
     for chapter in chapters:
         step = chapter.step
         original = first[step.position]
-        if original is not step:
-            copy = f"a copy of the event at {original.file}:{original.place}"
-            chapter.outcome, chapter.detail = Outcome.DUPLICATE, copy
+        if original is not chapter:
+            chapter.outcome, chapter.detail = Outcome.DUPLICATE, f"a copy of event {original.number}"
         elif step.aside is not None:
             chapter.outcome, chapter.detail = step.aside
-        elif step.half and (new := updates.get(_update(step))) and new.aside is None:
-            chapter.detail = f"the old half of the update at {new.position}"
+        elif step.half and (new := updates.get(_update(step))):
+            chapter.detail = f"the old half of the update, event {new.number}"
+    return chapters
 
 
 def _update(step: Step) -> str:
@@ -158,7 +164,8 @@ def _replay(chapters: Sequence[Chapter]) -> None:
 
 def _did(chapter: Chapter) -> str:
     if chapter.step.deletes:
-        return "the row is gone" if chapter.existed else "there was no row to delete"
+        gone = "the row is gone" if chapter.step.moved_to is None else "the row went to the other key"
+        return gone if chapter.existed else "there was no row to delete"
     standing = [name for name, cell in chapter.cells.items() if cell.stands]
     if len(standing) == len(chapter.cells):
         return "all that it wrote stands"
@@ -169,13 +176,13 @@ def _lost(chapter: Chapter, ended_by: Chapter | None, later: Sequence[Chapter]) 
     if ended_by is not None:
         step = ended_by.step
         what = "the change of the key" if step.moved_to is not None else f"the {step.operation}"
-        return f"below {what} at {step.position}"
+        return f"below {what}, event {ended_by.number}"
     writer = next(
         other
         for other in (reversed(later) if chapter.cells else later)
         if not chapter.cells or other.cells.keys() & chapter.cells.keys()
     )
-    return f"older than what stands: written again at {writer.step.position}"
+    return f"older than what stands: written again by event {writer.number}"
 
 
 def tell_bag(steps: Iterable[Step], published: Container[str]) -> list[Chapter]:
@@ -185,17 +192,17 @@ def tell_bag(steps: Iterable[Step], published: Container[str]) -> list[Chapter]:
         steps: all events that add such a row, or take one away, and the TRUNCATEs; copies among them, in any order.
         published: positions of the published rows: each is that of the event that added it.
     """
-    chapters = [Chapter(step=step) for step in sorted(steps, key=lambda step: (step.position, *_origin(step)))]
-    _set_aside(chapters)
+    chapters = _set_aside(steps)
     taking_part = [chapter for chapter in chapters if not chapter.detail]
-    truncated = max((c.step.position for c in taking_part if c.step.operation == "TRUNCATE"), default="")
+    truncate = next((chapter for chapter in reversed(taking_part) if chapter.step.operation == "TRUNCATE"), None)
+    truncated = truncate.step.position if truncate else ""
     for chapter in taking_part:
         step = chapter.step
         stands = step.position >= truncated if step.deletes else step.position in published
         chapter.outcome = Outcome.STANDS if stands else Outcome.SUPERSEDED
         chapter.cells = {name: Cell(old=None, new=value, stands=stands) for name, value in step.cells.items()}
-        if step.position < truncated:
-            chapter.detail = f"below the TRUNCATE at {truncated}"
+        if truncate and step.position < truncated:
+            chapter.detail = f"below the TRUNCATE, event {truncate.number}"
         elif step.deletes:
             chapter.detail = "it takes away one equal row, if there is one"
         else:

@@ -17,6 +17,7 @@ def as_json_lines(life_of: Life) -> Iterator[bytes]:
     for chapter in life_of.chapters:
         step = chapter.step
         told = {
+            "event": chapter.number,
             "operation": step.operation,
             "position": step.position,
             "committed_at": step.committed_at,
@@ -39,7 +40,7 @@ def as_json_lines(life_of: Life) -> Iterator[bytes]:
 def as_text(life_of: Life) -> Iterator[str]:
     """Lines for people; of the cells those that an event changed or that still stand."""
     key = " ".join(f"{name}={_shown(value)}" for name, value in life_of.key.items())
-    yield f"{life_of.table} {key}: {len(life_of.chapters)} events"
+    yield f"{life_of.table} {key}"
     for chapter in life_of.chapters:
         yield ""
         yield from _chapter_lines(chapter)
@@ -50,10 +51,10 @@ def as_text(life_of: Life) -> Iterator[str]:
 
 def _chapter_lines(chapter: Chapter) -> Iterator[str]:
     step = chapter.step
-    yield f"{step.operation} {chapter.outcome}: {_printable(chapter.detail)}"
+    yield f"{chapter.number} {step.operation} {chapter.outcome}: {_printable(chapter.detail)}"
     transaction = f", transaction {_shown(step.transaction['id'])}" if step.transaction else ""
-    yield f"  committed {step.committed_at or 'at a time not told'}{transaction}, position {_printable(step.position)}"
     yield f"  {_printable(step.file)}:{step.place}, batch {step.batch}"
+    yield f"  position {_printable(step.position)}, committed {step.committed_at or 'at a time not told'}{transaction}"
     for word, other in (("from", step.moved_from), ("to", step.moved_to)):
         if other is not None:
             told = " ".join(f"{_printable(name)}={_shown(value)}" for name, value in other.items())
