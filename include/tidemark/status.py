@@ -40,7 +40,8 @@ def _table(ledger: Ledger, name: str, newest: dict[str, Any]) -> dict[str, Any]:
     rows = ledger.read("tables", equals("object", name))
     done = [row for row in rows if row["state"] != cuts.STOPPED]
     counts = {count: sum(row[count] or 0 for row in done) for count in _TAKEN}
-    committed = max((row["committed_at"] for row in done if row["committed_at"]), default=None)
+    seen = (row["committed_at"] for row in done if row["state"] == cuts.PUBLISHED)
+    committed = max((at for at in seen if at is not None), default=None)
     # Held events come again in the cut that takes them: only the newest cut tells how many there are now.
     taken = sum(row["events"] - row["held"] for row in done)
     events = {"events": taken + newest["held"], **counts, "held": newest["held"]}
