@@ -20,11 +20,11 @@ log = structlog.get_logger(__name__)
 def run(source: Source, approve: int | None = None) -> StageReport:
     """Publish the newest cut; a cut that is published already is left as it is.
 
+    The report's problems are what this cut leaves behind: tables that were stopped, files that were refused.
+
     Args:
         source: the source.
         approve: number of the newest cut, if it is held for its many deletes and shall be published nevertheless.
-
-    The report's problems are what this cut leaves behind: tables that were stopped, files that were refused.
 
     Raises:
         ExpectationError: the cut failed a blocking check, waits for approval, or was not checked yet.
