@@ -41,6 +41,8 @@ class _Counts:
     first: str | None
     last: str | None
     """Lowest and highest position of those that take part."""
+    committed_at: int | None
+    """Of the newest of them, epoch µs."""
 
 
 class BagCandidate(Candidate):
@@ -74,8 +76,16 @@ class BagCandidate(Candidate):
         table = self._lake.load(self._plan.target)
         applied = counts.distinct - again + self._plan.found.truncates
         duplicate = counts.sound - counts.distinct + again
-        change = _grown(table, start, self._cut.branch) - emptied
-        return self._accounted(table, base, applied, duplicate, counts.bad, change)
+        return self._accounted(
+            table,
+            base,
+            applied=applied,
+            duplicate=duplicate,
+            quarantined=counts.bad,
+            change=_grown(table, start, self._cut.branch) - emptied,
+            deleted=merge_counts(table, start, self._cut.branch)["deleted"] + emptied,
+            committed_at=counts.committed_at,
+        )
 
     def _counted(self, events: DataFrame, rows: DataFrame, after: int) -> _Counts:
         sound = F.col("set_aside").isNull()
@@ -88,10 +98,13 @@ class BagCandidate(Candidate):
             F.count(F.when(sound & F.col("old").isNotNull(), 1)).alias("removals"),
             F.min(F.when(sound, F.col("position"))).alias("first"),
             F.max(F.when(sound, F.col("position"))).alias("last"),
+            F.unix_micros(F.max(F.when(sound, F.col("committed_at")))).alias("committed_at"),
         ).first()
         found = told.asDict() if told else {}
         numbers = {name: int(found.get(name) or 0) for name in ("sound", "distinct", "truncated", "bad", "removals")}
-        counts = _Counts(**numbers, first=found.get("first"), last=found.get("last"))
+        counts = _Counts(
+            **numbers, first=found.get("first"), last=found.get("last"), committed_at=found.get("committed_at")
+        )
         total = counts.sound + counts.truncated + counts.bad + self._plan.found.truncates
         if total != self._plan.found.events:
             raise LedgerError(

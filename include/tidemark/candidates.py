@@ -155,6 +155,7 @@ class Candidate:
             F.sum("events").alias("events"),
             F.sum("distinct_events").alias("distinct"),
             F.sum(F.when(F.col("moved_away"), 1).otherwise(0)).alias("away"),
+            F.unix_micros(F.max("committed_at")).alias("committed_at"),
         ).first()
         counts = {name: int(value or 0) for name, value in (totals.asDict() if totals else {}).items()}
         found = self._plan.found
@@ -269,11 +270,31 @@ class Candidate:
         effective = merged["inserted"] + merged["updated"] + merged["deleted"] - counts["moved_rows"]
         applied = effective + self._plan.found.truncates
         change = merged["inserted"] - merged["deleted"] - counts["emptied"]
-        duplicate = counts["events"] - counts["distinct"]
-        return self._accounted(table, base, applied, duplicate, counts["quarantined"], change)
+        deleted = max(0, merged["deleted"] + counts["emptied"] - counts["moved_rows"])
+        return self._accounted(
+            table,
+            base,
+            applied=applied,
+            duplicate=counts["events"] - counts["distinct"],
+            quarantined=counts["quarantined"],
+            change=change,
+            deleted=deleted,
+            committed_at=counts["committed_at"] or None,
+        )
 
-    def _accounted(self, table: Table, base: int, applied: int, duplicate: int, quarantined: int, change: int) -> Row:
-        """The row for the ledger; ``change`` is how many more rows the table has."""
+    def _accounted(
+        self,
+        table: Table,
+        base: int,
+        *,
+        applied: int,
+        duplicate: int,
+        quarantined: int,
+        change: int,
+        deleted: int,
+        committed_at: int | None,
+    ) -> Row:
+        """The row for the ledger; ``change`` is how many more rows the table has, ``committed_at`` in epoch µs."""
         found = self._plan.found
         withheld = found.withheld
         superseded = found.events - applied - duplicate - quarantined
@@ -295,6 +316,8 @@ class Candidate:
             "held": withheld.held,
             "quarantined": quarantined,
             "rows_change": change,
+            "deleted": deleted,
+            "committed_at": committed_at,
             "base": base,
             "snapshot": head(table, self._cut.branch),
         }

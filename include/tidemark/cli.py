@@ -110,7 +110,7 @@ def moment(text: str | None) -> datetime | None:
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _run(stages: Sequence[str], name: str, start: str | None, end: str | None) -> None:
+def _run(stages: Sequence[str], name: str, start: str | None, end: str | None, **parameters: object) -> None:
     from tidemark.pipeline import run_stage
 
     bounds = moment(start), moment(end)
@@ -119,7 +119,7 @@ def _run(stages: Sequence[str], name: str, start: str | None, end: str | None) -
     source = find_source(name)
     problems: dict[str, None] = {}
     for stage in stages:
-        report = run_stage(stage, source, *bounds)
+        report = run_stage(stage, source, bounds[0], bounds[1], **parameters)
         _print_report(report)
         problems.update(dict.fromkeys(report.problems))
         if report.held and stage == "check":
@@ -156,7 +156,20 @@ _stage_command("land", "Take dump files of the interval into raw, verbatim.")
 _stage_command("normalize", "Decode what is new in raw into the change log; set aside what cannot be read.")
 _stage_command("compact", "Fold what is new in the change log into candidates of the tables.")
 _stage_command("check", "Let Great Expectations judge the candidates.")
-_stage_command("publish", "Publish the candidates that passed: all tables of the source in one cut.")
+
+
+@app.command()
+@_exits
+def publish(
+    source: SourceName,
+    start: Start = None,
+    end: End = None,
+    approve: Annotated[
+        int | None, typer.Option(metavar="CUT", help="Number of a cut that is held for its many deletes.")
+    ] = None,
+) -> None:
+    """Publish the candidates that passed: all tables of the source in one cut."""
+    _run(["publish"], source, start, end, approve=approve)
 
 
 _LOOK_NEXT = """
@@ -221,13 +234,16 @@ _OPEN_SHOWN = 10
 
 def _print_status(found: Sequence[Mapping[str, Any]]) -> None:
     columns = ("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined", "verdict", "state")
-    rows = [["table", "cut", *columns]]
+    rows = [["table", "cut", *columns, "lag"]]
     for entry in found:
         for name, table in entry["tables"].items():
             cut = entry["cut"]["number"]
-            rows.append([name, str(cut), *(str("" if table[column] is None else table[column]) for column in columns)])
+            told = ["" if table[column] is None else str(table[column]) for column in columns]
+            rows.append([name, str(cut), *told, _duration(table["lag_seconds"])])
             if table["reason"]:
                 errors.print(f"{name} stopped: {table['reason']}")
+            if not table["closes"]:
+                errors.print(f"{name}: events are not applied + superseded + duplicate + held + quarantined")
         for path, problem in entry["refused"].items():
             errors.print(f"{path} refused: {problem}")
         for name, notes in entry["ddl_not_followed"].items():
@@ -235,17 +251,41 @@ def _print_status(found: Sequence[Mapping[str, Any]]) -> None:
                 errors.print(f"{name}: {note}")
     _print_table(rows)
     for entry in found:
-        counts = " ".join(f"{name}={value}" for name, value in entry["messages"].items())
-        at = entry["published_at"] or "never"
-        for waiting in entry["transactions"]["open"][:_OPEN_SHOWN]:
-            errors.print(
-                f"{entry['source']}: transaction {waiting['id']} is open since {waiting['since']}: "
-                f"{waiting['events']} events held in {', '.join(waiting['tables'])}"
-            )
-        more = len(entry["transactions"]["open"]) - _OPEN_SHOWN
-        if more > 0:
-            errors.print(f"{entry['source']}: {more} more transactions are open; --json lists them all")
-        typer.echo(f"{entry['source']}: messages {counts}; published cut {entry['published_cut']} at {at}")
+        _print_source_status(entry)
+
+
+def _print_source_status(entry: Mapping[str, Any]) -> None:
+    messages = entry["messages"]
+    equal = "=" if entry["closes"] else "IS NOT"
+    parts = " + ".join(f"{messages[name]} {name}" for name in ("decoded", "control", "quarantined"))
+    at = entry["published_at"] or "never"
+    typer.echo(f"{entry['source']}: {messages['landed']} messages landed {equal} {parts}")
+    typer.echo(f"{entry['source']}: published cut {entry['published_cut']} at {at}")
+    for waiting in entry["transactions"]["open"][:_OPEN_SHOWN]:
+        errors.print(
+            f"{entry['source']}: transaction {waiting['id']} is open since {waiting['since']}: "
+            f"{waiting['events']} events held in {', '.join(waiting['tables'])}"
+        )
+    more = len(entry["transactions"]["open"]) - _OPEN_SHOWN
+    if more > 0:
+        errors.print(f"{entry['source']}: {more} more transactions are open; --json lists them all")
+    cut = entry["cut"]
+    if cut and cut["state"] == "held":
+        errors.print(
+            f"{entry['source']}: cut {cut['number']} is held, as it deletes many rows: "
+            f"`tidemark publish {entry['source']} --approve {cut['number']}`"
+        )
+
+
+def _duration(seconds: int | None) -> str:
+    """The two largest parts of a duration: ``3d4h``, ``4h5m``, ``5m6s``."""
+    if seconds is None:
+        return ""
+    days, rest = divmod(max(0, seconds), 86_400)
+    parts = {"d": days, "h": rest // 3600, "m": rest // 60 % 60, "s": rest % 60}
+    units = [unit for unit, count in parts.items() if count] or ["s"]
+    first = list(parts).index(units[0])
+    return "".join(f"{parts[unit]}{unit}" for unit in list(parts)[first : first + 2])
 
 
 def _print_table(rows: list[list[str]]) -> None:
@@ -277,6 +317,28 @@ def sql(
 
 @app.command()
 @_exits
+def explain(
+    table: Annotated[str, typer.Argument(metavar="SOURCE.TABLE", help="A published table.")],
+    key: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE...", help="The row's key; bytes as Base64.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show the life of one row: each event that set its cells, and those that lost, with the reason."""
+    from tidemark.explain import explain as explain_row
+    from tidemark.lake import Lake
+    from tidemark.life_output import as_json_lines, as_text
+
+    life = explain_row(Lake.open(), table, key)
+    if not life.chapters:
+        errors.print(f"No event of {table} has {' '.join(key)}")
+    elif as_json:
+        sys.stdout.buffer.writelines(as_json_lines(life))
+    else:
+        typer.echo("\n".join(as_text(life)))
+
+
+@app.command()
+@_exits
 def decode(
     format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Name of a format, as canal_json.")],
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Dump files, in order.")],
@@ -298,6 +360,25 @@ def _options(given: Iterable[str]) -> dict[str, object]:
     if wrong:
         raise ConfigurationError(f"--option {wrong[0]}: write --option KEY=VALUE")
     return {name: value for name, _, value in pairs}
+
+
+@app.command()
+@_exits
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new source.")],
+    format_name: Annotated[str, typer.Option("--format", metavar="FORMAT", help="Name of a format, as canal_json.")],
+    samples: Annotated[
+        list[str] | None, typer.Argument(metavar="[SAMPLE...]", help="Dump files to learn from.")
+    ] = None,
+    option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
+) -> None:
+    """Write a commented source file, its tables, keys and types as a sample dump tells them."""
+    from tidemark.source_draft import write_draft
+
+    path, remarks = write_draft(name, format_name, samples or [], _options(option or []))
+    for remark in remarks:
+        errors.print(remark)
+    typer.echo(path)
 
 
 @app.command("validate")

@@ -16,12 +16,16 @@ log = structlog.get_logger(__name__)
 
 CANDIDATE = "candidate"
 FAILED = "failed"
+HELD = "held"
+"""Every check passed but the limit of deletes: a person may approve it."""
 CHECKED = "checked"
 PUBLISHING = "publishing"
 PUBLISHED = "published"
 STOPPED = "stopped"
 UNMOVED = "unmoved"
 """All new events of the table are held, or of undone transactions: it is left as it is, and its row tells of them."""
+REPLACED = "replaced"
+"""Was held, and dropped for a cut that holds more: its number is not given again, as someone may be approving it."""
 
 
 def last_published(ledger: Ledger) -> Row | None:
@@ -72,6 +76,24 @@ def finish(lake: Lake, ledger: Ledger) -> None:
     for cut in ledger.read("cuts", equals("state", PUBLISHING)):
         log.info("publishing_resumed", cut=cut["cut"])
         publish(lake, ledger, cut)
+
+
+def next_number(lake: Lake, ledger: Ledger) -> int:
+    """Number of the cut that is to be built; candidates of one that was never published are dropped.
+
+    The number of an unpublished cut is used again, but never that of a held one: approving a number approves what was
+    held under it.
+    """
+    newest, last = ledger.last_cut(), last_published(ledger)
+    number = int(last["cut"]) + 1 if last else 1
+    if newest is not None and newest["state"] in {HELD, REPLACED}:
+        number = int(newest["cut"]) + 1
+        # Told first, so that a crash leaves nothing that could be approved without its candidates.
+        set_state(ledger, newest, REPLACED)
+        drop_candidates(lake, ledger, newest["cut"])
+        ledger.forget("tables", equals("cut", newest["cut"]))
+    drop_candidates(lake, ledger, number)
+    return number
 
 
 def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:

@@ -33,12 +33,20 @@ def decode_files(format_name: str, paths: Sequence[str], options: Mapping[str, o
         ConfigurationError: an option that the format does not have, or a wrong value of one.
         LandingError: a file that cannot be read whole; the events before the fault may have been given.
     """
+    for message, decoded in decoded_files(format_name, paths, options):
+        yield from _lines(message, decoded)
+
+
+def decoded_files(
+    format_name: str, paths: Sequence[str], options: Mapping[str, object]
+) -> Iterator[tuple[Message, list[Event] | Quarantined]]:
+    """Yield the messages of dump files in the order of the dump, each with its events; raises as ``decode_files``."""
     module = resolve(format_name)
-    checked = _check_options(format_name, module.Options, options)
+    checked = check_options(format_name, options)
     asking = informed(module)
     known = None if asking is None else together(metadata_of(asking, _all(paths), checked))
     for message in _all(paths):
-        yield from _lines(module, message, checked, known)
+        yield message, decode_message(module, message, checked, known)
 
 
 def metadata_of(module: Informed, messages: Iterable[Message], options: BaseModel) -> Iterator[tuple[str, bytes]]:
@@ -75,8 +83,7 @@ def _all(paths: Sequence[str]) -> Iterator[Message]:
             yield from _messages(batch, path)
 
 
-def _lines(module: Format, message: Message, options: BaseModel, known: Known | None) -> list[bytes]:
-    decoded = decode_message(module, message, options, known)
+def _lines(message: Message, decoded: list[Event] | Quarantined) -> list[bytes]:
     events = [decoded] if isinstance(decoded, Quarantined) else decoded
     try:
         return [to_line(event_to_json(event, message)) + b"\n" for event in events]
@@ -106,7 +113,14 @@ def _messages(batch: pa.RecordBatch, path: str) -> Iterator[Message]:
         yield Message(file=path, **dict(zip(containers.MESSAGES.names, row, strict=True)))
 
 
-def _check_options(format_name: str, model: type[BaseModel], options: Mapping[str, object]) -> BaseModel:
+def check_options(format_name: str, options: Mapping[str, object]) -> BaseModel:
+    """Read options of a format.
+
+    Raises:
+        UnknownNameError: no such format.
+        ConfigurationError: an option that the format does not have, or a wrong value of one.
+    """
+    model = resolve(format_name).Options
     try:
         return model.model_validate(options)
     except ValidationError as error:

@@ -124,6 +124,8 @@ TABLES = pa.schema(
         ("quarantined", pa.int64()),
         ("rows_before", pa.int64()),
         ("rows_after", pa.int64()),
+        ("deleted", pa.int64()),
+        ("committed_at", INSTANT),
         ("base", pa.int64()),
         ("snapshot", pa.int64()),
         ("verdict", pa.string()),
@@ -131,8 +133,9 @@ TABLES = pa.schema(
     ]
 )
 """Events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined``. ``state``: candidate,
-published, stopped with its ``reason``, or unmoved (all its events are held); ``batch`` is the last one that
-the snapshot holds."""
+published, stopped with its ``reason``, or unmoved (all its events are held); ``batch`` is the last one that the
+snapshot holds. ``deleted``: rows that readers of the cut before saw and that went, other than by a new key; ``committed_at``: of
+the newest event applied."""
 
 CUTS = pa.schema(
     [

@@ -23,15 +23,19 @@ HOLDING = frozenset({"check", "publish"})
 data, and publish reports them again."""
 
 
-def run_stage(stage: str, source: Source, start: datetime | None, end: datetime | None) -> StageReport:
-    """Run one stage of one source.
+def run_stage(
+    stage: str, source: Source, start: datetime | None, end: datetime | None, **parameters: object
+) -> StageReport:
+    """Run one stage of one source; ``parameters`` are the stage's own.
 
     Raises:
         TidemarkError: as the stage; whatever store or engine raise comes as ``RetriableLakeError``.
     """
     module: Any = importlib.import_module(f"tidemark.stages.{stage}")
     with _store_errors(stage, source):
-        report: StageReport = module.run(source, start, end) if stage == STAGES[0] else module.run(source)
+        report: StageReport = (
+            module.run(source, start, end, **parameters) if stage == STAGES[0] else module.run(source, **parameters)
+        )
     return report
 
 

@@ -41,6 +41,13 @@ FOLDER_VARIABLE = "TIDEMARK_SOURCES"
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+DEFAULT_MAX_DELETES = 0.5
+SMALL_TABLE = 1000
+"""Without ``max_deletes``, tables of so many rows are not guarded: there most of them may well go in a day's work."""
+
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+"""A part of the whole, 0 to 1."""
+
 
 class Deletes(StrEnum):
     """What a delete does to the row of the published table."""
@@ -123,6 +130,8 @@ class Table(BaseModel):
     history: StrictBool = False
     """Also keep ``<table>__history`` (SCD2)."""
     deletes: Deletes = Deletes.HARD
+    max_deletes: Share | None = None
+    """As ``Source.max_deletes``, of this table."""
     columns: dict[str, Annotated[str, AfterValidator(source_fields.column_type)]] = Field(default_factory=dict)
     """Column -> Iceberg type string; comes before what the messages say."""
     checks: tuple[Check, ...] = ()
@@ -160,6 +169,8 @@ class Source(BaseModel):
     schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
     """``schema`` in the file: what a schema change at the source does to a published table."""
     transactions: Transactions = Transactions.WHOLE
+    max_deletes: Share | None = None
+    """Share of a table's published rows that one cut may delete without approval; 1 for any."""
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
 
@@ -174,6 +185,14 @@ class Source(BaseModel):
             return self.tables[name]
         patterns = (table for pattern, table in self.tables.items() if _matches(pattern, name))
         return next(patterns, Table())
+
+    def deletable(self, name: str, rows: int) -> int:
+        """Return how many of a table's ``rows`` published rows one cut may delete without approval."""
+        promised = self.table_for(name).max_deletes
+        share = self.max_deletes if promised is None else promised
+        if share is None:
+            share = 1.0 if rows <= SMALL_TABLE else DEFAULT_MAX_DELETES
+        return int(rows * share + 1e-9)  # 29 % of 100 are 29
 
     @field_validator("format")
     @classmethod

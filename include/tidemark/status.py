@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,18 +13,14 @@ from tidemark.schema_history import histories
 
 
 def status_of(lake: Lake, source: str) -> dict[str, Any]:
-    """Cut, messages and tables of one source, ready for JSON; times ISO 8601, UTC.
+    """Cut, messages and tables of one source, ready for JSON; times ISO 8601, UTC; the keys are told in the docs.
 
-    Keys: ``source``, ``cut`` (number and state of the newest), ``published_cut``, ``published_at``, ``lag_seconds``
-    (since then), ``messages`` (landed, decoded, control, quarantined), ``refused`` (files, with the reason),
-    ``ddl_not_followed`` (by the source's name of a table, statements that may matter, with the reason),
-    ``transactions`` (``open``: a list of id, since, events and tables, the oldest first; ``rolled_back``: how many),
-    ``tables`` (by published name, or by the source's name when it was never published).
+    Counts of a table are totals over its published cuts and the newest one; each event is in one of them.
     """
     ledger = Ledger(lake, source)
     newest, published = ledger.last_cut(), cuts.last_published(ledger)
     batches = ledger.read("batches")
-    names = ("landed", "decoded", "control", "quarantined")
+    messages = {name: sum(row[name] for row in batches) for name in ("landed", "decoded", "control", "quarantined")}
     rows = {**ledger.published_tables()}
     for row in cuts.tables_of(ledger, newest["cut"]) if newest else []:
         rows[row["object"]] = row
@@ -34,7 +30,8 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
         "published_cut": published and published["cut"],
         "published_at": published and published["at"].isoformat(),
         "lag_seconds": published and int((datetime.now(UTC) - published["at"]).total_seconds()),
-        "messages": {name: sum(row[name] for row in batches) for name in names},
+        "messages": messages,
+        "closes": _closes(messages, "landed"),
         "refused": {row["path"]: row["problem"] for row in ledger.read("refusals")},
         "ddl_not_followed": {name: told for name, told in _ddl_not_followed(ledger, rows).items() if told},
         "transactions": _transactions(ledger),
@@ -72,16 +69,31 @@ def _transactions(ledger: Ledger) -> dict[str, Any]:
 
 
 def _table(ledger: Ledger, name: str, newest: dict[str, Any]) -> dict[str, Any]:
-    counts = ("events", "applied", "superseded", "duplicate", "quarantined")
-    rows = [row for row in ledger.read("tables", equals("object", name)) if row["state"] != cuts.STOPPED]
+    rows = ledger.read("tables", equals("object", name))
+    done = [row for row in rows if row["state"] != cuts.STOPPED]
+    counts = {count: sum(row[count] or 0 for row in done) for count in _TAKEN}
+    seen = (row["committed_at"] for row in done if row["state"] == cuts.PUBLISHED)
+    committed = max((at for at in seen if at is not None), default=None)
+    # Held events come again in the cut that takes them: only the newest cut tells how many there are now.
+    taken = sum(row["events"] - row["held"] for row in done)
+    events = {"events": taken + newest["held"], **counts, "held": newest["held"]}
     return {
         "object": name,
         "state": newest["state"],
         "reason": newest["reason"],
         "verdict": newest["verdict"],
         "rows": newest["rows_after"],
-        "held": newest["held"],
-        **{count: sum(row[count] or 0 for row in rows) for count in counts},
-        # What a run held is among the events of the runs after it.
-        "events": sum((row["events"] or 0) - (row["held"] or 0) for row in rows) + (newest["held"] or 0),
+        "rows_before": newest["rows_before"],
+        "deleted": newest["deleted"],
+        "committed_at": committed and committed.isoformat(),
+        "lag_seconds": committed and int((datetime.now(UTC) - committed).total_seconds()),
+        **events,
+        "closes": _closes(events, "events"),
     }
+
+
+_TAKEN = ("applied", "superseded", "duplicate", "quarantined")
+
+
+def _closes(counts: Mapping[str, int], total: str) -> bool:
+    return counts[total] == sum(count for name, count in counts.items() if name != total)

@@ -1,14 +1,15 @@
 """Check: let Great Expectations judge every candidate of the cut before anybody sees it.
 
 Declared checks come from the source file; the invariants are built in: no key is null, no key occurs twice, the rows
-are as many as the ledger says, and the ledger of events closes. A failed blocking check holds the whole cut back: its
-candidates stay on their branches for inspection.
+are as many as the ledger says, no more of them are deleted than one cut may delete, and the ledger of events closes. A
+failed blocking check holds the whole cut back: its candidates stay on their branches for inspection. Where only the
+limit of deletes was broken, a person may approve the cut (docs/adr/0016).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
@@ -19,11 +20,13 @@ from tidemark.lake import Lake, home, quoted
 from tidemark.ledger import Ledger, Row, equals
 from tidemark.planning import KEY_PROPERTY
 from tidemark.session import open_session, tuned_for
-from tidemark.sources import Source
+from tidemark.sources import Severity, Source
 from tidemark.stages import StageReport
 from tidemark.verdicts import Candidate, Invariant, Verdict
 
 log = structlog.get_logger(__name__)
+
+_TOO_MANY_DELETED = "rows deleted beyond the limit"
 
 
 def run(source: Source) -> StageReport:
@@ -35,15 +38,18 @@ def run(source: Source) -> StageReport:
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     cut = ledger.last_cut()
-    if cut is None or cut["state"] in {cuts.PUBLISHED, cuts.PUBLISHING}:
+    if cut is None or cut["state"] in {cuts.PUBLISHED, cuts.PUBLISHING, cuts.REPLACED}:
         return StageReport(stage="check", source=source.source, summary={"tables": 0})
     rows = [row for row in cuts.tables_of(ledger, cut["cut"]) if cuts.is_built(row)]
     verdicts = _judge(lake, source, rows, cut["cut"])
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
-    cuts.set_state(ledger, cut, cuts.FAILED if failed else cuts.CHECKED)
+    state = _state(verdicts)
+    cuts.set_state(ledger, cut, state)
     problems = tuple(problem for verdict in failed for problem in _problems(verdict))
     warnings = sum(not result.success for verdict in verdicts for result in verdict.results) - len(problems)
+    if state == cuts.HELD:
+        problems += (_asks_for_approval(source, cut["cut"], rows),)
     log.info("checked", source=source.source, cut=cut["cut"], tables=len(verdicts), failed=len(failed))
     summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": warnings}
     if verdicts:
@@ -76,7 +82,11 @@ def _candidate(session: SparkSession, lake: Lake, source: Source, row: Row) -> C
         frame=frame,
         snapshot=row["snapshot"],
         checks=[{"type": check.type, "severity": check.severity, **check.arguments} for check in checks],
-        invariants={**_key_invariants(frame, key, sorted(files), row), **_ledger_invariants(row)},
+        invariants={
+            **_key_invariants(frame, key, sorted(files), row),
+            **_delete_invariants(source, row),
+            **_ledger_invariants(row),
+        },
     )
 
 
@@ -100,6 +110,42 @@ def _key_invariants(frame: DataFrame, key: list[str], files: list[str], row: Row
     }
 
 
+def _delete_invariants(source: Source, row: Row) -> dict[str, Invariant]:
+    if not _deleted(row):
+        return {}
+    beyond = max(0, _deleted(row) - source.deletable(row["object"], row["rows_before"]))
+    return {_TOO_MANY_DELETED: Invariant(value=beyond)}
+
+
+def _deleted(row: Row) -> int:
+    counted = row["deleted"]
+    return int(max(0, row["rows_before"] - row["rows_after"]) if counted is None else counted)
+
+
+def _state(verdicts: Iterable[Verdict]) -> str:
+    failed = {
+        result.name
+        for verdict in verdicts
+        for result in verdict.results
+        if not result.success and result.severity == Severity.BLOCK
+    }
+    if not failed:
+        return cuts.CHECKED
+    return cuts.HELD if failed == {_TOO_MANY_DELETED} else cuts.FAILED
+
+
+def _asks_for_approval(source: Source, cut: int, rows: Iterable[Row]) -> str:
+    told = [
+        f"{_deleted(row)} of {row['rows_before']} rows of {row['target']} (allowed: {allowed})"
+        for row in rows
+        if _deleted(row) > (allowed := source.deletable(row["object"], row["rows_before"]))
+    ]
+    return (
+        f"cut {cut} of {source.source} would delete {', '.join(told)}. If that is right, "
+        f"`tidemark publish {source.source} --approve {cut}` publishes it; `max_deletes` sets the limit"
+    )
+
+
 def _ledger_invariants(row: Mapping[str, int]) -> dict[str, Invariant]:
     accounted = sum(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined"))
     return {"events not accounted for": Invariant(value=row["events"] - accounted)}
@@ -118,7 +164,7 @@ def _remember(ledger: Ledger, cut: Row, verdicts: tuple[Verdict, ...]) -> None:
 
 def _word(verdict: Verdict) -> str:
     if not verdict.success:
-        return "failed"
+        return "held" if _state([verdict]) == cuts.HELD else "failed"
     return "passed" if all(result.success for result in verdict.results) else "warned"
 
 

@@ -44,8 +44,9 @@ _BATCH_PROPERTY = f"spark.sql.iceberg.snapshot-property.{MARKER}batch"
 def run(source: Source) -> StageReport:
     """Build the candidate of every table that has events which no published cut holds.
 
-    An earlier candidate that was never published is dropped and built again from where ``main`` stands; a cut whose
-    publishing was cut short is finished first.
+    An earlier candidate that was never published is dropped and built again from where ``main`` stands, but for one
+    that is held for approval: it stays until there are new events. A cut whose publishing was cut short is finished
+    first.
 
     Raises:
         LedgerError: events went missing.
@@ -57,11 +58,11 @@ def run(source: Source) -> StageReport:
     last = cuts.last_published(ledger)
     newest = int(marker(lake.find(("changelog", source.source)), "batch") or 0)
     stands = _stands(ledger, last)
-    if newest <= min([last["batch"] if last else 0, *stands.values()]) and not _released(ledger, source):
+    nothing_new = newest <= min([last["batch"] if last else 0, *stands.values()]) and not _released(ledger, source)
+    if nothing_new or _is_held(ledger, newest):
         return _report(source, [], {})
-    cut = Cut(number=(last["cut"] if last else 0) + 1, batch=newest)
+    cut = Cut(number=cuts.next_number(lake, ledger), batch=newest)
     session = open_session()
-    cuts.drop_candidates(lake, ledger, cut.number)
     published = ledger.published_tables()
     finds = _find(ledger, source, stands, last["batch"] if last else 0, newest, published)
     finds = {name: _told_by_ddl(source, found) for name, found in finds.items()}
@@ -83,6 +84,12 @@ def _ddl_not_followed(found: Found) -> str:
     for note in notes:
         log.warning("ddl_not_followed", object=found.object, statement=note)
     return "; ".join(notes)
+
+
+def _is_held(ledger: Ledger, batch: int) -> bool:
+    """Whether all there is waits for approval already: what a person looks at does not change under their hands."""
+    cut = ledger.last_cut()
+    return cut is not None and cut["state"] == cuts.HELD and cut["batch"] == batch
 
 
 def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:

@@ -5,27 +5,39 @@ No Spark: a fast-forward is one compare-and-set in the catalog for each table.
 
 from __future__ import annotations
 
+import structlog
+
 from tidemark import cuts
-from tidemark.errors import ExpectationError
+from tidemark.errors import ConfigurationError, ExpectationError
 from tidemark.lake import Lake
-from tidemark.ledger import Ledger
+from tidemark.ledger import Ledger, equals
 from tidemark.sources import Source
 from tidemark.stages import StageReport
 
+log = structlog.get_logger(__name__)
 
-def run(source: Source) -> StageReport:
+
+def run(source: Source, approve: int | None = None) -> StageReport:
     """Publish the newest cut; a cut that is published already is left as it is.
 
     The report's problems are what this cut leaves behind: tables that were stopped, files that were refused.
 
+    Args:
+        source: the source.
+        approve: number of the newest cut, if it is held for its many deletes and shall be published nevertheless.
+
     Raises:
-        ExpectationError: the cut failed a blocking check, or was not checked yet.
+        ExpectationError: the cut failed a blocking check, waits for approval, or was not checked yet.
+        ConfigurationError: another cut than the newest was approved.
         PublishConflictError: a ``main`` moved since its candidate was built.
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     cuts.finish(lake, ledger)
     cut = ledger.last_cut()
+    if approve is not None and (cut is None or cut["cut"] != approve):
+        newest = f"the newest is {cut['cut']}, {cut['state']}" if cut else "there is none yet"
+        raise ConfigurationError(f"{source.source}: cut {approve} cannot be approved: {newest}.")
     if cut is None:
         return StageReport(stage="publish", source=source.source, summary={"tables": 0})
     if cut["state"] == cuts.FAILED:
@@ -34,11 +46,25 @@ def run(source: Source) -> StageReport:
             f"`tidemark status {source.source}` and the Data Docs; after a fix of the data or the check, run "
             f"`tidemark check {source.source}` and `tidemark publish {source.source}` again."
         )
+    if cut["state"] == cuts.REPLACED:
+        raise ExpectationError(
+            f"{source.source}: cut {cut['cut']} was dropped for a newer one, which is not built yet: "
+            f"`tidemark compact {source.source}`"
+        )
     if cut["state"] == cuts.CANDIDATE:
         raise ExpectationError(
             f"{source.source}: cut {cut['cut']} is not checked yet: `tidemark check {source.source}`"
         )
-    if cut["state"] == cuts.CHECKED:
+    if cut["state"] == cuts.HELD:
+        if approve is None:
+            raise ExpectationError(
+                f"{source.source}: cut {cut['cut']} deletes more rows than one cut may. Look at "
+                f"`tidemark status {source.source}`; `tidemark publish {source.source} --approve {cut['cut']}` "
+                f"publishes it nevertheless."
+            )
+        _tell_approval(ledger, approve)
+        log.info("approved", source=source.source, cut=approve)
+    if cut["state"] in {cuts.CHECKED, cuts.HELD}:
         cuts.publish(lake, ledger, cut)
     tables = cuts.tables_of(ledger, cut["cut"])
     rows = [row for row in tables if row["state"] == cuts.PUBLISHED]
@@ -49,3 +75,11 @@ def run(source: Source) -> StageReport:
     return StageReport(
         stage="publish", source=source.source, summary=summary, problems=tuple(problems), details=details
     )
+
+
+def _tell_approval(ledger: Ledger, cut: int) -> None:
+    rows = cuts.tables_of(ledger, cut)
+    for row in rows:
+        row.pop("at", None)
+        row["verdict"] = "approved" if row["verdict"] == "held" else row["verdict"]
+    ledger.replace("tables", rows, equals("cut", cut))
