@@ -134,8 +134,8 @@ TABLES = pa.schema(
 )
 """Events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined``. ``state``: candidate,
 published, stopped with its ``reason``, or unmoved (all its events are held); ``batch`` is the last one that the
-snapshot holds. ``deleted``: rows that readers of the cut before saw and that went, other than by a new key; ``committed_at``: of
-the newest event applied."""
+snapshot holds. ``deleted``: rows that readers of the cut before saw and that went, other than by a new key;
+``committed_at``: of the newest event applied."""
 
 CUTS = pa.schema(
     [
