@@ -97,7 +97,7 @@ class Case(NamedTuple):
         Case(
             "key_changed",
             [INSERT, _step("UPDATE", 5, deletes=True, moved_to={"id": "2"})],
-            [("superseded", "below the change of the key, event 2"), ("stands", "the row is gone")],
+            [("superseded", "below the change of the key, event 2"), ("stands", "the row went to the other key")],
         ),
         Case(
             "waiting",
