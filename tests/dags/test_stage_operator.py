@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from tidemark import orchestration
+from tidemark import stage_operator
 from tidemark.errors import ConfigurationError
-from tidemark.orchestration import StageOperator, interval_of
+from tidemark.intervals import interval_of
+from tidemark.stage_operator import StageOperator
 
 START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 JOB = """\
@@ -94,7 +95,7 @@ def test_submitted_job_is_told_its_interval_and_its_status_is_understood(
     """
     (tmp_path / "compact.py").write_text(JOB, "utf-8")
     told = tmp_path / "told.json"
-    monkeypatch.setattr(orchestration, "JOBS", tmp_path)
+    monkeypatch.setattr(stage_operator, "JOBS", tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__PASSWORD", "canary-7f3a")
