@@ -48,6 +48,12 @@ def width(schedule: str, after: datetime) -> timedelta:
     return moments.get_next(datetime) - first
 
 
+def next_moment(schedule: str, after: datetime) -> datetime:
+    """First moment of a schedule after another."""
+    found: datetime = croniter(schedule, after).get_next(datetime)
+    return found
+
+
 def moment(given: str | datetime | None) -> datetime | None:
     """Read a time; UTC unless it has a zone; None for none.
 
@@ -68,5 +74,4 @@ def _next(start: datetime, schedule: str | None, partition: str) -> datetime:
         raise ConfigurationError(
             f"partition '{partition}' has no end without a schedule: give `start` and `end`, or the source a schedule"
         )
-    end: datetime = croniter(schedule, start).get_next(datetime)
-    return end
+    return next_moment(schedule, start)

@@ -22,7 +22,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import Asset, AssetAlias, BaseHook, Connection, Context
+from airflow.sdk import Asset, AssetAlias, BaseHook, Connection, Context, TaskInstanceState
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -32,7 +32,7 @@ from airflow.sdk.exceptions import (
 )
 
 from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkWithheldError
-from tidemark.intervals import Interval, interval_of
+from tidemark.intervals import Interval, interval_of, next_moment
 from tidemark.sources import find_source
 from tidemark.stages import STAGES
 
@@ -48,6 +48,9 @@ JOBS = INCLUDE.parent / "jobs"
 
 BUSY_PATIENCE, BUSY_PAUSE = 5.0, timedelta(seconds=15)
 """How long a task waits for another writer of its source, and when it comes back, its worker slot given free."""
+
+_LOOK_BACK = 10
+"""Runs before a scheduled one, backfills among them, that are looked through for the scheduled run before it."""
 
 _SUBMITTED = frozenset({"spark", "yarn", "k8s"})
 _NO_RETRY: Mapping[int, str] = {
@@ -138,7 +141,10 @@ class StageOperator(SparkSubmitOperator):
             raise ConfigurationError("no source is named: fill in `source` of the trigger form")
         given = {name: params.get(name) for name in self.options}
         options = {name: value for name, value in given.items() if value is not None and value is not False}
-        interval = interval_of(context, find_source(source).schedule) if self.stage in STAGES else (None, None)
+        interval: Interval = (None, None)
+        if self.stage == STAGES[0]:
+            schedule = find_source(source).schedule
+            interval = _with_passed_over(context, interval_of(context, schedule), schedule)
         return _Call(source=source, interval=interval, options=options)
 
     def _run_here(self, connection: Connection, call: _Call) -> StageReport | None:
@@ -190,8 +196,8 @@ class StageOperator(SparkSubmitOperator):
 
         self.application = str(JOBS / f"{self.stage}.py")
         self.application_args = [call.source]
-        for option, moment in zip(("--start", "--end"), call.interval, strict=True):
-            self.application_args += [option, moment.isoformat()] if moment else []
+        for option, bound in zip(("--start", "--end"), call.interval, strict=True):
+            self.application_args += [option, bound.isoformat()] if bound else []
         for name, value in call.options.items():
             self.application_args += [f"--{name}"] if value is True else [f"--{name}", str(value)]
         self.jars = ",".join(jar_paths())
@@ -213,6 +219,26 @@ class StageOperator(SparkSubmitOperator):
             if reason:
                 raise AirflowFailException(f"{self.stage} of {self.source}: {reason}") from error
             raise
+
+
+def _with_passed_over(context: Context, interval: Interval, schedule: str | None) -> Interval:
+    """Let a scheduled run begin where the last one ended.
+
+    Airflow makes no run for intervals that went by while it was down or the run before took longer than an interval.
+    """
+    run, params = context.get("dag_run"), context["params"]
+    start, end = interval
+    at = run.logical_date if run and run.run_type == "scheduled" else None
+    if schedule is None or start is None or params.get("start") or params.get("end"):
+        return interval
+    for _ in range(_LOOK_BACK):
+        before = context["ti"].get_previous_ti(TaskInstanceState.SUCCESS, at) if at else None
+        if before is None:
+            break
+        at = before.logical_date
+        if at and before.run_id.startswith("scheduled"):
+            return min(start, next_moment(schedule, at)), end
+    return interval
 
 
 def _announce(report: StageReport, context: Context) -> None:
