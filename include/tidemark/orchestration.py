@@ -110,12 +110,12 @@ def _timetable(schedule: str | None) -> CronDataIntervalTimetable | None:
 
 
 def _deadline(source: Source) -> DeadlineAlert | None:
-    """Tell when a run is not over before the next one is due; nothing is stopped by it."""
+    """Tell when a run is not over before the next one is due, or in an hour; nothing is stopped by it."""
     if source.schedule is None:
         return None
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
-        interval=width(source.schedule, source.start_date),
+        interval=max(width(source.schedule, source.start_date), timedelta(hours=1)),
         callback=SyncCallback(alerts.run_late),
     )
 
