@@ -45,7 +45,9 @@ def build_dag(source: Source) -> DAG:
             "end": _moment("First moment after the interval."),
             "reprocess": Param(False, type="boolean", description="Decode again what was decoded before."),  # noqa: FBT003 - Airflow's own
             "approve": Param(
-                None, type=["null", "integer"], description="Only publish this cut, though a blocking check failed."
+                None,
+                type=["null", "integer"],
+                description="Publish this held cut as it stands, and do nothing else.",
             ),
         },
         tags={"tidemark", "cdc", source.format},
@@ -64,11 +66,16 @@ def build_maintenance(sources: Sequence[Source]) -> DAG:
     return dag
 
 
-def build_on_demand(stage: str, description: str, sources: Sequence[Source], options: Mapping[str, Param]) -> DAG:
-    """Build the DAG ``lake_<stage>``: one stage beside the flow, for the source that the form names."""
-    dag = _beside(f"lake_{stage}", description, sources, options=options)
+def build_on_demand(
+    name: str, stages: Sequence[str], description: str, sources: Sequence[Source], options: Mapping[str, Param]
+) -> DAG:
+    """Build the DAG ``lake_<name>``: stages in a row, for the source that the form names.
+
+    The options of the form are those of the stage of this name.
+    """
+    dag = _beside(f"lake_{name}", description, sources, options=options)
     with dag:
-        StageOperator(stage=stage, options=list(options))
+        chain(*(StageOperator(stage=stage, options=list(options) if stage == name else ()) for stage in stages))
     return dag
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,9 @@ BUSY_PATIENCE, BUSY_PAUSE = 5.0, timedelta(seconds=15)
 
 _LOOK_BACK = 10
 """Runs before a scheduled one, backfills among them, that are looked through for the scheduled run before it."""
+
+_BY_INTERVAL = frozenset({"land", "normalize"})
+"""Stages that look at the interval of a run; the others take whatever is new."""
 
 _SUBMITTED = frozenset({"spark", "yarn", "k8s"})
 _NO_RETRY: Mapping[int, str] = {
@@ -95,7 +99,7 @@ class StageOperator(SparkSubmitOperator):
         kwargs.setdefault("task_id", stage)
         if stage == STAGES[-1]:
             # The tables of a source are known when they are published; the alias stands for them until then.
-            kwargs.setdefault("outlets", [AssetAlias(f"tidemark_{source}")])
+            kwargs.setdefault("outlets", [AssetAlias(f"tidemark_{source or 'lake'}")])
             kwargs.setdefault("trigger_rule", "none_failed")  # the stages before are skipped by an approval
         super().__init__(conn_id=CONNECTION, name=f"{source or 'tidemark'}-{stage}", max_active_tis_per_dag=1, **kwargs)
         self.stage = stage
@@ -142,7 +146,7 @@ class StageOperator(SparkSubmitOperator):
         given = {name: params.get(name) for name in self.options}
         options = {name: value for name, value in given.items() if value is not None and value is not False}
         interval: Interval = (None, None)
-        if self.stage == STAGES[0]:
+        if self.stage in _BY_INTERVAL:
             schedule = find_source(source).schedule
             interval = _with_passed_over(context, interval_of(context, schedule), schedule)
         return _Call(source=source, interval=interval, options=options)
@@ -182,7 +186,7 @@ class StageOperator(SparkSubmitOperator):
             start, end = call.interval
             self.log.info("no new files in [%s, %s): the other stages have nothing of it to do", start, end)
         if self.stage == STAGES[-1]:
-            _announce(report, context)
+            _announce(report, self.outlets[0], context)
         for problem in report.problems:
             self.log.error("%s", problem)
         if report.problems and self.stage in HOLDING:
@@ -204,7 +208,7 @@ class StageOperator(SparkSubmitOperator):
         if connection.extra_dejson.get("deploy-mode") != "cluster":
             path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
             self.env_vars = {"PYTHONPATH": os.pathsep.join(path)}
-        if str(connection.host).startswith("local"):
+        if re.fullmatch(r"local(\[.*\])?", str(connection.host)):
             self.conf = {**LOCAL_SETTINGS, "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1))}
             self.env_vars = {**(self.env_vars or {}), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         else:
@@ -241,14 +245,14 @@ def _with_passed_over(context: Context, interval: Interval, schedule: str | None
     return interval
 
 
-def _announce(report: StageReport, context: Context) -> None:
+def _announce(report: StageReport, alias: AssetAlias, context: Context) -> None:
     """Tell Airflow of the tables that were published, so that DAGs scheduled by them run.
 
     A second attempt tells them again: the first may have been killed between publishing and telling.
     """
     if not (report.summary.get("fresh") or context["ti"].try_number > 1):
         return
-    events = context["outlet_events"][AssetAlias(f"tidemark_{report.source}")]
+    events = context["outlet_events"][alias]
     for target, told in report.details.items():
         events.add(table_asset(target), extra={"cut": report.summary["cut"], **told})
 

@@ -185,7 +185,7 @@ def test_form_becomes_separate_arguments_of_the_job(erp: Path) -> None:
     land._prepare(connection, land._call(context()))
     assert land.application_args == ["erp", "--start", START.isoformat(), "--end", END.isoformat()]
     again = StageOperator(stage="normalize", source="erp", options=["reprocess"])
-    given = context()
+    given = context(interval=(None, None))
     again._prepare(connection, again._call(given))
     assert again.application_args == ["erp"]
     given["params"]["reprocess"] = True
