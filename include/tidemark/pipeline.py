@@ -22,7 +22,7 @@ from tidemark.stages import StageReport
 
 _STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
 
-HOLDING = frozenset({"check", "publish"})
+HOLDING = frozenset({"check", "publish", "quality"})
 """Stages whose held-back data ends a scheduled run as failed; the problems of earlier ones do not stop the rest of the
 data, and publish reports them again."""
 

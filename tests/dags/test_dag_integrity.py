@@ -80,7 +80,7 @@ def test_wrong_file_is_one_import_error_and_takes_no_other_source_with_it(
     (tmp_path / "crm.yaml").write_text("source: crm\nformat: canl_json\nlanding: /landing/*\n", "utf-8")
     found = bag(tmp_path, monkeypatch)
     assert set(found.dags) == {"cdc_erp"} | LAKE
-    assert {dag.relative_fileloc for dag in found.dags.values()} == {"cdc_sources.py"}
+    assert {dag.relative_fileloc for dag in found.dags.values()} == {"cdc_sources.py", "lake_operations.py"}
     assert list(found.import_errors) == ["cdc_source_errors.py"]
     message = found.import_errors["cdc_source_errors.py"]
     assert f"{tmp_path / 'crm.yaml'}:2:9: format: unknown format 'canl_json'. Did you mean 'canal_json'?" in message
