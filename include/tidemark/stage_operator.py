@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ JOBS = INCLUDE.parent / "jobs"
 
 BUSY_PATIENCE, BUSY_PAUSE = 5.0, timedelta(seconds=15)
 """How long a task waits for another writer of its source, and when it comes back, its worker slot given free."""
+
+_SESSION_SECONDS = 1800
 
 _LOOK_BACK = 10
 """Runs before a scheduled one, backfills among them, that are looked through for the scheduled run before it."""
@@ -154,8 +157,9 @@ class StageOperator(SparkSubmitOperator):
     def _run_here(self, connection: Connection, call: _Call) -> StageReport | None:
         """Run the stage in this process; None when it is to be submitted instead."""
         if connection.conn_type == SparkConnectHook.conn_type:
-            # One session a source on the server: its Python workers and its catalog stay warm from task to task.
-            session = uuid5(NAMESPACE_URL, f"tidemark:{call.source}")
+            # One session a source on the server: its Python workers and its catalog stay warm from task to task. The
+            # server closes a session that is idle for an hour, for good: so each is used for half an hour at most.
+            session = uuid5(NAMESPACE_URL, f"tidemark:{call.source}:{time.time() // _SESSION_SECONDS}")
             url = f"{SparkConnectHook(CONNECTION).get_connection_url()};session_id={session}"
             with _environment("SPARK_REMOTE", url):
                 return self._run(call)
