@@ -196,7 +196,7 @@ def test_a_working_day(airflow: AirflowService, place: Path, notices: tuple[int,
             airflow.api.is_backfilling(f"cdc_{source}") for source in SOURCES
         )
 
-    wait_until(done, servers=[], seconds=600, what="the backfills and two scheduled runs of each", poll=1)
+    wait_until(done, servers=[], seconds=780, what="the backfills and two scheduled runs of each", poll=1)
     for source in SOURCES:
         airflow.api.request("PATCH", f"dags/cdc_{source}", json={"is_paused": True})
     release(airflow, place)
