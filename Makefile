@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test up bench lint types contracts format lock clean
+.PHONY: help setup demo test up down bench lint types contracts format lock clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 VENV := .venv
@@ -20,8 +20,11 @@ setup: $(READY) ## Install everything into .venv, from the lock, and fetch the p
 demo: $(READY) ## Run the bundled sources over bundled dumps through Airflow (TIDEMARK_HOME, else .tidemark)
 	$(BIN)/tidemark demo
 
-up: $(READY) ## Start Airflow's UI with the embedded default, on loopback; Ctrl-C stops it
+up: $(READY) ## Start Airflow's UI with the embedded default, on loopback; Ctrl-C or make down stops it
 	$(BIN)/python -m tidemark.up
+
+down: $(READY) ## Stop what make up started, and nothing else
+	$(BIN)/python -m tidemark.up down
 
 ##@ Develop
 test: lint types contracts ## Run lint, types, import contracts and every test

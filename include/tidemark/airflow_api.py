@@ -62,10 +62,12 @@ class AirflowApi:
         """Let the runs of a DAG start."""
         self.request("PATCH", f"dags/{dag_id}", json={"is_paused": False})
 
-    def backfill(self, dag_id: str, start: datetime, end: datetime, *, again: bool = False) -> int:
+    def backfill(
+        self, dag_id: str, start: datetime, end: datetime, *, again: bool = False, backwards: bool = False
+    ) -> int:
         """Ask for a run of every interval that starts from ``start`` to ``end``, both included; return its id.
 
-        One run at a time, oldest first. ``again`` also runs intervals that have a finished run.
+        One run at a time, oldest first, or ``backwards``. ``again`` also runs intervals that have a finished run.
         """
         wanted = {
             "dag_id": dag_id,
@@ -73,6 +75,7 @@ class AirflowApi:
             "to_date": end.isoformat(),
             "max_active_runs": 1,
             "reprocess_behavior": "completed" if again else "none",
+            "run_backwards": backwards,
         }
         return int(self.request("POST", "backfills", json=wanted)["id"])
 

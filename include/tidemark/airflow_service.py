@@ -22,12 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+import psutil
 import structlog
 
 from tidemark.airflow_api import AirflowApi
 from tidemark.embedded_postgres import EmbeddedPostgres
 from tidemark.errors import ConfigurationError, RetriableLakeError
-from tidemark.processes import LOOPBACK, Server, free_port, wait_until
+from tidemark.processes import LOOPBACK, Server, end_groups, free_port, wait_until
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +55,7 @@ _SETTINGS: Mapping[str, str] = {
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__DEFAULT_TIMEZONE": "utc",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
-    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
     "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
@@ -159,6 +160,11 @@ class AirflowService:
         command = [sys.executable, "-c", program, *arguments, *port]
         file = self.folder / "logs" / f"{name}.log"
         return Server(name, command, environment=self._environment, log=file, files=[lock.fileno()])
+
+    @property
+    def processes(self) -> list[psutil.Process]:
+        """The servers, PostgreSQL's own aside."""
+        return [psutil.Process(server.pid) for server in self._servers]
 
     def wait_healthy(self) -> None:
         """Wait until database, scheduler and DAG processor report in.
@@ -294,6 +300,17 @@ class AirflowService:
             "PYTHONPATH": os.pathsep.join(path),
             **self._extra,
         }
+
+
+def stop_left_behind(home: Path, servers: Sequence[psutil.Process]) -> None:
+    """Stop servers whose ``AirflowService`` was killed, all that they started, and their PostgreSQL."""
+    end_groups(servers)
+    folder = home / "airflow"
+    if (folder / "postgres" / "postmaster.pid").exists():
+        known = json.loads((folder / "secrets.json").read_text(encoding="utf-8"))
+        database = EmbeddedPostgres(folder / "postgres", known["postgres"])
+        database.start()  # joins the one that runs
+        database.stop()
 
 
 def _write_private(file: Path, content: Mapping[str, str]) -> None:

@@ -110,7 +110,8 @@ def moment(text: str | None) -> datetime | None:
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _run(stages: Sequence[str], name: str, start: str | None, end: str | None, **parameters: object) -> None:
+def _run(stages: Sequence[str], name: str, start: str | None, end: str | None, **options: Any) -> None:  # noqa: ANN401 - as the stages have them
+    from tidemark import locks
     from tidemark.pipeline import run_stage
 
     bounds = moment(start), moment(end)
@@ -118,12 +119,13 @@ def _run(stages: Sequence[str], name: str, start: str | None, end: str | None, *
         raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
     source = find_source(name)
     problems: dict[str, None] = {}
-    for stage in stages:
-        report = run_stage(stage, source, bounds[0], bounds[1], **parameters)
-        _print_report(report)
-        problems.update(dict.fromkeys(report.problems))
-        if report.held and stage == "check":
-            break  # publish would only refuse
+    with locks.hold(source.source):
+        for stage in stages:
+            report = run_stage(stage, source, *bounds, **options)
+            _print_report(report)
+            problems.update(dict.fromkeys(report.problems))
+            if report.held and stage == "check":
+                break  # publish would only refuse
     for problem in problems:
         errors.print(f"held back: {problem}")
     if problems:
@@ -441,17 +443,34 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
 
 
 def job(stage: str) -> None:
-    """Run one stage as a Spark job: ``SOURCE [--start T] [--end T]``; the process ends with the stage's exit status.
+    """Run one stage as a Spark job: ``SOURCE [--start T] [--end T]`` and the stage's own options.
 
-    Files that were refused and tables that were stopped do not end the run before the others are published: publish
-    reports them and fails then.
+    The process ends with the stage's exit status. Files that were refused and tables that were stopped do not end the
+    run before the others are published: publish reports them and fails then.
     """
     configure_logging()
 
-    def command(source: SourceName, start: Start = None, end: End = None) -> None:
-        from tidemark.pipeline import HOLDING, run_stage
+    def command(
+        source: SourceName,
+        start: Start = None,
+        end: End = None,
+        table: Annotated[str | None, typer.Option(help="Only this table.")] = None,
+        reason: Annotated[str | None, typer.Option(help="Only messages set aside for this reason.")] = None,
+        cut: Annotated[int | None, typer.Option(help="This cut.")] = None,
+        approve: Annotated[int | None, typer.Option(help="Publish this cut though a blocking check failed.")] = None,
+        *,
+        reprocess: Annotated[bool | None, typer.Option("--reprocess", help="Decode again what was decoded.")] = None,
+    ) -> None:
+        from tidemark.pipeline import HOLDING, run_task
 
-        report = run_stage(stage, find_source(source), moment(start), moment(end))
+        options: dict[str, Any] = {
+            "table": table,
+            "reason": reason,
+            "cut": cut,
+            "approve": approve,
+            "reprocess": reprocess,
+        }
+        report = run_task(stage, find_source(source), moment(start), moment(end), **options)
         _print_report(report)
         for problem in report.problems:
             errors.print(f"held back: {problem}")

@@ -111,5 +111,13 @@ class RetriableLakeError(LakeError):
     """Store or catalog unreachable, commit conflict: the same command can be run again."""
 
 
+class SourceBusyError(RetriableLakeError):
+    """Another run writes the source at this moment: one writer a source at any time."""
+
+
+class SparkWithheldError(LakeError):
+    """A stage asked for Spark where it was to be tried without; see ``session.withheld``."""
+
+
 class PublishConflictError(LakeError):
     """``main`` moved since the candidate was built: run compact again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -12,31 +13,86 @@ from pyiceberg.exceptions import CommitFailedException, RESTError
 from pyspark.errors import PySparkException
 from sqlalchemy.exc import SQLAlchemyError
 
-from tidemark.errors import RetriableLakeError, TidemarkError
+from tidemark import cuts, locks
+from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger
 from tidemark.sources import Source
-from tidemark.stages import STAGES, StageReport
+from tidemark.stages import StageReport
 
 _STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
 
-HOLDING = frozenset({"check", "publish"})
+HOLDING = frozenset({"check", "publish", "quality"})
 """Stages whose held-back data ends a scheduled run as failed; the problems of earlier ones do not stop the rest of the
 data, and publish reports them again."""
 
 
 def run_stage(
-    stage: str, source: Source, start: datetime | None, end: datetime | None, **parameters: object
+    stage: str,
+    source: Source,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    *,
+    patience: float = locks.PATIENCE,
+    **options: Any,  # noqa: ANN401 - each stage has its own
 ) -> StageReport:
-    """Run one stage of one source; ``parameters`` are the stage's own.
+    """Run one stage of one source, as its only writer.
+
+    Args:
+        stage: one of the five, or one beside the flow (``maintain``).
+        source: what it is run for.
+        start: of the interval, for the stages that look at one.
+        end: first moment after it.
+        patience: seconds to wait for another writer of the source.
+        **options: keyword parameters of the stage; None is none.
 
     Raises:
+        ConfigurationError: an option that the stage does not have.
+        SourceBusyError: another writer is not done in time.
         TidemarkError: as the stage; whatever store or engine raise comes as ``RetriableLakeError``.
     """
     module: Any = importlib.import_module(f"tidemark.stages.{stage}")
-    with _store_errors(stage, source):
-        report: StageReport = (
-            module.run(source, start, end, **parameters) if stage == STAGES[0] else module.run(source, **parameters)
-        )
+    known = inspect.signature(module.run).parameters
+    given = {name: value for name, value in options.items() if value is not None}
+    if unknown := sorted(given.keys() - known.keys()):
+        raise ConfigurationError(f"{stage} has no option {', '.join(unknown)}; it has {', '.join(list(known)[1:])}")
+    bounds = {name: bound for name, bound in (("start", start), ("end", end)) if name in known}
+    with _store_errors(stage, source), locks.hold(source.source, patience=patience):
+        report: StageReport = module.run(source, **bounds, **given)
     return report
+
+
+def run_task(
+    stage: str,
+    source: Source,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    *,
+    patience: float = locks.PATIENCE,
+    **options: Any,  # noqa: ANN401 - as above
+) -> StageReport:
+    """Run one stage as a task of its own, between which other runs of the source may have gone on; see ``run_stage``.
+
+    Another run may have built the cut anew since this one checked it, with its own events in it: publish then checks
+    it again. The summary of publish tells by ``fresh`` whether it moved any table.
+    """
+    if stage != "publish":
+        return run_stage(stage, source, start, end, patience=patience, **options)
+    with _store_errors(stage, source), locks.hold(source.source, patience=patience):
+        ledger = Ledger(Lake.open(), source.source)
+        before = cuts.last_published(ledger)
+        cut = ledger.last_cut()
+        if cut is not None and cut["state"] == cuts.CANDIDATE:
+            run_stage("check", source)
+        report = run_stage(stage, source, **options)
+    fresh = report.summary.get("cut", 0) != (before["cut"] if before else 0)
+    return StageReport(
+        stage=report.stage,
+        source=report.source,
+        summary={**report.summary, "fresh": int(fresh)},
+        problems=report.problems,
+        details=report.details,
+    )
 
 
 @contextmanager

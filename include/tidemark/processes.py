@@ -84,6 +84,17 @@ class Server:
                 process.send_signal(number)
 
 
+def end_groups(leaders: Sequence[psutil.Process], *, patience: float = 20.0) -> None:
+    """Ask process groups to end that another process had started, and all that they started; then kill what is left."""
+    started = [process for leader in leaders for process in (leader, *leader.children(recursive=True))]
+    for process in started:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+    for process in psutil.wait_procs(started, patience)[1]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
 def wait_until(
     ready: Callable[[], bool], *, servers: Sequence[Server], seconds: float, what: str, poll: float = 0.1
 ) -> None:

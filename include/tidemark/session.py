@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from threading import Event
 
 import structlog
 from pyspark.sql import SparkSession
 
+from tidemark.errors import SparkWithheldError
 from tidemark.jars import jar_paths
 from tidemark.lake import Lake
 
@@ -96,8 +98,27 @@ def open_session() -> SparkSession:
 
     Raises:
         ConfigurationError: the jars are not installed, or the catalog's kind is unknown to Spark.
+        SparkWithheldError: within ``withheld``.
     """
+    if _withheld.is_set():
+        raise SparkWithheldError("there is more to do than can be done without Spark")
     return _open(os.environ.get("SPARK_REMOTE"))
+
+
+@contextmanager
+def withheld() -> Iterator[None]:
+    """Have ``open_session`` refuse: what a stage does without Spark is done, else it stops before it begins.
+
+    A stage may be stopped anywhere and run again, so nothing has to be undone.
+    """
+    _withheld.set()
+    try:
+        yield
+    finally:
+        _withheld.clear()
+
+
+_withheld = Event()
 
 
 @lru_cache(maxsize=1)
@@ -105,6 +126,8 @@ def _open(remote: str | None) -> SparkSession:
     lake = Lake.open()
     if remote:
         session = SparkSession.builder.remote(remote).getOrCreate()
+        # What a killed task left running on the server would write beside this one.
+        session.interruptAll()
     else:
         # Workers must run this interpreter: the one that has tidemark and its libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

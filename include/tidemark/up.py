@@ -1,40 +1,121 @@
-"""``make up``: Airflow's UI over the sources of this environment, on the loopback address, until Ctrl-C."""
+"""``make up``: Airflow's UI over the sources of this environment, on the loopback address; ``make down`` stops it.
+
+With the bundled sources and no ``TIDEMARK_LANDING``, their demo dumps are laid out first, so that a backfill from
+2026-01-01 to 2026-01-04 finds its files.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tidemark.airflow_service import USER, AirflowService
-from tidemark.cli import configure_logging
-from tidemark.errors import TidemarkError
-from tidemark.lake import home
-from tidemark.sources import default_folder
+import psutil
 
-_DAGS = Path(__file__).parents[2] / "dags"
+from tidemark.airflow_service import USER, AirflowService, stop_left_behind
+from tidemark.cli import configure_logging
+from tidemark.demo import runner
+from tidemark.demo.render import SOURCES, deliver_late
+from tidemark.errors import RetriableLakeError, TidemarkError
+from tidemark.lake import home
+from tidemark.sources import default_folder, load_sources
+
+_ROOT = Path(__file__).parents[2]
+_STOP_SECONDS = 90.0
 
 
 def main() -> None:
-    """Start Airflow, print where it is and the password, and wait."""
+    """Start Airflow, print where it is and the password when it was made, and wait."""
     configure_logging()
     environment = {
         "TIDEMARK_SOURCES": str(default_folder()),
+        "TIDEMARK_LANDING": str(_landing()),
         "AIRFLOW_CONN_SPARK_DEFAULT": os.environ.get(
             "AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[*]"}'
         ),
     }
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with AirflowService(home(), dags=_DAGS, environment=environment) as airflow:
-        sys.stdout.write(f"Airflow is at {airflow.url} (user {USER}, password {airflow.password}). Ctrl-C stops it.\n")
+    new = not (home() / "airflow" / "secrets.json").exists()
+    with AirflowService(home(), dags=_ROOT / "dags", environment=environment) as airflow, _recorded(airflow):
+        password = f"password {airflow.password}" if new else f"password in {airflow.folder / 'passwords.json'}"
+        sys.stdout.write(f"Airflow is at {airflow.url} (user {USER}, {password}). Ctrl-C or `make down` stops it.\n")
         sys.stdout.flush()
         signal.pause()
 
 
+def down() -> None:
+    """Stop what ``make up`` of this home started, and nothing else.
+
+    Raises:
+        RetriableLakeError: it does not end.
+    """
+    configure_logging()
+    record = _record()
+    if not record.exists():
+        sys.stdout.write(f"Nothing to stop: `make up` does not run from {home()}.\n")
+        return
+    told = json.loads(record.read_text(encoding="utf-8"))
+    server = _process(told["pid"], told["created"])
+    if server is not None:
+        server.terminate()
+        with suppress(psutil.TimeoutExpired):
+            server.wait(_STOP_SECONDS)
+        if server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
+            raise RetriableLakeError(f"`make up` (process {server.pid}) has not ended after {_STOP_SECONDS:.0f} s")
+    else:  # it was killed; what it had started may run on
+        left = [process for pid, created in told["servers"] if (process := _process(pid, created))]
+        stop_left_behind(home(), left)
+    record.unlink(missing_ok=True)
+    sys.stdout.write("Airflow is stopped.\n")
+
+
+def _record() -> Path:
+    return home() / "airflow" / "up.json"
+
+
+@contextmanager
+def _recorded(airflow: AirflowService) -> Iterator[None]:
+    """Have it written what runs, by process and the moment it began: numbers of processes are used again."""
+    servers = [[server.pid, server.create_time()] for server in airflow.processes]
+    told = {"pid": os.getpid(), "created": psutil.Process().create_time(), "servers": servers}
+    _record().write_text(json.dumps(told), encoding="utf-8")
+    try:
+        yield
+    finally:
+        _record().unlink(missing_ok=True)
+
+
+def _process(pid: int, created: float) -> psutil.Process | None:
+    with suppress(psutil.NoSuchProcess):
+        found = psutil.Process(pid)
+        if abs(found.create_time() - created) < 1 and found.status() != psutil.STATUS_ZOMBIE:
+            return found
+    return None
+
+
+def _landing() -> Path:
+    """Where the bundled sources find their dumps: laid out here, unless the user has said another place."""
+    if given := os.environ.get("TIDEMARK_LANDING"):
+        return Path(given)
+    landing = home() / "demo" / "landing"
+    if default_folder() == _ROOT / "include" / "sources":
+        names = [source.source for source in load_sources() if source.source in SOURCES]
+        runner.lay_out(names, landing)
+        for name in names:
+            deliver_late(name, landing)
+    return landing
+
+
 if __name__ == "__main__":
     try:
-        main()
+        if sys.argv[1:] == ["down"]:
+            down()
+        else:
+            main()
     except KeyboardInterrupt:
         sys.exit(0)
     except TidemarkError as failure:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tidemark.airflow_service import AirflowService
@@ -36,6 +40,8 @@ tables:
 """
 DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]
 PATH = "connections/spark_default"
+CANARY = "canary-5b1e"
+"""Stands for the password of a catalog."""
 SLEEPER = """\
 import subprocess
 from pathlib import Path
@@ -98,7 +104,14 @@ def server(place: Path) -> Iterator[SparkConnectServer]:
 @pytest.fixture(scope="module")
 def airflow(place: Path, server: SparkConnectServer) -> Iterator[AirflowService]:
     """Return a healthy Airflow whose connection to Spark is defined as a user would, in its database."""
-    environment = {"TIDEMARK_SOURCES": str(place / "sources")}
+    environment = {
+        "TIDEMARK_SOURCES": str(place / "sources"),
+        "PYICEBERG_CATALOG__TIDEMARK__TYPE": "sql",
+        "PYICEBERG_CATALOG__TIDEMARK__URI": f"sqlite:///{place / 'catalog.db'}",
+        "PYICEBERG_CATALOG__TIDEMARK__WAREHOUSE": (place / "warehouse").as_uri(),
+        "PYICEBERG_CATALOG__TIDEMARK__PASSWORD": CANARY,
+    }
+    (place / "warehouse").mkdir()
     with AirflowService(place, dags=ROOT / "dags", environment=environment, port=None, schedules=False) as service:
         server.wait()
         connect(service, server.connection, "POST", "connections")
@@ -124,6 +137,14 @@ def published(place: Path, source: str) -> list[int]:
 def expected(days: list[datetime]) -> list[int]:
     """Return the keys of the rows that the dumps of these days hold."""
     return [100 * day.day + number for day in days for number in range(5)]
+
+
+def watch(seen: set[str], over: threading.Event) -> None:
+    """Collect the command lines of all processes that this one started, until it is over."""
+    while not over.wait(0.2):
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                seen.add(" ".join(process.cmdline()))
 
 
 def belonging_to(place: Path) -> list[str]:
@@ -175,15 +196,29 @@ def test_failed_check_ends_the_run_and_is_not_tried_again(airflow: AirflowServic
 def test_connection_alone_decides_that_stages_are_submitted(
     airflow: AirflowService, server: SparkConnectServer, place: Path
 ) -> None:
-    """The same DAG runs by spark-submit once the connection says so; nothing else changes."""
+    """The same DAG runs by spark-submit once the connection says so; nothing else changes.
+
+    What needs no Spark is not submitted. The catalog's password is in no command line, and in no log.
+    """
     connect(airflow, '{"conn_type": "spark", "host": "local[2]"}')
     airflow.backfill("cdc_sent", DAYS[0], DAYS[0])
+    seen: set[str] = set()
+    over = threading.Event()
+    watcher = threading.Thread(target=lambda: watch(seen, over))
+    watcher.start()
     runs = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
+    over.set()
+    watcher.join()
     connect(airflow, server.connection)
     assert list(runs.values()) == ["success"]
     assert published(place, "sent") == expected(DAYS[:1])
-    log = next((airflow.folder / "logs").glob("dag_id=cdc_sent/*/task_id=land/*.log")).read_text("utf-8")
-    assert "spark-submit --master local[2]" in log
+    logs = {log.parent.name[8:]: log for log in (airflow.folder / "logs").glob("dag_id=cdc_sent/*/task_id=*/*.log")}
+    submitted = {stage for stage, log in logs.items() if "spark-submit --master local[2]" in log.read_text("utf-8")}
+    assert submitted == {"compact", "check"}
+    assert any("jobs/compact.py" in command for command in seen)
+    assert not [command for command in seen if CANARY in command]
+    written = [*(airflow.folder / "logs").rglob("*.log"), *server.folder.glob("*.log")]
+    assert not [str(log) for log in written if CANARY.encode() in log.read_bytes()]
 
 
 def test_secrets_are_private_and_nothing_listens_beyond_this_machine(
@@ -222,3 +257,40 @@ def test_stop_leaves_no_process_behind(tmp_path: Path) -> None:
         wait_until(lambda: bool(list(tmp_path.glob("asleep"))), servers=[], seconds=120, what="the start of the task")
         assert any("postgres" in command for command in belonging_to(tmp_path))
     assert belonging_to(tmp_path) == []
+
+
+def test_down_stops_what_up_started_and_nothing_else(tmp_path: Path) -> None:
+    """From another process, also when ``make up`` was killed; the password is printed once; twice is no mistake."""
+    (tmp_path / "sources").mkdir()
+    environment = {**os.environ, "TIDEMARK_HOME": str(tmp_path), "TIDEMARK_SOURCES": str(tmp_path / "sources")}
+    environment |= {"PYTHONPATH": str(ROOT / "include"), "TIDEMARK_LANDING": str(tmp_path)}
+    command = [sys.executable, "-m", "tidemark.up"]
+
+    def up() -> tuple[subprocess.Popen[str], str]:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        assert process.stdout is not None
+        return process, process.stdout.readline()
+
+    def down() -> str:
+        done = subprocess.run([*command, "down"], env=environment, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    other = subprocess.Popen(["sleep", "600"], env=environment)
+    assert down().startswith("Nothing to stop")
+    process, told = up()
+    password = json.loads((tmp_path / "airflow" / "passwords.json").read_text("utf-8"))["admin"]
+    assert f"password {password})" in told
+    assert down() == "Airflow is stopped.\n"
+    assert process.wait(10) == 0
+    assert belonging_to(tmp_path) == ["sleep 600 "]
+
+    process, told = up()
+    assert password not in told
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(belonging_to(tmp_path)) > 3
+    assert down() == "Airflow is stopped.\n"
+    assert belonging_to(tmp_path) == ["sleep 600 "]
+    assert down().startswith("Nothing to stop")
+    other.kill()
+    other.wait()

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from tidemark import orchestration
+from tidemark import locks, stage_operator
 from tidemark.errors import ConfigurationError
-from tidemark.orchestration import StageOperator, interval_of
+from tidemark.intervals import interval_of
+from tidemark.stage_operator import StageOperator
+from tidemark.stages import STAGES
 
 START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 JOB = """\
@@ -29,10 +35,32 @@ sys.exit(int(os.environ["TIDEMARK_TEST_STATUS"]))
 """
 
 
+TRY = """\
+import airflow.sdk
+from airflow.sdk.exceptions import AirflowRescheduleException
+from tidemark import stage_operator
+stage_operator.BUSY_PATIENCE = 0.1
+try:
+    stage_operator.StageOperator(stage="land", source="erp").execute({"params": {}})
+except AirflowRescheduleException as error:
+    print(type(error).__name__)
+"""
+
+
 def context(start: Any = None, end: Any = None, *, interval: tuple[Any, Any] = (START, END)) -> Any:
     """Return what is read of Airflow's task context."""
     params = {"start": start, "end": end}
-    return {"params": params, "data_interval_start": interval[0], "data_interval_end": interval[1]}
+    return {
+        "params": params,
+        "data_interval_start": interval[0],
+        "data_interval_end": interval[1],
+        "ti": SimpleNamespace(try_number=1),
+    }
+
+
+def partition(key: str) -> Any:
+    """Return the context of a run for a partition."""
+    return context() | {"dag_run": SimpleNamespace(partition_key=key, run_type="manual", logical_date=None)}
 
 
 @pytest.mark.parametrize(
@@ -52,6 +80,15 @@ def context(start: Any = None, end: Any = None, *, interval: tuple[Any, Any] = (
 def test_interval_is_the_forms_then_the_runs(given: Any, expected: Any) -> None:
     """What a person writes comes before the data interval; a run without width means everything not yet landed."""
     assert interval_of(given) == expected
+
+
+def test_partition_is_an_interval_of_the_schedule() -> None:
+    """The key is the start; the schedule tells the end; without one there is none."""
+    day = datetime(2026, 3, 1, tzinfo=UTC)
+    assert interval_of(partition("2026-03-01"), "@daily") == (day, datetime(2026, 3, 2, tzinfo=UTC))
+    assert interval_of(partition("2026-03-01T06:00Z"), "0 */6 * * *") == (day.replace(hour=6), day.replace(hour=12))
+    with pytest.raises(ConfigurationError, match="no end without a schedule"):
+        interval_of(partition("2026-03-01"), None)
 
 
 @pytest.mark.parametrize(
@@ -81,23 +118,125 @@ def test_missing_or_foreign_connection_fails_at_once(
         StageOperator(stage="land", source="erp").execute(context())
 
 
+@pytest.fixture
+def erp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Declare a source in a home of its own, and a connection for spark-submit; return its folder of dumps."""
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "landing").mkdir()
+    text = f"source: erp\nformat: canal_json\nlanding: {tmp_path}/landing/*\nschedule: '@daily'\n"
+    (tmp_path / "sources" / "erp.yaml").write_text(text, "utf-8")
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path / "sources"))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    return tmp_path / "landing"
+
+
+def test_run_without_files_succeeds_without_spark_and_says_so(
+    erp: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No stage of an empty interval submits anything: there is no spark-submit to be found."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    summaries = {stage: StageOperator(stage=stage, source="erp").execute(context()) for stage in STAGES}
+    assert summaries["land"] == {"files": 0, "messages": 0, "refused": 0, "batch": 0}
+    assert summaries["publish"] == {"tables": 0, "fresh": 0}
+    assert "no new files in [2026-01-01 00:00:00+00:00, 2026-01-02 00:00:00+00:00)" in capsys.readouterr().out
+
+
+def test_busy_source_frees_the_worker_and_comes_back(erp: Path) -> None:
+    """Another writer is waited for without a failed attempt."""
+    taken, done = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with locks.hold("erp"):
+            taken.set()
+            done.wait(60)
+
+    # A thread is another writer, too.
+    writer = threading.Thread(target=write)
+    writer.start()
+    taken.wait(10)
+    process = subprocess.Popen([sys.executable, "-c", TRY], stdout=subprocess.PIPE, text=True, env=_environment())
+    told = process.communicate(timeout=120)[0]
+    done.set()
+    writer.join()
+    assert told.splitlines()[-1] == "AirflowRescheduleException"
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(stage_operator.INCLUDE)}
+
+
+def test_approval_only_publishes(erp: Path) -> None:
+    """With a cut approved, the stages before publish are skipped: they would build the cut anew."""
+    given = context()
+    given["params"]["approve"] = 7
+    for stage in STAGES[:-1]:
+        with pytest.raises(AirflowSkipException, match="cut 7"):
+            StageOperator(stage=stage, source="erp").execute(given)
+    publish = StageOperator(stage="publish", source="erp", options=["approve"])
+    assert publish.trigger_rule == "none_failed"
+    assert publish._call(given).options == {"approve": 7}
+
+
+def test_form_becomes_separate_arguments_of_the_job(erp: Path) -> None:
+    """Interval and options are words of their own in the command; those that are not given are not there."""
+    connection = Connection(conn_id="spark_default", conn_type="spark", host="spark://master:7077")
+    land = StageOperator(stage="land", source="erp")
+    land._prepare(connection, land._call(context()))
+    assert land.application_args == ["erp", "--start", START.isoformat(), "--end", END.isoformat()]
+    again = StageOperator(stage="normalize", source="erp", options=["reprocess"])
+    given = context(interval=(None, None))
+    again._prepare(connection, again._call(given))
+    assert again.application_args == ["erp"]
+    given["params"]["reprocess"] = True
+    again._prepare(connection, again._call(given))
+    assert again.application_args == ["erp", "--reprocess"]
+    retry = StageOperator(stage="retry", options=["reason"])
+    retry._prepare(connection, retry._call({"params": {"source": "erp", "reason": "x; rm -rf /"}}))
+    assert retry.application_args == ["erp", "--reason", "x; rm -rf /"]
+
+
+def test_package_reaches_executors_on_any_machine(erp: Path, tmp_path: Path) -> None:
+    """Beyond this machine the package goes along as one file, from which the workers' code can be imported."""
+    connection = Connection(conn_id="spark_default", conn_type="spark", host="spark://master:7077")
+    operator = StageOperator(stage="land", source="erp")
+    operator._prepare(connection, operator._call(context()))
+    script = "from tidemark import workers; from tidemark.formats import names; print(workers.__file__, *names())"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(operator.py_files), "PATH": os.environ["PATH"]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(f"{operator.py_files}/tidemark/workers.py ")
+    assert "canal_json" in done.stdout
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("status", "error"), [(0, None), (1, AirflowFailException), (2, AirflowFailException), (3, AirflowException)]
 )
-def test_submitted_job_is_told_its_interval_and_its_status_is_understood(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, error: type[Exception] | None
+def test_what_needs_spark_is_submitted_and_its_status_is_understood(
+    erp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, error: type[Exception] | None
 ) -> None:
     """spark-submit runs jobs/<stage>.py: held data and configuration end the task, the rest is tried again.
 
     The job finds the library, and secrets stay in the environment: they are in no command line.
     """
+    row = {"data": [{"id": "1"}], "mysqlType": {"id": "bigint"}, "sqlType": {"id": -5}, "old": None, "pkNames": ["id"]}
+    head = {"database": "shop", "table": "orders", "type": "INSERT", "isDdl": False, "sql": "", "es": 1, "ts": 1}
+    (erp / "orders.jsonl").write_text(json.dumps({**head, **row, "id": 1}), "utf-8")
+    for stage in STAGES[:2]:
+        StageOperator(stage=stage, source="erp").execute(context(interval=(None, None)))
     (tmp_path / "compact.py").write_text(JOB, "utf-8")
     told = tmp_path / "told.json"
-    monkeypatch.setattr(orchestration, "JOBS", tmp_path)
+    monkeypatch.setattr(stage_operator, "JOBS", tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__PASSWORD", "canary-7f3a")
+    monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__URI", f"sqlite:///{tmp_path}/home/catalog.db")
+    monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__WAREHOUSE", f"file://{tmp_path}/home/warehouse")
     monkeypatch.setenv("TIDEMARK_TEST_CANARY", "canary-7f3a")
     monkeypatch.setenv("TIDEMARK_TEST_TOLD", str(told))
     monkeypatch.setenv("TIDEMARK_TEST_STATUS", str(status))
@@ -109,7 +248,7 @@ def test_submitted_job_is_told_its_interval_and_its_status_is_understood(
     else:
         operator.execute(context())
     heard = json.loads(told.read_text("utf-8"))
-    assert heard["arguments"] == ["erp", "--start", "2026-01-01T00:00:00+00:00", "--end", "2026-01-02T00:00:00+00:00"]
+    assert heard["arguments"] == ["erp"]
     assert heard["canary"] == "canary-7f3a"
     assert "compact.py" in heard["command"]
     assert "canary" not in heard["command"]

@@ -66,9 +66,7 @@ def run(names: Iterable[str] = DEFAULT) -> Outcome:
         if name not in SOURCES:
             raise UnknownNameError(f"no demo source {name!r}: there are {', '.join(sorted(SOURCES))}")
     landing = home() / "demo" / "landing"
-    shop = history()
-    for name in names:
-        _render(name, shop, landing)
+    shop = lay_out(names, landing)
     server = SparkConnectServer(
         jars=jar_paths(),
         folder=home() / "demo" / "spark",
@@ -98,6 +96,14 @@ def run(names: Iterable[str] = DEFAULT) -> Outcome:
     differences = [problem for name in names for problem in _differences(lake, name, shop)]
     statuses = [status_of(lake, name) for name in names]
     return Outcome(statuses=statuses, differences=differences, seconds=time.monotonic() - began)
+
+
+def lay_out(names: Iterable[str], landing: Path) -> History:
+    """Write the dumps of bundled sources below ``landing``, each once; return the history that they tell."""
+    shop = history()
+    for name in names:
+        _render(name, shop, landing)
+    return shop
 
 
 def _render(name: str, shop: History, landing: Path) -> None:

@@ -1,0 +1,8 @@
+"""Check the tables of a source as a cut published them."""
+
+from __future__ import annotations
+
+from tidemark.cli import job
+
+if __name__ == "__main__":
+    job("quality")

@@ -1,0 +1,255 @@
+"""A working day of Airflow: schedules and backfills at once, a killed task, a held run, assets, notices, one writer."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tidemark.airflow_service import AirflowService
+from tidemark.jars import jar_paths
+from tidemark.lake import Lake
+from tidemark.processes import wait_until
+from tidemark.spark_server import SparkConnectServer
+
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(1200)]
+
+ROOT = Path(__file__).parents[2]
+EXTENSIONS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
+SOURCES = ("op_a", "op_b", "op_c")
+SOURCE = """\
+source: {name}
+format: canal_json
+landing: {landing}/{name}/%Y-%m-%dT%H-%M/*.jsonl
+schedule: "* * * * *"
+start_date: 2026-01-01
+tables:
+  shop.orders:
+    checks:
+      - {{type: expect_column_values_to_be_between, column: id, min_value: {minimum}}}
+"""
+DOWNSTREAM = """\
+import json, time
+from datetime import timedelta
+from pathlib import Path
+from airflow.sdk import DAG, Asset, get_current_context, task
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+from tidemark import alerts
+
+with DAG("downstream", schedule=[Asset("tidemark://op_a/orders")]):
+    @task
+    def hear():
+        events = get_current_context()["triggering_asset_events"][Asset("tidemark://op_a/orders")]
+        with Path(__file__).parents[1].joinpath("heard").open("a") as heard:
+            heard.writelines(json.dumps(event.extra) + "\\n" for event in events)
+    hear()
+
+late = DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, timedelta(seconds=2), SyncCallback(alerts.run_late))
+with DAG("slow", schedule=None, deadline=late):
+    @task
+    def sleep():
+        time.sleep(8)
+    sleep()
+"""
+MINUTE = timedelta(minutes=1)
+FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+PAST = [FIRST + number * MINUTE for number in range(10)]
+BAD = PAST[-1]
+"""Holds a row that the check of op_c refuses."""
+
+
+def write(landing: Path, source: str, start: datetime, *, bad: bool = False) -> None:
+    """Write the dump of one interval: a row of its own, and the row that every interval changes."""
+    at = int(start.timestamp() * 1000)
+    rows = [{"id": str(at // 60_000), "item": f"{start:%FT%R}"}, {"id": "1", "item": f"{start:%FT%R}"}]
+    rows += [{"id": "-1", "item": "bad"}] if bad else []
+    head = {"database": "shop", "table": "orders", "type": "INSERT", "isDdl": False, "pkNames": ["id"], "sql": ""}
+    types = {"mysqlType": {"id": "bigint", "item": "varchar(20)"}, "sqlType": {"id": -5, "item": 12}}
+    message = {**head, **types, "es": at, "ts": at, "id": at, "data": rows, "old": None}
+    folder = landing / source / f"{start:%Y-%m-%dT%H-%M}"
+    folder.mkdir(parents=True)
+    (folder / "orders.jsonl").write_text(json.dumps(message) + "\n", "utf-8")
+
+
+def model(starts: list[datetime], *, bad: bool = False) -> dict[int, str]:
+    """Return the rows that the dumps of these intervals end with."""
+    rows = {int(start.timestamp()) // 60: f"{start:%FT%R}" for start in starts}
+    return {**rows, 1: f"{max(starts):%FT%R}"} | ({-1: "bad"} if bad else {})
+
+
+def published(source: str) -> dict[int, str]:
+    """Return the published orders."""
+    table = Lake.open().find((source, "orders"))
+    rows = table.scan(selected_fields=("id", "item")).to_arrow().to_pylist() if table else []
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: row["item"] for row in rows}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a home with ten past intervals of three sources, their DAGs, and DAGs that follow them."""
+    place = tmp_path_factory.mktemp("operation")
+    (place / "sources").mkdir()
+    shutil.copytree(ROOT / "dags", place / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    (place / "dags" / "downstream.py").write_text(DOWNSTREAM, "utf-8")
+    for name in SOURCES:
+        text = SOURCE.format(name=name, landing=place / "landing", minimum=0 if name == "op_c" else -9)
+        (place / "sources" / f"{name}.yaml").write_text(text, "utf-8")
+        for start in PAST:
+            write(place / "landing", name, start, bad=name == "op_c" and start == BAD)
+    before = os.environ.get("TIDEMARK_HOME")
+    os.environ["TIDEMARK_HOME"] = str(place)
+    yield place
+    os.environ["TIDEMARK_HOME"] = str(before)
+
+
+@pytest.fixture(scope="module")
+def notices() -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Return a port on which notices arrive, and those that have."""
+    heard: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port, heard
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def airflow(place: Path, notices: tuple[int, list[Any]]) -> Iterator[AirflowService]:
+    """Return a healthy Airflow with schedules on."""
+    server = SparkConnectServer(jars=jar_paths(), folder=place / "spark", settings=EXTENSIONS, driver_memory="2g")
+    environment = {
+        "TIDEMARK_SOURCES": str(place / "sources"),
+        "AIRFLOW_CONN_SPARK_DEFAULT": server.connection,
+        "AIRFLOW_CONN_TIDEMARK_ALERTS": json.dumps({"conn_type": "http", "host": "127.0.0.1", "port": notices[0]}),
+    }
+    server.start()
+    try:
+        with AirflowService(place, dags=place / "dags", environment=environment, port=None) as service:
+            server.wait()
+            service.wait_dags(["downstream", "slow"])
+            yield service
+    finally:
+        server.stop()
+
+
+def runs(airflow: AirflowService, source: str) -> list[dict[str, Any]]:
+    """Return the runs of a source as the API tells them."""
+    return list(airflow.api.request("GET", f"dags/cdc_{source}/dagRuns", params={"limit": 1000})["dag_runs"])
+
+
+def kill_first(airflow: AirflowService, source: str, stage: str) -> str:
+    """Kill the process of a stage as soon as one runs; return its run."""
+    found: list[tuple[str, int]] = []
+
+    def running() -> bool:
+        where = f"dags/cdc_{source}/dagRuns/~/taskInstances"
+        told = airflow.api.request("GET", where, params={"state": "running", "limit": 100})["task_instances"]
+        found.extend((task["dag_run_id"], task["pid"]) for task in told if task["task_id"] == stage and task["pid"])
+        return bool(found)
+
+    wait_until(running, servers=[], seconds=240, what=f"{stage} of {source} at work", poll=0.05)
+    run, pid = found[0]
+    for process in (*psutil.Process(pid).children(recursive=True), psutil.Process(pid)):
+        process.send_signal(signal.SIGKILL)
+    return run
+
+
+def test_a_working_day(airflow: AirflowService, place: Path, notices: tuple[int, list[dict[str, Any]]]) -> None:
+    """Three schedules, a backfill of ten intervals over each, a killed task, a held run released: nothing is lost."""
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    live = [now + number * MINUTE for number in range(-1, 15)]
+    for source in SOURCES:
+        for start in live:
+            write(place / "landing", source, start)
+    airflow.wait_dags([f"cdc_{source}" for source in SOURCES])
+    for source in SOURCES:
+        airflow.api.backfill(f"cdc_{source}", PAST[0], PAST[-1], backwards=source == "op_b")
+    airflow.api.request("POST", "dags/slow/dagRuns", json={"logical_date": None})
+    killed = kill_first(airflow, "op_a", "compact")
+
+    def done() -> bool:
+        scheduled = [run for source in SOURCES for run in runs(airflow, source) if run["run_type"] == "scheduled"]
+        over = Counter(run["dag_id"] for run in scheduled if run["state"] in {"success", "failed"})
+        return min(over[f"cdc_{source}"] for source in SOURCES) >= 2 and not any(
+            airflow.api.is_backfilling(f"cdc_{source}") for source in SOURCES
+        )
+
+    wait_until(done, servers=[], seconds=780, what="the backfills and two scheduled runs of each", poll=1)
+    for source in SOURCES:
+        airflow.api.request("PATCH", f"dags/cdc_{source}", json={"is_paused": True})
+    release(airflow, place)
+
+    tries = airflow.api.tasks("cdc_op_a", killed)["compact"]["try_number"]
+    assert tries == 2
+    for source in SOURCES:
+        told = runs(airflow, source)
+        assert {run["state"] for run in told} == {"success"}, source
+        scheduled = sorted(run["data_interval_end"] for run in told if run["run_type"] == "scheduled")
+        last = datetime.fromisoformat(scheduled[-1])
+        first = min(run["data_interval_start"] for run in told if run["run_type"] == "scheduled")
+        landed = [*PAST, *(start for start in live if datetime.fromisoformat(first) <= start < last)]
+        assert published(source) == model(landed, bad=source == "op_c"), source
+    heard = [json.loads(line) for line in (place / "heard").read_text("utf-8").splitlines()]
+    cuts = [event["cut"] for event in heard]
+    assert sorted(set(cuts)) == sorted(cuts)
+    assert max(event["rows"] for event in heard) == len(published("op_a"))
+    told = {(notice["event"], notice["dag"]) for notice in notices[1]}
+    assert {("failed", "cdc_op_c"), ("late", "slow")} <= told
+    report(airflow)
+
+
+def release(airflow: AirflowService, place: Path) -> None:
+    """Let op_c pass its check, and have its failed runs run again from where they failed."""
+    text = SOURCE.format(name="op_c", landing=place / "landing", minimum=-9)
+    (place / "sources" / "op_c.yaml").write_text(text, "utf-8")
+    states = {run["dag_run_id"]: run["state"] for run in runs(airflow, "op_c")}
+    failed = [run for run, state in states.items() if state == "failed"]
+    assert failed
+    assert -1 not in published("op_c")
+    for run in failed:
+        airflow.api.request(
+            "POST", "dags/cdc_op_c/clearTaskInstances", json={"dry_run": False, "dag_run_id": run, "only_failed": True}
+        )
+    airflow.api.unpause("cdc_op_c")
+    for source in ("op_a", "op_b"):
+        airflow.api.unpause(f"cdc_{source}")
+    airflow.wait_runs([f"cdc_{source}" for source in SOURCES], seconds=300)
+    for source in SOURCES:
+        airflow.api.request("PATCH", f"dags/cdc_{source}", json={"is_paused": True})
+    airflow.wait_runs([f"cdc_{source}" for source in SOURCES] + ["downstream"], seconds=300)
+
+
+def report(airflow: AirflowService) -> None:
+    """Print seconds of orchestration beside seconds of work, for bench/results.md."""
+    for source in SOURCES:
+        work = span = 0.0
+        told = [run for run in runs(airflow, source) if run["run_type"] == "backfill"]
+        for run in told:
+            tasks = airflow.api.tasks(f"cdc_{source}", run["dag_run_id"]).values()
+            work += sum(task["duration"] or 0 for task in tasks)
+            span += (
+                datetime.fromisoformat(run["end_date"]) - datetime.fromisoformat(run["start_date"])
+            ).total_seconds()
+        print(f"{source}: {len(told)} runs, {span / len(told):.1f} s each, {work / len(told):.1f} s in tasks")  # noqa: T201
