@@ -23,15 +23,15 @@ HOLDING = frozenset({"check", "publish"})
 data, and publish reports them again."""
 
 
-def run_stage(stage: str, source: Source, start: datetime | None, end: datetime | None) -> StageReport:
-    """Run one stage of one source.
+def run_stage(stage: str, source: Source, start: datetime | None, end: datetime | None, **options: Any) -> StageReport:  # noqa: ANN401
+    """Run one stage of one source; ``options`` are the stage's own (a table, a cut).
 
     Raises:
         TidemarkError: as the stage; whatever store or engine raise comes as ``RetriableLakeError``.
     """
     module: Any = importlib.import_module(f"tidemark.stages.{stage}")
     with _store_errors(stage, source):
-        report: StageReport = module.run(source, start, end) if stage == STAGES[0] else module.run(source)
+        report: StageReport = module.run(source, start, end) if stage == STAGES[0] else module.run(source, **options)
     return report
 
 
