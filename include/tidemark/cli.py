@@ -110,7 +110,7 @@ def moment(text: str | None) -> datetime | None:
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _run(stages: Sequence[str], name: str, start: str | None, end: str | None) -> None:
+def _run(stages: Sequence[str], name: str, start: str | None, end: str | None, **options: Any) -> None:  # noqa: ANN401
     from tidemark.pipeline import run_stage
 
     bounds = moment(start), moment(end)
@@ -119,7 +119,7 @@ def _run(stages: Sequence[str], name: str, start: str | None, end: str | None) -
     source = find_source(name)
     problems: dict[str, None] = {}
     for stage in stages:
-        report = run_stage(stage, source, *bounds)
+        report = run_stage(stage, source, *bounds, **options)
         _print_report(report)
         problems.update(dict.fromkeys(report.problems))
         if report.held and stage == "check":
@@ -157,6 +157,57 @@ _stage_command("normalize", "Decode what is new in raw into the change log; set 
 _stage_command("compact", "Fold what is new in the change log into candidates of the tables.")
 _stage_command("check", "Let Great Expectations judge the candidates.")
 _stage_command("publish", "Publish the candidates that passed: all tables of the source in one cut.")
+
+
+@app.command()
+@_exits
+def maintain(
+    source: SourceName,
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Only this table, as source.table.")] = None,
+) -> None:
+    """Rewrite small files, fold deletes, drop old tags, snapshots, orphan files and tombstones."""
+    _run(["maintain"], source, None, None, table=table)
+
+
+@app.command()
+@_exits
+def restore(source: SourceName, cut: Annotated[int, typer.Option(help="A published cut that is still kept.")]) -> None:
+    """Put the published tables back to an earlier cut; the next run folds the events after it again."""
+    _run(["restore"], source, None, None, cut=cut)
+
+
+@app.command()
+@_exits
+def quality(
+    source: SourceName,
+    cut: Annotated[int | None, typer.Option(help="A published cut that is still kept; the newest without.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a published cut again, and show how the tables did from cut to cut; changes nothing."""
+    from tidemark import trend
+    from tidemark.lake import Lake, home
+    from tidemark.pipeline import run_stage
+
+    name = find_source(source).source
+    report = run_stage("quality", find_source(source), None, None, cut=cut)
+    entries = trend.trend_of(Lake.open(), name, home())
+    page = trend.write_page(entries, name, home())
+    if as_json:
+        for entry in entries:
+            typer.echo(msgspec.json.encode(entry).decode())
+    else:
+        _print_report(report)
+        _print_table([list(trend.COLUMNS), *([_plain(entry[column]) for column in trend.COLUMNS] for entry in entries)])
+        typer.echo(f"page: {page}")
+    for problem in report.problems:
+        errors.print(problem)
+    if report.held:
+        raise typer.Exit(1)
+
+
+def _plain(value: object) -> str:
+    return ", ".join(value) if isinstance(value, list) else str("" if value is None else value)
 
 
 _LOOK_NEXT = """

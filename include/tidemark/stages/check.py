@@ -42,7 +42,7 @@ def run(source: Source) -> StageReport:
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
     cuts.set_state(ledger, cut, cuts.FAILED if failed else cuts.CHECKED)
-    problems = tuple(problem for verdict in failed for problem in _problems(verdict))
+    problems = tuple(problem for verdict in failed for problem in verdict.problems())
     warnings = sum(not result.success for verdict in verdicts for result in verdict.results) - len(problems)
     log.info("checked", source=source.source, cut=cut["cut"], tables=len(verdicts), failed=len(failed))
     summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": warnings}
@@ -117,12 +117,3 @@ def _word(verdict: Verdict) -> str:
     if not verdict.success:
         return "failed"
     return "passed" if all(result.success for result in verdict.results) else "warned"
-
-
-def _problems(verdict: Verdict) -> list[str]:
-    return [
-        f"{verdict.table}: {result.name} ({', '.join(result.columns) or 'table'}) failed: {result.observed}; "
-        f"expected {result.expected}. See {verdict.docs}"
-        for result in verdict.results
-        if not result.success and result.severity == "block"
-    ]
