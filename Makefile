@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test up bench lint types contracts format lock clean
+.PHONY: help setup demo test up env bench lint types contracts format lock clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 VENV := .venv
@@ -22,6 +22,9 @@ demo: $(READY) ## Run the bundled sources over bundled dumps through Airflow (TI
 
 up: $(READY) ## Start Airflow's UI with the embedded default, on loopback; Ctrl-C stops it
 	$(BIN)/python -m tidemark.up
+
+env: ## Write .env with random secrets for docker-compose.yaml; an .env that is there stays
+	@$(PYTHON) docker/env.py .env
 
 ##@ Develop
 test: lint types contracts ## Run lint, types, import contracts and every test
