@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test up down bench lint types contracts format lock clean
+.PHONY: help setup demo test up down env bench lint types contracts format lock clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 VENV := .venv
@@ -25,6 +25,9 @@ up: $(READY) ## Start Airflow's UI with the embedded default, on loopback; Ctrl-
 
 down: $(READY) ## Stop what make up started, and nothing else
 	$(BIN)/python -m tidemark.up down
+
+env: ## Write .env with random secrets for docker-compose.yaml; an .env that is there stays
+	@$(PYTHON) docker/env.py .env
 
 ##@ Develop
 test: lint types contracts ## Run lint, types, import contracts and every test

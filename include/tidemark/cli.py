@@ -174,6 +174,57 @@ def publish(
     _run(["publish"], source, start, end, approve=approve)
 
 
+@app.command()
+@_exits
+def maintain(
+    source: SourceName,
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Only this table, as source.table.")] = None,
+) -> None:
+    """Rewrite small files, fold deletes, drop old tags, snapshots, orphan files and tombstones."""
+    _run(["maintain"], source, None, None, table=table)
+
+
+@app.command()
+@_exits
+def restore(source: SourceName, cut: Annotated[int, typer.Option(help="A published cut that is still kept.")]) -> None:
+    """Put the published tables back to an earlier cut; the next run folds the events after it again."""
+    _run(["restore"], source, None, None, cut=cut)
+
+
+@app.command()
+@_exits
+def quality(
+    source: SourceName,
+    cut: Annotated[int | None, typer.Option(help="A published cut that is still kept; the newest without.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a published cut again, and show how the tables did from cut to cut; changes nothing."""
+    from tidemark import trend
+    from tidemark.lake import Lake, home
+    from tidemark.pipeline import run_stage
+
+    name = find_source(source).source
+    report = run_stage("quality", find_source(source), None, None, cut=cut)
+    entries = trend.trend_of(Lake.open(), name, home())
+    page = trend.write_page(entries, name, home())
+    if as_json:
+        for entry in entries:
+            typer.echo(msgspec.json.encode(entry).decode())
+    else:
+        _print_report(report)
+        _print_table([list(trend.COLUMNS), *([_plain(entry[column]) for column in trend.COLUMNS] for entry in entries)])
+        typer.echo(f"page: {page}")
+    for problem in report.problems:
+        errors.print(problem)
+    if report.held:
+        raise typer.Exit(1)
+
+
+def _plain(value: object) -> str:
+    return ", ".join(value) if isinstance(value, list) else str("" if value is None else value)
+
+
 _LOOK_NEXT = """
 Look next:
   Data Docs     {docs}

@@ -6,11 +6,15 @@ by a compare-and-set, tagged, and the cut marked ``published``. A crash in betwe
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import structlog
+from pyiceberg.table import Table
 
 from tidemark import evolution
-from tidemark.lake import Identifier, Lake, drop_ref, fast_forward, head, tag
-from tidemark.ledger import Ledger, Row, equals
+from tidemark.errors import ConfigurationError
+from tidemark.lake import Identifier, Lake, drop_ref, fast_forward, head, put_back, remove_tags, tag
+from tidemark.ledger import Ledger, Row, above, equals
 
 log = structlog.get_logger(__name__)
 
@@ -27,11 +31,110 @@ UNMOVED = "unmoved"
 REPLACED = "replaced"
 """Was held, and dropped for a cut that holds more: its number is not given again, as someone may be approving it."""
 
+_TAG = "cut_"
+
 
 def last_published(ledger: Ledger) -> Row | None:
     """The newest cut that readers of ``main`` see."""
     published = ledger.read("cuts", equals("state", PUBLISHED))
     return max(published, key=lambda row: int(row["cut"]), default=None)
+
+
+def under_way(ledger: Ledger) -> Row | None:
+    """The newest cut, if it is not published."""
+    cut = ledger.last_cut()
+    return None if cut is None or cut["state"] == PUBLISHED else cut
+
+
+def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ...]]:
+    """Published name and the source's name of each table that was ever published: the tables that move with it."""
+    rows = ledger.read("tables", equals("state", PUBLISHED))
+    return {
+        (row["target"], row["object"]): _identifiers(row) for row in sorted(rows, key=lambda row: str(row["target"]))
+    }
+
+
+def oldest_kept(ledger: Ledger, *, newest: int, since: datetime) -> int:
+    """Number of the oldest cut that stays readable: one of the ``newest``, or published since a time; 0 without any."""
+    published = sorted(ledger.read("cuts", equals("state", PUBLISHED)), key=lambda row: -int(row["cut"]))
+    kept = [int(row["cut"]) for place, row in enumerate(published) if place < newest or row["at"] >= since]
+    return min(kept, default=0)
+
+
+def drop_tags(table: Table, oldest: int) -> int:
+    """Drop the tags of cuts that no cut from ``oldest`` on needs; how many went.
+
+    A table is tagged in the cuts that changed it, so the newest tag before ``oldest`` is what that cut shows of it.
+    """
+    gone = [number for number in _tagged(table) if number <= oldest][:-1]
+    remove_tags(table, [f"{_TAG}{number}" for number in gone])
+    return len(gone)
+
+
+def _tagged(table: Table) -> list[int]:
+    numbers = (name.removeprefix(_TAG) for name in table.refs() if name.startswith(_TAG))
+    return sorted(int(number) for number in numbers if number.isdecimal())
+
+
+def shown_by(ledger: Ledger, cut: int) -> dict[str, Row]:
+    """What a published cut shows: per table the ledger's row of the newest cut up to it that changed the table.
+
+    Raises:
+        ConfigurationError: there is no such cut, or it is not published.
+    """
+    published = {int(row["cut"]) for row in ledger.read("cuts", equals("state", PUBLISHED))}
+    if cut not in published:
+        told = f"{min(published)} to {max(published)}" if published else "none yet"
+        raise ConfigurationError(f"cut {cut} is not published; published cuts: {told}")
+    rows = sorted(ledger.read("tables", equals("state", PUBLISHED)), key=lambda row: int(row["cut"]))
+    return {row["target"]: row for row in rows if row["cut"] <= cut}
+
+
+def tagged_snapshot(table: Table, cut: int) -> int:
+    """Snapshot of a table, or of its state, that a cut published.
+
+    Raises:
+        ConfigurationError: the tag was dropped.
+    """
+    ref = table.refs().get(f"{_TAG}{cut}")
+    if ref is None:
+        raise ConfigurationError(
+            f"{'.'.join(table.name())} as of cut {cut} is no longer kept (`maintenance: keep_cuts`)"
+        )
+    return ref.snapshot_id
+
+
+def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
+    """Put all tables of the source back to what a published cut shows, and forget the cuts after it.
+
+    The change log keeps their events: the next compact folds them again. A table that the cut does not have is
+    dropped.
+
+    Returns:
+        How many tables there are.
+
+    Raises:
+        ConfigurationError: the cut is not published, or no longer kept; nothing was changed.
+    """
+    finish(lake, ledger)
+    shown = shown_by(ledger, cut)
+    published = [(target, name) for (target, _), names in ever_published(ledger).items() for name in names]
+    tables = [(target, table) for target, name in published if (table := lake.find(name)) is not None]
+    snapshots = [tagged_snapshot(table, shown[target]["cut"]) if target in shown else None for target, table in tables]
+    last = ledger.last_cut()
+    if last is not None and last["state"] != PUBLISHED:
+        drop_candidates(lake, ledger, last["cut"])
+    # The cuts go first: run again from here on, compact folds their events onto whatever main is, which changes no row.
+    ledger.forget("cuts", above("cut", cut))
+    for (_, table), snapshot in zip(tables, snapshots, strict=True):
+        if snapshot is None:
+            lake.catalog.drop_table(table.name())
+        else:
+            put_back(table, snapshot)
+            later = [number for number in _tagged(table.refresh()) if number > cut]
+            remove_tags(table, [f"{_TAG}{number}" for number in later])
+    ledger.forget("tables", above("cut", cut))
+    return len(shown)
 
 
 def tables_of(ledger: Ledger, cut: int) -> list[Row]:
@@ -112,7 +215,7 @@ def _identifiers(row: Row) -> tuple[Identifier, Identifier]:
 
 
 def _move(lake: Lake, row: Row, cut: int) -> None:
-    branch, name = f"candidate_{cut}", f"cut_{cut}"
+    branch, name = f"candidate_{cut}", f"{_TAG}{cut}"
     for identifier in _identifiers(row):
         table = lake.load(identifier)
         if name in table.refs():

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,9 +67,12 @@ def fetch() -> list[Path]:
     Raises:
         ConfigurationError: a jar's bytes are not those that were pinned; nothing is installed then.
     """
-    target = folder()
+    return install(list(locked()), folder())
+
+
+def install(jars: Sequence[Jar], target: Path) -> list[Path]:
+    """Fetch those of some jars that are missing in a folder, and verify all of them; errors as ``fetch``."""
     target.mkdir(parents=True, exist_ok=True)
-    jars = list(locked())
     missing = [jar for jar in jars if not (target / jar.filename).is_file()]
     if missing:
         with tempfile.TemporaryDirectory() as cache:

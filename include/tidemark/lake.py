@@ -409,6 +409,20 @@ def drop_ref(table: Table, name: str) -> None:
         _commit(table, (), RemoveSnapshotRefUpdate(ref_name=name))
 
 
+def remove_tags(table: Table, names: Sequence[str]) -> None:
+    """Remove tags in one commit; the snapshots stay until they expire."""
+    if names:
+        with table.manage_snapshots() as refs:
+            for name in names:
+                refs.remove_tag(name)
+
+
+def put_back(table: Table, snapshot_id: int) -> None:
+    """Set ``main`` to a snapshot that is still kept."""
+    if head(table) != snapshot_id:
+        table.manage_snapshots().set_current_snapshot(snapshot_id=snapshot_id).commit()
+
+
 def tag(table: Table, name: str, snapshot_id: int) -> None:
     """Tag a snapshot; the same tag on the same snapshot again is nothing."""
     existing = table.refs().get(name)

@@ -178,6 +178,9 @@ _SCHEMAS: Mapping[str, pa.Schema] = {
     "transactions": TRANSACTIONS,
 }
 
+NAMES = tuple(_SCHEMAS)
+"""Tables of the ledger, in the namespace ``ledger``."""
+
 Row = dict[str, Any]
 
 _retried = retry(
@@ -213,6 +216,10 @@ class Ledger:
         table = self._lake.find(("ledger", name))
         if table is not None and table.scan(row_filter=self._where(*conditions), limit=1).to_arrow().num_rows:
             _delete(table, self._where(*conditions))
+
+    def rewrite(self, name: str) -> None:
+        """Put this source's rows of one ledger table into one file."""
+        _rewrite(self._lake, name, self._where())
 
     def last_cut(self) -> Row | None:
         """The newest cut, whatever its state."""
@@ -309,6 +316,12 @@ def _replace(lake: Lake, name: str, rows: pa.Table, where: BooleanExpression | N
         table.overwrite(rows, overwrite_filter=where)
     else:
         table.append(rows)
+
+
+@_retried
+def _rewrite(lake: Lake, name: str, where: BooleanExpression) -> None:
+    table = lake.load(("ledger", name))
+    table.overwrite(table.scan(row_filter=where).to_arrow(), overwrite_filter=where)
 
 
 @_retried

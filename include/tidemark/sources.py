@@ -22,6 +22,7 @@ from pydantic import (
     Field,
     SerializeAsAny,
     StrictBool,
+    StrictInt,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -151,6 +152,21 @@ class Table(BaseModel):
         return deletes
 
 
+class Maintenance(BaseModel):
+    """What ``tidemark maintain`` keeps, and for how long."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    keep_cuts: Annotated[StrictInt, Field(ge=1)] = 30
+    """The newest cuts stay readable, whatever their age."""
+    keep_days: Annotated[StrictInt, Field(ge=0)] = 7
+    """So do cuts, and all snapshots, younger than this."""
+    orphan_days: Annotated[StrictInt, Field(ge=1)] = 3
+    """Files that no snapshot refers to are removed when they are older: longer than any run may take."""
+    tombstone_days: Annotated[StrictInt, Field(ge=1)] = 90
+    """Deletes are remembered so long: an event that arrives later than that may revive its row."""
+
+
 class Source(BaseModel):
     """One source, as its file declares it."""
 
@@ -173,6 +189,7 @@ class Source(BaseModel):
     """Share of a table's published rows that one cut may delete without approval; 1 for any."""
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
+    maintenance: Maintenance = Maintenance()
 
     @property
     def dag_id(self) -> str:
@@ -313,7 +330,7 @@ def _read(path: Path) -> Source | list[Problem]:
 
 
 def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:
-    models: dict[Location, type[BaseModel]] = {(): Source, ("tables", "*"): Table}
+    models: dict[Location, type[BaseModel]] = {(): Source, ("tables", "*"): Table, ("maintenance",): Maintenance}
     if values.get("format") in formats.names():
         models["options",] = formats.resolve(str(values["format"])).Options
     return models

@@ -63,3 +63,12 @@ class Verdict:
     results: tuple[CheckResult, ...]
     docs: Path
     """Index page of the Data Docs."""
+
+    def problems(self) -> list[str]:
+        """Say of each blocking check that failed what was found and what was expected."""
+        return [
+            f"{self.table}: {result.name} ({', '.join(result.columns) or 'table'}) failed: {result.observed}; "
+            f"expected {result.expected}. See {self.docs}"
+            for result in self.results
+            if not result.success and result.severity is Severity.BLOCK
+        ]

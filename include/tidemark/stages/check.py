@@ -46,7 +46,7 @@ def run(source: Source) -> StageReport:
     _remember(ledger, cut, verdicts)
     state = _state(verdicts)
     cuts.set_state(ledger, cut, state)
-    problems = tuple(problem for verdict in failed for problem in _problems(verdict))
+    problems = tuple(problem for verdict in failed for problem in verdict.problems())
     warnings = sum(not result.success for verdict in verdicts for result in verdict.results) - len(problems)
     if state == cuts.HELD:
         problems += (_asks_for_approval(source, cut["cut"], rows),)
@@ -166,12 +166,3 @@ def _word(verdict: Verdict) -> str:
     if not verdict.success:
         return "held" if _state([verdict]) == cuts.HELD else "failed"
     return "passed" if all(result.success for result in verdict.results) else "warned"
-
-
-def _problems(verdict: Verdict) -> list[str]:
-    return [
-        f"{verdict.table}: {result.name} ({', '.join(result.columns) or 'table'}) failed: {result.observed}; "
-        f"expected {result.expected}. See {verdict.docs}"
-        for result in verdict.results
-        if not result.success and result.severity == "block"
-    ]

@@ -1,0 +1,123 @@
+"""Maintain: rewrite small files, fold deletes, drop what is past its time. Beside the flow, once a day or a week.
+
+It changes no row that readers see. Of a published table, its history and its state nothing is touched while a cut is
+under way: the candidates begin where ``main`` stands, and could not be published if it moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import structlog
+from pyspark.sql import SparkSession
+
+from tidemark import cuts, maintenance, state
+from tidemark.errors import UnknownNameError
+from tidemark.lake import Identifier, Lake
+from tidemark.ledger import NAMES, Ledger
+from tidemark.session import open_session, tuned_for
+from tidemark.sources import Maintenance, Source
+from tidemark.stages import StageReport
+from tidemark.yaml_errors import suggestion
+
+log = structlog.get_logger(__name__)
+
+
+class _Horizons(NamedTuple):
+    """What is older may go."""
+
+    cut: int
+    """The oldest cut that stays readable."""
+    snapshots: datetime
+    orphans: datetime
+    tombstones: int
+    """Last batch whose tombstones are past their time; 0: none."""
+
+
+def run(source: Source, table: str | None = None) -> StageReport:
+    """Maintain the tables of a source: published ones, state, raw, change log, quarantine, and the ledger.
+
+    Args:
+        source: the source; its ``maintenance`` says what is kept for how long.
+        table: only this one with its history and state, by its published name or the source's.
+
+    Returns:
+        Details by table: data and delete files and bytes before and after, tags dropped, snapshots expired, orphans
+        removed, tombstones dropped (state tables only).
+
+    Raises:
+        UnknownNameError: the source has published no such table.
+        LakeError: the store or the engine failed; running again goes on.
+    """
+    lake = Lake.open()
+    ledger = Ledger(lake, source.source)
+    cuts.finish(lake, ledger)
+    chosen = _chosen(lake, source, ledger, table)
+    open_cut = cuts.under_way(ledger)
+    summary: dict[str, int | str] = {}
+    if open_cut is not None:
+        summary["skipped"] = f"published tables, as cut {open_cut['cut']} is not published ({open_cut['state']})"
+        log.warning("maintenance_skips_tables", source=source.source, cut=open_cut["cut"], state=open_cut["state"])
+        chosen = []
+    logs = [] if table else list(_logs(lake, source))
+    details: dict[str, dict[str, int | str]] = {}
+    if chosen or logs:
+        session = open_session()
+        horizons = _horizons(ledger, source.maintenance)
+        for identifier in [*chosen, *logs]:
+            with tuned_for(session, maintenance.rows_in(lake.load(identifier))):
+                details[".".join(identifier)] = _maintain(session, lake, ledger, identifier, horizons)
+    for name in ("tags", "snapshots", "orphans", "tombstones"):
+        summary[name] = sum(int(detail.get(name, 0)) for detail in details.values())
+    log.info("maintained", source=source.source, tables=len(details), **summary)
+    return StageReport(
+        stage="maintain", source=source.source, summary={"tables": len(details), **summary}, details=details
+    )
+
+
+def _chosen(lake: Lake, source: Source, ledger: Ledger, table: str | None) -> list[Identifier]:
+    published = cuts.ever_published(ledger)
+    chosen = [identifiers for names, identifiers in published.items() if table is None or table in names]
+    if table is not None and not chosen:
+        hint = suggestion(table, [target for target, _ in published])
+        raise UnknownNameError(f"{source.source} has published no table '{table}'.{hint}")
+    return [identifier for identifiers in chosen for identifier in identifiers if lake.find(identifier)]
+
+
+def _logs(lake: Lake, source: Source) -> Iterator[Identifier]:
+    own = [(namespace, source.source) for namespace in ("raw", "changelog", "quarantine")]
+    for identifier in [*own, *(("ledger", name) for name in NAMES)]:
+        if lake.find(identifier) is not None:
+            yield identifier
+
+
+def _horizons(ledger: Ledger, kept: Maintenance) -> _Horizons:
+    now = datetime.now(UTC)
+    young = now - timedelta(days=kept.keep_days)
+    dead = now - timedelta(days=kept.tombstone_days)
+    return _Horizons(
+        cut=cuts.oldest_kept(ledger, newest=kept.keep_cuts, since=young),
+        snapshots=young,
+        orphans=now - timedelta(days=kept.orphan_days),
+        tombstones=max((row["batch"] for row in ledger.read("batches") if row["at"] < dead), default=0),
+    )
+
+
+def _maintain(
+    session: SparkSession, lake: Lake, ledger: Ledger, identifier: Identifier, horizons: _Horizons
+) -> dict[str, int | str]:
+    before = maintenance.size_of(lake.load(identifier))
+    done: dict[str, int | str] = {"tags": cuts.drop_tags(lake.load(identifier), horizons.cut)}
+    if identifier[0] == "state":
+        done["tombstones"] = state.rewrite(session, lake, identifier, horizons.tombstones)
+    elif identifier[0] != "ledger":
+        maintenance.rewrite(session, lake, identifier)
+    elif maintenance.is_crowded(before):
+        ledger.rewrite(identifier[1])  # by PyIceberg, which waits for other sources
+    done["snapshots"] = maintenance.expire(session, lake, identifier, horizons.snapshots)
+    done["orphans"] = maintenance.remove_orphans(session, lake, identifier, horizons.orphans)
+    after = maintenance.size_of(lake.load(identifier))
+    sizes = zip(before._fields, before, after, strict=True)
+    return {**{name: f"{was}->{now}" for name, was, now in sizes}, **done}

@@ -1,0 +1,110 @@
+"""Quality: let Great Expectations judge the tables of a cut that is published already. Beside the flow, on demand.
+
+The same checks as before publishing, as the source file declares them now, over the rows that the cut shows; of keys
+all rows are looked at, not only those that the cut wrote. Nothing of the cut changes, whatever the verdict.
+"""
+
+from __future__ import annotations
+
+import json
+
+import structlog
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark import cuts
+from tidemark.lake import Lake, home, quoted
+from tidemark.ledger import Ledger, Row
+from tidemark.planning import KEY_PROPERTY
+from tidemark.session import open_session, tuned_for
+from tidemark.sources import Source
+from tidemark.stages import StageReport
+from tidemark.verdicts import Candidate, Invariant, Verdict
+
+log = structlog.get_logger(__name__)
+
+
+def run(source: Source, cut: int | None = None) -> StageReport:
+    """Judge what a published cut shows (default: the newest); does nothing when there is none.
+
+    Returns:
+        Details by table: the cut that last changed it, its rows, how many checks were asked and failed. Problems are
+        the blocking checks that failed.
+
+    Raises:
+        ConfigurationError: the cut is not published or no longer kept, or a declared check cannot be built.
+    """
+    lake = Lake.open()
+    ledger = Ledger(lake, source.source)
+    if cut is None:
+        last = cuts.last_published(ledger)
+        if last is None:
+            return StageReport(stage="quality", source=source.source, summary={"tables": 0})
+        cut = int(last["cut"])
+    shown = cuts.shown_by(ledger, cut)
+    verdicts = _judge(lake, source, shown, cut)
+    failed = [verdict for verdict in verdicts if not verdict.success]
+    problems = tuple(problem for verdict in failed for problem in verdict.problems())
+    log.info("judged", source=source.source, cut=cut, tables=len(verdicts), failed=len(failed))
+    return StageReport(
+        stage="quality",
+        source=source.source,
+        summary={"cut": cut, "tables": len(verdicts), "failed": len(failed)},
+        problems=problems,
+        details={verdict.table: _detail(verdict, shown[verdict.table]) for verdict in verdicts},
+    )
+
+
+def _detail(verdict: Verdict, row: Row) -> dict[str, int | str]:
+    failed = sum(not result.success for result in verdict.results)
+    return {"cut": row["cut"], "rows": row["rows_after"], "checks": len(verdict.results), "failed": failed}
+
+
+def _judge(lake: Lake, source: Source, shown: dict[str, Row], cut: int) -> tuple[Verdict, ...]:
+    if not shown:
+        return ()
+    from tidemark.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
+
+    session = open_session()
+    with tuned_for(session, sum(row["rows_after"] for row in shown.values())):
+        candidates = [_shown(session, lake, source, row) for row in shown.values()]
+        return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
+
+
+def _shown(session: SparkSession, lake: Lake, source: Source, row: Row) -> Candidate:
+    namespace, _, name = row["target"].partition(".")
+    table = lake.load((namespace, name))
+    snapshot = cuts.tagged_snapshot(table, row["cut"])
+    frame = session.read.option("versionAsOf", str(snapshot)).table(lake.spark_name((namespace, name)))
+    return Candidate(
+        table=row["target"],
+        frame=frame,
+        snapshot=snapshot,
+        checks=[
+            {"type": check.type, "severity": check.severity, **check.arguments}
+            for check in source.table_for(row["object"]).checks
+        ],
+        invariants=_invariants(frame, json.loads(table.properties[KEY_PROPERTY]), row),
+    )
+
+
+def _invariants(frame: DataFrame, key: list[str], row: Row) -> dict[str, Invariant]:
+    if not key:  # a bag of rows
+        return {"rows beyond the ledger's count": Invariant(value=frame.count() - row["rows_after"])}
+    columns = [F.col(quoted(name)) for name in key]
+    null = F.greatest(*(column.isNull().cast("int") for column in [*columns, columns[0]])) == 1
+    rows = F.col("count")
+    by_key = frame.groupBy(*(column.alias(f"k{place}") for place, column in enumerate(columns))).agg(
+        F.count("*").alias("count"), F.max(null).alias("null")
+    )
+    totals = by_key.agg(
+        F.sum(rows).alias("rows"),
+        F.sum(F.when(F.col("null"), rows)).alias("null"),
+        F.count(F.when(rows > 1, 1)).alias("twice"),
+    ).first()
+    found = totals.asDict() if totals else {}
+    return {
+        "null keys": Invariant(value=found.get("null") or 0),
+        "duplicate keys": Invariant(value=found.get("twice") or 0),
+        "rows beyond the ledger's count": Invariant(value=(found.get("rows") or 0) - row["rows_after"]),
+    }
