@@ -13,17 +13,21 @@ from dataclasses import dataclass, field
 import msgspec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import IntegerType, MapType, NestedField, StringType, TimestamptzType
+from pyiceberg.types import BooleanType, IcebergType, IntegerType, MapType, NestedField, StringType, TimestamptzType
 
 from tidemark import sources
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Column, Shape
 from tidemark.images import TableColumn
-from tidemark.lake import Identifier, name_problem
+from tidemark.lake import Identifier, history_of, name_problem
 from tidemark.types import iceberg_type, wider
 
 POSITION = "_cdc_position"
 COMMITTED_AT = "_cdc_committed_at"
+DELETED = "_cdc_deleted"
+VALID_FROM = "valid_from"
+VALID_TO = "valid_to"
+IS_CURRENT = "is_current"
 KEY_PROPERTY = "tidemark.key"
 OBJECT_PROPERTY = "tidemark.object"
 SOURCE_PROPERTY = "tidemark.source"
@@ -31,7 +35,10 @@ SOURCE_PROPERTY = "tidemark.source"
 OWN_PREFIX = "tidemark "
 """Begins names that Tidemark gives to columns of its own frames beside those of a table."""
 
-_OWN_COLUMNS = (POSITION, COMMITTED_AT)
+OWN_COLUMNS = (POSITION, COMMITTED_AT, DELETED)
+"""Columns that Tidemark adds to those of a published table; the last of them where deletes are soft."""
+
+_HISTORY_COLUMNS = (VALID_FROM, VALID_TO, IS_CURRENT)
 _RESERVED_COLUMNS = frozenset({
     "", "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number",
     "_change_type", "_change_ordinal", "_commit_snapshot_id",
@@ -69,6 +76,10 @@ class Plan:
     target: Identifier
     key: tuple[str, ...]
     columns: tuple[TableColumn, ...]
+    history: bool = False
+    """Whether ``<table>__history`` is kept beside the table."""
+    soft: bool = False
+    """Whether a deleted row stays, marked."""
 
     @property
     def key_numbers(self) -> list[int]:
@@ -80,6 +91,11 @@ class Plan:
     def state(self) -> Identifier:
         """The table that keeps tombstones and the versions of partly written rows."""
         return ("state", "__".join(self.target))
+
+    @property
+    def versions(self) -> Identifier:
+        """The table that keeps the versions of each row."""
+        return history_of(self.target)
 
 
 def target_of(source: sources.Source, found: Found) -> Identifier:
@@ -111,7 +127,20 @@ def plan(source: sources.Source, found: Found, table: Table | None) -> Plan:
     _claim(source, found, table)
     columns = _columns(found, promised, table)
     key = _key(found, promised, table, [column.name for column in columns])
-    return Plan(found=found, target=target_of(source, found), key=key, columns=tuple(columns))
+    soft = promised.deletes is sources.Deletes.SOFT
+    if table is not None and not soft and DELETED in table.schema().column_names:
+        raise IncompatibleSchemaError(
+            f"{found.object}: the source file says `deletes: hard`, but the table holds rows that were deleted softly; "
+            f"write `deletes: soft` again, or fold it anew with `tidemark rebuild {source.source} {found.object}`"
+        )
+    return Plan(
+        found=found,
+        target=target_of(source, found),
+        key=key,
+        columns=tuple(columns),
+        history=promised.history,
+        soft=soft,
+    )
 
 
 def _claim(source: sources.Source, found: Found, table: Table | None) -> None:
@@ -142,7 +171,7 @@ def _existing(table: Table | None) -> list[tuple[str, str]]:
     if table is None:
         return []
     fields = [(column.name, str(column.field_type)) for column in table.schema().fields]
-    return [(name, kind) for name, kind in fields if name not in _OWN_COLUMNS]
+    return [(name, kind) for name, kind in fields if name not in OWN_COLUMNS]
 
 
 def _columns(found: Found, promised: sources.Table, table: Table | None) -> list[TableColumn]:
@@ -155,14 +184,16 @@ def _columns(found: Found, promised: sources.Table, table: Table | None) -> list
             if told is not None:
                 types[column.name] = _agreed(found, column.name, types.get(column.name), told)
     for name in order:
-        if problem := _column_problem(name):
+        if problem := _column_problem(name, history=promised.history):
             raise IncompatibleSchemaError(f"{found.object}: a column is called {name!r}, {problem}")
     # A column that was never anything but null has no type yet; text can hold whatever comes.
     return [TableColumn(name, types.get(name, "string")) for name in order]
 
 
-def _column_problem(name: str) -> str | None:
-    if name in _OWN_COLUMNS or name.startswith(OWN_PREFIX):
+def _column_problem(name: str, *, history: bool) -> str | None:
+    if history and name in _HISTORY_COLUMNS:
+        return "which the history of a table keeps for itself: leave `history` out for it"
+    if name in OWN_COLUMNS or name.startswith(OWN_PREFIX):
         return "which Tidemark keeps for itself"
     return "which Iceberg keeps for itself" if name in _RESERVED_COLUMNS else None
 
@@ -214,16 +245,31 @@ def _key(found: Found, promised: sources.Table, table: Table | None, names: Sequ
 
 
 def table_schema(plan: Plan) -> Schema:
-    """Schema of the published table: the source's columns in its order, then Tidemark's two."""
-    fields = [
-        NestedField(number, column.name, iceberg_type(column.type))
-        for number, column in enumerate(plan.columns, start=1)
+    """Schema of the published table: the source's columns in its order, then Tidemark's own."""
+    return _schema(plan, [*_WRITTEN, (DELETED, BooleanType(), _DELETED_DOC)] if plan.soft else _WRITTEN)
+
+
+def history_schema(plan: Plan) -> Schema:
+    """Schema of the history table: the source's columns in its order, the interval of the version, its event."""
+    interval = [
+        (VALID_FROM, TimestamptzType(), "When the version began"),
+        (VALID_TO, TimestamptzType(), "When it ended; null: it has not"),
+        (IS_CURRENT, BooleanType(), "Whether the published table holds this version"),
     ]
-    own = [
-        NestedField(len(fields) + 1, POSITION, StringType(), doc="Position of the event that last wrote the row"),
-        NestedField(len(fields) + 2, COMMITTED_AT, TimestamptzType(), doc="When the source committed it"),
-    ]
-    return Schema(*fields, *own)
+    return _schema(plan, [*interval, *_WRITTEN])
+
+
+_WRITTEN = (
+    (POSITION, StringType(), "Position of the event that last wrote the row"),
+    (COMMITTED_AT, TimestamptzType(), "When the source committed it"),
+)
+_DELETED_DOC = "Whether the row was deleted at the source"
+
+
+def _schema(plan: Plan, own: Iterable[tuple[str, IcebergType, str]]) -> Schema:
+    told = [(column.name, iceberg_type(column.type), None) for column in plan.columns]
+    fields = enumerate([*told, *own], start=1)
+    return Schema(*(NestedField(number, name, kind, doc=doc) for number, (name, kind, doc) in fields))
 
 
 _VERSIONS = MapType(key_id=9001, key_type=StringType(), value_id=9002, value_type=StringType(), value_required=False)
@@ -234,7 +280,8 @@ def state_schema(plan: Plan) -> Schema:
 
     ``kind``: tombstone (the key was deleted at ``position``), cells (the row that stands at ``position`` was written in
     parts: ``versions`` holds the position of each column, under the empty name that of all columns not named, empty
-    where never written), truncate (everything below ``position``; no key).
+    where never written), truncate (everything below ``position``; no key; ``versions`` holds, under the empty name,
+    when the source committed it, in epoch µs).
     """
     keys = [(f"k{place}", plan.columns[number].type) for place, number in enumerate(plan.key_numbers)]
     fields = [NestedField(number, name, iceberg_type(kind)) for number, (name, kind) in enumerate(keys, start=1)]
@@ -263,6 +310,22 @@ def evolve(table: Table, plan: Plan) -> Table:
                 update.update_column((column.name,), field_type=iceberg_type(column.type))
             before = column.name
     return table.refresh()
+
+
+def soften(table: Table) -> Table:
+    """Add the column that marks deleted rows; a no-op when it is there."""
+    if DELETED in table.schema().column_names:
+        return table
+    with table.update_schema() as update:
+        update.add_column((DELETED,), BooleanType(), doc=_DELETED_DOC)
+    return table.refresh()
+
+
+def was_hard(table: Table) -> bool:
+    """Whether the rows on ``main`` were written before deletes became soft: their mark is null."""
+    snapshot = table.current_snapshot()
+    schema = table.schemas().get(snapshot.schema_id or 0) if snapshot else None
+    return schema is not None and DELETED not in schema.column_names
 
 
 def shape_from(text: str) -> Shape:

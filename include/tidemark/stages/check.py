@@ -1,7 +1,8 @@
 """Check: let Great Expectations judge every candidate of the cut before anybody sees it.
 
-Declared checks come from the source file; the invariants are built in: no key is null, no key occurs twice, the rows
-are as many as the ledger says, and the ledger of events closes. A failed blocking check holds the whole cut back: its
+Declared checks come from the source file and judge the rows that are not deleted; the invariants are built in: no key
+is null, no key occurs twice, the rows are as many as the ledger says, the ledger of events closes, and the history has
+one current version for each row. A failed blocking check holds the whole cut back: its
 candidates stay on their branches for inspection.
 """
 
@@ -15,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import cuts
-from tidemark.lake import Lake, home, quoted
+from tidemark.lake import Lake, head, history_of, home, quoted
 from tidemark.ledger import Ledger, Row, equals
-from tidemark.planning import KEY_PROPERTY
+from tidemark.planning import DELETED, IS_CURRENT, KEY_PROPERTY, POSITION
 from tidemark.session import open_session, tuned_for
 from tidemark.sources import Source
 from tidemark.stages import StageReport
@@ -70,12 +71,17 @@ def _candidate(session: SparkSession, lake: Lake, source: Source, row: Row) -> C
     base = {task.file.file_path for task in table.scan(snapshot_id=row["base"]).plan_files()}
     files = {task.file.file_path for task in table.scan(snapshot_id=row["snapshot"]).plan_files()} - base
     checks = source.table_for(row["object"]).checks
+    alive = frame.where(~F.col(DELETED)) if DELETED in table.schema().column_names else frame
     return Candidate(
         table=row["target"],
-        frame=frame,
+        frame=alive,
         snapshot=row["snapshot"],
         checks=[{"type": check.type, "severity": check.severity, **check.arguments} for check in checks],
-        invariants={**_key_invariants(frame, key, sorted(files), row), **_ledger_invariants(row)},
+        invariants={
+            **_key_invariants(frame, key, sorted(files), row),
+            **_history_invariants(session, lake, row, key, alive),
+            **_ledger_invariants(row),
+        },
     )
 
 
@@ -94,6 +100,27 @@ def _key_invariants(frame: DataFrame, key: list[str], files: list[str], row: Row
         "null keys": Invariant(value=found["null_keys"]),
         "duplicate keys": Invariant(value=repeated),
         "rows beyond the ledger's count": Invariant(value=found["rows"] - row["rows_after"]),
+    }
+
+
+def _history_invariants(
+    session: SparkSession, lake: Lake, row: Row, key: list[str], alive: DataFrame
+) -> dict[str, Invariant]:
+    """Of a history that belongs to the cut: its current versions are the rows of the table, by key and position."""
+    namespace, _, name = row["target"].partition(".")
+    identifier, branch = history_of((namespace, name)), f"candidate_{row['cut']}"
+    table = lake.find(identifier)
+    if table is None or branch not in table.refs():
+        return {}
+    history = session.read.option("versionAsOf", str(head(table, branch))).table(lake.spark_name(identifier))
+    event = F.xxhash64(*(F.col(quoted(column)) for column in [*key, POSITION])).cast("decimal(20)").alias("event")
+    rows = alive.select(event, F.lit(1).alias("row"))
+    both = rows.unionAll(history.where(IS_CURRENT).select(event, F.lit(-1).alias("row")))
+    found = both.agg(F.sum("row").alias("rows"), F.sum(F.col("event") * F.col("row")).alias("events")).first()
+    told = found.asDict() if found else {}
+    return {
+        "rows beyond the current versions": Invariant(value=int(told.get("rows") or 0)),
+        "rows unlike their current version": Invariant(value=int(bool(told.get("events")))),
     }
 
 
