@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -122,7 +123,7 @@ class Case(NamedTuple):
     runs: list[list[Change]]
     versions: list[tuple[Any, ...]]
     """Columns, then the minutes from and to, in that order."""
-    times: Times = {}
+    times: Times = MappingProxyType({})
 
 
 def _case(name: str, build: Callable[[Table], Sequence[Any]]) -> Case:
@@ -389,3 +390,184 @@ def test_any_delivery_gives_the_versions_and_the_deleted_rows_of_the_model(
             _assert_current_is_table(lake, source.source, name)
         if "deletes" in told:
             assert _sorted(_read(lake, (source.source, name))) == _expected_softly(made[name], times), runs
+
+
+SOFT_CASES: dict[str, tuple[Callable[[Table], list[list[Change]]], list[tuple[Any, ...]]]] = {
+    "a_deleted_row_shows_what_its_delete_saw": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1, "c", "d")]],
+        [(1, "c", "d", 2, True)],
+    ),
+    "in_one_run_too": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.delete(2, 1, "c", "d")]],
+        [(1, "c", "d", 2, True)],
+    ),
+    "a_delete_that_tells_the_key_alone": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1)]],
+        [(1, None, None, 2, True)],
+    ),
+    "a_delete_before_its_insert": (
+        lambda t: [[t.delete(2, 1, "c", "d")], [t.insert(1, 1, "a", "b")]],
+        [(1, "c", "d", 2, True)],
+    ),
+    "a_delete_of_a_row_never_seen": (lambda t: [[t.delete(2, 1, "c", "d")]], [(1, "c", "d", 2, True)]),
+    "inserted_again": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1, "a", "b")], [t.insert(3, 1, "e", "f")]],
+        [(1, "e", "f", 3, False)],
+    ),
+    "a_partial_update_revives_no_old_value": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1, "a", "b")], [t.update(3, 1, "c", ...)]],
+        [(1, "c", None, 3, False)],
+    ),
+    "a_partial_update_in_the_run_of_the_delete": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.delete(2, 1, "a", "b"), t.update(3, 1, "c", ...)]],
+        [(1, "c", None, 3, False)],
+    ),
+    "a_late_delete_below_a_partial_row": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.update(5, 1, "c", ...)], [t.delete(3, 1, "x", "y")]],
+        [(1, "c", None, 5, False)],
+    ),
+    "a_late_update_below_a_delete": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(5, 1, "c", "d")], [t.update(3, 1, ..., "late")]],
+        [(1, "c", "d", 5, True)],
+    ),
+    "an_old_key_is_deleted": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.update(2, 7, "c", "d", was=(1,))]],
+        [(1, "c", "d", 2, True), (7, "c", "d", 2, False)],
+    ),
+    "an_old_key_never_seen": (
+        lambda t: [[t.update(2, 7, "c", "d", was=(1,))]],
+        [(1, "c", "d", 2, True), (7, "c", "d", 2, False)],
+    ),
+    "truncated": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.delete(2, 2, "x", "y")], [t.truncate(3), t.insert(4, 3, "e", "f")]],
+        [(1, None, None, 3, True), (2, None, None, 3, True), (3, "e", "f", 4, False)],
+    ),
+    "truncated_in_the_run_of_the_rows": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.update(2, 7, "a", "b", was=(1,)), t.truncate(3)]],
+        [(1, None, None, 3, True), (7, None, None, 3, True)],
+    ),
+    "late_below_a_truncate": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.truncate(5)], [t.insert(3, 2, "x", "y"), t.update(4, 1, ..., "z")]],
+        [(1, None, None, 5, True), (2, None, None, 5, True)],
+    ),
+    "a_late_truncate_below_a_partial_row": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.update(5, 1, "c", ...)], [t.truncate(3)]],
+        [(1, "c", None, 5, False)],
+    ),
+}
+"""Changes by run, and the rows that they must lead to: columns, minute of the event that wrote it, deleted or not."""
+
+
+@pytest.fixture(scope="module")
+def soft_cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
+    """The cases as tables of one source with soft deletes, in three runs; the runs' reports."""
+    landing = tmp_path_factory.mktemp("soft")
+    source = _source("soft", landing, {name: {"deletes": "soft"} for name in SOFT_CASES})
+    made = [build(Table(name)) for name, (build, _) in SOFT_CASES.items()]
+    reports = []
+    for run in range(_RUNS):
+        lines = [_timed(change, {}) for runs in made if run < len(runs) for change in runs[run]]
+        deliver(landing, f"run-{run}", lines)
+        reports.append(run_all(source))
+    return reports
+
+
+@pytest.mark.parametrize("name", SOFT_CASES)
+def test_a_deleted_row_stays_marked(name: str, soft_cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Every case has the rows written beside it, none without its mark, and the model agrees."""
+    build, expected = SOFT_CASES[name]
+    rows = _read(lake, ("soft", name))
+    names = ("id", "name", "note", "_cdc_committed_at", "_cdc_deleted")
+    found = [tuple(row[column] for column in names) for row in rows]
+    assert sorted(found, key=repr) == sorted(((*r[:3], _minute(r[3]), r[4]) for r in expected), key=repr)
+    assert _sorted(rows) == _expected_softly([change for run in build(Table(name)) for change in run], {})
+
+
+def test_the_ledger_of_soft_deletes_closes(soft_cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """No check failed, every event is accounted for, and rows counts deleted rows as well."""
+    assert [report.problems for run in soft_cases for report in run.values()] == [()] * len(soft_cases) * 5
+    _assert_ledger_closes(lake, "soft")
+    newest = Ledger(lake, "soft").published_tables()
+    assert newest["shop.an_old_key_is_deleted"]["rows_after"] == 2
+
+
+def test_a_source_file_may_change_its_mind(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Hard to soft and history switched on, off and on again: as if from the start; soft to hard stops the table."""
+    t = Table("t")
+    steps: list[tuple[dict[str, Any], list[Change]]] = [
+        ({}, [t.insert(1, 1, "a", "b"), t.insert(2, 2, "x", "y"), t.delete(5, 2, "x", "y")]),
+        ({"history": True, "deletes": "soft"}, [t.update(6, 1, "c", "d"), t.update(4, 2, "late", "late")]),
+        ({"deletes": "soft"}, [t.delete(7, 1, "c", "d"), t.insert(8, 3, "e", "f")]),
+        ({"history": True, "deletes": "soft"}, [t.insert(9, 4, "g", "h")]),
+        ({"history": True}, [t.insert(10, 5, "i", "j")]),
+    ]
+    problems = []
+    for number, (told, changes) in enumerate(steps):
+        source = _source("changing", tmp_path, {"t": told})
+        deliver(tmp_path, f"{number}", [_timed(change, {}) for change in changes])
+        problems.append([problem for report in run_all(source).values() for problem in report.problems])
+    assert problems[:4] == [[]] * 4
+    assert "tidemark rebuild changing shop.t" in problems[4][0]
+    rows = {row["id"]: (row["name"], row["_cdc_deleted"]) for row in _read(lake, ("changing", "t"))}
+    # Key 2 went for good while deletes were hard.
+    assert rows == {1: ("c", True), 3: ("e", False), 4: ("g", False)}
+    changes = [change for _, told in steps[:4] for change in told]
+    assert _versions(lake, "changing", "t") == _expected_versions(changes, {})
+
+
+CRASHES = {
+    "before_the_history_has_a_branch": ("tidemark.history_candidates.HistoryCandidate._prepared_table", 2),
+    "before_its_merge": ("tidemark.merging.write_versions", 2),
+    "after_its_merge": ("tidemark.candidates.Candidate._row", 2),
+    "between_table_and_history": ("tidemark.cuts.fast_forward", 3),
+    "after_its_fast_forward_before_its_tag": ("tidemark.cuts.tag", 6),
+    "after_its_tag_before_its_branch_goes": ("tidemark.cuts.drop_ref", 3),
+    "before_the_cut_is_published": ("tidemark.cuts.set_state", 3),
+}
+"""Function that the process does not live to run, and which call of it."""
+
+
+@pytest.mark.parametrize("point", CRASHES)
+def test_a_killed_run_leaves_a_history_that_the_next_mends(
+    point: str, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed at a point and run again, of two tables: versions and rows are those of a clean run."""
+    tables = [Table("one"), Table("two")]
+    source = _source(f"crash_{point}", tmp_path, {table.name: {"history": True, "deletes": "soft"} for table in tables})
+    runs = [
+        [change for t in tables for change in (t.insert(1, 1, "a", "b"), t.insert(2, 2, "x", "y"))],
+        [
+            change
+            for t in tables
+            for change in (t.update(4, 1, "c", ...), t.delete(5, 2, "x", "y"), t.insert(3, 3, "e", "f"))
+        ],
+    ]
+    deliver(tmp_path, "0", [_timed(change, {}) for change in runs[0]])
+    run_all(source)
+    deliver(tmp_path, "1", [_timed(change, {}) for change in runs[1]])
+    with monkeypatch.context() as patched:
+        _die_at(patched, *CRASHES[point])
+        with pytest.raises(SystemExit):
+            run_all(source)
+    run_all(source)
+    for t in tables:
+        changes = [change for run in runs for change in run if change.table == t.name]
+        assert _versions(lake, source.source, t.name) == _expected_versions(changes, {})
+        assert _sorted(_read(lake, (source.source, t.name))) == _expected_softly(changes, {})
+        refs = lake.load(history_of((source.source, t.name))).refs()
+        assert {name for name in refs if name != "main"} == {"cut_1", "cut_2"}
+    _assert_ledger_closes(lake, source.source)
+
+
+def _die_at(patched: pytest.MonkeyPatch, name: str, call: int) -> None:
+    calls = 0
+    original = pkgutil.resolve_name(name)
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls >= call:
+            raise SystemExit(f"killed before call {call} of {name}")
+        return original(*args, **kwargs)
+
+    patched.setattr(name, dying)

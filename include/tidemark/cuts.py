@@ -93,8 +93,9 @@ def _move(lake: Lake, row: Row, cut: int) -> None:
     moved = (*_identifiers(row), history) if kept is not None and branch in kept.refs() else _identifiers(row)
     for identifier in moved:
         table = lake.load(identifier)
-        if name in table.refs():
-            continue  # moved before the crash
+        if name in table.refs():  # moved before the crash
+            drop_ref(table, branch)
+            continue
         if branch in table.refs():
             fast_forward(table, branch)
         tag(lake.load(identifier), name, head(lake.load(identifier)))
