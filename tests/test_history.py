@@ -303,13 +303,19 @@ CASES = [
     ),
 ]
 _RUNS = 3
+_LIKE_TABLES = [
+    case
+    for case in TABLE_CASES
+    if case.name in {"hot_key", "initial_load_over_changes", "column_added", "column_first_seen_in_a_late_event"}
+]
+"""Cases of compaction that the generated histories do not have."""
 
 
 @pytest.fixture(scope="module")
 def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
-    """The cases here and those of compaction as tables of one source with history, in three runs; the reports."""
+    """The cases here and some of compaction as tables of one source with history, in three runs; the reports."""
     landing = tmp_path_factory.mktemp("histories")
-    told = [*CASES, *(Case(f"table_{case.name}", _renamed(case.runs), []) for case in TABLE_CASES)]
+    told = [*CASES, *(Case(f"table_{case.name}", _renamed(case.runs), []) for case in _LIKE_TABLES)]
     tables = {case.name: {"history": True, "deletes": "soft" if n % 2 else "hard"} for n, case in enumerate(told)}
     source = _source("histories", landing, tables)
     reports = []
@@ -341,7 +347,7 @@ def test_the_history_is_what_its_changes_lead_to(case: Case, cases: list[dict[st
     _assert_current_is_table(lake, "histories", case.name)
 
 
-@pytest.mark.parametrize("case", TABLE_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", _LIKE_TABLES, ids=lambda case: case.name)
 def test_a_history_ends_with_its_table(case: Any, cases: list[dict[str, StageReport]], lake: Lake) -> None:
     """What compaction must get right, its history does as well: the current versions are the rows."""
     _assert_current_is_table(lake, "histories", f"table_{case.name}")
@@ -362,7 +368,7 @@ def _assert_ledger_closes(lake: Lake, source: str) -> None:
         assert min(row[name] for name in names) >= 0, row
 
 
-_HISTORIES = 36
+_HISTORIES = 24
 
 
 def test_any_delivery_gives_the_versions_and_the_deleted_rows_of_the_model(
