@@ -146,7 +146,7 @@ class Candidate:
             newest = (
                 changes.where(F.col("operation") == Operation.TRUNCATE).agg(F.max(F.struct("position", at))).first()
             )
-            told.extend([tuple(newest[0])] if newest else [])
+            told.extend([tuple(newest[0])] if newest and newest[0] else [])
         position, at_micros = max(told, default=(None, 0))
         return position, at_micros or None
 
