@@ -216,3 +216,66 @@ _ENCODINGS: Mapping[Encoding, Callable[[Any, str], Any]] = {
     Encoding.HEX: lambda wire, _: bytes.fromhex(wire),
     Encoding.EPOCH_DAYS: lambda wire, _: _EPOCH.date() + timedelta(days=int(wire)),
 }
+
+
+class Version(NamedTuple):
+    """A row as it was for a while."""
+
+    row: Row
+    position: Position
+    valid_from: Any
+    valid_to: Any
+    """None: it is the current one."""
+
+
+def versions(changes: Iterable[Change], at: Callable[[Change], Any]) -> dict[str, list[Version]]:
+    """Return every version of every row of tables with a key, by table; ``at`` tells when a change took place."""
+    distinct = {(change.table, change.position): change for change in changes}
+    told: dict[str, list[Version]] = {}
+    current: dict[tuple[str, Key], Version] = {}
+    reached: dict[tuple[str, Key], Any] = {}
+
+    def close(place: tuple[str, Key], now: Any) -> Row:
+        version = current.pop(place, None)
+        if version is None:
+            return {}
+        reached[place] = max(version.valid_from, now)
+        told[place[0]].append(version._replace(valid_to=reached[place]))
+        return version.row
+
+    for _, change in sorted(distinct.items(), key=lambda item: item[0]):
+        table, now = change.table, at(change)
+        told.setdefault(table, [])
+        if change.operation is Operation.TRUNCATE:
+            for place in [place for place in current if place[0] == table]:
+                close(place, now)
+            continue
+        old = close((table, _key_of({**(change.after or {}), **(change.before or {})}, change)), now)
+        if change.after is not None:
+            place = (table, _key_of(change.after, change))
+            close(place, now)
+            row = {**old, **change.after} if change.partial else change.after
+            current[place] = Version(row, change.position, max(now, reached.get(place, now)), None)
+    for (table, _), version in current.items():
+        told[table].append(version)
+    return told
+
+
+def fold_softly(changes: Iterable[Change]) -> dict[str, dict[Key, tuple[Row, Position, bool]]]:
+    """Return of every table with a key the last row of each key, the position that wrote it, and whether it is gone."""
+    distinct = {(change.table, change.position): change for change in changes}
+    tables: dict[str, dict[Key, tuple[Row, Position, bool]]] = {}
+    for _, change in sorted(distinct.items(), key=lambda item: item[0]):
+        rows = tables.setdefault(change.table, {})
+        if change.operation is Operation.TRUNCATE:
+            for key in rows:
+                rows[key] = (dict(zip(change.key, key, strict=True)), change.position, True)
+            continue
+        key = _key_of({**(change.after or {}), **(change.before or {})}, change)
+        row, _, gone = rows.get(key, ({}, (), True))
+        if change.after is None or _key_of(change.after, change) != key:
+            rows[key] = (change.before or {}, change.position, True)
+        if change.after is not None:
+            after = {**({} if gone else row), **change.after} if change.partial else change.after
+            rows[_key_of(after, change)] = (after, change.position, False)
+    return tables

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import bags, epochs, folding, held, merging, planning
+from tidemark import bags, folding, merging
 from tidemark.candidates import Candidate, merge_counts, persisted
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.lake import head
-from tidemark.ledger import Ledger, Row, equals
+from tidemark.ledger import Row
 from tidemark.planning import Plan
 
 _HIGH, _TRUNCATE = "high", "truncate"
@@ -53,11 +53,11 @@ class BagCandidate(Candidate):
         marks = self._marks()
         high = marks.get(_HIGH, "")
         changes = self._changes(after)
-        truncated = self._truncated(changes)
+        truncated, at = self._truncated(changes)
         rows = self._named(_rows(changes, self._plan, truncated), views)
         with persisted(bags.once(rows)) as events:
             counts = self._counted(events, rows, after)
-            emptied = self._truncate(truncated)
+            emptied = self._truncate(truncated, at)
             self._fill()
             start = head(self._lake.load(self._plan.target), self._cut.branch)
             sound = self._named(_sound(events), views)
@@ -141,10 +141,7 @@ class BagCandidate(Candidate):
 
     def _fold_again(self, touched: DataFrame | None, truncated: str | None, views: ExitStack) -> None:
         """Fold the values that were touched (all of them: None) from the change log, whatever is published of them."""
-        plan = self._plan_of_log()
-        changes = self._log(self._cut.batch)
-        if plan.found.names:
-            changes = changes.withColumn("shape", epochs.shape_in_epoch(planning.names_of(plan.found, None)))
+        plan, changes = self._whole_log()
         if truncated is not None:
             changes = changes.where(F.col("position") > truncated)
         events = self._named(_sound(bags.once(_rows(changes, plan, truncated))), views)
@@ -153,25 +150,6 @@ class BagCandidate(Candidate):
             told, stored = bags.of_values(told, touched), bags.of_values(stored, touched)
         folded = bags.changed(self._named(bags.marked(told, stored), views))
         merging.exchange(folded, self._plan, self._branch())
-
-    def _log(self, batch: int, but: frozenset[str] = frozenset()) -> DataFrame:
-        """The change log of the table up to a batch, without the events of transactions that are not published."""
-        changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
-        undone = held.undone(Ledger(self._lake, self._source), self._cut.batch)
-        found = self._plan.found
-        return held.log_of(changelog, found.object, batch, found.withheld.waiting | undone | but)
-
-    def _plan_of_log(self) -> Plan:
-        """The plan with every shape of the change log."""
-        found = self._plan.found
-        rows = Ledger(self._lake, self._source).read("shapes", equals("object", found.object))
-        shapes = {row["shape"]: planning.shape_from(row["columns"]) for row in rows}
-        names = planning.names_of(replace(found, shapes=shapes), None)
-        if not names.touches(column.name for shape in shapes.values() for column in shape.columns):
-            return replace(self._plan, found=replace(found, shapes=shapes, names={}))
-        every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(names.renamings) + 1)]
-        told, today = epochs.shapes_by_epoch(shapes, names, every)
-        return replace(self._plan, found=replace(found, shapes=told, names=today))
 
     def _marks(self) -> dict[str, str]:
         """What the state keeps: the highest position seen, and that of the newest TRUNCATE."""

@@ -9,7 +9,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,7 @@ from pyspark.storagelevel import StorageLevel
 from tidemark import epochs, evolution, folding, held, merging, planning
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
+from tidemark.history_candidates import HistoryCandidate
 from tidemark.lake import (
     LOG_PROPERTIES,
     STATE_PROPERTIES,
@@ -29,9 +30,10 @@ from tidemark.lake import (
     head,
     quoted,
 )
-from tidemark.ledger import Row, equals
+from tidemark.ledger import Ledger, Row, equals
 from tidemark.planning import POSITION, Plan
 from tidemark.quarantine import quarantine
+from tidemark.schema_history import Emptying
 
 _VERSIONS = MapType(StringType(), StringType())
 
@@ -70,23 +72,34 @@ class Candidate:
             return self._build(after, views)
 
     def _build(self, after: int, views: ExitStack) -> Row:
-        base = head(self._prepared_table())
+        table = self._prepared_table()
+        base = head(table)
+        if self._plan.soft and planning.was_hard(table):
+            merging.mark_alive(self._session, self._branch())
         changes = self._changes(after)
-        truncated = self._truncated(changes)
+        truncated, truncated_at = self._truncated(changes)
         rows = changes.where(F.col("operation") != Operation.TRUNCATE)
-        acted = self._named(folding.actions(rows, self._plan, truncated), views)
-        folded = self._named(folding.fold(acted.where(F.col("set_aside").isNull()), self._plan), views)
+        acted = self._named(folding.actions(rows, self._plan, None if self._plan.soft else truncated), views)
+        folded = folding.fold(acted.where(F.col("set_aside").isNull()), self._plan)
+        if self._plan.soft and truncated is not None:
+            folded = folding.truncated_softly(folded, self._plan, truncated, truncated_at)
+        folded = self._named(folded, views)
         with persisted(folded):
             counts = self._counts(folded, acted, after)
-            counts["emptied"] = self._truncate(truncated)
+            counts["emptied"] = self._truncate(truncated, truncated_at)
             self._fill()
             by_cell = self._plan.found.partial or self._state_has("cells")
             start = head(self._lake.load(self._plan.target), self._cut.branch)
             with persisted(self._combined(folded)) if by_cell else nullcontext(self._alive(folded)) as ready:
                 counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
                 # In this order: Spark computes what it keeps anew once a table that it was read from is written to.
-                self._keep(ready, truncated)
+                self._keep(ready, truncated, truncated_at)
                 merging.upsert(ready, self._plan, self._branch(), by_cell=by_cell)
+        if self._plan.history:
+            kept = HistoryCandidate(self._session, self._lake, self._source, self._plan, self._cut.branch)
+            kept.build(
+                self._changes(after), self._emptyings(), self._whole_log, lambda frame: self._named(frame, views)
+            )
         return self._row(base, start, counts)
 
     def _named(self, frame: DataFrame, views: ExitStack) -> DataFrame:
@@ -113,7 +126,7 @@ class Candidate:
         branch_from_main(state, self._cut.branch)
         table = planning.evolve(table, plan)
         table = evolution.plan_pending(table, self._cut.number, plan.today, key)
-        return branch_from_main(table, self._cut.branch)
+        return branch_from_main(planning.soften(table) if plan.soft else table, self._cut.branch)
 
     def _changes(self, after: int) -> DataFrame:
         changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
@@ -123,6 +136,36 @@ class Candidate:
             names = planning.names_of(self._plan.found, None)
             return changes.withColumn("shape", epochs.shape_in_epoch(names))
         return changes
+
+    def _log(self, batch: int, but: frozenset[str] = frozenset()) -> DataFrame:
+        """The change log of the table up to a batch, without the events of transactions that are not published."""
+        changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
+        undone = held.undone(Ledger(self._lake, self._source), self._cut.batch)
+        found = self._plan.found
+        return held.log_of(changelog, found.object, batch, found.withheld.waiting | undone | but)
+
+    def _whole_log(self) -> tuple[Plan, DataFrame]:
+        """All events that the table is to hold, and the plan with what they tell, to fold them from the first on."""
+        ledger, found = Ledger(self._lake, self._source), self._plan.found
+        of_table = equals("object", found.object)
+        shapes = {row["shape"]: planning.shape_from(row["columns"]) for row in ledger.read("shapes", of_table)}
+        contents = [row for row in ledger.read("contents", of_table) if row["batch"] <= self._cut.batch]
+        whole = replace(
+            found,
+            shapes=shapes,
+            names={},
+            truncates=sum(row["events"] for row in contents if row["operation"] == Operation.TRUNCATE),
+            partial=any(row["partial"] for row in contents),
+            halves=any(row["half"] for row in contents),
+        )
+        names = planning.names_of(whole, None)
+        changes = self._log(self._cut.batch)
+        if names.touches(column.name for shape in shapes.values() for column in shape.columns):
+            every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(names.renamings) + 1)]
+            told, today = epochs.shapes_by_epoch(shapes, names, every)
+            whole = replace(whole, shapes=told, names=today)
+            changes = changes.withColumn("shape", epochs.shape_in_epoch(names))
+        return replace(self._plan, found=whole), changes
 
     def _state_has(self, kind: str) -> bool:
         table = self._lake.load(self._plan.state)
@@ -135,19 +178,24 @@ class Candidate:
             versions = folding.renamed_versions(versions, self._plan.today).alias("versions")
         return state.select(*folding.key_names(self._plan), "kind", "position", versions, "batch")
 
-    def _truncated(self, changes: DataFrame) -> str | None:
-        known = self._lake.load(self._plan.state).scan(row_filter=equals("kind", "truncate")).to_arrow()
-        positions = list(known.column("position").to_pylist())
+    def _truncated(self, changes: DataFrame) -> tuple[str | None, int | None]:
+        """Position of the newest TRUNCATE, and when the source committed it (epoch µs)."""
+        known = self._lake.load(self._plan.state).scan(row_filter=equals("kind", "truncate")).to_arrow().to_pylist()
+        told = [(row["position"], int(dict(row["versions"] or {}).get(folding.REST) or 0)) for row in known]
         if self._plan.found.truncates:
-            found = changes.where(F.col("operation") == Operation.TRUNCATE).agg(F.max("position")).first()
-            positions.extend(found or ())
-        positions.extend(self._emptyings())
-        return max(positions, default=None)
+            at = F.coalesce(F.unix_micros("committed_at"), F.lit(0)).alias("at")
+            newest = (
+                changes.where(F.col("operation") == Operation.TRUNCATE).agg(F.max(F.struct("position", at))).first()
+            )
+            told.extend([tuple(newest[0])] if newest and newest[0] else [])
+        told.extend((emptying.position, emptying.at) for emptying in self._emptyings())
+        position, at_micros = max(told, default=(None, 0))
+        return position, at_micros or None
 
-    def _emptyings(self) -> list[str]:
-        """Positions of the statements of this batch that emptied the table."""
+    def _emptyings(self) -> list[Emptying]:
+        """The statements of this batch that emptied the table."""
         found = self._plan.found
-        return [told.position for told in found.history.emptyings if found.after < told.batch]
+        return [told for told in found.history.emptyings if found.after < told.batch]
 
     def _counts(self, folded: DataFrame, acted: DataFrame, after: int) -> dict[str, int]:
         totals = folded.agg(
@@ -189,17 +237,16 @@ class Candidate:
         since = min(after, withheld.since - 1) if withheld.released else after
         quarantine(self._lake, self._source, found, since, settled=after)
 
-    def _truncate(self, truncated: str | None) -> int:
+    def _truncate(self, truncated: str | None, at: int | None) -> int:
         """Delete the rows that a TRUNCATE of this batch removed: its position decides, not its arrival."""
         if not (self._plan.found.truncates or self._emptyings()) or truncated is None:
             return 0
         older = self._stored().where(F.col(POSITION) < truncated).count()
         if older:
-            statement = f"DELETE FROM {self._branch()} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
-            self._session.sql(statement, args={"position": truncated})
+            merging.delete_older(self._session, self._plan, self._branch(), truncated, at)
         if self._state_has("cells"):
             merging.empty_cells(folding.emptied(self._state(), self._plan, truncated), self._plan, self._branch())
-        return older
+        return 0 if self._plan.soft else older
 
     def _branch(self) -> str:
         """Name of the candidate branch in Spark."""
@@ -236,12 +283,14 @@ class Candidate:
         """Rows that change because their key did: in the ledger their event counts where it wrote the new key."""
         keys = folding.key_names(self._plan)
         names = [F.col(quoted(name)).alias(key) for name, key in zip(self._plan.key, keys, strict=True)]
-        gone = ready.where("moved_away").join(self._stored().select(*names, POSITION), keys)
+        # With soft deletes the old key gets a row even if it had none.
+        how = "left" if self._plan.soft else "inner"
+        gone = ready.where("moved_away").join(self._stored().select(*names, POSITION), keys, how)
         # By cell, a row that a newer event wrote a part of lives on without the cells that moved away.
         changes = F.col(POSITION) <= F.col("position") if by_cell else F.col(POSITION) < F.col("position")
-        return gone.where(changes).count()
+        return gone.where(changes | F.col(POSITION).isNull()).count()
 
-    def _keep(self, ready: DataFrame, truncated: str | None) -> None:
+    def _keep(self, ready: DataFrame, truncated: str | None, truncated_at: int | None) -> None:
         """Append what later runs need: tombstones, versions of rows written in parts, the newest TRUNCATE."""
         keys = folding.key_names(self._plan)
         branch = self._lake.spark_name(self._plan.state, self._cut.branch)
@@ -258,7 +307,7 @@ class Candidate:
                 *(F.lit(None).alias(key) for key in keys),
                 F.lit("truncate").alias("kind"),
                 F.lit(truncated).alias("position"),
-                F.lit(None).alias("versions"),
+                F.create_map(F.lit(folding.REST), F.lit(truncated_at).cast("string")).alias("versions"),
                 F.lit(self._cut.batch).alias("batch"),
             )
             rows = rows.unionByName(mark)

@@ -12,7 +12,7 @@ from tidemark.events import Shape
 from tidemark.images import Names, TableColumn, field, read_images
 from tidemark.lake import Identifier, Lake
 from tidemark.ledger import Ledger, equals
-from tidemark.planning import COMMITTED_AT, OBJECT_PROPERTY, POSITION, SOURCE_PROPERTY, shape_from
+from tidemark.planning import OBJECT_PROPERTY, OWN_COLUMNS, SOURCE_PROPERTY, shape_from
 from tidemark.rows import Kind
 from tidemark.session import open_session
 
@@ -43,9 +43,8 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
     """
     table = lake.load(identifier)
     source, name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
-    own = {POSITION, COMMITTED_AT}
-    fields = [(column.name, str(column.field_type)) for column in table.schema().fields if column.name not in own]
-    columns = [TableColumn(*told) for told in fields]
+    fields = [column for column in table.schema().fields if column.name not in OWN_COLUMNS]
+    columns = [TableColumn(column.name, str(column.field_type)) for column in fields]
     changelog = open_session().table(lake.spark_name(("changelog", source))).where(F.col("object") == name)
     told = Ledger(lake, source).read("shapes", equals("object", name))
     shapes = {row["shape"]: shape_from(row["columns"]) for row in told}

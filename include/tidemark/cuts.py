@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 
 from tidemark import evolution
 from tidemark.errors import ConfigurationError
-from tidemark.lake import Identifier, Lake, drop_ref, fast_forward, head, put_back, remove_tags, tag
+from tidemark.lake import Identifier, Lake, drop_ref, fast_forward, head, history_of, put_back, remove_tags, tag
 from tidemark.ledger import Ledger, Row, above, equals
 
 log = structlog.get_logger(__name__)
@@ -203,23 +203,32 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
     """Drop the branches of a cut that was never published."""
     for row in tables_of(ledger, cut):
         if is_built(row):
-            for identifier in _identifiers(row):
+            for identifier in (*_identifiers(row), history_of(_target(row))):
                 table = lake.find(identifier)
                 if table is not None:
                     drop_ref(table, f"candidate_{cut}")
 
 
-def _identifiers(row: Row) -> tuple[Identifier, Identifier]:
+def _target(row: Row) -> Identifier:
     namespace, _, name = row["target"].partition(".")
-    return (namespace, name), ("state", f"{namespace}__{name}")
+    return namespace, name
+
+
+def _identifiers(row: Row) -> tuple[Identifier, Identifier]:
+    return _target(row), ("state", "__".join(_target(row)))
 
 
 def _move(lake: Lake, row: Row, cut: int) -> None:
     branch, name = f"candidate_{cut}", f"{_TAG}{cut}"
-    for identifier in _identifiers(row):
+    history = history_of(_target(row))
+    kept = lake.find(history)
+    # A history that the source file no longer asks for has no candidate and stays as it is, without the tag.
+    moved = (*_identifiers(row), history) if kept is not None and branch in kept.refs() else _identifiers(row)
+    for identifier in moved:
         table = lake.load(identifier)
-        if name in table.refs():
-            continue  # moved before the crash
+        if name in table.refs():  # moved before the crash
+            drop_ref(table, branch)
+            continue
         if branch in table.refs():
             fast_forward(table, branch)
             evolution.follow(lake.load(identifier), cut)

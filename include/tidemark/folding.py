@@ -17,7 +17,7 @@ from tidemark.encodings import READERS, regex_quoted
 from tidemark.events import Encoding, Operation
 from tidemark.images import UNREADABLE, TableColumn, any_of, by_table_name, field, read_images
 from tidemark.lake import quoted
-from tidemark.planning import Plan
+from tidemark.planning import DELETED, Plan
 from tidemark.types import spark_type
 
 KEPT = ("position", "committed_at", "shape", "partial", "absent", "batch", "file", "place", "row")
@@ -42,7 +42,7 @@ def value_numbers(plan: Plan) -> list[int]:
     return [number for number in range(len(plan.columns)) if number not in set(plan.key_numbers)]
 
 
-def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
+def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence[str] = KEPT) -> DataFrame:
     """Read the images of row changes and tell which key each of them acts on.
 
     An update whose key changed acts twice: it deletes the old key and writes the new one, at the same position.
@@ -51,11 +51,13 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
         events: row changes of the change log, of one table (no TRUNCATE).
         plan: the table's.
         truncated: position of the newest TRUNCATE; older events act no more.
+        kept: columns of the change log that stay.
 
     Returns:
-        ``k0 .. kn``; ``c<n>`` (the columns outside the key, typed; null where ``deleted``); ``deleted``;
-        ``moved_away`` (the delete of an old key); ``set_aside`` (why the event takes no part: a reason, or null),
-        ``detail``; ``half`` (the old half of an update in two events: it deletes its key); and ``KEPT``.
+        ``k0 .. kn``; ``c<n>`` (the columns outside the key, typed; where ``deleted`` null, or what the old image holds,
+        with soft deletes); ``deleted``; ``moved_away`` (the delete of an old key); ``set_aside`` (why the event takes
+        no part: a reason, or null), ``detail``; ``half`` (the old half of an update in two events: it deletes its key);
+        and ``kept``.
     """
     keys = [plan.columns[number] for number in plan.key_numbers]
     shapes, names = plan.found.shapes, plan.found.names
@@ -65,6 +67,8 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     whole_update = F.col("after").isNotNull() & (F.col("operation") == Operation.UPDATE)
     old = F.when(whole_update & ~_same_key(plan), F.col("before"))
     read = read_images(read, image=old, shapes=shapes, columns=keys, into="old", names=names)
+    if plan.soft:  # apart from the old key, as a value that does not fit is no reason to set an update aside
+        read = read_images(read, image=old, shapes=shapes, columns=plan.columns, into="was", names=names)
     told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
     named = [f"new {name}" for name in key_names(plan)]
     # In a projection of its own, because it is used often and must be made once.
@@ -91,9 +95,15 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
         F.when(F.col("side.moved_away"), was).otherwise(now).alias(name)
         for name, was, now in zip(key_names(plan), before, after, strict=True)
     ]
-    gone = F.col("side.deleted")
-    cells = [F.when(~gone, cell(plan, number)).alias(field(number)) for number in value_numbers(plan)]
-    return sides.select(*acted, *cells, "side.*", half.alias("half"), *KEPT)
+    cells = [_acted(plan, number).alias(field(number)) for number in value_numbers(plan)]
+    return sides.select(*acted, *cells, "side.*", half.alias("half"), *kept)
+
+
+def _acted(plan: Plan, number: int) -> Expression:
+    """What an action leaves in a column."""
+    if plan.soft:
+        return F.when(F.col("side.moved_away"), cell(plan, number, "was")).otherwise(cell(plan, number))
+    return F.when(~F.col("side.deleted"), cell(plan, number))
 
 
 def cell(plan: Plan, number: int, image: str = "image") -> Expression:
@@ -178,13 +188,14 @@ def fold(acted: DataFrame, plan: Plan) -> DataFrame:
 
     Returns:
         ``k0 .. kn``; ``position``, ``committed_at``, ``deleted``, ``moved_away`` of the key's newest action; ``c<n>``,
-        the newest value of each column outside the key; ``whole_at``, the position at which the row was last written
-        whole (null: never); with partial images also ``p<n>``, the position a column was written at (null: no event
+        the newest value of each column outside the key (a delete writes null; with soft deletes one that is the newest
+        action leaves what its old image holds); ``whole_at``, the position at which the row was last written whole
+        (null: never); with partial images also ``p<n>``, the position a column was written at (null: no event
         wrote it); ``events`` and ``distinct_events``, without the deletes of old keys.
     """
     keys = key_names(plan)
     if plan.found.halves and plan.found.partial:
-        acted = _paired(acted, keys)
+        acted = paired(acted, keys)
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
     place = F.struct("file", "place", "row")
     payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent"]
@@ -213,14 +224,22 @@ def fold(acted: DataFrame, plan: Plan) -> DataFrame:
             column
             for number in value_numbers(plan)
             for column in (
-                F.col(f"w{number}.value").alias(field(number)),
+                _shown(plan, number).alias(field(number)),
                 F.col(f"w{number}.position").alias(f"p{number}"),
             )
         ]
     return folded.select(*keys, "position", "newest.*", *values, "events", "distinct_events", "whole_at")
 
 
-def _paired(acted: DataFrame, keys: Sequence[str]) -> DataFrame:
+def _shown(plan: Plan, number: int) -> Expression:
+    value = F.col(f"w{number}.value")
+    if not plan.soft:
+        return value
+    # What a delete saw of the row is shown as long as the row is deleted, and revives with no part of it.
+    return F.when(F.col("newest.deleted") | ~F.col(f"w{number}.deleted"), value)
+
+
+def paired(acted: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Let the old half of an update do nothing where the new half has the same key, and may lack columns."""
     update = F.expr("left(position, length(position) - length('011'))")
     newest = F.max("position").over(Window.partitionBy(*keys, update))
@@ -235,18 +254,49 @@ def _paired(acted: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def _last_written(plan: Plan, number: int) -> Expression:
+    value = [F.col("position"), F.col(f"event.{field(number)}").alias("value")]
+    if plan.soft:
+        value.append(F.col("event.deleted"))
+    written = writes_cell(plan, number, "event.")
+    return F.max_by(F.struct(*value), F.when(written, F.col("position"))).alias(f"w{number}")
+
+
+def writes_cell(plan: Plan, number: int, event: str = "") -> Expression:
+    """Whether an action writes a column; ``event`` leads to its ``partial``, ``deleted``, ``shape``, ``absent``."""
     holders = _holders(plan, plan.columns[number].name)
-    captured = any_of([F.lit(False), *(_captured(holders, name) for name in sorted({*holders.values()}))])
-    written = ~F.col("event.partial") | F.col("event.deleted") | captured
-    value = F.struct(F.col("position"), F.col(f"event.{field(number)}").alias("value"))
-    return F.max_by(value, F.when(written, F.col("position"))).alias(f"w{number}")
+    captured = any_of([F.lit(False), *(_captured(holders, name, event) for name in sorted({*holders.values()}))])
+    return ~F.col(f"{event}partial") | F.col(f"{event}deleted") | captured
 
 
-def _captured(holders: Mapping[str, str], name: str) -> Expression:
+def truncated_softly(folded: DataFrame, plan: Plan, truncated: str, at: int | None) -> DataFrame:
+    """Let a TRUNCATE delete, at its position, every key with an event before it: what soft deletes make of it.
+
+    Args:
+        folded: ``fold``, of all events, those before the TRUNCATE too.
+        plan: the table's.
+        truncated: position of the newest TRUNCATE.
+        at: when the source committed it, epoch µs, UTC.
+    """
+    over, dead = F.lit(truncated), F.col("position") < truncated
+    steps = {
+        "committed_at": F.when(dead, F.timestamp_micros(F.lit(at).cast("bigint"))).otherwise(F.col("committed_at")),
+        "deleted": F.col("deleted") | dead,
+        "whole_at": F.greatest("whole_at", over),
+        "position": F.greatest("position", over),
+    }
+    for number in value_numbers(plan):
+        kept = F.col(f"p{number}") >= over if plan.found.partial else ~dead
+        steps[field(number)] = F.when(kept, F.col(field(number)))
+        if plan.found.partial:
+            steps[f"p{number}"] = F.greatest(f"p{number}", over)
+    return folded.withColumns(steps)
+
+
+def _captured(holders: Mapping[str, str], name: str, event: str) -> Expression:
     """Whether the event's image holds a column that its shape calls ``name``."""
-    missing = F.coalesce(F.array_contains("event.absent", F.lit(name)), F.lit(False))
+    missing = F.coalesce(F.array_contains(f"{event}absent", F.lit(name)), F.lit(False))
     shapes = [shape_id for shape_id, told in holders.items() if told == name]
-    return F.coalesce(F.col("event.shape").isin(*shapes), F.lit(False)) & ~missing
+    return F.coalesce(F.col(f"{event}shape").isin(*shapes), F.lit(False)) & ~missing
 
 
 def not_dead(folded: DataFrame, tombstones: DataFrame, plan: Plan) -> DataFrame:
@@ -276,7 +326,7 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
         *(F.col(quoted(name)).alias(key) for name, key in zip(plan.key, keys, strict=True)),
         F.col("_cdc_position").alias("t_position"),
         F.col("_cdc_committed_at").alias("t_committed_at"),
-        *(F.col(quoted(plan.columns[n].name)).alias(f"t{n}") for n in value_numbers(plan)),
+        *(_revived(plan, n).alias(f"t{n}") for n in value_numbers(plan)),
     )
     dead = state.where(F.col("kind") == "tombstone").groupBy(*keys).agg(F.max("position").alias("died_at"))
     cells = state.where(F.col("kind") == "cells").groupBy(*keys)
@@ -285,6 +335,12 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
     joined = folded.join(wanted, keys, "left")
     joined = joined.join(dead, keys, "left").join(versions, keys, "left")
     return _combined(joined, plan)
+
+
+def _revived(plan: Plan, number: int) -> Expression:
+    """A stored cell, as far as it is more than what a deleted row shows."""
+    value = F.col(quoted(plan.columns[number].name))
+    return F.when(~F.coalesce(F.col(DELETED), F.lit(False)), value) if plan.soft else value
 
 
 def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
@@ -303,7 +359,7 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
     changed = any_of([F.col("newer"), F.col("merged_rest") > F.col("rest"), *taken.values()])
     merged = stepped.withColumns(
         {
-            **{f"n{n}": F.when(taken[n], F.col(field(n))).when(F.col("exists"), F.col(f"t{n}")) for n in numbers},
+            **{f"n{n}": F.when(taken[n], _taken(plan, n)).when(F.col("exists"), F.col(f"t{n}")) for n in numbers},
             **{f"m{n}": F.when(taken[n], _written(plan, n)).otherwise(F.col(f"v{n}")) for n in numbers},
             "changed": changed,
         }
@@ -318,6 +374,12 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
         *(F.col(f"n{n}").alias(field(n)) for n in numbers),
         F.when(~gone & (F.col("merged_rest") != F.col("final")), _versions(plan)).alias("versions"),
     )
+
+
+def _taken(plan: Plan, number: int) -> Expression:
+    value = F.col(field(number))
+    # A delete below a newer row writes null to its cells, as any delete does.
+    return F.when(~F.col("deleted") | F.col("newer"), value) if plan.soft else value
 
 
 def _written(plan: Plan, number: int) -> Expression:

@@ -98,6 +98,11 @@ STATE_PROPERTIES: Mapping[str, str] = {
 Identifier = tuple[str, str]
 
 
+def history_of(target: Identifier) -> Identifier:
+    """Where the versions of a published table's rows are kept; ``name_problem`` keeps the name free."""
+    return (target[0], f"{target[1]}__history")
+
+
 def home() -> Path:
     """Folder of the embedded warehouse, catalog and reports: ``TIDEMARK_HOME``, else ``.tidemark``."""
     return Path(os.environ.get("TIDEMARK_HOME") or ".tidemark").resolve()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import IntegerType, MapType, NestedField, StringType, TimestamptzType
+from pyiceberg.types import BooleanType, IcebergType, IntegerType, MapType, NestedField, StringType, TimestamptzType
 
 from tidemark import formats, sources
 from tidemark.errors import IncompatibleSchemaError
@@ -23,12 +23,16 @@ from tidemark.evolution import NEW_PREFIX, is_empty, names_today
 from tidemark.held import NOTHING, Withheld
 from tidemark.images import Names as ByShape
 from tidemark.images import TableColumn, by_table_name
-from tidemark.lake import Identifier, name_problem
+from tidemark.lake import Identifier, history_of, name_problem
 from tidemark.schema_history import History, Names
 from tidemark.types import declared, iceberg_type, is_number, wider
 
 POSITION = "_cdc_position"
 COMMITTED_AT = "_cdc_committed_at"
+DELETED = "_cdc_deleted"
+VALID_FROM = "valid_from"
+VALID_TO = "valid_to"
+IS_CURRENT = "is_current"
 KEY_PROPERTY = "tidemark.key"
 OBJECT_PROPERTY = "tidemark.object"
 SOURCE_PROPERTY = "tidemark.source"
@@ -36,7 +40,10 @@ SOURCE_PROPERTY = "tidemark.source"
 OWN_PREFIX = "tidemark "
 """Begins names that Tidemark gives to columns of its own frames beside those of a table."""
 
-_OWN_COLUMNS = (POSITION, COMMITTED_AT)
+OWN_COLUMNS = (POSITION, COMMITTED_AT, DELETED)
+"""Columns that Tidemark adds to those of a published table; the last of them where deletes are soft."""
+
+_HISTORY_COLUMNS = (VALID_FROM, VALID_TO, IS_CURRENT)
 _RESERVED_COLUMNS = frozenset({
     "", "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number",
     "_change_type", "_change_ordinal", "_commit_snapshot_id",
@@ -108,6 +115,11 @@ class Plan:
         """Stored columns that go when the cut is published."""
         return [old for old, new in self.today.items() if new is None]
 
+    history: bool = False
+    """Whether ``<table>__history`` is kept beside the table."""
+    soft: bool = False
+    """Whether a deleted row stays, marked."""
+
     @property
     def key_numbers(self) -> list[int]:
         """Numbers of the key's columns among ``columns``."""
@@ -118,6 +130,11 @@ class Plan:
     def state(self) -> Identifier:
         """The table that keeps tombstones and the versions of partly written rows."""
         return ("state", "__".join(self.target))
+
+    @property
+    def versions(self) -> Identifier:
+        """The table that keeps the versions of each row."""
+        return history_of(self.target)
 
 
 def target_of(source: sources.Source, found: Found) -> Identifier:
@@ -149,10 +166,21 @@ def plan(source: sources.Source, found: Found, table: Table | None) -> Plan:
     _claim(source, found, table)
     follows = source.schema_policy is not sources.SchemaPolicy.IGNORE
     evolving = _evolving(found, promised, table)
-    columns, today = _columns(evolving, table, follows=follows)
+    columns, today = _columns(evolving, table, follows=follows, history=promised.history)
     if source.schema_policy is sources.SchemaPolicy.STRICT and table is not None:
         _refuse_changes(found, table, columns, today)
     key = _key(evolving, promised, table, [column.name for column in columns])
+    soft = promised.deletes is sources.Deletes.SOFT
+    if table is not None and not soft and DELETED in table.schema().column_names:
+        raise IncompatibleSchemaError(
+            f"{found.object}: the source file says `deletes: hard`, but the table holds rows that were deleted softly; "
+            f"write `deletes: soft` again, or fold it anew with `tidemark rebuild {source.source} {found.object}`"
+        )
+    if not key and (soft or promised.history):
+        raise IncompatibleSchemaError(
+            f"{found.object}: nothing tells its rows apart, so it can have neither a history nor soft deletes: give it "
+            "a key with `key:`, or leave `history` and `deletes` out"
+        )
     return Plan(
         found=found,
         target=target_of(source, found),
@@ -161,6 +189,8 @@ def plan(source: sources.Source, found: Found, table: Table | None) -> Plan:
         today=today,
         defaults=_defaults(found, evolving.names),
         pairs_updates=not key and formats.pairs_updates(formats.resolve(source.format)),
+        history=promised.history,
+        soft=soft,
     )
 
 
@@ -266,11 +296,11 @@ def _existing(table: Table | None) -> list[tuple[str, str]]:
     if table is None:
         return []
     fields = [(column.name, str(column.field_type)) for column in table.schema().fields]
-    return [(name, kind) for name, kind in fields if name not in _OWN_COLUMNS]
+    return [(name, kind) for name, kind in fields if name not in OWN_COLUMNS]
 
 
 def _columns(
-    evolving: _Evolving, table: Table | None, *, follows: bool
+    evolving: _Evolving, table: Table | None, *, follows: bool, history: bool
 ) -> tuple[list[TableColumn], dict[str, str | None]]:
     """The table's columns, and what becomes of stored ones that do not stay as they are called."""
     found = evolving.found
@@ -295,7 +325,7 @@ def _columns(
     if follows:
         _follow_ddl(evolving, order, types, stored.keys())
     for name in order:
-        if problem := _column_problem(name):
+        if problem := _column_problem(name, history=history):
             raise IncompatibleSchemaError(f"{found.object}: a column is called {name!r}, {problem}")
     occupied = dict(_existing(table))
     for name in order:
@@ -335,8 +365,10 @@ def _follow_ddl(evolving: _Evolving, order: list[str], types: dict[str, str], st
                 order.append(name)
 
 
-def _column_problem(name: str) -> str | None:
-    if name in _OWN_COLUMNS or name.startswith(OWN_PREFIX):
+def _column_problem(name: str, *, history: bool) -> str | None:
+    if history and name in _HISTORY_COLUMNS:
+        return "which the history of a table keeps for itself: leave `history` out for it"
+    if name in OWN_COLUMNS or name.startswith(OWN_PREFIX):
         return "which Tidemark keeps for itself"
     return "which Iceberg keeps for itself" if name in _RESERVED_COLUMNS else None
 
@@ -396,16 +428,31 @@ def _key(evolving: _Evolving, promised: sources.Table, table: Table | None, name
 
 
 def table_schema(plan: Plan) -> Schema:
-    """Schema of the published table: the source's columns in its order, then Tidemark's two."""
-    fields = [
-        NestedField(number, column.name, iceberg_type(column.type))
-        for number, column in enumerate(plan.columns, start=1)
+    """Schema of the published table: the source's columns in its order, then Tidemark's own."""
+    return _schema(plan, [*_WRITTEN, (DELETED, BooleanType(), _DELETED_DOC)] if plan.soft else _WRITTEN)
+
+
+def history_schema(plan: Plan) -> Schema:
+    """Schema of the history table: the source's columns in its order, the interval of the version, its event."""
+    interval = [
+        (VALID_FROM, TimestamptzType(), "When the version began"),
+        (VALID_TO, TimestamptzType(), "When it ended; null: it has not"),
+        (IS_CURRENT, BooleanType(), "Whether the published table holds this version"),
     ]
-    own = [
-        NestedField(len(fields) + 1, POSITION, StringType(), doc="Position of the event that last wrote the row"),
-        NestedField(len(fields) + 2, COMMITTED_AT, TimestamptzType(), doc="When the source committed it"),
-    ]
-    return Schema(*fields, *own)
+    return _schema(plan, [*interval, *_WRITTEN])
+
+
+_WRITTEN = (
+    (POSITION, StringType(), "Position of the event that last wrote the row"),
+    (COMMITTED_AT, TimestamptzType(), "When the source committed it"),
+)
+_DELETED_DOC = "Whether the row was deleted at the source"
+
+
+def _schema(plan: Plan, own: Iterable[tuple[str, IcebergType, str]]) -> Schema:
+    told = [(column.name, iceberg_type(column.type), None) for column in plan.columns]
+    fields = enumerate([*told, *own], start=1)
+    return Schema(*(NestedField(number, name, kind, doc=doc) for number, (name, kind, doc) in fields))
 
 
 _VERSIONS = MapType(key_id=9001, key_type=StringType(), value_id=9002, value_type=StringType(), value_required=False)
@@ -416,8 +463,8 @@ def state_schema(plan: Plan) -> Schema:
 
     ``kind``: tombstone (the key was deleted at ``position``), cells (the row that stands at ``position`` was written in
     parts: ``versions`` holds the position of each column, under the empty name that of all columns not named, empty
-    where never written), truncate (everything below ``position``; no key),
-    high (the highest position seen; of tables without a key).
+    where never written), truncate (everything below ``position``; no key; ``versions`` holds, under the empty name,
+    when the source committed it, in epoch µs), high (the highest position seen; of tables without a key).
     """
     keys = [(f"k{place}", plan.columns[number].type) for place, number in enumerate(plan.key_numbers)]
     fields = [NestedField(number, name, iceberg_type(kind)) for number, (name, kind) in enumerate(keys, start=1)]
@@ -447,6 +494,22 @@ def evolve(table: Table, plan: Plan) -> Table:
                 update.update_column((name,), field_type=iceberg_type(column.type))
             before = name
     return table.refresh()
+
+
+def soften(table: Table) -> Table:
+    """Add the column that marks deleted rows; a no-op when it is there."""
+    if DELETED in table.schema().column_names:
+        return table
+    with table.update_schema() as update:
+        update.add_column((DELETED,), BooleanType(), doc=_DELETED_DOC)
+    return table.refresh()
+
+
+def was_hard(table: Table) -> bool:
+    """Whether the rows on ``main`` were written before deletes became soft: their mark is null."""
+    snapshot = table.current_snapshot()
+    schema = table.schemas().get(snapshot.schema_id or 0) if snapshot else None
+    return schema is not None and DELETED not in schema.column_names
 
 
 def shape_from(text: str) -> Shape:

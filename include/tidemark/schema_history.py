@@ -7,6 +7,7 @@ columns that had one name at different times stay two. All known changes take pa
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class Emptying(NamedTuple):
 
     position: str
     batch: int
+    at: int
+    """When it was first read, epoch µs, UTC."""
 
 
 _Told = TypeVar("_Told", bound="tuple[object, ...]")
@@ -183,15 +186,20 @@ def _history(told: Sequence[tuple[Row, object]]) -> History:
             case ddl.ChangeType(_, name, kind):
                 additions.append(Addition(*place, name, kind, None, retyped=True))
             case ddl.DropTable() | ddl.Truncate():
-                emptyings.append(Emptying(*place))
+                emptyings.append(Emptying(*place, int(row["at"].timestamp()) * 1_000_000))
             case ddl.RenameTable(_, new):
                 text = f"renamed to {'.'.join(new.parts)}: rows that come under that name are a table of their own"
                 notes.append(Note(row["batch"], text))
             case ddl.Unparsed(_, reason):
                 notes.append(Note(row["batch"], f"DDL not followed, {reason}: {row['statement'][:200]}"))
     return History(
-        tuple(_once(renamings)), tuple(_once(additions)), tuple(_once(emptyings)), tuple(dict.fromkeys(notes))
+        tuple(_once(renamings)), tuple(_once(additions)), _first_of_each(emptyings), tuple(dict.fromkeys(notes))
     )
+
+
+def _first_of_each(told: Sequence[Emptying]) -> tuple[Emptying, ...]:
+    """By position; ``told`` is by position and batch."""
+    return tuple(next(same) for _, same in itertools.groupby(told, lambda each: each.position))
 
 
 def _once(told: Iterable[_Told]) -> Iterator[_Told]:

@@ -131,25 +131,12 @@ class Table(BaseModel):
     history: StrictBool = False
     """Also keep ``<table>__history`` (SCD2)."""
     deletes: Deletes = Deletes.HARD
+    """Whether a deleted row goes, or stays with ``_cdc_deleted``."""
     max_deletes: Share | None = None
     """As ``Source.max_deletes``, of this table."""
     columns: dict[str, Annotated[str, AfterValidator(source_fields.column_type)]] = Field(default_factory=dict)
     """Column -> Iceberg type string; comes before what the messages say."""
     checks: tuple[Check, ...] = ()
-
-    @field_validator("history")
-    @classmethod
-    def _no_history_yet(cls, history: bool) -> bool:  # noqa: FBT001 - Pydantic's own form
-        if history:
-            raise wrong("this version keeps no history: leave it out, or write false.")
-        return history
-
-    @field_validator("deletes")
-    @classmethod
-    def _no_soft_deletes_yet(cls, deletes: Deletes) -> Deletes:
-        if deletes is Deletes.SOFT:
-            raise wrong("this version deletes rows for good: leave it out, or write hard.")
-        return deletes
 
 
 class Maintenance(BaseModel):

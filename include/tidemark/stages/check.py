@@ -1,9 +1,10 @@
 """Check: let Great Expectations judge every candidate of the cut before anybody sees it.
 
-Declared checks come from the source file; the invariants are built in: no key is null, no key occurs twice, the rows
-are as many as the ledger says, no more of them are deleted than one cut may delete, and the ledger of events closes. A
-failed blocking check holds the whole cut back: its candidates stay on their branches for inspection. Where only the
-limit of deletes was broken, a person may approve the cut (docs/adr/0016).
+Declared checks come from the source file and judge the rows that are not deleted; the invariants are built in: no key
+is null, no key occurs twice, the rows are as many as the ledger says, no more of them are deleted than one cut may
+delete, the ledger of events closes, and the history has one current version for each row. A failed blocking check
+holds the whole cut back: its candidates stay on their branches for inspection. Where only the limit of deletes was
+broken, a person may approve the cut (docs/adr/0016).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import cuts, epochs, evolution
-from tidemark.lake import Lake, home, quoted
+from tidemark.lake import Lake, head, history_of, home, quoted
 from tidemark.ledger import Ledger, Row, equals
-from tidemark.planning import KEY_PROPERTY
+from tidemark.planning import DELETED, IS_CURRENT, KEY_PROPERTY, POSITION
 from tidemark.session import open_session, tuned_for
 from tidemark.sources import Severity, Source
 from tidemark.stages import StageReport
@@ -77,14 +78,16 @@ def _candidate(session: SparkSession, lake: Lake, source: Source, row: Row) -> C
     base = {task.file.file_path for task in table.scan(snapshot_id=row["base"]).plan_files()}
     files = {task.file.file_path for task in table.scan(snapshot_id=row["snapshot"]).plan_files()} - base
     checks = source.table_for(row["object"]).checks
+    alive = frame.where(~F.col(DELETED)) if DELETED in table.schema().column_names else frame
     return Candidate(
         table=row["target"],
-        frame=frame,
+        frame=alive,
         snapshot=row["snapshot"],
         checks=[{"type": check.type, "severity": check.severity, **check.arguments} for check in checks],
         invariants={
             **_key_invariants(frame, key, sorted(files), row),
             **_delete_invariants(source, row),
+            **_history_invariants(session, lake, row, key, alive),
             **_ledger_invariants(row),
         },
     )
@@ -144,6 +147,27 @@ def _asks_for_approval(source: Source, cut: int, rows: Iterable[Row]) -> str:
         f"cut {cut} of {source.source} would delete {', '.join(told)}. If that is right, "
         f"`tidemark publish {source.source} --approve {cut}` publishes it; `max_deletes` sets the limit"
     )
+
+
+def _history_invariants(
+    session: SparkSession, lake: Lake, row: Row, key: list[str], alive: DataFrame
+) -> dict[str, Invariant]:
+    """Of a history that belongs to the cut: its current versions are the rows of the table, by key and position."""
+    namespace, _, name = row["target"].partition(".")
+    identifier, branch = history_of((namespace, name)), f"candidate_{row['cut']}"
+    table = lake.find(identifier)
+    if table is None or branch not in table.refs():
+        return {}
+    history = session.read.option("versionAsOf", str(head(table, branch))).table(lake.spark_name(identifier))
+    event = F.xxhash64(*(F.col(quoted(column)) for column in [*key, POSITION])).cast("decimal(20)").alias("event")
+    rows = alive.select(event, F.lit(1).alias("row"))
+    both = rows.unionAll(history.where(IS_CURRENT).select(event, F.lit(-1).alias("row")))
+    found = both.agg(F.sum("row").alias("rows"), F.sum(F.col("event") * F.col("row")).alias("events")).first()
+    told = found.asDict() if found else {}
+    return {
+        "rows beyond the current versions": Invariant(value=int(told.get("rows") or 0)),
+        "rows unlike their current version": Invariant(value=int(bool(told.get("events")))),
+    }
 
 
 def _ledger_invariants(row: Mapping[str, int]) -> dict[str, Invariant]:
