@@ -47,10 +47,14 @@ def under_way(ledger: Ledger) -> Row | None:
 
 
 def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ...]]:
-    """Published name and the source's name of each table that was ever published: the tables that move with it."""
+    """Published name and the source's name of each table that was ever published: the tables that move with it.
+
+    Those are the table, its state, and its history, which there may not be.
+    """
     rows = ledger.read("tables", equals("state", PUBLISHED))
     return {
-        (row["target"], row["object"]): _identifiers(row) for row in sorted(rows, key=lambda row: str(row["target"]))
+        (row["target"], row["object"]): (*_identifiers(row), history_of(_target(row)))
+        for row in sorted(rows, key=lambda row: str(row["target"]))
     }
 
 
@@ -104,6 +108,13 @@ def tagged_snapshot(table: Table, cut: int) -> int:
     return ref.snapshot_id
 
 
+def _restored(table: Table, cut: int) -> int | None:
+    """Snapshot that a table goes back to; None for a history that was not kept then: it begins again."""
+    if table.name()[-1].endswith(history_of(("", ""))[1]) and f"{_TAG}{cut}" not in table.refs():
+        return None
+    return tagged_snapshot(table, cut)
+
+
 def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     """Put all tables of the source back to what a published cut shows, and forget the cuts after it.
 
@@ -120,7 +131,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     shown = shown_by(ledger, cut)
     published = [(target, name) for (target, _), names in ever_published(ledger).items() for name in names]
     tables = [(target, table) for target, name in published if (table := lake.find(name)) is not None]
-    snapshots = [tagged_snapshot(table, shown[target]["cut"]) if target in shown else None for target, table in tables]
+    snapshots = [_restored(table, shown[target]["cut"]) if target in shown else None for target, table in tables]
     last = ledger.last_cut()
     if last is not None and last["state"] != PUBLISHED:
         drop_candidates(lake, ledger, last["cut"])

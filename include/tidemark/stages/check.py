@@ -159,6 +159,7 @@ def _history_invariants(
     if table is None or branch not in table.refs():
         return {}
     history = session.read.option("versionAsOf", str(head(table, branch))).table(lake.spark_name(identifier))
+    history = epochs.as_published(history, table, row["cut"])
     event = F.xxhash64(*(F.col(quoted(column)) for column in [*key, POSITION])).cast("decimal(20)").alias("event")
     rows = alive.select(event, F.lit(1).alias("row"))
     both = rows.unionAll(history.where(IS_CURRENT).select(event, F.lit(-1).alias("row")))
