@@ -55,6 +55,7 @@ def publish(lake: Lake, ledger: Ledger, cut: Row) -> None:
         row.pop("at", None)
         row["state"] = row["state"] if row["state"] == STOPPED else PUBLISHED
     ledger.replace("tables", rows, equals("cut", cut["cut"]))
+    ledger.rebuilt(row["rebuilt"] for row in rows if row["rebuilt"] and row["state"] != STOPPED)
     set_state(ledger, cut, PUBLISHED)
     log.info("published", cut=cut["cut"], tables=len(rows))
 
@@ -70,20 +71,21 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
     """Drop the branches of a cut that was never published."""
     for row in tables_of(ledger, cut):
         if row["state"] != STOPPED:
-            for identifier in _identifiers(row):
+            for identifier in identifiers(row["target"]):
                 table = lake.find(identifier)
                 if table is not None:
                     drop_ref(table, f"candidate_{cut}")
 
 
-def _identifiers(row: Row) -> tuple[Identifier, Identifier]:
-    namespace, _, name = row["target"].partition(".")
+def identifiers(target: str) -> tuple[Identifier, ...]:
+    """The tables that move together when one is published: the table itself and its state."""
+    namespace, _, name = target.partition(".")
     return (namespace, name), ("state", f"{namespace}__{name}")
 
 
 def _move(lake: Lake, row: Row, cut: int) -> None:
     branch, name = f"candidate_{cut}", f"cut_{cut}"
-    for identifier in _identifiers(row):
+    for identifier in identifiers(row["target"]):
         table = lake.load(identifier)
         if name in table.refs():
             continue  # moved before the crash

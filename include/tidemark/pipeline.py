@@ -14,24 +14,36 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.errors import RetriableLakeError, TidemarkError
 from tidemark.sources import Source
-from tidemark.stages import STAGES, StageReport
+from tidemark.stages import StageReport
 
 _STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
+
+_BY_INTERVAL = frozenset({"land", "normalize"})
 
 HOLDING = frozenset({"check", "publish"})
 """Stages whose held-back data ends a scheduled run as failed; the problems of earlier ones do not stop the rest of the
 data, and publish reports them again."""
 
 
-def run_stage(stage: str, source: Source, start: datetime | None, end: datetime | None) -> StageReport:
+def run_stage(
+    stage: str, source: Source, start: datetime | None = None, end: datetime | None = None, **arguments: Any
+) -> StageReport:
     """Run one stage of one source.
+
+    Args:
+        stage: one of ``STAGES``, or ``rebuild`` or ``retry`` (what has to follow them: ``REBUILD``, ``RETRY``).
+        source: the source.
+        start: of the interval; land and normalize ask for it.
+        end: of the interval.
+        arguments: the stage's own (normalize: ``reprocess``; rebuild: ``table``; retry: ``reason``).
 
     Raises:
         TidemarkError: as the stage; whatever store or engine raise comes as ``RetriableLakeError``.
     """
     module: Any = importlib.import_module(f"tidemark.stages.{stage}")
     with _store_errors(stage, source):
-        report: StageReport = module.run(source, start, end) if stage == STAGES[0] else module.run(source)
+        interval = (start, end) if stage in _BY_INTERVAL else ()
+        report: StageReport = module.run(source, *interval, **arguments)
     return report
 
 

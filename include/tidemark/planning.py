@@ -101,16 +101,23 @@ def target_of(source: sources.Source, found: Found) -> Identifier:
     return (namespace, name)
 
 
-def plan(source: sources.Source, found: Found, table: Table | None) -> Plan:
+def plan(source: sources.Source, found: Found, table: Table | None, *, anew: bool = False) -> Plan:
     """Decide columns, types and key of a table.
+
+    Args:
+        source: the source file.
+        found: what the change log tells.
+        table: the published table, where there is one.
+        anew: whether its columns, types and key are to be forgotten.
 
     Raises:
         IncompatibleSchemaError: the change would lose data, or the table has no key.
     """
     promised = source.table_for(found.object)
     _claim(source, found, table)
+    table = None if anew else table
     columns = _columns(found, promised, table)
-    key = _key(found, promised, table, [column.name for column in columns])
+    key = _key(source.source, found, promised, table, [column.name for column in columns])
     return Plan(found=found, target=target_of(source, found), key=key, columns=tuple(columns))
 
 
@@ -185,12 +192,14 @@ def _agreed(found: Found, name: str, old: str | None, new: str) -> str:
     if agreed is None:
         raise IncompatibleSchemaError(
             f"{found.object}: column {name!r} changed from {old} to {new}, which would lose data. The table stays as "
-            f"it is; give the type in the source file (`columns: {{{name}: ...}}`) or rebuild the table."
+            f"it is; give the type in the source file (`columns: {{{name}: ...}}`) and rebuild the table."
         )
     return agreed
 
 
-def _key(found: Found, promised: sources.Table, table: Table | None, names: Sequence[str]) -> tuple[str, ...]:
+def _key(
+    source: str, found: Found, promised: sources.Table, table: Table | None, names: Sequence[str]
+) -> tuple[str, ...]:
     stored = tuple(json.loads(table.properties.get(KEY_PROPERTY, "[]"))) if table is not None else ()
     told = {key for key in found.keys if key}
     if promised.key is not None:
@@ -206,7 +215,10 @@ def _key(found: Found, promised: sources.Table, table: Table | None, names: Sequ
             f"{found.object}: no message names a key; give one in the source file with `key:`"
         )
     if stored and key != stored:
-        raise IncompatibleSchemaError(f"{found.object}: the key changed from {list(stored)} to {list(key)}: rebuild it")
+        raise IncompatibleSchemaError(
+            f"{found.object}: the key changed from {list(stored)} to {list(key)}: rebuild it "
+            f"(`tidemark rebuild {source} {found.object}`)"
+        )
     missing = [name for name in key if name not in names]
     if missing:
         raise IncompatibleSchemaError(f"{found.object}: no message has the key column {missing[0]!r}")

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import cuts
-from tidemark.lake import Lake, home, quoted
+from tidemark.lake import Lake, home, properties_at, quoted
 from tidemark.ledger import Ledger, Row, equals
 from tidemark.planning import KEY_PROPERTY
 from tidemark.session import open_session, tuned_for
@@ -65,7 +65,7 @@ def _judge(lake: Lake, source: Source, rows: list[Row], cut: int) -> tuple[Verdi
 def _candidate(session: SparkSession, lake: Lake, source: Source, row: Row) -> Candidate:
     namespace, _, name = row["target"].partition(".")
     table = lake.load((namespace, name))
-    key = json.loads(table.properties[KEY_PROPERTY])
+    key = json.loads(properties_at(table, row["snapshot"])[KEY_PROPERTY])
     frame = session.read.option("versionAsOf", str(row["snapshot"])).table(lake.spark_name((namespace, name)))
     base = {task.file.file_path for task in table.scan(snapshot_id=row["base"]).plan_files()}
     files = {task.file.file_path for task in table.scan(snapshot_id=row["snapshot"]).plan_files()} - base

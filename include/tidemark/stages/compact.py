@@ -18,7 +18,7 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import cuts, inference, planning
+from tidemark import cuts, inference, planning, rebuilding
 from tidemark.candidates import Candidate, Cut
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation
@@ -54,19 +54,21 @@ def run(source: Source) -> StageReport:
     last = cuts.last_published(ledger)
     newest = int(marker(lake.find(("changelog", source.source)), "batch") or 0)
     stands = _stands(ledger, last)
-    if newest <= min([last["batch"] if last else 0, *stands.values()]):
+    asked = ledger.rebuilds()
+    if not asked and newest <= min([last["batch"] if last else 0, *stands.values()]):
         return _report(source, [])
     cut = Cut(number=(last["cut"] if last else 0) + 1, batch=newest)
     session = open_session()
     cuts.drop_candidates(lake, ledger, cut.number)
-    finds = _find(ledger, stands, last["batch"] if last else 0, newest)
+    finds = _find(ledger, stands | dict.fromkeys(asked, 0), last["batch"] if last else 0, newest)
     known = {name: row["rows_after"] or 0 for name, row in ledger.published_tables().items()}
     size = sum(found.events + known.get(name, 0) for name, found in finds.items())
     with tuned_for(session, size):
-        rows = _build(session, lake, source, finds, cut, stands, last["batch"] if last else 0)
+        rows = _build(session, lake, source, finds, cut, stands, last["batch"] if last else 0, asked)
+    rows += rebuilding.without_events(lake, ledger, cut, {name: asked[name] for name in asked.keys() - finds.keys()})
     for row in rows:
         row["rows_before"] = known.get(row["object"], 0)
-        row["rows_after"] = row["rows_before"] + row.pop("rows_change", 0)
+        row["rows_after"] = (0 if row.get("rebuilt") else row["rows_before"]) + row.pop("rows_change", 0)
     ledger.replace("tables", rows, equals("cut", cut.number))
     ledger.replace("cuts", [{"cut": cut.number, "state": cuts.CANDIDATE, "batch": newest}], equals("cut", cut.number))
     return _report(source, rows)
@@ -124,36 +126,44 @@ def _build(
     cut: Cut,
     stands: Mapping[str, int],
     default: int,
+    asked: Mapping[str, str],
 ) -> list[Row]:
     planned: list[tuple[Plan, int]] = []
     rows: list[Row] = []
     for name, found in finds.items():
         after = stands.get(name, default)
         try:
-            planned.append((_plan(session, lake, source, found, after), after))
+            after_all = 0 if name in asked else after
+            anew = name in asked and bool(found.shapes)
+            planned.append((_plan(session, lake, source, found, after_all, anew=anew), after_all))
         except IncompatibleSchemaError as error:
             rows.append(_stopped(cut, found, after, str(error)))
     for target, claimants in _by_target(planned).items():
         if len(claimants) > 1:
             names = " and ".join(plan.found.object for plan, _ in claimants)
             reason = f"{names} would both be published as {target}; tell them apart with `target:`"
-            rows += [_stopped(cut, plan.found, after, reason) for plan, after in claimants]
+            rows += [_stopped(cut, plan.found, stands.get(plan.found.object, default), reason) for plan, _ in claimants]
             planned = [item for item in planned if item not in claimants]
     with _marked(session, cut.batch), ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        jobs = [pool.submit(Candidate(session, lake, source.source, plan, cut).build, after) for plan, after in planned]
+        jobs = [
+            pool.submit(rebuilding.build, session, lake, source.source, plan, cut, asked[plan.found.object])
+            if plan.found.object in asked
+            else pool.submit(Candidate(session, lake, source.source, plan, cut).build, after)
+            for plan, after in planned
+        ]
         rows += [job.result() for job in jobs]
     return rows
 
 
-def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> Plan:
+def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, after: int, *, anew: bool) -> Plan:
     table = lake.find(planning.target_of(source, found))
     if table is None and not found.shapes:
         raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
-    unknown = planning.untyped(found, source.table_for(found.object), table)
+    unknown = planning.untyped(found, source.table_for(found.object), None if anew else table)
     if unknown:
         images = _images(session, lake, source, found, after)
         found = replace(found, inferred=inference.types_of(images, unknown))
-    return planning.plan(source, found, table)
+    return planning.plan(source, found, table, anew=anew)
 
 
 def _images(session: SparkSession, lake: Lake, source: Source, found: Found, after: int) -> DataFrame:

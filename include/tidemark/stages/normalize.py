@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -32,7 +33,7 @@ from tidemark.workers import Done, RawPart
 log = structlog.get_logger(__name__)
 
 
-def run(source: Source) -> StageReport:
+def run(source: Source, start: datetime | None = None, end: datetime | None = None) -> StageReport:
     """Decode every batch that ``raw`` has and the change log has not.
 
     Raises:
