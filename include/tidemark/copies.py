@@ -42,6 +42,10 @@ class _Beside(Lake):
         self.lake = lake
         self.namespace = namespace
 
+    def location(self, identifier: Identifier) -> str | None:
+        """Where the files of a new table are to be."""
+        return self.lake.location(identifier)
+
     def _copy(self, real: Table, identifier: Identifier) -> Table:
         self.catalog.create_namespace_if_not_exists(self.namespace)
         return self.catalog.register_table(self.at(identifier), real.metadata_location)
@@ -131,7 +135,7 @@ def emptied(lake: Lake) -> Iterator[Emptied]:
 
 
 def _new_schema(table: Table, wanted: Schema) -> list[TableUpdate]:
-    """Give a table other columns: one that can be read as it will be keeps its id, another gets one never used before."""
+    """Give a table other columns: one that reads as it will be keeps its id, another gets one never used."""
     fresh = itertools.count(table.metadata.last_column_id + 1)
     fields = [_field(field, table.schema(), fresh) for field in wanted.fields]
     if fields == list(table.schema().fields):
@@ -198,8 +202,10 @@ class _Rehearsal(_Beside):
 
     def clear(self) -> None:
         """Drop every copy, and the files that were written."""
-        for name in self.tables(self.namespace):
-            self._drop(name)
+        if (self.namespace,) in self.catalog.list_namespaces():
+            for name in self.tables(self.namespace):
+                self._drop(name)
+            self.catalog.drop_namespace(self.namespace)
         table = self._raw
         store = PyArrowFileIO(table.io.properties)
         scheme, host, path = store.parse_location(self._folder, table.io.properties)

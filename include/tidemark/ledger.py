@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, In
+from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, In, IsNull
 from pyiceberg.table import Table
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
@@ -59,8 +59,8 @@ BATCHES = pa.schema(
     ]
 )
 """Messages of a batch: ``landed = decoded + control + quarantined``; ``events`` are the change events they held. A
-batch with ``retry_of`` is of messages that landed with that batch and were quarantined: none of it landed anew, what was
-decoded is taken off the quarantined (0 = decoded + control - both), so the sums over all batches hold as well."""
+batch with ``retry_of`` is of messages that landed with that batch and were quarantined: none of it landed anew, what
+was decoded is taken off the quarantined (0 = decoded + control - both), so the sums over all batches hold as well."""
 
 CONTENTS = pa.schema(
     [
@@ -244,8 +244,10 @@ class Ledger:
                 for table, shape, columns in tally.shapes:
                     told = {"batch": batch, "object": str(table), "shape": shape, "columns": columns}
                     shapes.setdefault((str(table), shape), told)
-        if counts or instead_of is not None:
+        if counts:
             self.replace("contents", [_content(*told, count) for told, count in counts.items()], replaced)
+        else:
+            self.forget("contents", replaced)
         known = {(row["object"], row["shape"]) for row in self.read("shapes") if row["batch"] <= done}
         fresh = [row for key, row in shapes.items() if key not in known]
         if fresh:
@@ -296,6 +298,7 @@ def _delete(table: Table, where: BooleanExpression) -> None:
 _EQUAL_TO: Any = EqualTo
 _GREATER_THAN: Any = GreaterThan
 _IN: Any = In
+_IS_NULL: Any = IsNull
 # Any: PyIceberg's expressions are models whose constructors type checkers read in two ways.
 
 
@@ -314,4 +317,10 @@ def above(column: str, value: int) -> BooleanExpression:
 def among(column: str, values: Iterable[str | int]) -> BooleanExpression:
     """Rows whose column holds one of some values."""
     expression: BooleanExpression = _IN(column, set(values))
+    return expression
+
+
+def unset(column: str) -> BooleanExpression:
+    """Rows whose column is null."""
+    expression: BooleanExpression = _IS_NULL(column)
     return expression

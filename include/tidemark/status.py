@@ -39,6 +39,9 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
 def _table(ledger: Ledger, name: str, newest: dict[str, Any]) -> dict[str, Any]:
     counts = ("events", "applied", "superseded", "duplicate", "quarantined")
     rows = [row for row in ledger.read("tables", equals("object", name)) if row["state"] != cuts.STOPPED]
+    # A rebuilt table counts all of its events again.
+    rebuilt = max((row["cut"] for row in rows if row["rebuilt"]), default=0)
+    rows = [row for row in rows if row["cut"] >= rebuilt]
     return {
         "object": name,
         "state": newest["state"],

@@ -18,7 +18,7 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import cuts, inference, planning, rebuilding
+from tidemark import cuts, deriving, inference, planning, rebuilding
 from tidemark.candidates import Candidate, Cut
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation
@@ -51,6 +51,7 @@ def run(source: Source) -> StageReport:
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     cuts.finish(lake, ledger)
+    deriving.finish_retry(lake, source.source)
     last = cuts.last_published(ledger)
     newest = int(marker(lake.find(("changelog", source.source)), "batch") or 0)
     stands = _stands(ledger, last)
