@@ -136,6 +136,8 @@ def _run(
     if rehearsed:
         for report in rehearse(stages, source, *bounds):
             _print_report(report)
+            for problem in report.problems:
+                errors.print(f"would be held back: {problem}")
         return
     problems: dict[str, None] = {}
     for stage in stages:
