@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from formats.replicate_messages import column, in_json, metadata, row
-from tidemark.lake import Lake
+from tidemark import copies
+from tidemark.lake import Lake, home
 from tidemark.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources import Source
@@ -251,3 +252,24 @@ def test_a_killed_reprocessing_is_done_by_the_next_normalize(
     assert Ledger(lake, name).read("reprocessing") == []
     assert Ledger(lake, name).rebuilds().keys() == {"shop.orders"}
     _assert_as_if_never_wrong(lake, name, tmp_path)
+
+
+def test_a_rehearsal_leaves_no_trace(lake: Lake, tmp_path: Path) -> None:
+    """What is done to the copies is seen in them, and nowhere else: no table moved, no file stayed."""
+    fixed = _two_days("rehearsed_log", tmp_path)
+
+    def everything() -> dict[Any, str]:
+        tables = [name for (space,) in lake.catalog.list_namespaces() for name in lake.catalog.list_tables(space)]
+        return {name: lake.catalog.load_table(name).metadata_location for name in tables}
+
+    before, files = everything(), sorted(home().glob("warehouse/**/*.*"))
+    with copies.rehearsal("rehearsed_log") as beside:
+        assert Lake.open() is beside
+        _run(fixed, "normalize", reprocess=True)
+        assert {found["object"] for found in _events(beside, "rehearsed_log")} == {"shop.orders"}
+        assert len(_events(beside, "rehearsed_log")) == 5
+        _assert_messages_are_accounted_for(beside, "rehearsed_log")
+        assert len(_events(lake, "rehearsed_log")) == 2
+    assert Lake.open() is lake
+    assert everything() == before
+    assert sorted(home().glob("warehouse/**/*.*")) == files

@@ -40,10 +40,6 @@ class Target:
     plain: frozenset[str] = frozenset()
     """Columns whose values hardly repeat: no dictionary and no statistics are made of them."""
 
-    def path_of(self, location: str) -> str:
-        """Where a file that the table's metadata names lies in the file system."""
-        return self.folder + location.removeprefix(self.location)
-
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
     """One data file, closed."""

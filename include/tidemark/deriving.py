@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from pyiceberg.expressions import BooleanExpression
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 
 from tidemark import tasks, workers
@@ -23,12 +24,12 @@ _EXPANSION = 8
 """About how many times larger messages are than their Parquet file."""
 
 
-def parts(table: Table, read_from: Target, where: BooleanExpression) -> Iterable[tasks.Part]:
+def parts(table: Table, where: BooleanExpression) -> Iterable[tasks.Part]:
     """The row groups of a table of messages, partitioned by batch first; a few together where a file has many."""
     for planned in table.scan(row_filter=where).plan_files():
         file = planned.file
         groups = len(file.split_offsets or ()) or 1
-        path = read_from.path_of(file.file_path)
+        path = PyArrowFileIO.parse_location(file.file_path, table.io.properties)[2]
         size = min(ROW_GROUP_BYTES, file.file_size_in_bytes * _EXPANSION // groups)
         for group in range(groups):
             yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=group + 1), size

@@ -200,6 +200,11 @@ class Ledger:
                 newest[row["object"]] = row
         return newest
 
+    def targets(self) -> dict[str, str]:
+        """Per object the table that it was last published as; a stopped one is published as it was before."""
+        rows = sorted(self.read("tables"), key=lambda row: int(row["cut"]))
+        return {row["object"]: row["target"] for row in rows if row["target"] is not None}
+
     def ask_for_rebuild(self, objects: Iterable[str]) -> None:
         """Let the next compact build tables again; asked anew, what was built for an earlier asking is not enough."""
         asked = datetime.now(UTC).isoformat()

@@ -37,9 +37,9 @@ def build(session: SparkSession, lake: Lake, source: str, plan: Plan, cut: Cut, 
 def without_events(lake: Lake, ledger: Ledger, cut: Cut, asked: Mapping[str, str]) -> list[Row]:
     """Build empty candidates of the tables that no event is left of; the rows for the ledger."""
     rows = []
-    published = ledger.published_tables()
+    published = ledger.targets() if asked else {}
     for name, told in asked.items():
-        target = published.get(name, {}).get("target")
+        target = published.get(name)
         if target is None:
             ledger.rebuilt([told])  # there is nothing to empty
             continue

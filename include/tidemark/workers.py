@@ -67,7 +67,7 @@ class RawPart(msgspec.Struct, frozen=True, kw_only=True):
     """Some row groups of one data file of ``raw``."""
 
     path: str
-    """In the file system of ``raw``."""
+    """In the file system of its table."""
     batch: int
     first: int
     """Row groups ``[first, last)``."""

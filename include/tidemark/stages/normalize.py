@@ -117,7 +117,7 @@ def _decode(
         ("quarantine", source.source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"]
     )
     read_from = lake.target(raw, RAW)
-    parts = list(deriving.parts(raw, read_from, among("batch", batches)))
+    parts = list(deriving.parts(raw, among("batch", batches)))
     work = partial(
         workers.normalize,
         format_name=source.format,

@@ -31,7 +31,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
     """
     ledger = Ledger(Lake.open(), source.source)
     targets = {row["object"]: "" for row in ledger.read("contents")}
-    targets |= {name: row["target"] or "" for name, row in ledger.published_tables().items()}
+    targets |= ledger.targets()
     asked = sorted(targets) if table is None else [_named(source, targets, table)]
     ledger.ask_for_rebuild(asked)
     log.info("rebuild_asked", source=source.source, tables=asked)

@@ -64,7 +64,7 @@ def _decode_again(
     if reason:
         where = And(where, equals("reason", reason))
     read_from = lake.target(quarantine, QUARANTINE, plain=VARIED)
-    parts = list(deriving.parts(quarantine, read_from, where))
+    parts = list(deriving.parts(quarantine, where))
     if not parts:
         return {}
     raw, changelog = lake.load(("raw", source.source)), lake.load(("changelog", source.source))
