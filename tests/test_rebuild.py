@@ -155,7 +155,7 @@ CRASHES: Sequence[tuple[str, int]] = [
     ("tidemark.copies.to", 2),
     ("tidemark.copies.Emptied.close", 1),
     ("tidemark.stages.compact._report", 1),
-    ("tidemark.lake.fast_forward", 1),
+    ("tidemark.cuts.fast_forward", 1),
     ("tidemark.cuts.tag", 1),
     ("tidemark.cuts._move", 2),
     ("tidemark.ledger.Ledger.rebuilt", 1),
