@@ -104,7 +104,7 @@ def _raw_part(raw: Target, values: list[bytes]) -> bytes:
     writer = Writer(raw)
     writer.write((1,), pa.RecordBatch.from_pylist(rows, schema=RAW))
     (file,) = writer.close()
-    return msgspec.json.encode([workers.RawPart(path=raw.path_of(file.location), batch=1, first=0, last=1)])
+    return msgspec.json.encode([workers.RawPart(path=file.location.removeprefix("file://"), batch=1, first=0, last=1)])
 
 
 def _done(text: bytes) -> workers.Done:

@@ -169,6 +169,11 @@ class BagCandidate(Candidate):
             state.append(told, branch=self._cut.branch)
 
 
+def candidate_of(plan: Plan) -> type[Candidate]:
+    """The kind of candidate that a table has."""
+    return Candidate if plan.key else BagCandidate
+
+
 def _rows(changes: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     return bags.read_rows(changes.where(F.col("operation") != Operation.TRUNCATE), plan, truncated)
 

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ParamSpec
 
 import msgspec
@@ -27,7 +28,7 @@ from rich.table import Table
 
 from tidemark.errors import ConfigurationError, TidemarkError
 from tidemark.sources import find_source, load_sources, validate
-from tidemark.stages import STAGES, StageReport
+from tidemark.stages import REBUILD, RETRY, STAGES, StageReport
 
 app = typer.Typer(
     name="tidemark",
@@ -47,6 +48,12 @@ errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a source (a file in include/sources).")]
 Start = Annotated[str | None, typer.Option(help="Start of the interval, ISO 8601, UTC unless it has an offset.")]
 End = Annotated[str | None, typer.Option(help="End of the interval, not in it.")]
+Reprocess = Annotated[
+    bool, typer.Option("--reprocess", help="Also derive the events again of what landed in the interval before.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="With --reprocess: show the rows that would differ, and change nothing.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 
 
@@ -110,18 +117,33 @@ def moment(text: str | None) -> datetime | None:
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _run(stages: Sequence[str], name: str, start: str | None, end: str | None, **options: Any) -> None:  # noqa: ANN401 - as the stages have them
+def _run(
+    stages: Sequence[str],
+    name: str,
+    start: str | None = None,
+    end: str | None = None,
+    *,
+    rehearsed: bool = False,
+    arguments: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> None:
+    """Run stages; ``arguments`` are the stages' own, ``rehearsed`` shows what reprocessing would change."""
     from tidemark import locks
-    from tidemark.pipeline import run_stage
+    from tidemark.pipeline import rehearse, run_stage
 
     bounds = moment(start), moment(end)
     if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
         raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
     source = find_source(name)
+    if rehearsed:
+        for report in rehearse(stages, source, *bounds):
+            _print_report(report)
+            for problem in report.problems:
+                errors.print(f"would be held back: {problem}")
+        return
     problems: dict[str, None] = {}
     with locks.hold(source.source):
         for stage in stages:
-            report = run_stage(stage, source, *bounds, **options)
+            report = run_stage(stage, source, *bounds, **arguments.get(stage, {}))
             _print_report(report)
             problems.update(dict.fromkeys(report.problems))
             if report.held and stage == "check":
@@ -141,9 +163,50 @@ def _print_report(report: StageReport) -> None:
 
 @app.command()
 @_exits
-def run(source: SourceName, start: Start = None, end: End = None) -> None:
+def run(
+    source: SourceName,
+    start: Start = None,
+    end: End = None,
+    *,
+    reprocess: Reprocess = False,
+    dry_run: DryRun = False,
+) -> None:
     """Run all five stages for one interval (without bounds: all that has not landed), in one Spark session."""
-    _run(STAGES, source, start, end)
+    _derive(STAGES[:3] if dry_run else STAGES, source, start, end, reprocess=reprocess, dry_run=dry_run)
+
+
+def _derive(
+    stages: Sequence[str], source: str, start: str | None, end: str | None, *, reprocess: bool, dry_run: bool
+) -> None:
+    if dry_run and not reprocess:
+        raise ConfigurationError("--dry-run shows what reprocessing would change: give --reprocess too")
+    _run(stages, source, start, end, rehearsed=dry_run, arguments={"normalize": {"reprocess": reprocess}})
+
+
+@app.command()
+@_exits
+def normalize(
+    source: SourceName,
+    start: Start = None,
+    end: End = None,
+    *,
+    reprocess: Reprocess = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Decode what is new in raw into the change log; set aside what cannot be read."""
+    _derive(STAGES[1:3] if dry_run else STAGES[1:2], source, start, end, reprocess=reprocess, dry_run=dry_run)
+
+
+@app.command()
+@_exits
+def rebuild(
+    source: SourceName,
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="As published (erp.orders) or at the source; all without.")
+    ] = None,
+) -> None:
+    """Build tables again from their whole change log, with key and columns of the source file; check; publish."""
+    _run(REBUILD, source, arguments={"rebuild": {"table": table}})
 
 
 def _stage_command(stage: str, summary: str) -> None:
@@ -155,7 +218,6 @@ def _stage_command(stage: str, summary: str) -> None:
 
 
 _stage_command("land", "Take dump files of the interval into raw, verbatim.")
-_stage_command("normalize", "Decode what is new in raw into the change log; set aside what cannot be read.")
 _stage_command("compact", "Fold what is new in the change log into candidates of the tables.")
 _stage_command("check", "Let Great Expectations judge the candidates.")
 
@@ -171,7 +233,7 @@ def publish(
     ] = None,
 ) -> None:
     """Publish the candidates that passed: all tables of the source in one cut."""
-    _run(["publish"], source, start, end, approve=approve)
+    _run(["publish"], source, start, end, arguments={"publish": {"approve": approve}})
 
 
 @app.command()
@@ -181,14 +243,14 @@ def maintain(
     table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Only this table, as source.table.")] = None,
 ) -> None:
     """Rewrite small files, fold deletes, drop old tags, snapshots, orphan files and tombstones."""
-    _run(["maintain"], source, None, None, table=table)
+    _run(["maintain"], source, arguments={"maintain": {"table": table}})
 
 
 @app.command()
 @_exits
 def restore(source: SourceName, cut: Annotated[int, typer.Option(help="A published cut that is still kept.")]) -> None:
     """Put the published tables back to an earlier cut; the next run folds the events after it again."""
-    _run(["restore"], source, None, None, cut=cut)
+    _run(["restore"], source, arguments={"restore": {"cut": cut}})
 
 
 @app.command()
@@ -470,6 +532,16 @@ def quarantine_show(
 ) -> None:
     """Show the messages that were set aside, with their bytes."""
     _quarantined(source, reason, as_json=as_json, with_bytes=True)
+
+
+@quarantine_app.command("retry")
+@_exits
+def quarantine_retry(
+    source: SourceName,
+    reason: Annotated[str | None, typer.Option(help="Only this reason.")] = None,
+) -> None:
+    """Try quarantined messages again, after a fix; what can be read now is compacted, checked and published."""
+    _run(RETRY, source, arguments={"retry": {"reason": reason}})
 
 
 def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bool) -> None:

@@ -53,7 +53,7 @@ def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ..
     """
     rows = ledger.read("tables", equals("state", PUBLISHED))
     return {
-        (row["target"], row["object"]): (*_identifiers(row), history_of(_target(row)))
+        (row["target"], row["object"]): (*identifiers(row["target"]), _history(row))
         for row in sorted(rows, key=lambda row: str(row["target"]))
     }
 
@@ -181,6 +181,7 @@ def publish(lake: Lake, ledger: Ledger, cut: Row) -> None:
         row.pop("at", None)
         row["state"] = PUBLISHED if is_built(row) else row["state"]
     ledger.replace("tables", rows, equals("cut", cut["cut"]))
+    ledger.rebuilt(row["rebuilt"] for row in rows if row["rebuilt"] and row["state"] != STOPPED)
     set_state(ledger, cut, PUBLISHED)
     log.info("published", cut=cut["cut"], tables=len(rows))
 
@@ -214,27 +215,29 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
     """Drop the branches of a cut that was never published."""
     for row in tables_of(ledger, cut):
         if is_built(row):
-            for identifier in (*_identifiers(row), history_of(_target(row))):
+            for identifier in (*identifiers(row["target"]), _history(row)):
                 table = lake.find(identifier)
                 if table is not None:
                     drop_ref(table, f"candidate_{cut}")
 
 
-def _target(row: Row) -> Identifier:
-    namespace, _, name = row["target"].partition(".")
-    return namespace, name
+def identifiers(target: str) -> tuple[Identifier, Identifier]:
+    """The tables that move together when one is published: the table itself and its state; beside its history."""
+    namespace, _, name = target.partition(".")
+    return (namespace, name), ("state", f"{namespace}__{name}")
 
 
-def _identifiers(row: Row) -> tuple[Identifier, Identifier]:
-    return _target(row), ("state", "__".join(_target(row)))
+def _history(row: Row) -> Identifier:
+    return history_of(identifiers(row["target"])[0])
 
 
 def _move(lake: Lake, row: Row, cut: int) -> None:
     branch, name = f"candidate_{cut}", f"{_TAG}{cut}"
-    history = history_of(_target(row))
-    kept = lake.find(history)
+    kept = lake.find(_history(row))
+    moved: tuple[Identifier, ...] = identifiers(row["target"])
     # A history that the source file no longer asks for has no candidate and stays as it is, without the tag.
-    moved = (*_identifiers(row), history) if kept is not None and branch in kept.refs() else _identifiers(row)
+    if kept is not None and branch in kept.refs():
+        moved = (*moved, _history(row))
     for identifier in moved:
         table = lake.load(identifier)
         if name in table.refs():  # moved before the crash

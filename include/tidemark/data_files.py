@@ -42,10 +42,6 @@ class Target:
     bounded: frozenset[str] = frozenset()
     """Those of them whose statistics are made all the same, as readers look for ranges of them."""
 
-    def path_of(self, location: str) -> str:
-        """Where a file that the table's metadata names lies in the file system."""
-        return self.folder + location.removeprefix(self.location)
-
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
     """One data file, closed."""

@@ -14,13 +14,14 @@ from typing import Any
 
 import msgspec
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, IsNull, LessThanOrEqual, Or
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import tasks, transactions, workers
 from tidemark.data_files import Target, Written
-from tidemark.ledger import Ledger, Row, above, equals
+from tidemark.ledger import Ledger, Row, above, among, equals
 from tidemark.rows import Kind
 from tidemark.transactions import Seen
 from tidemark.workers import Done, LogPart
@@ -99,6 +100,16 @@ def settle(ledger: Ledger, known: States, did: Sequence[Done], log: ChangeLog, n
         ledger.forget("transactions", done)
 
 
+def settle_again(ledger: Ledger, did: Sequence[Done], log: ChangeLog) -> None:
+    """Write down anew which transactions are open or undone, from the whole change log, after batches were replaced."""
+    told = [task.transactions for task in did if task.transactions is not None]
+    if not (marked(states(ledger, log.done)) or any(task.marked for task in told)):
+        return
+    rows = [{"batch": log.done, "id": None, "state": MARKED, "since": log.done, "events": 0, "seen": ""}]
+    rows += [_row(log.done, seen) for seen in transactions.all_of(log.look_everywhere()).values() if not seen.whole]
+    ledger.replace("transactions", rows, above("batch", 0))
+
+
 def _row(batch: int, seen: Seen) -> Row:
     state = UNDONE if seen.undone else WHOLE if seen.whole else OPEN
     events = sum(count for count, _ in seen.tables.values())
@@ -139,10 +150,20 @@ class ChangeLog:
         did = tasks.run(parts, partial(workers.look, only=only, log=self.target))
         return [task.transactions for task in did if task.transactions is not None]
 
+    def look_everywhere(self) -> list[transactions.Told]:
+        """What the whole change log tells of all transactions."""
+        planned = self.table.scan(row_filter=among("kind", _KINDS)).plan_files()
+        parts = [
+            self._part(each.file.file_path, [each.file.partition[n] for n in range(3)], each.file.file_size_in_bytes)
+            for each in planned
+        ]
+        did = tasks.run(parts, partial(workers.look, only=None, log=self.target))
+        return [task.transactions for task in did if task.transactions is not None]
+
     def _part(self, location: str, partition: Sequence[Any], size: int) -> tasks.Part:
         batch, kind, table = partition
         told = table if kind == Kind.CHANGE else None
-        return LogPart(path=self.target.path_of(location), batch=batch, table=told), size
+        return LogPart(path=PyArrowFileIO.parse_location(location, self.table.io.properties)[2], batch=batch, table=told), size
 
     def _committed(self, asked: Sequence[Seen], *, ever: bool) -> Iterator[tasks.Part]:
         """Files that may tell of the transactions.

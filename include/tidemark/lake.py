@@ -9,9 +9,12 @@ same properties, so both open the same tables.
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 
@@ -137,11 +140,14 @@ class Lake:
 
     @classmethod
     def open(cls) -> Lake:
-        """The lake that the environment names.
+        """The lake that the environment names, or the one that stands in for it (``standing_in``).
 
         Raises:
             RetriableLakeError: the catalog cannot be reached.
         """
+        other = _OTHER.get()
+        if other is not None:
+            return other
         try:
             return _opened(catalog_name(), tuple(sorted(catalog_properties().items())))
         except OSError as error:
@@ -154,15 +160,23 @@ class Lake:
         settings.update({f"{prefix}.{key}": value for key, value in _spark_properties(self.properties).items()})
         return settings
 
+    def at(self, identifier: Identifier) -> Identifier:
+        """Where the catalog has the table: under its own name, but for tables that stand beside (``copies``)."""
+        return identifier
+
+    def location(self, identifier: Identifier) -> str | None:  # noqa: ARG002  a copy's table has one
+        """Where the files of a new table are to be; None for the catalog's own choice."""
+        return None
+
     def spark_name(self, identifier: Identifier, branch: str | None = None) -> str:
         """The table (or a branch of it) as Spark names it, every part quoted."""
-        parts = (self.name, *identifier, *([f"branch_{branch}"] if branch else []))
+        parts = (self.name, *self.at(identifier), *([f"branch_{branch}"] if branch else []))
         return ".".join(quoted(part) for part in parts)
 
     def find(self, identifier: Identifier) -> Table | None:
         """The table as it stands now, or None."""
         try:
-            return self.catalog.load_table(identifier)
+            return self.catalog.load_table(self.at(identifier))
         except NoSuchTableError:
             return None
 
@@ -177,13 +191,6 @@ class Lake:
             raise ConfigurationError(f"no table {'.'.join(identifier)} in the lake yet: run its source first")
         return table
 
-    @retry(
-        # Another source may be making the same namespace or ledger table at this moment: look again.
-        retry=retry_if_exception_type((CommitFailedException, IntegrityError)),
-        wait=wait_random_exponential(multiplier=0.05, max=2),
-        stop=stop_after_attempt(8),
-        reraise=True,
-    )
     def ensure(
         self,
         identifier: Identifier,
@@ -193,14 +200,30 @@ class Lake:
         partition_by: Sequence[str] = (),
     ) -> Table:
         """The table, created when missing: namespace, partitioning by columns, an empty ``main`` snapshot and all."""
+        return self._ensure(identifier, schema, properties, partition_by)
+
+    @retry(
+        # Another source may be making the same namespace or ledger table at this moment: look again.
+        retry=retry_if_exception_type((CommitFailedException, IntegrityError)),
+        wait=wait_random_exponential(multiplier=0.05, max=2),
+        stop=stop_after_attempt(8),
+        reraise=True,
+    )
+    def _ensure(
+        self,
+        identifier: Identifier,
+        schema: Schema | pa.Schema,
+        properties: Mapping[str, str],
+        partition_by: Sequence[str],
+    ) -> Table:
         table = self.find(identifier)
         if table is None:
-            self.catalog.create_namespace_if_not_exists(identifier[0])
+            self.catalog.create_namespace_if_not_exists(self.at(identifier)[0])
             # Partitioned from its first spec on: else engines look at every row for what partitions tell.
-            schema = schema if isinstance(schema, Schema) else _iceberg_schema(schema)
+            schema = as_iceberg(schema)
             spec = _identity_spec(schema, partition_by)
             table = self.catalog.create_table_if_not_exists(
-                identifier, schema, partition_spec=spec, properties=dict(properties)
+                self.at(identifier), schema, self.location(identifier), spec, properties=dict(properties)
             )
         if table.current_snapshot() is None:  # main must exist before a branch can start from it
             table.append(table.schema().as_arrow().empty_table())
@@ -247,6 +270,7 @@ class Lake:
         properties: Mapping[str, str],
         *,
         instead_of: BooleanExpression | None = None,
+        branch: str = MAIN_BRANCH,
     ) -> None:
         """Commit files that workers wrote, in one snapshot that carries ``properties``.
 
@@ -254,26 +278,41 @@ class Lake:
             table: an append-only table.
             files: what ``data_files.Writer.close`` gave.
             properties: summary of the snapshot, without ``MARKER``.
-            instead_of: rows to be deleted before, whole partitions of them.
+            instead_of: rows that they replace, whole partitions of them.
+            branch: that the snapshot is on.
         """
         table.refresh()
         summary = {MARKER + name: value for name, value in properties.items()}
         made = [_data_file(table, file) for file in files]
-        replaces = instead_of is not None and table.scan(row_filter=instead_of, limit=1).to_arrow().num_rows > 0
-        if not (made or replaces or summary):
+        replaced = [] if instead_of is None else list(table.scan(row_filter=instead_of).use_ref(branch).plan_files())
+        if not (made or replaced or summary):
             return
         with table.transaction() as transaction:
-            if instead_of is not None and replaces:
-                transaction.delete(instead_of)
-            with transaction.update_snapshot(snapshot_properties=summary).fast_append() as append:
+            update = transaction.update_snapshot(snapshot_properties=summary, branch=branch)
+            with update.overwrite() if replaced else update.fast_append() as snapshot:
+                for task in replaced:
+                    snapshot.delete_data_file(task.file)
                 for file in made:
-                    append.append_data_file(file)
+                    snapshot.append_data_file(file)
 
     def tables(self, namespace: str) -> list[str]:
         """Names of the tables of one namespace, sorted; none when it does not exist."""
         if (namespace,) not in self.catalog.list_namespaces():
             return []
         return sorted(identifier[-1] for identifier in self.catalog.list_tables(namespace))
+
+
+_OTHER: ContextVar[Lake | None] = ContextVar("other", default=None)
+
+
+@contextmanager
+def standing_in(lake: Lake) -> Iterator[Lake]:
+    """Let ``Lake.open`` give this lake for a while."""
+    token = _OTHER.set(lake)
+    try:
+        yield lake
+    finally:
+        _OTHER.reset(token)
 
 
 @lru_cache(maxsize=8)
@@ -299,8 +338,10 @@ def _identity_spec(schema: Schema, names: Sequence[str]) -> PartitionSpec:
     return PartitionSpec(*fields)
 
 
-def _iceberg_schema(schema: pa.Schema) -> Schema:
+def as_iceberg(schema: Schema | pa.Schema) -> Schema:
     """The schema with ids: those of its columns, then those of the elements of its lists."""
+    if isinstance(schema, Schema):
+        return schema
     fields = []
     for number, field in enumerate(schema, 1):
         kind = field.type
@@ -451,10 +492,12 @@ def fast_forward(table: Table, branch: str) -> int:
     if base not in {snapshot.snapshot_id for snapshot in ancestry(table, branch)}:
         name = ".".join(table.name())
         raise PublishConflictError(f"main of {name} moved since {branch} was built: run compact again")
-    update = SetSnapshotRefUpdate.model_validate(
-        {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": target}
+    _commit(
+        table,
+        (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),),
+        *_brought(table, target),
+        to(MAIN_BRANCH, target),
     )
-    _commit(table, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), update)
     return target
 
 
@@ -478,6 +521,36 @@ def put_schema(
         SetPropertiesUpdate(updates=dict(properties)),
         RemovePropertiesUpdate(removals=list(without)),
     )
+
+
+def to(branch: str, snapshot_id: int) -> SetSnapshotRefUpdate:
+    """The change of a table's metadata that puts a branch on a snapshot."""
+    return SetSnapshotRefUpdate.model_validate(
+        {"ref-name": branch, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
+    )
+
+
+BRINGS = f"{MARKER}brings"
+"""In the summary of a rebuilt snapshot: properties (JSON) that its table has from the moment that ``main`` is on it."""
+
+
+def properties_at(table: Table, snapshot_id: int) -> dict[str, str]:
+    """Properties of the table as it is, or will be, once ``main`` stands on a snapshot."""
+    snapshot = table.snapshot_by_id(snapshot_id)
+    summary = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary else {}
+    return {**table.properties, **json.loads(summary.get(BRINGS, "{}"))}
+
+
+def _brought(table: Table, snapshot_id: int) -> list[TableUpdate]:
+    """A rebuilt snapshot brings its schema and properties with it, in the commit that moves ``main``."""
+    properties = properties_at(table, snapshot_id)
+    snapshot = table.snapshot_by_id(snapshot_id)
+    if snapshot is None or snapshot.summary is None or BRINGS not in snapshot.summary.additional_properties:
+        return []
+    updates: list[TableUpdate] = [SetPropertiesUpdate(updates=properties)] if properties != table.properties else []
+    if snapshot.schema_id is not None and snapshot.schema_id != table.metadata.current_schema_id:
+        updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": snapshot.schema_id}))
+    return updates
 
 
 def _commit(table: Table, requirements: tuple[TableRequirement, ...], *updates: TableUpdate) -> None:

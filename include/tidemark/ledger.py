@@ -1,6 +1,6 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Nine Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files, batches
+Twelve Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files, batches
 and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them alone:
 the markers in the snapshot summaries decide what was done, the ledger tells it to people, and the cuts bind the tables
 of a source together.
@@ -9,13 +9,13 @@ of a source together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan
+from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, In, IsNull
 from pyiceberg.table import Table
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
@@ -55,10 +55,13 @@ BATCHES = pa.schema(
         ("control", pa.int64()),
         ("quarantined", pa.int64()),
         ("events", pa.int64()),
+        ("retry_of", pa.int32()),
         ("at", INSTANT),
     ]
 )
-"""Messages of a batch: ``landed = decoded + control + quarantined``; ``events`` are the change events they held."""
+"""Messages of a batch: ``landed = decoded + control + quarantined``; ``events`` are the change events they held. A
+batch with ``retry_of`` is of messages that landed with that batch and were quarantined: none of it landed anew, what
+was decoded is taken off the quarantined (0 = decoded + control - both), so the sums over all batches hold as well."""
 
 CONTENTS = pa.schema(
     [
@@ -122,6 +125,7 @@ TABLES = pa.schema(
         ("duplicate", pa.int64()),
         ("held", pa.int64()),
         ("quarantined", pa.int64()),
+        ("rebuilt", pa.string()),
         ("rows_before", pa.int64()),
         ("rows_after", pa.int64()),
         ("deleted", pa.int64()),
@@ -134,8 +138,15 @@ TABLES = pa.schema(
 )
 """Events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined``. ``state``: candidate,
 published, stopped with its ``reason``, or unmoved (all its events are held); ``batch`` is the last one that the
-snapshot holds. ``deleted``: rows that readers of the cut before saw and that went, other than by a new key;
-``committed_at``: of the newest event applied."""
+snapshot holds; ``rebuilt`` the asking that was answered, where the table was built again from its whole change log: its
+events are all that there are. ``deleted``: rows that readers of the cut before saw and that went, other than by a new
+key; ``committed_at``: of the newest event applied."""
+
+REBUILDS = pa.schema([("source", pa.string()), ("object", pa.string()), ("asked", pa.string()), ("at", INSTANT)])
+"""Tables that the next compact builds again from the whole change log; gone once a cut with them is published."""
+
+REPROCESSING = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("at", INSTANT)])
+"""Batches whose events are being derived again: written ahead, gone once the change log has them."""
 
 CUTS = pa.schema(
     [
@@ -174,6 +185,8 @@ _SCHEMAS: Mapping[str, pa.Schema] = {
     "shapes": SHAPES,
     "ddl": DDL,
     "tables": TABLES,
+    "rebuilds": REBUILDS,
+    "reprocessing": REPROCESSING,
     "cuts": CUTS,
     "transactions": TRANSACTIONS,
 }
@@ -234,6 +247,27 @@ class Ledger:
                 newest[row["object"]] = row
         return newest
 
+    def targets(self) -> dict[str, str]:
+        """Per object the table that it was last published as; a stopped one is published as it was before."""
+        rows = sorted(self.read("tables"), key=lambda row: int(row["cut"]))
+        return {row["object"]: row["target"] for row in rows if row["target"] is not None}
+
+    def ask_for_rebuild(self, objects: Iterable[str]) -> None:
+        """Let the next compact build tables again; asked anew, what was built for an earlier asking is not enough."""
+        asked = datetime.now(UTC).isoformat()
+        rows = [{"object": name, "asked": asked} for name in sorted(set(objects))]
+        if rows:
+            self.replace("rebuilds", rows, among("object", [row["object"] for row in rows]))
+
+    def rebuilds(self) -> dict[str, str]:
+        """Objects that are to be built again, and the asking."""
+        return {row["object"]: row["asked"] for row in self.read("rebuilds")}
+
+    def rebuilt(self, asked: Iterable[str]) -> None:
+        """Drop the askings that were answered."""
+        if asked := sorted(set(asked)):
+            self.forget("rebuilds", among("asked", asked))
+
     def landed_files(self, batch: int) -> dict[str, Row]:
         """Files by path that are in ``raw``, which holds batches up to ``batch``."""
         return {row["path"]: row for row in self.read("files") if row["batch"] <= batch}
@@ -242,8 +276,17 @@ class Ledger:
         """Drop the files of an attempt that wrote them here and never reached ``raw``."""
         self.forget("files", above("batch", batch))
 
-    def tell_contents(self, found: Mapping[int, Sequence[Tally]], done: int) -> None:
-        """Write what batches hold of each table, in place of what an attempt left of batches above ``done``."""
+    def tell_contents(
+        self, found: Mapping[int, Sequence[Tally]], done: int, *, instead_of: BooleanExpression | None = None
+    ) -> None:
+        """Write what batches hold of each table, in place of what an attempt left of batches above ``done``.
+
+        Args:
+            found: what was counted, by batch.
+            done: batches up to it are in the change log, and their shapes stay.
+            instead_of: other rows to replace than those above ``done``.
+        """
+        replaced = above("batch", done) if instead_of is None else instead_of
         counts = Counter[tuple[int, Content]]()
         shapes: dict[tuple[str, str], Row] = {}
         for batch, tallies in sorted(found.items()):
@@ -254,7 +297,9 @@ class Ledger:
                     told = {"batch": batch, "object": str(table), "shape": shape, "columns": columns}
                     shapes.setdefault((str(table), shape), told)
         if counts:
-            self.replace("contents", [_content(*told, count) for told, count in counts.items()], above("batch", done))
+            self.replace("contents", [_content(*told, count) for told, count in counts.items()], replaced)
+        else:
+            self.forget("contents", replaced)
         known = {(row["object"], row["shape"]) for row in self.read("shapes") if row["batch"] <= done}
         fresh = [row for key, row in shapes.items() if key not in known]
         if fresh:
@@ -266,7 +311,9 @@ class Ledger:
             for statement in tally.statements
         ]
         if statements:
-            self.replace("ddl", statements, above("batch", done))
+            self.replace("ddl", statements, replaced)
+        elif instead_of is not None:
+            self.forget("ddl", replaced)
 
     def _where(self, *conditions: BooleanExpression) -> BooleanExpression:
         where: BooleanExpression = equals("source", self._source)
@@ -331,6 +378,8 @@ def _delete(table: Table, where: BooleanExpression) -> None:
 
 _EQUAL_TO: Any = EqualTo
 _GREATER_THAN: Any = GreaterThan
+_IN: Any = In
+_IS_NULL: Any = IsNull
 # Any: PyIceberg's expressions are models whose constructors type checkers read in two ways.
 
 
@@ -343,4 +392,16 @@ def equals(column: str, value: str | int) -> BooleanExpression:
 def above(column: str, value: int) -> BooleanExpression:
     """Rows whose column holds a greater number."""
     expression: BooleanExpression = _GREATER_THAN(column, value)
+    return expression
+
+
+def among(column: str, values: Iterable[str | int]) -> BooleanExpression:
+    """Rows whose column holds one of some values."""
+    expression: BooleanExpression = _IN(column, set(values))
+    return expression
+
+
+def unset(column: str) -> BooleanExpression:
+    """Rows whose column is null."""
+    expression: BooleanExpression = _IS_NULL(column)
     return expression

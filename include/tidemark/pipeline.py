@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -39,7 +39,8 @@ def run_stage(
     """Run one stage of one source, as its only writer.
 
     Args:
-        stage: one of the five, or one beside the flow (``maintain``).
+        stage: one of the five, or one beside the flow (``maintain``, ``rebuild``, ``retry``; what has to follow the
+            latter two: ``REBUILD``, ``RETRY``).
         source: what it is run for.
         start: of the interval, for the stages that look at one.
         end: first moment after it.
@@ -93,6 +94,36 @@ def run_task(
         problems=report.problems,
         details=report.details,
     )
+
+
+def rehearse(
+    stages: Sequence[str], source: Source, start: datetime | None = None, end: datetime | None = None
+) -> list[StageReport]:
+    """Reprocess an interval on copies of the source's tables, which are dropped afterwards: nothing is changed.
+
+    Args:
+        stages: up to compact.
+        source: the source.
+        start: of the interval.
+        end: of the interval.
+
+    Returns:
+        Their reports, and one of what a cut would change: per table the rows added, removed and changed.
+
+    Raises:
+        TidemarkError: as the stages.
+    """
+    from tidemark import copies  # noqa: PLC0415  PyIceberg and Spark are not needed to look at a report
+    from tidemark.differences import differences  # noqa: PLC0415
+
+    with _store_errors("rehearsal", source), locks.hold(source.source), copies.rehearsal(source.source) as lake:
+        reports = [
+            run_stage(stage, source, start, end, **({"reprocess": True} if stage == "normalize" else {}))
+            for stage in stages
+        ]
+        found = differences(lake, source.source)
+    totals = {name: sum(table[name] for table in found.values()) for name in ("added", "removed", "changed")}
+    return [*reports, StageReport(stage="difference", source=source.source, summary=totals, details=found)]
 
 
 @contextmanager

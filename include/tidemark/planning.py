@@ -156,20 +156,27 @@ def target_of(source: sources.Source, found: Found) -> Identifier:
     return (namespace, name)
 
 
-def plan(source: sources.Source, found: Found, table: Table | None) -> Plan:
+def plan(source: sources.Source, found: Found, table: Table | None, *, anew: bool = False) -> Plan:
     """Decide columns, types and key of a table.
+
+    Args:
+        source: the source file.
+        found: what the change log tells.
+        table: the published table, where there is one.
+        anew: whether its columns, types and key are to be forgotten.
 
     Raises:
         IncompatibleSchemaError: the change would lose data, or the key changed.
     """
     promised = source.table_for(found.object)
     _claim(source, found, table)
+    table = None if anew else table
     follows = source.schema_policy is not sources.SchemaPolicy.IGNORE
     evolving = _evolving(found, promised, table)
     columns, today = _columns(evolving, table, follows=follows, history=promised.history)
     if source.schema_policy is sources.SchemaPolicy.STRICT and table is not None:
         _refuse_changes(found, table, columns, today)
-    key = _key(evolving, promised, table, [column.name for column in columns])
+    key = _key(source.source, evolving, promised, table, [column.name for column in columns])
     soft = promised.deletes is sources.Deletes.SOFT
     if table is not None and not soft and DELETED in table.schema().column_names:
         raise IncompatibleSchemaError(
@@ -391,12 +398,14 @@ def _agreed(found: Found, name: str, old: str | None, new: str) -> str:
     if agreed is None:
         raise IncompatibleSchemaError(
             f"{found.object}: column {name!r} changed from {old} to {new}, which would lose data. The table stays as "
-            f"it is; give the type in the source file (`columns: {{{name}: ...}}`) or rebuild the table."
+            f"it is; give the type in the source file (`columns: {{{name}: ...}}`) and rebuild the table."
         )
     return agreed
 
 
-def _key(evolving: _Evolving, promised: sources.Table, table: Table | None, names: Sequence[str]) -> tuple[str, ...]:
+def _key(
+    source: str, evolving: _Evolving, promised: sources.Table, table: Table | None, names: Sequence[str]
+) -> tuple[str, ...]:
     found = evolving.found
 
     def today(key: Sequence[str]) -> tuple[str, ...]:
@@ -415,12 +424,13 @@ def _key(evolving: _Evolving, promised: sources.Table, table: Table | None, name
     else:
         key = next(iter(told), stored)
     if table is not None and key != stored:
+        again = f"rebuild it (`tidemark rebuild {source} {found.object}`)"
         if not stored:
             raise IncompatibleSchemaError(
                 f"{found.object} was published without a key, as a bag of rows, and now has the key {list(key)}: "
-                "rebuild it, or write `key: []` in the source file"
+                f"{again}, or write `key: []` in the source file"
             )
-        raise IncompatibleSchemaError(f"{found.object}: the key changed from {list(stored)} to {list(key)}: rebuild it")
+        raise IncompatibleSchemaError(f"{found.object}: the key changed from {list(stored)} to {list(key)}: {again}")
     missing = [name for name in key if name not in names]
     if missing:
         raise IncompatibleSchemaError(f"{found.object}: no message has the key column {missing[0]!r}")

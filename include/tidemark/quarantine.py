@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.lake import LOG_PROPERTIES, Lake
+from tidemark.ledger import Ledger, above
 from tidemark.rows import QUARANTINE
 from tidemark.session import open_session
 
@@ -22,10 +23,19 @@ def quarantine(lake: Lake, source: str, found: DataFrame, after: int, *, settled
     """
     table = lake.ensure(("quarantine", source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"])
     session = open_session()
-    origin = ["batch", "file", "place"]
-    raw = session.table(lake.spark_name(("raw", source))).where(F.col("batch") > after)
-    bytes_of = raw.select(*origin, "checksum", "topic", "partition", "offset", "key", "value", "landed_at")
-    rows = F.broadcast(found.dropDuplicates([*origin, "reason"])).join(bytes_of, origin)
+    # A message that was retried lies in raw with the batch that it landed with.
+    batches = Ledger(lake, source).read("batches", above("batch", after))
+    retried = {row["batch"]: row["retry_of"] for row in batches if row["retry_of"] is not None}
+    raw = session.table(lake.spark_name(("raw", source)))
+    raw = raw.where((F.col("batch") > after) | F.col("batch").isin(list(retried.values())))
+    own = [name for name in QUARANTINE.names if name not in {"batch", "reason", "detail", "object"}]
+    landed = F.when(F.lit(False), F.col("batch"))
+    for batch, landed_with in retried.items():
+        landed = landed.when(F.col("batch") == batch, landed_with)
+    once = found.dropDuplicates(["batch", "file", "place", "reason"])
+    once = once.withColumn("landed_with", landed.otherwise(F.col("batch")))
+    bytes_of = raw.select(F.col("batch").alias("landed_with"), *own)
+    rows = F.broadcast(once).join(bytes_of, ["landed_with", "file", "place"])
     rows = rows.select(*QUARANTINE.names)
     if settled > after:
         earlier = session.table(lake.spark_name(("quarantine", source))).where(
@@ -33,7 +43,7 @@ def quarantine(lake: Lake, source: str, found: DataFrame, after: int, *, settled
         )
         told = rows.select("batch", "reason", "object").distinct()
         rows = rows.unionByName(earlier.join(told, ["batch", "reason", "object"], "left_semi"))
-        rows = rows.dropDuplicates([*origin, "reason", "object"])
+        rows = rows.dropDuplicates(["batch", "file", "place", "reason", "object"])
     # Dynamic overwrite replaces the partitions (batch, reason and table) that an aborted attempt may have written.
     rows.writeTo(lake.spark_name(("quarantine", source))).overwritePartitions()
     table.refresh()

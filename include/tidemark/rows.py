@@ -67,18 +67,21 @@ QUARANTINE = pa.schema(
         ("reason", pa.string()),
         ("detail", pa.string()),
         ("object", pa.string()),
+        ("interval_start", INSTANT),
         ("file", pa.string()),
         ("place", pa.int64()),
         ("checksum", pa.string()),
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("landed_at", INSTANT),
     ]
 )
-"""``quarantine.<source>``: one row a message set aside, with its bytes, the reason, and where it stood."""
+"""``quarantine.<source>``: one row a message set aside, with its bytes, the reason, and all that a decoder is told.
+``object`` is the table whose candidate could not take it, null for a message that was not decoded."""
 
 
 class Kind(StrEnum):

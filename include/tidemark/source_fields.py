@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from tidemark.yaml_errors import suggestion
 
-RESERVED_NAMES = frozenset({"raw", "changelog", "quarantine", "ledger", "state", "default"})
+RESERVED_NAMES = frozenset({"raw", "changelog", "quarantine", "ledger", "state", "rebuild", "default"})
 """Namespaces that Tidemark's own tables live in, or that catalogs keep for themselves."""
 
 COLUMN_TYPES = ("boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string", "binary")

@@ -70,7 +70,9 @@ def _transactions(ledger: Ledger) -> dict[str, Any]:
 
 def _table(ledger: Ledger, name: str, newest: dict[str, Any]) -> dict[str, Any]:
     rows = ledger.read("tables", equals("object", name))
-    done = [row for row in rows if row["state"] != cuts.STOPPED]
+    # A rebuilt table counts all of its events again.
+    rebuilt = max((row["cut"] for row in rows if row["rebuilt"] and row["state"] != cuts.STOPPED), default=0)
+    done = [row for row in rows if row["state"] != cuts.STOPPED and row["cut"] >= rebuilt]
     counts = {count: sum(row[count] or 0 for row in done) for count in _TAKEN}
     seen = (row["committed_at"] for row in done if row["state"] == cuts.PUBLISHED)
     committed = max((at for at in seen if at is not None), default=None)

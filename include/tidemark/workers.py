@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 
 from tidemark import containers
 from tidemark.change_log import Decoder, Tally
-from tidemark.data_files import Target, Writer, Written
+from tidemark.data_files import Partition, Target, Writer, Written
 from tidemark.decode import decode_message, metadata_of
 from tidemark.errors import LandingError
 from tidemark.events import Message
@@ -68,7 +69,7 @@ class RawPart(msgspec.Struct, frozen=True, kw_only=True):
     """Some row groups of one data file of ``raw``."""
 
     path: str
-    """In the file system of ``raw``."""
+    """In the file system of its table."""
     batch: int
     first: int
     """Row groups ``[first, last)``."""
@@ -141,11 +142,13 @@ def normalize(
     quarantine: Target,
     marked: bool = False,
     unsettled: frozenset[str] = frozenset(),
+    batches: Mapping[int, int] = MappingProxyType({}),
 ) -> bytes:
     """Decode the messages of parts of ``raw`` (``list[RawPart]``); what was written and counted (``Done``).
 
     ``marked`` tells whether the source is known to send markers of transactions, ``unsettled`` are those of which all
-    is to be told.
+    is to be told. ``batches`` tells the batches that the events belong to, where these are not those that the messages
+    landed with.
     """
     module = resolve(format_name)
     decode = partial(decode_message, module, options=module.Options.model_validate(dict(options)), known=known)
@@ -155,10 +158,12 @@ def normalize(
     for part in msgspec.json.decode(task, type=list[RawPart]):
         decoder = decoders.get(part.batch)
         if decoder is None:
-            decoder = decoders[part.batch] = Decoder(part.batch, decode, writer.write, set_aside.write, tracker)
+            batch = batches.get(part.batch, part.batch)
+            put_aside = partial(_put_aside, set_aside, part.batch)
+            decoder = decoders[part.batch] = Decoder(batch, decode, writer.write, put_aside, tracker)
         for messages in _batches(part, raw):
             decoder.add(messages)
-    tallies = {batch: decoder.close() for batch, decoder in decoders.items()}
+    tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     return msgspec.json.encode(
         Done(files=writer.close(), set_aside=set_aside.close(), tallies=tallies, transactions=tracker.close())
     )
@@ -188,6 +193,11 @@ def look(task: bytes, *, only: frozenset[str] | None, log: Target) -> bytes:
                 else:
                     tracker.changes(part.batch, part.table, rows)
     return msgspec.json.encode(Done(transactions=tracker.close()))
+
+
+def _put_aside(writer: Writer, batch: int, partition: Partition, rows: pa.RecordBatch) -> None:
+    """A message that is set aside stays in the batch that it landed with."""
+    writer.write((batch, *partition[1:]), rows)
 
 
 def _batches(part: RawPart, raw: Target, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:

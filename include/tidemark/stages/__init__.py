@@ -12,6 +12,12 @@ from dataclasses import dataclass, field
 STAGES = ("land", "normalize", "compact", "check", "publish")
 """Names of the stages, in the order of the flow."""
 
+REBUILD = ("rebuild", "compact", "check", "publish")
+"""What builds tables again: an asking, then the stages that answer it."""
+
+RETRY = ("normalize", "retry", "compact", "check", "publish")
+"""What tries quarantined messages again: after what landed meanwhile."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageReport:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import cuts, epochs, evolution
-from tidemark.lake import Lake, head, history_of, home, quoted
+from tidemark.lake import Lake, head, history_of, home, properties_at, quoted
 from tidemark.ledger import Ledger, Row, equals
 from tidemark.planning import DELETED, IS_CURRENT, KEY_PROPERTY, POSITION
 from tidemark.session import open_session, tuned_for
@@ -72,7 +72,8 @@ def _judge(lake: Lake, source: Source, rows: list[Row], cut: int) -> tuple[Verdi
 def _candidate(session: SparkSession, lake: Lake, source: Source, row: Row) -> Candidate:
     namespace, _, name = row["target"].partition(".")
     table = lake.load((namespace, name))
-    key = json.loads(evolution.pending(table, row["cut"]).get("properties", table.properties)[KEY_PROPERTY])
+    after = {**properties_at(table, row["snapshot"]), **evolution.pending(table, row["cut"]).get("properties", {})}
+    key = json.loads(after[KEY_PROPERTY])
     frame = session.read.option("versionAsOf", str(row["snapshot"])).table(lake.spark_name((namespace, name)))
     frame = epochs.as_published(frame, table, row["cut"])
     base = {task.file.file_path for task in table.scan(snapshot_id=row["base"]).plan_files()}

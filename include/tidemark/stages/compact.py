@@ -19,9 +19,9 @@ from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import cuts, epochs, held, inference, planning
-from tidemark.bag_candidates import BagCandidate
-from tidemark.candidates import Candidate, Cut
+from tidemark import cuts, deriving, epochs, held, inference, planning, rebuilding
+from tidemark.bag_candidates import candidate_of
+from tidemark.candidates import Cut
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation
 from tidemark.held import Withheld
@@ -55,24 +55,29 @@ def run(source: Source) -> StageReport:
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     cuts.finish(lake, ledger)
+    deriving.finish_retry(lake, source.source)
     last = cuts.last_published(ledger)
     newest = int(marker(lake.find(("changelog", source.source)), "batch") or 0)
     stands = _stands(ledger, last)
+    asked = ledger.rebuilds()
     nothing_new = newest <= min([last["batch"] if last else 0, *stands.values()]) and not _released(ledger, source)
-    if nothing_new or _is_held(ledger, newest):
+    if not asked and (nothing_new or _is_held(ledger, newest)):
         return _report(source, [], {})
     cut = Cut(number=cuts.next_number(lake, ledger), batch=newest)
     session = open_session()
     published = ledger.published_tables()
-    finds = _find(ledger, source, stands, last["batch"] if last else 0, newest, published)
+    finds = _find(ledger, source, stands | dict.fromkeys(asked, 0), last["batch"] if last else 0, newest, published)
     finds = {name: _told_by_ddl(source, found) for name, found in finds.items()}
     known = {name: row["rows_after"] or 0 for name, row in published.items()}
     size = sum(found.events + known.get(name, 0) for name, found in finds.items())
     with tuned_for(session, size):
-        rows = _build(session, lake, source, finds, cut, stands, last["batch"] if last else 0)
+        rows = _build(session, lake, source, finds, cut, stands, last["batch"] if last else 0, asked)
+    rows += rebuilding.without_events(lake, ledger, cut, {name: asked[name] for name in asked.keys() - finds.keys()})
     for row in rows:
         row["rows_before"] = known.get(row["object"], 0)
-        row["rows_after"] = row["rows_before"] + row.pop("rows_change", 0)
+        row["rows_after"] = (0 if row.get("rebuilt") else row["rows_before"]) + row.pop("rows_change", 0)
+        if row.get("rebuilt"):
+            row["deleted"] = max(0, row["rows_before"] - row["rows_after"])
     ledger.replace("tables", rows, equals("cut", cut.number))
     ledger.replace("cuts", [{"cut": cut.number, "state": cuts.CANDIDATE, "batch": newest}], equals("cut", cut.number))
     return _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
@@ -203,6 +208,7 @@ def _build(
     cut: Cut,
     stands: Mapping[str, int],
     default: int,
+    asked: Mapping[str, str],
 ) -> list[Row]:
     planned: list[tuple[Plan, int]] = []
     rows: list[Row] = []
@@ -212,36 +218,40 @@ def _build(
             if not (found.events or found.history.since(found.after, cut.batch)):
                 rows.append(_unmoved(cut, source, found))
                 continue
-            planned.append((_plan(session, lake, source, found, cut.batch), after))
+            anew = name in asked and bool(found.shapes)
+            planned.append((_plan(session, lake, source, found, cut.batch, anew=anew), found.after))
         except IncompatibleSchemaError as error:
             rows.append(_stopped(cut, found, after, str(error)))
     for target, claimants in _by_target(planned).items():
         if len(claimants) > 1:
             names = " and ".join(plan.found.object for plan, _ in claimants)
             reason = f"{names} would both be published as {target}; tell them apart with `target:`"
-            rows += [_stopped(cut, plan.found, after, reason) for plan, after in claimants]
+            rows += [_stopped(cut, plan.found, stands.get(plan.found.object, default), reason) for plan, _ in claimants]
             planned = [item for item in planned if item not in claimants]
     with _marked(session, cut.batch), ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         jobs = [
-            pool.submit((Candidate if plan.key else BagCandidate)(session, lake, source.source, plan, cut).build, after)
+            pool.submit(rebuilding.build, session, lake, source.source, plan, cut, asked[plan.found.object])
+            if plan.found.object in asked
+            else pool.submit(candidate_of(plan)(session, lake, source.source, plan, cut).build, after)
             for plan, after in planned
         ]
         rows += [job.result() for job in jobs]
     return rows
 
 
-def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int) -> Plan:
+def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int, *, anew: bool) -> Plan:
     table = lake.find(planning.target_of(source, found))
     if table is None and not found.shapes:
         raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
+    known = None if anew else table
     events = _events(session, lake, source, found, batch)
-    found = _by_epoch(events, found, table)
+    found = _by_epoch(events, found, known)
     # Columns that are left out need no type.
-    complete = table is not None and source.schema_policy is SchemaPolicy.IGNORE
-    unknown = [] if complete else planning.untyped(found, source.table_for(found.object), table)
+    complete = known is not None and source.schema_policy is SchemaPolicy.IGNORE
+    unknown = [] if complete else planning.untyped(found, source.table_for(found.object), known)
     if unknown:
-        found = replace(found, inferred=_inferred(events, found, unknown, table))
-    plan = planning.plan(source, found, table)
+        found = replace(found, inferred=_inferred(events, found, unknown, known))
+    plan = planning.plan(source, found, table, anew=anew)
     if not plan.key and table is None and source.table_for(found.object).key is None and () not in found.keys:
         hint = "give it with `key:`, or write `key: []` to say that there is none"
         log.warning("table_without_key", object=found.object, published_as="a bag of rows", hint=hint)

@@ -4,70 +4,130 @@ One pass over the new messages by the workers, which write and count; one commit
 marker. Quarantine and ledger are written before it and count only once the change log has their batch, so a killed
 normalize leaves nothing behind that a later one does not replace. A format that cannot read rows without metadata
 messages has these collected before, from the new messages and from the change log.
+
+Asked to *reprocess*, it derives the events of batches again that the change log has already, in place of what it has of
+them. These batches are written to the ledger first: a reprocessing that was cut short is done again by the next
+normalize. An event that is gone or other than it was cannot be taken back from a table, so the tables of these batches
+are asked to be built again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 
 import structlog
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
-from tidemark import held, tasks, workers
+from tidemark import deriving, held, tasks, workers
 from tidemark.change_log import Tally
-from tidemark.data_files import ROW_GROUP_BYTES, Target
-from tidemark.decode import metadata_of
 from tidemark.errors import LedgerError
-from tidemark.events import Message
-from tidemark.formats import Known, informed, resolve, together
 from tidemark.lake import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES, Lake, marker
-from tidemark.ledger import Ledger, Row, above, equals
-from tidemark.rows import CHANGE_LOG, QUARANTINE, RAW, VARIED, Kind
+from tidemark.ledger import Ledger, Row, above, among
+from tidemark.rows import CHANGE_LOG, QUARANTINE, RAW, VARIED
 from tidemark.sources import Source
 from tidemark.stages import StageReport
-from tidemark.workers import Done, RawPart
+from tidemark.workers import Done
 
 log = structlog.get_logger(__name__)
 
+_COUNTS = ("landed", "decoded", "control", "quarantined", "events")
 
-def run(source: Source) -> StageReport:
+
+def run(
+    source: Source, start: datetime | None = None, end: datetime | None = None, *, reprocess: bool = False
+) -> StageReport:
     """Decode every batch that ``raw`` has and the change log has not.
+
+    Args:
+        source: the source.
+        start: of the interval; only reprocessing asks for it.
+        end: of the interval.
+        reprocess: also decode those batches again that hold a file of the interval (without bounds: all batches).
 
     Raises:
         LedgerError: messages went missing between ``raw`` and the change log.
         LakeError: the store or the engine failed; running again continues where it was.
     """
     lake = Lake.open()
+    ledger = Ledger(lake, source.source)
+    deriving.finish_retry(lake, source.source)
     raw = lake.find(("raw", source.source))
     changelog = lake.ensure(
         ("changelog", source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
     )
     done = int(marker(changelog, "batch") or 0)
     newest = int(marker(raw, "batch") or 0)
-    rows = _decode(lake, source, raw, changelog, done, newest) if raw is not None and newest > done else []
+    again = {row["batch"] for row in ledger.read("reprocessing")}
+    if reprocess:
+        again |= _of_interval(ledger, start, end, done)
+    rows: list[Row] = []
+    if raw is not None and again:
+        rows += _reprocess(lake, ledger, source, raw, changelog, done, sorted(again))
+    if raw is not None and newest > done:
+        fresh = range(done + 1, newest + 1)
+        rows += _decode(lake, ledger, source, raw, changelog, newest, fresh, above("batch", done), again=False)
     totals = Counter[str]()
     for row in rows:
-        totals.update({name: row[name] for name in ("landed", "decoded", "control", "quarantined", "events")})
+        totals.update({name: row[name] for name in _COUNTS})
     log.info("normalized", source=source.source, **totals)
-    return StageReport(stage="normalize", source=source.source, summary={**totals, "batch": newest})
+    summary = {**totals, "batch": newest, **({"reprocessed": len(again)} if again else {})}
+    return StageReport(stage="normalize", source=source.source, summary=summary)
 
 
-def _decode(lake: Lake, source: Source, raw: Table, changelog: Table, done: int, newest: int) -> list[Row]:
+def _of_interval(ledger: Ledger, start: datetime | None, end: datetime | None, done: int) -> set[int]:
+    """Batches up to ``done`` with a file of the interval; a file whose path names no time belongs to every interval."""
+
+    def within(at: datetime | None) -> bool:
+        return at is None or ((start is None or at >= start) and (end is None or at < end))
+
+    return {row["batch"] for row in ledger.landed_files(done).values() if within(row["interval_start"])}
+
+
+def _reprocess(
+    lake: Lake, ledger: Ledger, source: Source, raw: Table, changelog: Table, done: int, batches: Sequence[int]
+) -> list[Row]:
+    """Derive the events of batches again, and of what was retried of them."""
+    ledger.replace("reprocessing", [{"batch": batch} for batch in batches], among("batch", batches))
+    retries = {row["batch"] for row in ledger.read("batches") if row["retry_of"] in set(batches)}
+    replaced = among("batch", retries | set(batches))
+    ledger.ask_for_rebuild(row["object"] for row in ledger.read("contents", replaced))
+    if ledger.read("transactions"):
+        # Which transactions are whole may be another matter now, and concerns every table.
+        ledger.ask_for_rebuild(row["object"] for row in ledger.read("contents"))
+    rows = _decode(lake, ledger, source, raw, changelog, done, batches, replaced, again=True)
+    ledger.forget("reprocessing")
+    return rows
+
+
+def _decode(
+    lake: Lake,
+    ledger: Ledger,
+    source: Source,
+    raw: Table,
+    changelog: Table,
+    newest: int,
+    batches: Sequence[int],
+    replaced: BooleanExpression,
+    *,
+    again: bool,
+) -> list[Row]:
+    """Derive the events of batches in place of whatever rows there are; the change log is at ``newest`` then."""
     quarantine = lake.ensure(
         ("quarantine", source.source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"]
     )
     read_from = lake.target(raw, RAW)
-    parts = list(_parts(raw, read_from, done))
-    ledger = Ledger(lake, source.source)
-    transactions = held.states(ledger, done)
+    parts = list(deriving.parts(raw, among("batch", batches)))
+    transactions = held.states(ledger, min(batches) - 1)
     log_to = lake.target(changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
     work = partial(
         workers.normalize,
         format_name=source.format,
         options=source.options.model_dump(mode="json"),
-        known=_known(source, parts, read_from, changelog),
+        known=deriving.known(source, parts, read_from, changelog),
         raw=read_from,
         log=log_to,
         quarantine=lake.target(quarantine, QUARANTINE, plain=VARIED),
@@ -75,58 +135,36 @@ def _decode(lake: Lake, source: Source, raw: Table, changelog: Table, done: int,
         unsettled=held.unsettled(transactions),
     )
     did = tasks.run(parts, work)
-    rows = _account(ledger, did, done, newest)
+    rows = _account(ledger, did, batches, newest, replaced if again else None)
     for row in rows:
         _close(source.source, row)
-    held.settle(ledger, transactions, did, held.ChangeLog(table=changelog, target=log_to, done=done), newest)
-    lake.append_files(
-        quarantine, [file for task in did for file in task.set_aside], {}, instead_of=above("batch", done)
-    )
-    ledger.replace("batches", rows, above("batch", done))
-    lake.append_files(changelog, [file for task in did for file in task.files], {"batch": str(newest)})
+    if not again:
+        log_before = held.ChangeLog(table=changelog, target=log_to, done=min(batches) - 1)
+        held.settle(ledger, transactions, did, log_before, newest)
+    lake.append_files(quarantine, [file for task in did for file in task.set_aside], {}, instead_of=replaced)
+    ledger.replace("batches", rows, replaced)
+    files = [file for task in did for file in task.files]
+    lake.append_files(changelog, files, {"batch": str(newest)}, instead_of=replaced if again else None)
+    if again:
+        whole = held.ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
+        held.settle_again(ledger, did, whole)
     return rows
 
 
-def _parts(raw: Table, read_from: Target, done: int) -> Iterable[tasks.Part]:
-    """The row groups of ``raw`` that hold batches above ``done``; a few together where a file has many."""
-    for planned in raw.scan(row_filter=above("batch", done)).plan_files():
-        file = planned.file
-        groups = len(file.split_offsets or ()) or 1
-        path = read_from.path_of(file.file_path)
-        size = min(ROW_GROUP_BYTES, file.file_size_in_bytes * _EXPANSION // groups)
-        for group in range(groups):
-            yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=group + 1), size
-
-
-_EXPANSION = 8
-"""About how many times larger messages are than their Parquet file."""
-
-
-def _known(source: Source, parts: Sequence[tasks.Part], raw: Target, changelog: Table) -> Known | None:
-    """What the metadata messages of the new rows tell, and those that the change log keeps as schema changes.
-
-    None where the format asks for none. What comes back is one pair a table and version of its structure.
-    """
-    module = informed(resolve(source.format))
-    if module is None:
-        return None
-    options = source.options.model_dump(mode="json")
-    collect = partial(workers.collect, format_name=source.format, options=options, raw=raw)
-    told = [pair for task in tasks.run(parts, collect) for pair in task.metadata]
-    rows = changelog.scan(row_filter=equals("kind", Kind.SCHEMA_CHANGE.value), selected_fields=("detail",)).to_arrow()
-    kept = (Message(value=text.encode(), file="", place=0) for text in rows.column("detail").unique().to_pylist())
-    return together([*told, *metadata_of(module, kept, source.options)])
-
-
-def _account(ledger: Ledger, did: Iterable[Done], done: int, newest: int) -> list[Row]:
+def _account(
+    ledger: Ledger, did: Iterable[Done], batches: Sequence[int], newest: int, replaced: BooleanExpression | None
+) -> list[Row]:
     """Write down what the batches held of each table; the rows that tell what became of their messages."""
-    found: dict[int, list[Tally]] = {batch: [] for batch in range(done + 1, newest + 1)}
+    found: dict[int, list[Tally]] = {batch: [] for batch in batches}
     for task in did:
         for batch, tally in task.tallies.items():
             found[batch].append(tally)
-    ledger.tell_contents(found, done)
+    if replaced is not None:
+        contents = (content for tallies in found.values() for tally in tallies for content, _ in tally.contents)
+        ledger.ask_for_rebuild({str(content.table) for content in contents})
+    ledger.tell_contents(found, newest if replaced is not None else min(batches) - 1, instead_of=replaced)
     landed = Counter[int]()
-    for file in ledger.read("files", above("batch", done)):
+    for file in ledger.read("files", among("batch", batches)):
         landed[file["batch"]] += file["messages"]
     return [_batch(batch, landed[batch], tallies) for batch, tallies in sorted(found.items())]
 

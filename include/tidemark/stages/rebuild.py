@@ -1,0 +1,49 @@
+"""Rebuild: ask for tables to be built again from their whole change log.
+
+The next compact does it: beside the published table, with columns, types and key from the source file and the shapes
+alone. What it builds is a candidate of its cut as any other, so it is checked before it is seen, and ``main`` moves to
+it in one commit. Until that cut is published the asking stays; asking again changes nothing.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from tidemark.errors import UnknownNameError
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger
+from tidemark.sources import Source
+from tidemark.stages import StageReport
+from tidemark.yaml_errors import suggestion
+
+log = structlog.get_logger(__name__)
+
+
+def run(source: Source, table: str | None = None) -> StageReport:
+    """Ask for one table, or for all that have events.
+
+    Args:
+        source: the source.
+        table: as it is published (``erp.orders``, ``orders``), or as the source names it (``shop.orders``).
+
+    Raises:
+        UnknownNameError: the source has no such table, or more than one.
+    """
+    ledger = Ledger(Lake.open(), source.source)
+    targets = {row["object"]: "" for row in ledger.read("contents")}
+    targets |= ledger.targets()
+    asked = sorted(targets) if table is None else [_named(source, targets, table)]
+    ledger.ask_for_rebuild(asked)
+    log.info("rebuild_asked", source=source.source, tables=asked)
+    return StageReport(stage="rebuild", source=source.source, summary={"tables": len(asked)})
+
+
+def _named(source: Source, targets: dict[str, str], table: str) -> str:
+    exact = [name for name, target in targets.items() if table in {name, target}]
+    found = exact or [name for name, target in targets.items() if table == target.partition(".")[2]]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UnknownNameError(f"{source.source}: '{table}' is {' and '.join(sorted(found))}; name one of them.")
+    hint = suggestion(table, {target or name for name, target in targets.items()})
+    raise UnknownNameError(f"{source.source} has no table '{table}'.{hint}")
