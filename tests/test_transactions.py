@@ -21,7 +21,7 @@ from tidemark.lake import Lake
 from tidemark.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.rows import INSTANT
-from tidemark.sources import Source
+from tidemark.sources import Source, Transactions
 from tidemark.status import status_of
 from tidemark.transactions import READ, Seen, Tracker, all_of, joined, merged
 from transactional import (
@@ -335,10 +335,10 @@ def test_ignored_transactions_hold_nothing(source: Make, lake: Lake, tmp_path: P
     )
     running.run(steps[1:3])
     assert (running.rows(), running.held()) == ({}, 2)
-    running.run(transactions="ignore")
+    running.run(transactions=Transactions.IGNORE)
     assert (running.rows(), running.held()) == ({"one": [(1, "a")], "two": [(1, "b")]}, 0)
     cut = running.status()["cut"]
-    running.run(transactions="ignore")
+    running.run(transactions=Transactions.IGNORE)
     assert running.status()["cut"] == cut
     running.run(transaction(2, change("one", 4, INSERT, 9, "z")))
     running.run(steps[3:])

@@ -163,7 +163,8 @@ class ChangeLog:
     def _part(self, location: str, partition: Sequence[Any], size: int) -> tasks.Part:
         batch, kind, table = partition
         told = table if kind == Kind.CHANGE else None
-        return LogPart(path=PyArrowFileIO.parse_location(location, self.table.io.properties)[2], batch=batch, table=told), size
+        path = PyArrowFileIO.parse_location(location, self.table.io.properties)[2]
+        return LogPart(path=path, batch=batch, table=told), size
 
     def _committed(self, asked: Sequence[Seen], *, ever: bool) -> Iterator[tasks.Part]:
         """Files that may tell of the transactions.

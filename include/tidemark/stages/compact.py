@@ -105,7 +105,7 @@ def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:
 
 def _released(ledger: Ledger, source: Source) -> bool:
     """Whether events that were held are held no more, though nothing new has come."""
-    ignored = source.transactions is Transactions.IGNORE
+    ignored = source.transactions == Transactions.IGNORE
     return ignored and any(row["held"] for row in ledger.published_tables().values())
 
 
@@ -157,7 +157,7 @@ def _withheld(
     if not tables:
         return {}
     carried = {name for name, row in published.items() if row["held"]}
-    ignored = source.transactions is Transactions.IGNORE
+    ignored = source.transactions == Transactions.IGNORE
     return {
         name: held.withheld(rows, name, stands.get(name, default), newest, carried=name in carried, ignored=ignored)
         for name in tables
