@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test up down env bench lint types contracts format lock clean
+.PHONY: help setup demo test prove up down env bench lint types contracts format lock clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 VENV := .venv
@@ -32,6 +32,9 @@ env: ## Write .env with random secrets for docker-compose.yaml; an .env that is 
 ##@ Develop
 test: lint types contracts ## Run lint, types, import contracts and every test
 	$(BIN)/pytest
+
+prove: $(READY) ## Compare thousands of generated histories, in any delivery, with the reference model (20 minutes)
+	TIDEMARK_PROVE=20 $(BIN)/pytest tests/test_compaction.py -k any_delivery
 
 bench: $(READY) ## Measure land, normalize and compact against the floor (bench/README.md)
 	$(BIN)/python bench/run.py

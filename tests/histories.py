@@ -6,6 +6,7 @@ capture is left out of its partial image, and written as Debezium's placeholder.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -151,6 +152,32 @@ def generated(name: str, seed: int) -> list[Change]:
         changes.append(change)
         _apply(alive, change)
     return changes
+
+
+def several(name: str, seed: int, count: int) -> list[Change]:
+    """Many histories side by side in one table, each with rows of its own, in the order of the log.
+
+    A TRUNCATE is of all rows, so only the first history brings any.
+    """
+    found = [generated(name, seed)]
+    for other in itertools.count(1):
+        if len(found) == count:
+            break
+        history = generated(name, seed + 7919 * other)
+        if history[0].key == found[0][0].key:
+            found.append([change for change in history if change.operation is not Operation.TRUNCATE])
+    beside = (_beside(change, number, count) for number, history in enumerate(found) for change in history)
+    return sorted(beside, key=lambda change: change.position)
+
+
+def _beside(change: Change, number: int, count: int) -> Change:
+    """The change with keys and a position that no other of ``count`` histories has."""
+
+    def moved(image: Row | None) -> Row | None:
+        return image and {**image, "id": image["id"] + 10 * number}
+
+    place = position(int(change.position[2]) * count + number, change.operation)
+    return change._replace(position=place, before=moved(change.before), after=moved(change.after))
 
 
 def _next(dice: random.Random, table: Table, at: int, alive: Mapping[Key, Row]) -> Change:

@@ -398,7 +398,7 @@ CANAL_RUNS = [
         canal("keyless_later", "INSERT", INT, (1, 7), key=[]),
         canal("old_values", "UPDATE", PAIR, (1, None, "x"), key=[], old={"n": 5}),
         canal("no_old_row", "UPDATE", INT, (1, 6), key=[]),
-        canal("no_old_row", "DELETE", INT, (1,), key=[]),
+        canal("no_old_row", "DELETE", INT, (1, 5), key=[]).replace(b', "n": 5}', b"}"),
         canal("misfit", "DELETE", INT, (1, "many"), key=[]),
         canal("misfit", "UPDATE", INT, (3, 5), key=[], old={"id": "one"}),
     ],

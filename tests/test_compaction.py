@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import pkgutil
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from histories import COLUMNS, Table, canal, deliver, generated, message, mixed, with_position
+from histories import COLUMNS, Table, canal, deliver, message, mixed, several, with_position
 from reference import Change, Row, fold
 from running import run_all
 from tidemark import cuts
@@ -390,7 +391,9 @@ def test_what_does_not_fit_is_quarantined_with_its_bytes(
     ]
 
 
-_HISTORIES = 40
+_TABLES, _SIDE_BY_SIDE = 8, 48
+_ROUNDS = int(os.environ.get("TIDEMARK_PROVE", "1"))
+"""`make prove` runs many."""
 
 
 def _expected(changes: Sequence[Change]) -> list[Row]:
@@ -446,13 +449,19 @@ def _without(runs: Delivery, numbers: range, table: str) -> Delivery:
     return [[change._replace(table=table) for change in run if next(place) not in numbers] for run in runs]
 
 
-def test_any_delivery_gives_the_rows_of_the_model(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """Forty histories in any order, cut into runs, sent again: every table is the model's; a failing one is shrunk."""
-    seed = 20260131
+@pytest.mark.parametrize("seed", range(20260131, 20260131 + 1000 * _ROUNDS, 1000))
+def test_any_delivery_gives_the_rows_of_the_model(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Hundreds of histories, any order, cut into runs, sent again: all tables are the model's; a failing one is shrunk.
+
+    Half of the tables hold one history, which a TRUNCATE may cut short; the others many of them side by side.
+    """
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
-    histories = {f"t{number}": generated(f"t{number}", seed + number) for number in range(_HISTORIES)}
+    names = [f"t{number}" for number in range(2 * _TABLES)]
+    histories = {
+        name: several(name, seed + number, _SIDE_BY_SIDE if number % 2 else 1) for number, name in enumerate(names)
+    }
     deliveries = {table: mixed(dice, changes, dice.randint(1, _RUNS)) for table, changes in histories.items()}
-    failing = _failing(deliveries, "generated", tmp_path / "all", lake)
+    failing = _failing(deliveries, f"generated_{seed}", tmp_path / "all", lake)
     if failing:
         runs = _shrunk(deliveries[failing[0]], tmp_path / "shrunk", lake)
         events = "\n".join(
