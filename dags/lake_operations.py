@@ -6,9 +6,7 @@ from airflow.sdk import Param
 
 from tidemark.orchestration import build_maintenance, build_on_demand, table_param
 from tidemark.sources import read_sources
-from tidemark.stages import STAGES
-
-FOLLOWING = STAGES[STAGES.index("compact") :]
+from tidemark.stages import REBUILD, RETRY
 
 sources = read_sources()[0]
 
@@ -24,7 +22,7 @@ lake_quality = build_on_demand(
 
 lake_rebuild = build_on_demand(
     "rebuild",
-    ["rebuild", *FOLLOWING],
+    REBUILD,
     "Fold the whole change log of a source again, beside its tables, then swap.",
     sources,
     {"table": table_param()},
@@ -32,7 +30,7 @@ lake_rebuild = build_on_demand(
 
 lake_retry = build_on_demand(
     "retry",
-    ["normalize", "retry", *FOLLOWING],
+    RETRY,
     "Decode the quarantined messages of a source again.",
     sources,
     {"reason": Param(None, type=["null", "string"], description="Only messages set aside for it; all without.")},
