@@ -580,7 +580,7 @@ def job(stage: str) -> None:
         table: Annotated[str | None, typer.Option(help="Only this table.")] = None,
         reason: Annotated[str | None, typer.Option(help="Only messages set aside for this reason.")] = None,
         cut: Annotated[int | None, typer.Option(help="This cut.")] = None,
-        approve: Annotated[int | None, typer.Option(help="Publish this cut, which is held for its many deletes.")] = None,
+        approve: Annotated[int | None, typer.Option(help="Publish this cut, held for its many deletes.")] = None,
         *,
         reprocess: Annotated[bool | None, typer.Option("--reprocess", help="Decode again what was decoded.")] = None,
     ) -> None:
