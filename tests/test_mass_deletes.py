@@ -171,7 +171,7 @@ def test_what_counts_as_deleted(source: Make, spark: SparkSession, lake: Lake) -
     assert emptied["state"] == cuts.HELD
     assert f"3 of 3 rows of {shop.source}.others (allowed: 0)" in emptied["problems"]
 
-    allowed = Source.model_validate({**shop.model_dump(), "max_deletes": 1})
+    allowed = Source.model_validate({**shop.model_dump(by_alias=True), "max_deletes": 1})
     assert run_stage("check", allowed, None, None).problems == ()  # the limit is that of the file as it is now
     publish(allowed)
     assert _ids(lake, shop, "others") == [1]
