@@ -15,7 +15,7 @@ from running import run_all
 from tidemark import trend
 from tidemark.cli import app
 from tidemark.errors import ConfigurationError
-from tidemark.lake import Lake
+from tidemark.lake import Lake, head, put_back, remove_tags, tag
 from tidemark.ledger import NAMES, Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources import Source
@@ -97,17 +97,22 @@ def test_a_cut_that_is_not_there_is_named(landing: Path, cut: int, wanted: str) 
 def test_broken_keys_and_counts_are_found(landing: Path, lake: Lake) -> None:
     """Rows that got into a table past compact are found on demand, the key's and the ledger's checks by name."""
     table = lake.load(("judged", "quiet"))
-    row = table.scan().to_arrow()
-    table.append(row)
-    table.manage_snapshots().remove_tag("cut_1").commit()
-    table.manage_snapshots().create_tag(
-        snapshot_id=table.refresh().current_snapshot().snapshot_id, tag_name="cut_1"
-    ).commit()
+    sound = head(table)
+    table.append(table.scan().to_arrow())
+    _move_tag(lake, head(table.refresh()))
     report = run_stage("quality", _source(landing), None, None, cut=1)
+    put_back(table.refresh(), sound)
+    _move_tag(lake, sound)
     assert [problem.split(" (table)")[0] for problem in report.problems] == [
         "judged.quiet: duplicate keys",
         "judged.quiet: rows beyond the ledger's count",
     ]
+
+
+def _move_tag(lake: Lake, snapshot: int) -> None:
+    table = lake.load(("judged", "quiet"))
+    remove_tags(table, ["cut_1"])
+    tag(table.refresh(), "cut_1", snapshot)
 
 
 def test_the_command_prints_the_trend_and_writes_a_page(
