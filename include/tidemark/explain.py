@@ -110,7 +110,7 @@ def _standing(lake: Lake, table: Table) -> _Standing:
     states = held.states(ledger, batch).values()
     # Where transactions are ignored, the table holds the events of open ones, and its row tells of none that is held.
     waiting = frozenset(told["id"] for told in states if told["state"] == held.OPEN and row and row["held"])
-    undone = held.undone(ledger, batch)
+    undone = frozenset(told["id"] for told in states if told["state"] == held.UNDONE)
     if row is not None and row["state"] == cuts.STOPPED:
         return _Standing(batch, (Outcome.HELD, f"the table is stopped: {row['reason']}"), waiting, undone)
     waits = "the next compact takes it"

@@ -7,7 +7,7 @@ whose last writer, by position, wins; a whole image writes all cells of its row,
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tidemark.values import Value
@@ -143,33 +143,35 @@ def _replay(chapters: Sequence[Chapter], *, soft: bool) -> None:
     exists = False
     ended_by: dict[int, Chapter] = {}
     open_chapters: list[Chapter] = []
+    shown: dict[str, Cell] = {}
     for chapter in chapters:
         step = chapter.step
         chapter.existed = exists
+        shown = {name: _cell(row, name, value) for name, value in step.leaves.items()}
         if step.deletes:
             ended_by.update((id(other), chapter) for other in open_chapters)
             open_chapters.clear()
             row.clear()
         else:
-            chapter.cells = {
-                name: Cell(old=row[name][0] if name in row else None, new=value, stands=False)
-                for name, value in step.cells.items()
-            }
+            chapter.cells = {name: _cell(row, name, value) for name, value in step.cells.items()}
             row.update((name, (value, chapter)) for name, value in step.cells.items())
         open_chapters.append(chapter)
         exists = not step.deletes
     for name, (value, writer) in row.items():
         writer.cells[name] = Cell(old=writer.cells[name].old, new=value, stands=True)
     newest = chapters[-1] if chapters else None
-    if newest is not None:
-        shown = {name: Cell(old=None, new=value, stands=True) for name, value in newest.step.leaves.items()}
-        newest.cells = newest.cells or shown
+    if newest is not None and newest.step.deletes:
+        newest.cells = {name: replace(cell, stands=True) for name, cell in shown.items()}
     for number, chapter in enumerate(chapters):
         stands = chapter is newest or any(cell.stands for cell in chapter.cells.values())
         chapter.outcome = Outcome.STANDS if stands else Outcome.SUPERSEDED
         chapter.detail = (
             _did(chapter, soft=soft) if stands else _lost(chapter, ended_by.get(id(chapter)), chapters[number + 1 :])
         )
+
+
+def _cell(row: Mapping[str, tuple[Value, Chapter]], name: str, value: Value) -> Cell:
+    return Cell(old=row[name][0] if name in row else None, new=value, stands=False)
 
 
 def _did(chapter: Chapter, *, soft: bool) -> str:
