@@ -129,6 +129,17 @@ def test_an_update_in_two_halves_is_no_delete() -> None:
     assert tell([INSERT, old])[1].detail == "the row is gone"
 
 
+def test_a_soft_delete_shows_what_it_saw_until_the_row_comes_again() -> None:
+    """The cells of a delete stand as long as it is the newest event, and are no part of a row that comes again."""
+    delete = _step("DELETE", 3, deletes=True, leaves={"name": "seen"})
+    inserted, deleted = tell([INSERT, delete], soft=True)
+    assert (inserted.outcome, deleted.detail) == ("superseded", "the row is deleted, and stays marked")
+    cell = deleted.cells["name"]
+    assert (cell.old, cell.new, cell.stands) == ("a", "seen", True)
+    _, deleted, partial = tell([INSERT, delete, _step("UPDATE", 9, cells={"note": "z"})], soft=True)
+    assert (deleted.cells, list(partial.cells)) == ({}, ["note"])
+
+
 def test_equal_rows_of_a_table_without_a_key() -> None:
     """Which copies stand is told by the published positions."""
     rows = [_step("INSERT", at, cells={"a": "1"}) for at in (1, 5, 6)]

@@ -57,7 +57,7 @@ class BagCandidate(Candidate):
         rows = self._named(_rows(changes, self._plan, truncated), views)
         with persisted(bags.once(rows)) as events:
             counts = self._counted(events, rows, after)
-            emptied = self._truncate(truncated, at)
+            emptied, _ = self._truncate(truncated, at)
             self._fill()
             start = head(self._lake.load(self._plan.target), self._cut.branch)
             sound = self._named(_sound(events), views)
@@ -76,14 +76,16 @@ class BagCandidate(Candidate):
         table = self._lake.load(self._plan.target)
         applied = counts.distinct - again + self._plan.found.truncates
         duplicate = counts.sound - counts.distinct + again
+        change = _grown(table, start, self._cut.branch) - emptied
         return self._accounted(
             table,
             base,
             applied=applied,
             duplicate=duplicate,
             quarantined=counts.bad,
-            change=_grown(table, start, self._cut.branch) - emptied,
-            deleted=merge_counts(table, start, self._cut.branch)["deleted"] + emptied,
+            change=change,
+            # Nothing tells a row that was updated, or came again, from one that went while another came.
+            deleted=max(0, -change),
             committed_at=counts.committed_at,
         )
 

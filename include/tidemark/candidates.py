@@ -31,7 +31,7 @@ from tidemark.lake import (
     quoted,
 )
 from tidemark.ledger import Ledger, Row, equals
-from tidemark.planning import POSITION, Plan
+from tidemark.planning import DELETED, POSITION, Plan
 from tidemark.quarantine import quarantine
 from tidemark.schema_history import Emptying
 
@@ -86,11 +86,12 @@ class Candidate:
         folded = self._named(folded, views)
         with persisted(folded):
             counts = self._counts(folded, acted, after)
-            counts["emptied"] = self._truncate(truncated, truncated_at)
+            counts["emptied"], counts["marked"] = self._truncate(truncated, truncated_at)
             self._fill()
             by_cell = self._plan.found.partial or self._state_has("cells")
             start = head(self._lake.load(self._plan.target), self._cut.branch)
             with persisted(self._combined(folded)) if by_cell else nullcontext(self._alive(folded)) as ready:
+                counts["marked"] += self._marked_rows(ready) if counts["deletes"] else 0
                 counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
                 # In this order: Spark computes what it keeps anew once a table that it was read from is written to.
                 self._keep(ready, truncated, truncated_at)
@@ -203,6 +204,7 @@ class Candidate:
             F.sum("events").alias("events"),
             F.sum("distinct_events").alias("distinct"),
             F.sum(F.when(F.col("moved_away"), 1).otherwise(0)).alias("away"),
+            F.sum(F.when(F.col("deleted") & ~F.col("moved_away") & F.lit(self._plan.soft), 1)).alias("deletes"),
             F.unix_micros(F.max("committed_at")).alias("committed_at"),
         ).first()
         counts = {name: int(value or 0) for name, value in (totals.asDict() if totals else {}).items()}
@@ -237,16 +239,23 @@ class Candidate:
         since = min(after, withheld.since - 1) if withheld.released else after
         quarantine(self._lake, self._source, found, since, settled=after)
 
-    def _truncate(self, truncated: str | None, at: int | None) -> int:
-        """Delete the rows that a TRUNCATE of this batch removed: its position decides, not its arrival."""
+    def _truncate(self, truncated: str | None, at: int | None) -> tuple[int, int]:
+        """Delete the rows that a TRUNCATE of this batch removed: its position decides, not its arrival.
+
+        Returns:
+            How many rows went, and how many that were alive were marked as deleted.
+        """
         if not (self._plan.found.truncates or self._emptyings()) or truncated is None:
-            return 0
-        older = self._stored().where(F.col(POSITION) < truncated).count()
+            return 0, 0
+        rows = self._stored().where(F.col(POSITION) < truncated)
+        alive = F.count(F.when(~F.col(DELETED), 1)) if self._plan.soft else F.lit(0)
+        counted = rows.agg(F.count("*").alias("older"), alive.alias("alive")).first()
+        older, alive_rows = (int(counted["older"]), int(counted["alive"])) if counted else (0, 0)
         if older:
             merging.delete_older(self._session, self._plan, self._branch(), truncated, at)
         if self._state_has("cells"):
             merging.empty_cells(folding.emptied(self._state(), self._plan, truncated), self._plan, self._branch())
-        return 0 if self._plan.soft else older
+        return (0, alive_rows) if self._plan.soft else (older, 0)
 
     def _branch(self) -> str:
         """Name of the candidate branch in Spark."""
@@ -290,6 +299,14 @@ class Candidate:
         changes = F.col(POSITION) <= F.col("position") if by_cell else F.col(POSITION) < F.col("position")
         return gone.where(changes | F.col(POSITION).isNull()).count()
 
+    def _marked_rows(self, ready: DataFrame) -> int:
+        """Rows that are alive and become marked as deleted: readers who leave such rows out lose them."""
+        keys = folding.key_names(self._plan)
+        names = [F.col(quoted(name)).alias(key) for name, key in zip(self._plan.key, keys, strict=True)]
+        alive = self._stored().where(~F.col(DELETED)).select(*names, POSITION)
+        gone = ready.where(F.col("deleted") & ~F.col("moved_away")).join(alive, keys)
+        return gone.where(F.col(POSITION) < F.col("position")).count()
+
     def _keep(self, ready: DataFrame, truncated: str | None, truncated_at: int | None) -> None:
         """Append what later runs need: tombstones, versions of rows written in parts, the newest TRUNCATE."""
         keys = folding.key_names(self._plan)
@@ -319,7 +336,8 @@ class Candidate:
         effective = merged["inserted"] + merged["updated"] + merged["deleted"] - counts["moved_rows"]
         applied = effective + self._plan.found.truncates
         change = merged["inserted"] - merged["deleted"] - counts["emptied"]
-        deleted = max(0, merged["deleted"] + counts["emptied"] - counts["moved_rows"])
+        gone = merged["deleted"] + counts["emptied"] - counts["moved_rows"]
+        deleted = counts["marked"] if self._plan.soft else max(0, gone)
         return self._accounted(
             table,
             base,

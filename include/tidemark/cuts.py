@@ -6,13 +6,14 @@ by a compare-and-set, tagged, and the cut marked ``published``. A crash in betwe
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 import structlog
 from pyiceberg.table import Table
 
 from tidemark import evolution
-from tidemark.errors import ConfigurationError
+from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import Identifier, Lake, drop_ref, fast_forward, head, history_of, put_back, remove_tags, tag
 from tidemark.ledger import Ledger, Row, above, equals
 
@@ -29,7 +30,8 @@ STOPPED = "stopped"
 UNMOVED = "unmoved"
 """All new events of the table are held, or of undone transactions: it is left as it is, and its row tells of them."""
 REPLACED = "replaced"
-"""Was held, and dropped for a cut that holds more: its number is not given again, as someone may be approving it."""
+"""Was held and dropped for a cut that holds more, or lost a candidate: its number is not given again, as someone may be
+approving it."""
 
 _TAG = "cut_"
 
@@ -170,13 +172,16 @@ def publish(lake: Lake, ledger: Ledger, cut: Row) -> None:
     """Move ``main`` of every table of the cut to its candidate, tag it, and mark the cut published.
 
     Raises:
-        PublishConflictError: a ``main`` moved since its candidate was built.
+        PublishConflictError: a candidate is gone, and no table was moved for it; or a ``main`` moved since its
+            candidate was built.
     """
-    cut = set_state(ledger, cut, PUBLISHING)
     rows = tables_of(ledger, cut["cut"])
-    for row in rows:
-        if is_built(row):
-            _move(lake, row, cut["cut"])
+    built = [row for row in rows if is_built(row)]
+    tables = {name: lake.load(name) for row in built for name in identifiers(row["target"])}
+    _require_candidates(ledger, cut, tables.values())
+    cut = set_state(ledger, cut, PUBLISHING)
+    for row in built:
+        _move(lake, row, cut["cut"], tables)
     for row in rows:
         row.pop("at", None)
         row["state"] = PUBLISHED if is_built(row) else row["state"]
@@ -231,7 +236,26 @@ def _history(row: Row) -> Identifier:
     return history_of(identifiers(row["target"])[0])
 
 
-def _move(lake: Lake, row: Row, cut: int) -> None:
+def _require_candidates(ledger: Ledger, cut: Row, tables: Collection[Table]) -> None:
+    """Refuse a cut of which a candidate is gone; one that was not begun to be published is to be built again.
+
+    A history without its candidate is either asked for no more or, as the tag tells it, folded anew by the next cut.
+    """
+    branch, name = f"candidate_{cut['cut']}", f"{_TAG}{cut['cut']}"
+    moved = [table for table in tables if name in table.refs()]
+    gone = [".".join(table.name()) for table in tables if not {branch, name} & table.refs().keys()]
+    if not gone:
+        return
+    if not moved:
+        set_state(ledger, cut, REPLACED)
+        raise PublishConflictError(f"{', '.join(gone)}: the branch {branch} is gone: run compact again")
+    raise PublishConflictError(
+        f"{', '.join(gone)}: the branch {branch} is gone, and other tables of cut {cut['cut']} are published already: "
+        f"put the branch back on its snapshot, which `ledger.tables` tells, and publish again"
+    )
+
+
+def _move(lake: Lake, row: Row, cut: int, tables: Mapping[Identifier, Table]) -> None:
     branch, name = f"candidate_{cut}", f"{_TAG}{cut}"
     kept = lake.find(_history(row))
     moved: tuple[Identifier, ...] = identifiers(row["target"])
@@ -239,12 +263,11 @@ def _move(lake: Lake, row: Row, cut: int) -> None:
     if kept is not None and branch in kept.refs():
         moved = (*moved, _history(row))
     for identifier in moved:
-        table = lake.load(identifier)
+        table = tables.get(identifier) or lake.load(identifier)
         if name in table.refs():  # moved before the crash
             drop_ref(table, branch)
             continue
-        if branch in table.refs():
-            fast_forward(table, branch)
-            evolution.follow(lake.load(identifier), cut)
+        fast_forward(table, branch)
+        evolution.follow(lake.load(identifier), cut)
         tag(lake.load(identifier), name, head(lake.load(identifier)))
         drop_ref(lake.load(identifier), branch)

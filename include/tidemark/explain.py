@@ -1,46 +1,35 @@
 """``tidemark explain``: every event of one row, from the change log, and what became of it.
 
 No Spark: the log of the table is streamed as Arrow batches, Arrow drops the events in whose images the key cannot be,
-and ``values.py`` reads the others as compact does. Only the events of the row are kept.
+and ``life_events.py`` reads the others as compact does. Only the events of the row are kept.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import Any
 
-import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.table import Table
 
-from tidemark import cuts, folding, life
-from tidemark.errors import ConfigurationError, UnknownNameError, UnreadableValueError
-from tidemark.events import Column, Encoding, Operation, Shape
-from tidemark.images import TableColumn
-from tidemark.iso8601 import instant
+from tidemark import cuts, held, life
+from tidemark.errors import UnknownNameError
+from tidemark.events import Operation
 from tidemark.lake import Lake
-from tidemark.ledger import Ledger, Row, equals
+from tidemark.ledger import Ledger, Row, among, equals
 from tidemark.life import Chapter, Key, Outcome, Step
-from tidemark.planning import COMMITTED_AT, KEY_PROPERTY, OBJECT_PROPERTY, POSITION, SOURCE_PROPERTY, shape_from
+from tidemark.life_events import FIELDS, Aside, Reader, made, micros
+from tidemark.planning import OBJECT_PROPERTY, OWN_PREFIX, POSITION, SOURCE_PROPERTY
 from tidemark.rows import Kind
+from tidemark.schema_history import Emptying, History, histories
 from tidemark.source_fields import RESERVED_NAMES
 from tidemark.types import decimal_parts
-from tidemark.values import Value, read_value
+from tidemark.values import Value
 from tidemark.yaml_errors import suggestion
-
-_FIELDS = (
-    "operation", "position", "committed_at", "transaction_id", "transaction_number", "transaction_last", "before",
-    "after", "shape", "partial", "absent", "batch", "file", "place", "row",
-)  # fmt: skip
-_WRITTEN_AS_IS = frozenset({Encoding.PLAIN, Encoding.TEXT, Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS})
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +41,8 @@ class Life:
     chapters: Sequence[Chapter]
     """In the order of position."""
     rows: pa.Table
-    """The published row, with Tidemark's own columns; none when it is gone. Without a key, all that have the values."""
+    """The published row, with Tidemark's own columns; none when it is gone. With soft deletes a deleted row is there
+    still, marked. Without a key, all that have the values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +51,22 @@ class _Standing:
 
     batch: int
     """Last batch of the change log that it holds."""
-    beyond: tuple[Outcome, str]
+    beyond: Aside
     """What is to be said of later events."""
+    open: frozenset[str]
+    """Transactions whose events up to there the table does not hold yet."""
+    undone: frozenset[str]
+    """Transactions that were rolled back."""
+
+    def aside(self, row: Row) -> Aside | None:
+        """Why the published table does not hold an event, if that is not for the event itself."""
+        if row["batch"] > self.batch:
+            return self.beyond
+        if row["transaction_id"] in self.undone:
+            return Outcome.ROLLED_BACK, "its transaction was rolled back"
+        if row["transaction_id"] in self.open:
+            return Outcome.HELD, "its transaction is open: the end has not landed"
+        return None
 
 
 def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
@@ -72,13 +76,19 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
         ConfigurationError: no such table or column, a missing or a further column, a value that its column cannot hold.
     """
     table = _find(lake, name)
-    reader = _Reader.of(lake, table)
+    standing = _standing(lake, table)
+    history = _history(lake, table)
+    reader = Reader.of(lake, table, history.until(standing.batch))
     wanted = reader.wanted(name, given)
-    steps = list(reader.steps(_log(lake, table), wanted, _standing(lake, table)))
+    steps = list(reader.steps(_log(lake, table), wanted, standing.aside))
+    steps += _emptied(lake, table, history.emptyings, standing)
     start = min((step.position for step in steps if step.operation != Operation.TRUNCATE), default=None)
     own = [step for step in steps if start is not None and step.position >= start]
     rows = _published(table, reader, wanted)
-    told = life.tell(own) if reader.key else life.tell_bag(own, set(rows.column(POSITION).to_pylist()))
+    if reader.key:
+        told = life.tell(own, soft=reader.soft)
+    else:
+        told = life.tell_bag(_without_set_aside(lake, table, own), set(rows.column(POSITION).to_pylist()))
     return Life(table=name, key=wanted, chapters=told, rows=rows)
 
 
@@ -96,231 +106,66 @@ def _standing(lake: Lake, table: Table) -> _Standing:
     ledger = Ledger(lake, table.properties[SOURCE_PROPERTY])
     row = ledger.published_tables().get(table.properties[OBJECT_PROPERTY])
     newest = ledger.last_cut()
+    batch = row["batch"] if row else 0
+    states = held.states(ledger, batch).values()
+    # Where transactions are ignored, the table holds the events of open ones, and its row tells of none that is held.
+    waiting = frozenset(told["id"] for told in states if told["state"] == held.OPEN and row and row["held"])
+    undone = frozenset(told["id"] for told in states if told["state"] == held.UNDONE)
     if row is not None and row["state"] == cuts.STOPPED:
-        return _Standing(row["batch"], (Outcome.HELD, f"the table is stopped: {row['reason']}"))
+        return _Standing(batch, (Outcome.HELD, f"the table is stopped: {row['reason']}"), waiting, undone)
     waits = "the next compact takes it"
     if newest is not None and newest["state"] != cuts.PUBLISHED:
         waits = f"behind the published cut; the newest is cut {newest['cut']}, {newest['state']}"
-    return _Standing(row["batch"] if row else 0, (Outcome.WAITING, waits))
+    return _Standing(batch, (Outcome.WAITING, waits), waiting, undone)
+
+
+def _history(lake: Lake, table: Table) -> History:
+    name = table.properties[OBJECT_PROPERTY]
+    return histories(Ledger(lake, table.properties[SOURCE_PROPERTY]), [name]).get(name, History())
+
+
+def _emptied(lake: Lake, table: Table, emptyings: Sequence[Emptying], standing: _Standing) -> Iterator[Step]:
+    """The statements that emptied the table, which act as TRUNCATEs do."""
+    if not emptyings:
+        return
+    changelog = lake.load(("changelog", table.properties[SOURCE_PROPERTY]))
+    batches = {told.position: told.batch for told in emptyings}
+    stated = And(equals("kind", Kind.SCHEMA_CHANGE), among("position", batches))
+    rows = changelog.scan(row_filter=stated, selected_fields=FIELDS).to_arrow()
+    for row in rows.set_column(rows.schema.names.index("committed_at"), "committed_at", micros(rows)).to_pylist():
+        if row["batch"] == batches[row["position"]]:
+            yield made({**row, "operation": Operation.TRUNCATE}, deletes=True, aside=standing.aside(row))
+
+
+def _without_set_aside(lake: Lake, table: Table, steps: Sequence[Step]) -> list[Step]:
+    """Events of a table without a key, those that compact set aside marked: what it needs to know is not all here."""
+    quarantine = lake.find(("quarantine", table.properties[SOURCE_PROPERTY]))
+    if quarantine is None or not steps:
+        return list(steps)
+    places = And(among("file", [step.file for step in steps]), among("place", [step.place for step in steps]))
+    where = And(equals("object", table.properties[OBJECT_PROPERTY]), places)
+    fields = ("batch", "file", "place", "reason", "detail")
+    rows = quarantine.scan(row_filter=where, selected_fields=fields).to_arrow().to_pylist()
+    aside = {
+        (row["batch"], row["file"], row["place"]): (Outcome.QUARANTINED, f"{row['reason']}: {row['detail']}")
+        for row in rows
+    }
+    return [replace(step, aside=step.aside or aside.get((step.batch, step.file, step.place))) for step in steps]
 
 
 def _log(lake: Lake, table: Table) -> pa.RecordBatchReader:
     changelog = lake.load(("changelog", table.properties[SOURCE_PROPERTY]))
     mine = And(equals("kind", Kind.CHANGE), equals("object", table.properties[OBJECT_PROPERTY]))
-    return changelog.scan(row_filter=mine, selected_fields=_FIELDS).to_arrow_batch_reader()
+    return changelog.scan(row_filter=mine, selected_fields=FIELDS).to_arrow_batch_reader()
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads a table's events as steps of one row."""
-
-    columns: Mapping[str, TableColumn]
-    key: tuple[str, ...]
-    shapes: Mapping[str, Shape]
-
-    @classmethod
-    def of(cls, lake: Lake, table: Table) -> _Reader:
-        fields = [TableColumn(column.name, str(column.field_type)) for column in table.schema().fields]
-        told = Ledger(lake, table.properties[SOURCE_PROPERTY]).read(
-            "shapes", equals("object", table.properties[OBJECT_PROPERTY])
-        )
-        return cls(
-            {column.name: column for column in fields if column.name not in {POSITION, COMMITTED_AT}},
-            tuple(json.loads(table.properties[KEY_PROPERTY])),
-            {row["shape"]: shape_from(row["columns"]) for row in told},
-        )
-
-    def wanted(self, table: str, given: Sequence[str]) -> Key:
-        """The key that a person wrote, in the key's order; of a table without a key, any columns."""
-        pairs = dict(self._pair(table, text) for text in given)
-        if not self.key:
-            return {name: self._typed(name, text) for name, text in pairs.items()}
-        missing = [name for name in self.key if name not in pairs]
-        further = [name for name in pairs if name not in self.key]
-        if missing or further:
-            problem = f"{missing[0]!r} is missing" if missing else f"{further[0]!r} is not in the key"
-            raise ConfigurationError(
-                f"{table} has the key {', '.join(self.key)}, and {problem}. Write "
-                + " ".join(f"{name}=VALUE" for name in self.key)
-            )
-        return {name: self._typed(name, pairs[name]) for name in self.key}
-
-    def _pair(self, table: str, text: str) -> tuple[str, str]:
-        for name in sorted(self.columns, key=len, reverse=True):  # a name may hold a =, a value may too
-            if text.startswith(f"{name}="):
-                return name, text[len(name) + 1 :]
-        name, equals_sign, _ = text.partition("=")
-        if not equals_sign:
-            raise ConfigurationError(f"{text!r}: write COLUMN=VALUE, as {(self.key or ('id',))[0]}=1")
-        raise UnknownNameError(f"{table} has no column '{name}'.{suggestion(name, list(self.columns))}")
-
-    def _typed(self, name: str, text: str) -> Value:
-        kind = self.columns[name].type
-        encoding = Encoding.BASE64 if kind == "binary" else Encoding.TEXT
-        try:
-            return read_value(json.dumps(text).encode(), Column(name, kind, encoding))
-        except UnreadableValueError as error:
-            raise ConfigurationError(str(error)) from error
-
-    def steps(self, batches: pa.RecordBatchReader, wanted: Key, standing: _Standing) -> Iterator[Step]:
-        """Yield what the events do to the row with the key ``wanted``; TRUNCATEs too."""
-        patterns = [pattern for name, value in wanted.items() if (pattern := self._pattern(name, value))]
-        for batch in batches:
-            few = batch.filter(_may_hold(batch, patterns))
-            few = few.set_column(few.schema.names.index("committed_at"), "committed_at", _micros(few))
-            for row in few.to_pylist():
-                step = (self._step if self.key else self._bag_step)(row, wanted)
-                if step is not None:
-                    yield step if row["batch"] <= standing.batch else replace(step, aside=standing.beyond)
-
-    def _pattern(self, name: str, value: Value) -> str | None:
-        """What every image with this value matches unless there is a backslash in it, where that can be told."""
-        shapes = self.shapes.values()
-        encodings = {column.encoding for shape in shapes for column in shape.columns if column.name == name}
-        kind = self.columns[name].type
-        if not isinstance(value, str) or not encodings <= _WRITTEN_AS_IS or kind not in {"int", "long", "string"}:
-            return None
-        written = re.escape(value) if kind == "string" else f"[+-]?0*{value.lstrip('-')}"
-        return rf'"{re.escape(name)}"\s*:\s*"?{written}["\s,}}]'
-
-    def _step(self, row: Row, wanted: Key) -> Step | None:
-        if row["operation"] == Operation.TRUNCATE:
-            return _made(row, deletes=True)
-        whole_update = row["operation"] == Operation.UPDATE and row["after"] is not None
-        half = row["operation"] == Operation.UPDATE and row["after"] is None
-        side = "before" if row["after"] is None else "after"
-        image, _ = self._image(row, side, only=self.key)
-        old, old_fault = self._image(row, "before", only=self.key) if whole_update else ({}, None)
-        new_key = {name: _first(image.get(name), old.get(name) if row["partial"] else None) for name in self.key}
-        old_key = {name: _first(old.get(name), new_key[name]) for name in self.key}
-        moved = any(
-            None not in {old_key[name], new_key[name]} and not self._same(old_key, new_key, [name]) for name in self.key
-        )
-        arrives, leaves = self._same(new_key, wanted, self.key), moved and self._same(old_key, wanted, self.key)
-        if not arrives and not leaves:
-            return None
-        writes = row["operation"] != Operation.DELETE and not half
-        image, fault = self._image(row, side)
-        cells = {name: image.get(name) for name in self._written(row) if name not in self.key}
-        return _made(
-            row,
-            deletes=leaves or not writes,
-            cells=cells if arrives and writes else {},
-            moved_from=old_key if moved and arrives else None,
-            moved_to=new_key if leaves else None,
-            aside=_aside(
-                fault or old_fault if writes else None,
-                null_key=None in new_key.values(),
-                torn=moved and bool(row["partial"]),
-            ),
-            half=half,
-        )
-
-    def _bag_step(self, row: Row, wanted: Key) -> Step | None:
-        if row["operation"] == Operation.TRUNCATE:
-            return _made(row, deletes=True)
-        after, fault = self._image(row, "after")
-        before, _ = self._image(row, "before")
-        adds = row["after"] is not None and self._same(after, wanted, list(wanted))
-        if not adds and not (row["before"] is not None and self._same(before, wanted, list(wanted))):
-            return None
-        cells = {name: after.get(name) for name in self.columns} if adds else {}
-        return _made(row, deletes=not adds, cells=cells, aside=_aside(fault))
-
-    def _image(self, row: Row, side: str, only: Sequence[str] | None = None) -> tuple[dict[str, Value], str | None]:
-        """The columns of an image, those that cannot be read as null; and why the first of these cannot."""
-        if row[side] is None:
-            return {}, None
-        members = _members.decode(row[side])
-        read: dict[str, Value] = {}
-        fault = None
-        for told in self.shapes[row["shape"]].columns:
-            if told.name not in members or told.name not in self.columns or (only and told.name not in only):
-                continue
-            try:
-                typed = Column(told.name, self.columns[told.name].type, told.encoding)
-                read[told.name] = read_value(bytes(members[told.name]), typed)
-            except UnreadableValueError as error:
-                fault = fault or str(error)
-        return read, fault
-
-    def _written(self, row: Row) -> list[str]:
-        if not row["partial"]:
-            return list(self.columns)
-        told = {column.name for column in self.shapes[row["shape"]].columns} - set(row["absent"] or ())
-        return [name for name in self.columns if name in told]
-
-    def _same(self, one: Key, other: Key, names: Sequence[str]) -> bool:
-        return all(
-            comparable(one.get(name), self.columns[name].type) == comparable(other[name], self.columns[name].type)
-            for name in names
-        )
-
-
-def comparable(value: Value, kind: str) -> object:
-    """A value as ``values.py`` reads it, so that two ways to write one value are equal."""
-    if value is None or not isinstance(value, str):
-        return value
-    if kind.startswith("decimal"):
-        return Decimal(value)
-    return float(value) if kind in {"float", "double"} else value
-
-
-def _micros(batch: pa.RecordBatch) -> pa.Array:
-    """Times as numbers: Python's do not reach as far."""
-    return batch.column("committed_at").cast(pa.int64())
-
-
-def _first(*values: Value) -> Value:
-    return next((value for value in values if value is not None), None)
-
-
-def _may_hold(batch: pa.RecordBatch, patterns: Sequence[str]) -> pa.Array:
-    """Rows in whose images all patterns are, escaped perhaps; and TRUNCATEs."""
-    escaped = _found(batch, r"\\")
-    may = pa.repeat(pa.scalar(value=True), len(batch))
-    for pattern in patterns:
-        may = pc.and_(may, pc.or_(escaped, _found(batch, pattern)))
-    return pc.or_(may, pc.equal(batch.column("operation"), str(Operation.TRUNCATE)))
-
-
-def _found(batch: pa.RecordBatch, pattern: str) -> pa.Array:
-    sides = (pc.match_substring_regex(batch.column(side), pattern) for side in ("before", "after"))
-    before, after = (pc.fill_null(side, False) for side in sides)  # noqa: FBT003
-    return pc.or_(before, after)
-
-
-def _made(row: Row, **fields: Any) -> Step:  # noqa: ANN401  the fields of a Step
-    transaction = {"id": row["transaction_id"], "number": row["transaction_number"], "last": row["transaction_last"]}
-    return Step(
-        operation=row["operation"],
-        position=row["position"],
-        committed_at=None if row["committed_at"] is None else f"{instant(row['committed_at'])}Z",
-        transaction=transaction if row["transaction_id"] is not None else None,
-        file=row["file"],
-        place=row["place"],
-        row=row["row"],
-        batch=row["batch"],
-        **fields,
-    )
-
-
-def _aside(fault: str | None, *, null_key: bool = False, torn: bool = False) -> tuple[Outcome, str] | None:
-    if fault is not None:
-        return Outcome.QUARANTINED, f"{folding.UNREADABLE_VALUE}: {fault}"
-    if null_key:
-        return Outcome.QUARANTINED, f"{folding.NULL_KEY}: a part of the new key is null or missing"
-    if torn:
-        return Outcome.QUARANTINED, f"{folding.PARTIAL_KEY_CHANGE}: the key changed, and not all of the row is told"
-    return None
-
-
-def _published(table: Table, reader: _Reader, wanted: Key) -> pa.Table:
+def _published(table: Table, reader: Reader, wanted: Key) -> pa.Table:
     """The published rows that have these values."""
     where: BooleanExpression = AlwaysTrue()
     for name, value in wanted.items():
         where = And(where, equals(name, _literal(value, reader.columns[name].type)))
-    return table.scan(row_filter=where).to_arrow()
+    rows = table.scan(row_filter=where).to_arrow()
+    return rows.select([name for name in rows.column_names if not name.startswith(OWN_PREFIX)])
 
 
 def _literal(value: Value, kind: str) -> Any:  # noqa: ANN401  what PyIceberg compares with a column of this type

@@ -7,7 +7,7 @@ whose last writer, by position, wins; a whole image writes all cells of its row,
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tidemark.values import Value
@@ -26,7 +26,9 @@ class Outcome(StrEnum):
     """A further copy of an event."""
     QUARANTINED = "quarantined"
     HELD = "held"
-    """Of a stopped table."""
+    """Of a stopped table, or of a transaction whose end has not landed."""
+    ROLLED_BACK = "rolled_back"
+    """Of a transaction that was undone."""
     WAITING = "waiting"
     """Not published yet."""
 
@@ -47,6 +49,8 @@ class Step:
     """It deletes the row: a DELETE, a TRUNCATE, the old half of an update, or a change of the key to another."""
     cells: Mapping[str, Value] = field(default_factory=dict)
     """Values that it writes, by column outside the key."""
+    leaves: Mapping[str, Value] = field(default_factory=dict)
+    """Where deletes are soft: what the deleted row shows as long as this is its newest event."""
     moved_from: Key | None = None
     moved_to: Key | None = None
     """The other key, where the event changed it."""
@@ -80,20 +84,21 @@ class Chapter:
     """What it wrote; a column that it left as it was has the same value in ``old`` and ``new``."""
 
 
-def tell(steps: Iterable[Step]) -> list[Chapter]:
+def tell(steps: Iterable[Step], *, soft: bool = False) -> list[Chapter]:
     """Tell what became of each event of one row.
 
     Args:
         steps: all events that act on the row, and the TRUNCATEs of its table; copies among them, in any order.
+        soft: whether a deleted row stays, marked.
 
     Returns:
         The same, in the order of position and place. The cells that stand are those of the published row; a column
-        outside the key that is in none of them is null there. No row is published when the last chapter that stands
-        deletes it.
+        outside the key that is in none of them is null there. No row is published, or one that is marked, when the
+        last chapter that stands deletes it.
     """
     chapters = _set_aside(steps)
     taking_part = [chapter for chapter in chapters if not chapter.detail]
-    _replay(taking_part)
+    _replay(taking_part, soft=soft)
     return chapters
 
 
@@ -102,7 +107,7 @@ def _origin(step: Step) -> tuple[int, str, int, int]:
 
 
 def _set_aside(steps: Iterable[Step]) -> list[Chapter]:
-    """Order the events, and say of those that take no part why: copies, quarantined, not published, idle halves."""
+    """Order the events, and say of those that take no part why: copies, quarantined, held, idle halves."""
     ordered = sorted(steps, key=lambda step: (step.position, *_origin(step)))
     chapters = [Chapter(number=number, step=step) for number, step in enumerate(ordered, start=1)]
     first: dict[str, Chapter] = {}
@@ -133,37 +138,46 @@ def _update(step: Step) -> str:
     return step.position[:-3]
 
 
-def _replay(chapters: Sequence[Chapter]) -> None:
+def _replay(chapters: Sequence[Chapter], *, soft: bool) -> None:
     row: dict[str, tuple[Value, Chapter]] = {}
     exists = False
     ended_by: dict[int, Chapter] = {}
     open_chapters: list[Chapter] = []
+    shown: dict[str, Cell] = {}
     for chapter in chapters:
         step = chapter.step
         chapter.existed = exists
+        shown = {name: _cell(row, name, value) for name, value in step.leaves.items()}
         if step.deletes:
             ended_by.update((id(other), chapter) for other in open_chapters)
             open_chapters.clear()
             row.clear()
         else:
-            chapter.cells = {
-                name: Cell(old=row[name][0] if name in row else None, new=value, stands=False)
-                for name, value in step.cells.items()
-            }
+            chapter.cells = {name: _cell(row, name, value) for name, value in step.cells.items()}
             row.update((name, (value, chapter)) for name, value in step.cells.items())
         open_chapters.append(chapter)
         exists = not step.deletes
     for name, (value, writer) in row.items():
         writer.cells[name] = Cell(old=writer.cells[name].old, new=value, stands=True)
     newest = chapters[-1] if chapters else None
+    if newest is not None and newest.step.deletes:
+        newest.cells = {name: replace(cell, stands=True) for name, cell in shown.items()}
     for number, chapter in enumerate(chapters):
         stands = chapter is newest or any(cell.stands for cell in chapter.cells.values())
         chapter.outcome = Outcome.STANDS if stands else Outcome.SUPERSEDED
-        chapter.detail = _did(chapter) if stands else _lost(chapter, ended_by.get(id(chapter)), chapters[number + 1 :])
+        chapter.detail = (
+            _did(chapter, soft=soft) if stands else _lost(chapter, ended_by.get(id(chapter)), chapters[number + 1 :])
+        )
 
 
-def _did(chapter: Chapter) -> str:
+def _cell(row: Mapping[str, tuple[Value, Chapter]], name: str, value: Value) -> Cell:
+    return Cell(old=row[name][0] if name in row else None, new=value, stands=False)
+
+
+def _did(chapter: Chapter, *, soft: bool) -> str:
     if chapter.step.deletes:
+        if soft and chapter.existed and chapter.step.moved_to is None:
+            return "the row is deleted, and stays marked"
         gone = "the row is gone" if chapter.step.moved_to is None else "the row went to the other key"
         return gone if chapter.existed else "there was no row to delete"
     standing = [name for name, cell in chapter.cells.items() if cell.stands]

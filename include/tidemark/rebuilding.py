@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import copies, cuts, evolution
 from tidemark.bag_candidates import candidate_of
 from tidemark.candidates import Cut
 from tidemark.lake import Lake, branch_from_main, head
 from tidemark.ledger import Ledger, Row, equals
-from tidemark.planning import Plan
+from tidemark.planning import DELETED, Plan, was_hard
 
 
 def build(session: SparkSession, lake: Lake, source: str, plan: Plan, cut: Cut, asked: str) -> Row:
     """Build the candidate of a table from all its events, on an empty base; the row for the ledger.
+
+    With soft deletes the row has ``lost`` too: how many fewer rows are alive.
 
     Args:
         session: Spark's.
@@ -33,10 +37,24 @@ def build(session: SparkSession, lake: Lake, source: str, plan: Plan, cut: Cut, 
         table = lake.find(identifier)
         if table is not None:  # what an attempt planned for the schema is over
             evolution.plan_pending(table, cut.number, {}, {})
+    before = _alive(session, lake, plan, MAIN_BRANCH) if plan.soft else 0
     with copies.emptied(lake) as beside:
         row = candidate_of(plan)(session, beside, source, plan, cut).build(0)
         beside.adopt(cut.branch)
+    if plan.soft:
+        row["lost"] = max(0, before - _alive(session, lake, plan, cut.branch))
     return {**row, "base": head(lake.load(plan.target)), "rebuilt": asked}
+
+
+def _alive(session: SparkSession, lake: Lake, plan: Plan, branch: str) -> int:
+    """Rows of a table with soft deletes that are not deleted."""
+    table = lake.find(plan.target)
+    if table is None or table.snapshot_by_name(branch) is None:
+        return 0
+    rows = session.table(lake.spark_name(plan.target, branch))
+    if branch == MAIN_BRANCH and was_hard(table):
+        return rows.count()
+    return rows.where(~F.col(DELETED)).count()
 
 
 def without_events(lake: Lake, ledger: Ledger, cut: Cut, asked: Mapping[str, str]) -> list[Row]:

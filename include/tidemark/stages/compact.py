@@ -77,7 +77,7 @@ def run(source: Source) -> StageReport:
         row["rows_before"] = known.get(row["object"], 0)
         row["rows_after"] = (0 if row.get("rebuilt") else row["rows_before"]) + row.pop("rows_change", 0)
         if row.get("rebuilt"):
-            row["deleted"] = max(0, row["rows_before"] - row["rows_after"])
+            row["deleted"] = row.pop("lost", max(0, row["rows_before"] - row["rows_after"]))
     ledger.replace("tables", rows, equals("cut", cut.number))
     ledger.replace("cuts", [{"cut": cut.number, "state": cuts.CANDIDATE, "batch": newest}], equals("cut", cut.number))
     return _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})

@@ -29,7 +29,7 @@ def run(source: Source, approve: int | None = None) -> StageReport:
     Raises:
         ExpectationError: the cut failed a blocking check, waits for approval, or was not checked yet.
         ConfigurationError: another cut than the newest was approved.
-        PublishConflictError: a ``main`` moved since its candidate was built.
+        PublishConflictError: a ``main`` moved since its candidate was built, or a candidate is gone.
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
