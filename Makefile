@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove up down env bench lint types contracts format lock clean
+.PHONY: help setup demo test tests-of-one-half tests-of-the-other prove up down env bench lint types contracts format lock clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 VENV := .venv
@@ -31,7 +31,16 @@ env: ## Write .env with random secrets for docker-compose.yaml; an .env that is 
 
 ##@ Develop
 test: lint types contracts ## Run lint, types, import contracts and every test
-	$(BIN)/pytest
+	$(MAKE) --jobs=2 --output-sync=line --no-print-directory tests-of-one-half tests-of-the-other
+
+# Side by side, as each drives one Spark on one core for most of its time.
+HALF := tests/airflow tests/test_history.py tests/test_rebuild.py tests/test_maintenance.py tests/test_bags.py tests/test_transactions.py
+
+tests-of-one-half:
+	$(BIN)/pytest $(HALF)
+
+tests-of-the-other:
+	$(BIN)/pytest tests $(addprefix --ignore=,$(HALF))
 
 prove: $(READY) ## Compare thousands of generated histories, in any delivery, with the reference model (20 minutes)
 	TIDEMARK_PROVE=20 $(BIN)/pytest tests/test_compaction.py -k any_delivery
