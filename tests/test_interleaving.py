@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tidemark import cuts
 from tidemark.errors import ExpectationError
 from tidemark.lake import Lake
+from tidemark.ledger import Ledger
 from tidemark.pipeline import run_task
 from tidemark.sources import Source
 
@@ -57,4 +59,28 @@ def test_cut_built_anew_by_another_run_is_checked_before_it_is_published(
         run_task(stage, erp)
     with pytest.raises(ExpectationError):
         run_task("publish", erp)
+    assert keys(lake, erp) == {1, 2}
+
+
+@pytest.mark.spark
+def test_compact_cut_short_leaves_nothing_for_another_run_to_publish(
+    spark: SparkSession, lake: Lake, source: Callable[..., Source], tmp_path: Path
+) -> None:
+    """Compact begins by taking the unpublished cut back: killed after that, what was checked is there no more."""
+    erp = source("canal_json", tables=CHECKS)
+    for key in (1, 2):
+        deliver(tmp_path / "landing", key)
+        for stage in ("land", "normalize", "compact", "check"):
+            run_task(stage, erp)
+        if key == 1:
+            run_task("publish", erp)
+    ledger = Ledger(lake, erp.source)
+    last = ledger.last_cut()
+    assert last is not None
+    assert last["state"] == cuts.CHECKED
+    assert cuts.next_number(lake, ledger) == last["cut"]
+    assert run_task("publish", erp).summary["fresh"] == 0
+    assert keys(lake, erp) == {1}
+    for stage in ("compact", "check", "publish"):
+        run_task(stage, erp)
     assert keys(lake, erp) == {1, 2}

@@ -212,6 +212,9 @@ def next_number(lake: Lake, ledger: Ledger) -> int:
         set_state(ledger, newest, REPLACED)
         drop_candidates(lake, ledger, newest["cut"])
         ledger.forget("tables", equals("cut", newest["cut"]))
+    elif newest is not None and int(newest["cut"]) == number:
+        # Likewise: after a crash another run must not publish, as checked, what has only been begun anew.
+        ledger.forget("cuts", equals("cut", number))
     drop_candidates(lake, ledger, number)
     return number
 

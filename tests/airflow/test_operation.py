@@ -23,7 +23,7 @@ from tidemark.lake import Lake
 from tidemark.processes import wait_until
 from tidemark.spark_server import SparkConnectServer
 
-pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).parents[2]
 EXTENSIONS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
@@ -196,7 +196,7 @@ def test_a_working_day(airflow: AirflowService, place: Path, notices: tuple[int,
             airflow.api.is_backfilling(f"cdc_{source}") for source in SOURCES
         )
 
-    wait_until(done, servers=[], seconds=780, what="the backfills and two scheduled runs of each", poll=1)
+    wait_until(done, servers=[], seconds=1000, what="the backfills and two scheduled runs of each", poll=1)
     for source in SOURCES:
         airflow.api.request("PATCH", f"dags/cdc_{source}", json={"is_paused": True})
     release(airflow, place)
@@ -235,10 +235,10 @@ def release(airflow: AirflowService, place: Path) -> None:
     airflow.api.unpause("cdc_op_c")
     for source in ("op_a", "op_b"):
         airflow.api.unpause(f"cdc_{source}")
-    airflow.wait_runs([f"cdc_{source}" for source in SOURCES], seconds=300)
+    airflow.wait_runs([f"cdc_{source}" for source in SOURCES], seconds=400)
     for source in SOURCES:
         airflow.api.request("PATCH", f"dags/cdc_{source}", json={"is_paused": True})
-    airflow.wait_runs([f"cdc_{source}" for source in SOURCES] + ["downstream"], seconds=300)
+    airflow.wait_runs([f"cdc_{source}" for source in SOURCES] + ["downstream"], seconds=400)
 
 
 def report(airflow: AirflowService) -> None:
