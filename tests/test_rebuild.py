@@ -102,7 +102,7 @@ def test_a_rebuild_takes_key_and_columns_from_the_source_file(spark: SparkSessio
     typed = lake.load(("rekeyed", "typed"))
     first = typed.scan(snapshot_id=typed.refs()["cut_1"].snapshot_id).to_arrow().to_pylist()
     assert sorted(row["n"] for row in first) == [5, 6]  # an earlier cut is read as it was published
-    frame = spark.read.option("tag", "cut_1").table(lake.spark_name(("rekeyed", "typed")))
+    frame = spark.read.option("versionAsOf", "cut_1").table(lake.spark_name(("rekeyed", "typed")))
     assert sorted(row["n"] for row in frame.collect()) == [5, 6]
     deliver(landing, "3", [canal("orders", "DELETE", INT, ("1", "5")), canal("typed", "UPDATE", TEXT, ("2", "y"))])
     assert _problems(run_all(changed).values()) == []
