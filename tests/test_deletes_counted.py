@@ -79,7 +79,7 @@ def test_rows_that_a_rebuild_loses(source: Callable[..., Source], spark: SparkSe
     deliver(Path(shop.landing).parent, "a", map(message, changes))
     run_all(shop)
     other = Source.model_validate(
-        {**shop.model_dump(), "tables": {"shop.*": {**told, "key": ["id"], "deletes": "soft"}}}
+        {**shop.model_dump(by_alias=True), "tables": {"shop.*": {**told, "key": ["id"], "deletes": "soft"}}}
     )
     for stage in REBUILD:
         run_stage(stage, other)

@@ -54,7 +54,7 @@ class Shop(NamedTuple):
 
     def maintain(self, table: str | None = None, **kept: int) -> StageReport:
         """Maintain with other horizons than the defaults."""
-        source = Source.model_validate({**self.source.model_dump(), "maintenance": kept})
+        source = Source.model_validate({**self.source.model_dump(by_alias=True), "maintenance": kept})
         return run_stage("maintain", source, None, None, table=table)
 
     def restore(self, cut: int) -> StageReport:

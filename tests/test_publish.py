@@ -33,7 +33,7 @@ def test_a_cut_without_its_candidate_is_not_published(
     deliver(landing, "a", map(message, [T.insert(1, 1, "a", "b"), OTHER.insert(2, 1, "a", "b")]))
     run_all(shop)
     tables = {"shop.*": {"key": ["id"], "columns": COLUMNS}}
-    plain = Source.model_validate({**shop.model_dump(), "tables": tables})
+    plain = Source.model_validate({**shop.model_dump(by_alias=True), "tables": tables})
     deliver(landing, "b", map(message, [T.update(11, 1, "c", "b"), OTHER.update(12, 1, "c", "b")]))
     for stage in ("land", "normalize", "compact", "check"):
         run_stage(stage, plain, None, None)

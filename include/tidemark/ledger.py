@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, In, IsNull
 from pyiceberg.table import Table
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
@@ -198,12 +198,13 @@ NAMES = tuple(_SCHEMAS)
 Row = dict[str, Any]
 
 _retried = retry(
-    retry=retry_if_exception_type(CommitFailedException),
+    retry=retry_if_exception_type((CommitFailedException, ValidationException)),
     wait=wait_random_exponential(multiplier=0.05, max=2),
     stop=stop_after_attempt(12),
     reraise=True,
 )
-"""Two sources may write the ledger at once; their commits do not conflict, they only have to queue."""
+"""Two sources may write the ledger at once; their commits do not conflict, they only have to queue. A commit that finds
+its files replaced already (it was written, and its answer got lost) writes the same rows again."""
 
 
 class Ledger:

@@ -120,9 +120,11 @@ def _deadline(source: Source) -> DeadlineAlert | None:
     """Tell when a run is not over before the next one is due, or in an hour; nothing is stopped by it."""
     if source.schedule is None:
         return None
+    interval = width(source.schedule, source.start_date)
     return DeadlineAlert(
-        reference=DeadlineReference.DAGRUN_QUEUED_AT,
-        interval=max(width(source.schedule, source.start_date), timedelta(hours=1)),
+        # The start of the interval. With the time of queueing, Airflow 3.3 answers 500 to clearing a task of the run.
+        reference=DeadlineReference.DAGRUN_LOGICAL_DATE,
+        interval=interval + max(interval, timedelta(hours=1)),
         callback=SyncCallback(alerts.run_late),
     )
 
