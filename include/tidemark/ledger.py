@@ -229,7 +229,7 @@ class Ledger:
     def forget(self, name: str, *conditions: BooleanExpression) -> None:
         """Delete rows of this source."""
         table = self._lake.find(("ledger", name))
-        if table is not None and table.scan(row_filter=self._where(*conditions), limit=1).to_arrow().num_rows:
+        if table is not None:
             _delete(table, self._where(*conditions))
 
     def rewrite(self, name: str) -> None:
@@ -375,7 +375,9 @@ def _rewrite(lake: Lake, name: str, where: BooleanExpression) -> None:
 
 @_retried
 def _delete(table: Table, where: BooleanExpression) -> None:
-    table.refresh().delete(where)
+    # Looked for again on each try: one whose answer got lost has deleted them.
+    if table.refresh().scan(row_filter=where, limit=1).to_arrow().num_rows:
+        table.delete(where)
 
 
 _EQUAL_TO: Any = EqualTo

@@ -49,9 +49,11 @@ def build(session: SparkSession, lake: Lake, source: str, plan: Plan, cut: Cut, 
 def _alive(session: SparkSession, lake: Lake, plan: Plan, branch: str) -> int:
     """Rows of a table with soft deletes that are not deleted."""
     table = lake.find(plan.target)
-    if table is None or table.snapshot_by_name(branch) is None:
+    snapshot = table.snapshot_by_name(branch) if table is not None else None
+    if table is None or snapshot is None:
         return 0
-    rows = session.table(lake.spark_name(plan.target, branch))
+    # With the schema of the snapshot: that of the table may still be without the mark.
+    rows = session.read.option("versionAsOf", str(snapshot.snapshot_id)).table(lake.spark_name(plan.target))
     if branch == MAIN_BRANCH and was_hard(table):
         return rows.count()
     return rows.where(~F.col(DELETED)).count()

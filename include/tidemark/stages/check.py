@@ -79,7 +79,7 @@ def _candidate(session: SparkSession, lake: Lake, source: Source, row: Row) -> C
     base = {task.file.file_path for task in table.scan(snapshot_id=row["base"]).plan_files()}
     files = {task.file.file_path for task in table.scan(snapshot_id=row["snapshot"]).plan_files()} - base
     checks = source.table_for(row["object"]).checks
-    alive = frame.where(~F.col(DELETED)) if DELETED in table.schema().column_names else frame
+    alive = frame.where(~F.col(DELETED)) if DELETED in frame.columns else frame
     return Candidate(
         table=row["target"],
         frame=alive,
