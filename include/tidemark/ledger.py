@@ -370,7 +370,9 @@ def _replace(lake: Lake, name: str, rows: pa.Table, where: BooleanExpression | N
 @_retried
 def _rewrite(lake: Lake, name: str, where: BooleanExpression) -> None:
     table = lake.load(("ledger", name))
-    table.overwrite(table.scan(row_filter=where).to_arrow(), overwrite_filter=where)
+    rows = table.scan(row_filter=where).to_arrow()
+    if rows.num_rows:
+        table.overwrite(rows, overwrite_filter=where)
 
 
 @_retried
