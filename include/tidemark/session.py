@@ -45,6 +45,8 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.memory": "4g",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {JVM_OPTIONS}",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # One run generates more classes than Spark keeps by default; what the next run generates again is compiled again.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     # One secret in a setting or a URL must not show up in an event log or an explain.
     "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access.?key|jdbc\\.user|uri",
 }
@@ -57,6 +59,8 @@ SESSION_SETTINGS: Mapping[str, str] = {
     # A file that cannot be read whole is an error, never fewer rows.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+    # Equal code is one class, wherever in its plan it stands: see the cache of them.
+    "spark.sql.codegen.useIdInClassName": "false",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
