@@ -155,18 +155,8 @@ class Decoder:
         tally.control += found.control
         tally.decoded += landed - quarantined - found.control
         for table, changes in found.changes.items():
-            events = changes.events
-            told = zip(
-                (event.operation.value for event in events),
-                (self._shapes.id_of(table, event.shape) for event in events),
-                (event.partial for event in events),
-                (event.key for event in events),
-                (event.after is None and event.operation is Operation.UPDATE for event in events),
-                strict=True,
-            )
-            for content, count in Counter(told).items():
+            for content, count in changes.told.items():
                 self._contents[Content(table, *content)] += count
-
         for (kind, _), others in found.others.items():
             if kind is Kind.SCHEMA_CHANGE:
                 tally.statements += filter(None, map(_statement, others.events))
@@ -180,14 +170,17 @@ class Decoder:
     def _changes(self, raw: pa.RecordBatch, table: TableId, found: _Events) -> pa.RecordBatch:
         events = found.events
         operations = [event.operation.value for event in events]
-        shapes = [self._shapes.id_of(table, event.shape) for event in events]
+        shapes = self._shapes.ids_of(table, events)
         partial = [event.partial for event in events]
         keys = [event.key for event in events]
+        after = [event.after for event in events]
+        halves = [image is None and operation == _UPDATE for image, operation in zip(after, operations, strict=True)]
+        found.told = Counter(zip(operations, shapes, partial, keys, halves, strict=True))
         columns = {
             **self._common(raw, Kind.CHANGE, table, found),
             "operation": pa.array(operations, pa.string()),
             "before": _images([event.before for event in events]),
-            "after": _images([event.after for event in events]),
+            "after": _images(after),
             "shape": pa.array(shapes, pa.string()),
             "partial": pa.array(partial, pa.bool_()),
         }
@@ -241,6 +234,7 @@ class Decoder:
         return _filled(columns, len(told), QUARANTINE)
 
 
+_UPDATE = Operation.UPDATE.value
 _NO_TABLE = TableId(None, None, "")
 _NO_TRANSACTION = Transaction()
 _NAMES = pa.list_(pa.string())
@@ -249,12 +243,14 @@ _NAMES = pa.list_(pa.string())
 class _Events:
     """Events of one partition, and where their messages stand in the batch."""
 
-    __slots__ = ("events", "indexes", "numbers")
+    __slots__ = ("events", "indexes", "numbers", "told")
 
     def __init__(self) -> None:
         self.events: list[Any] = []
         self.indexes: list[int] = []
         self.numbers: list[int] = []
+        self.told = Counter[tuple[Any, ...]]()
+        """Of change events, once they are rows: how many agree in operation, shape, ``partial``, key and ``half``."""
 
     def add(self, index: int, number: int, event: Event) -> None:
         self.indexes.append(index)
@@ -298,6 +294,17 @@ class _Shapes:
     def __init__(self) -> None:
         self._ids: dict[int, tuple[Shape, str]] = {}
         self._told: dict[tuple[TableId, str], str] = {}
+
+    def ids_of(self, table: TableId, events: Sequence[ChangeEvent]) -> list[str | None]:
+        """Ids of the events' shapes; most often each has that of the one before it."""
+        ids: list[str | None] = []
+        last: Shape | None = None
+        known: str | None = None
+        for event in events:
+            if event.shape is not last:
+                last, known = event.shape, self.id_of(table, event.shape)
+            ids.append(known)
+        return ids
 
     def id_of(self, table: TableId, shape: Shape | None) -> str | None:
         if shape is None:

@@ -232,9 +232,9 @@ class Ledger:
         if table is not None:
             _delete(table, self._where(*conditions))
 
-    def rewrite(self, name: str) -> None:
-        """Put this source's rows of one ledger table into one file."""
-        _rewrite(self._lake, name, self._where())
+    def rewrite(self, name: str, least: int) -> None:
+        """Put this source's rows of one ledger table into one file, if they lie in ``least`` files or more."""
+        _rewrite(self._lake, name, self._where(), least)
 
     def last_cut(self) -> Row | None:
         """The newest cut, whatever its state."""
@@ -368,11 +368,11 @@ def _replace(lake: Lake, name: str, rows: pa.Table, where: BooleanExpression | N
 
 
 @_retried
-def _rewrite(lake: Lake, name: str, where: BooleanExpression) -> None:
+def _rewrite(lake: Lake, name: str, where: BooleanExpression, least: int) -> None:
     table = lake.load(("ledger", name))
-    rows = table.scan(row_filter=where).to_arrow()
-    if rows.num_rows:
-        table.overwrite(rows, overwrite_filter=where)
+    found = table.scan(row_filter=where)
+    if len(list(found.plan_files())) >= least:
+        table.overwrite(found.to_arrow(), overwrite_filter=where)
 
 
 @_retried

@@ -114,8 +114,8 @@ def _maintain(
         done["tombstones"] = state.rewrite(session, lake, identifier, horizons.tombstones)
     elif identifier[0] != "ledger":
         maintenance.rewrite(session, lake, identifier)
-    elif maintenance.is_crowded(before):
-        ledger.rewrite(identifier[1])  # by PyIceberg, which waits for other sources
+    else:
+        ledger.rewrite(identifier[1], maintenance.MANY_FILES)  # by PyIceberg, which waits for other sources
     done["snapshots"] = maintenance.expire(session, lake, identifier, horizons.snapshots)
     done["orphans"] = maintenance.remove_orphans(session, lake, identifier, horizons.orphans)
     after = maintenance.size_of(lake.load(identifier))
