@@ -33,7 +33,8 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
@@ -283,17 +284,7 @@ class Lake:
         """
         table.refresh()
         summary = {MARKER + name: value for name, value in properties.items()}
-        made = [_data_file(table, file) for file in files]
-        replaced = [] if instead_of is None else list(table.scan(row_filter=instead_of).use_ref(branch).plan_files())
-        if not (made or replaced or summary):
-            return
-        with table.transaction() as transaction:
-            update = transaction.update_snapshot(snapshot_properties=summary, branch=branch)
-            with update.overwrite() if replaced else update.fast_append() as snapshot:
-                for task in replaced:
-                    snapshot.delete_data_file(task.file)
-                for file in made:
-                    snapshot.append_data_file(file)
+        commit_files(table, files, summary, instead_of=instead_of, branch=branch)
 
     def tables(self, namespace: str) -> list[str]:
         """Names of the tables of one namespace, sorted; none when it does not exist."""
@@ -361,6 +352,46 @@ def _with_id(field: pa.Field, told: pa.Field) -> pa.Field:
     if pa.types.is_list(kind):
         kind = pa.list_(_with_id(kind.value_field.with_name("element"), told.type.value_field))
     return pa.field(field.name, kind, metadata=named)
+
+
+def commit_files(
+    table: Table,
+    files: Iterable[Written],
+    summary: Mapping[str, str],
+    *,
+    instead_of: BooleanExpression | None = None,
+    branch: str = MAIN_BRANCH,
+) -> None:
+    """As ``Lake.append_files``, for the table as it stands, once.
+
+    Raises:
+        CommitFailedException: it stands elsewhere meanwhile.
+    """
+    made = [_data_file(table, file) for file in files]
+    replaced = [] if instead_of is None else list(table.scan(row_filter=instead_of).use_ref(branch).plan_files())
+    if not (made or replaced or summary):
+        return
+    with _Transaction(table) as transaction:
+        update = transaction.update_snapshot(snapshot_properties=dict(summary), branch=branch)
+        with update.overwrite() if replaced else update.fast_append() as snapshot:
+            for task in replaced:
+                snapshot.delete_data_file(task.file)
+            for file in made:
+                snapshot.append_data_file(file)
+
+
+class _Transaction(Transaction):
+    """Copies the table's metadata once a step: PyIceberg copies it, snapshots and all, whenever a step asks for any."""
+
+    _copied: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """The metadata as the updates so far leave it."""
+        base, updates = self._table.metadata, self._updates
+        if self._copied is None or self._copied[0] is not base or self._copied[1] is not updates:
+            self._copied = base, updates, super().table_metadata
+        return self._copied[2]
 
 
 def _data_file(table: Table, file: Written) -> DataFile:

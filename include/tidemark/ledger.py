@@ -9,19 +9,22 @@ of a source together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationException
-from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, In, IsNull
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThan, In, IsNull
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 from pyiceberg.table import Table
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidemark.change_log import Content, Statement, Tally
+from tidemark.data_files import Writer
 from tidemark.events import TableId
-from tidemark.lake import TABLE_PROPERTIES, Lake
+from tidemark.lake import TABLE_PROPERTIES, Lake, commit_files
 from tidemark.rows import INSTANT
 
 FILES = pa.schema(
@@ -224,17 +227,16 @@ class Ledger:
 
     def replace(self, name: str, rows: Sequence[Row], *conditions: BooleanExpression) -> None:
         """Put rows in the place of those of this source that the conditions name (none: only append)."""
-        _replace(self._lake, name, self._stamped(name, rows), self._where(*conditions) if conditions else None)
+        where = self._where(*conditions) if conditions else None
+        _replace(self._lake, name, self._source, self._stamped(name, rows), where)
 
     def forget(self, name: str, *conditions: BooleanExpression) -> None:
         """Delete rows of this source."""
-        table = self._lake.find(("ledger", name))
-        if table is not None:
-            _delete(table, self._where(*conditions))
+        _delete(self._lake, name, self._source, self._where(*conditions))
 
     def rewrite(self, name: str, least: int) -> None:
         """Put this source's rows of one ledger table into one file, if they lie in ``least`` files or more."""
-        _rewrite(self._lake, name, self._where(), least)
+        _rewrite(self._lake, name, self._source, self._where(), least)
 
     def last_cut(self) -> Row | None:
         """The newest cut, whatever its state."""
@@ -359,27 +361,46 @@ def _ddl(batch: int, told: Statement) -> Row:
 
 
 @_retried
-def _replace(lake: Lake, name: str, rows: pa.Table, where: BooleanExpression | None) -> None:
+def _replace(lake: Lake, name: str, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
     table = lake.ensure(("ledger", name), rows.schema, TABLE_PROPERTIES, partition_by=["source"])
-    if where is not None and table.scan(row_filter=where, limit=1).to_arrow().num_rows:
-        table.overwrite(rows, overwrite_filter=where)
-    else:
-        table.append(rows)
+    _exchange(lake, table, source, rows, where)
 
 
 @_retried
-def _rewrite(lake: Lake, name: str, where: BooleanExpression, least: int) -> None:
+def _rewrite(lake: Lake, name: str, source: str, where: BooleanExpression, least: int) -> None:
     table = lake.load(("ledger", name))
     found = table.scan(row_filter=where)
     if len(list(found.plan_files())) >= least:
-        table.overwrite(found.to_arrow(), overwrite_filter=where)
+        _exchange(lake, table, source, found.to_arrow().cast(_SCHEMAS[name]), where)
 
 
 @_retried
-def _delete(table: Table, where: BooleanExpression) -> None:
-    # Looked for again on each try: one whose answer got lost has deleted them.
-    if table.refresh().scan(row_filter=where, limit=1).to_arrow().num_rows:
-        table.delete(where)
+def _delete(lake: Lake, name: str, source: str, where: BooleanExpression) -> None:
+    table = lake.find(("ledger", name))
+    if table is not None:
+        _exchange(lake, table, source, _SCHEMAS[name].empty_table(), where)
+
+
+def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
+    """Put rows in the place of those that ``where`` names, in one commit.
+
+    The files that hold them are replaced, by one that also has the other rows of theirs: a commit costs much the same
+    whatever is in it, so there is one, where PyIceberg's overwrite makes two or three.
+    """
+    written = pa.concat_tables([rows, *(_others(table, where, rows.schema) if where is not None else ())])
+    writer = Writer(lake.target(table, rows.schema))
+    for batch in written.combine_chunks().to_batches():
+        writer.write((source,), batch)
+    commit_files(table, writer.close(), {}, instead_of=where)
+
+
+def _others(table: Table, where: BooleanExpression, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Rows that ``where`` does not name, of the files that hold rows that it names."""
+    told = table.schema()
+    named = expression_to_pyarrow(bind(told, where, case_sensitive=True), told)
+    for task in table.scan(row_filter=where).plan_files():
+        rows = ArrowScan(table.metadata, table.io, told, AlwaysTrue()).to_table([task])
+        yield rows.filter(named.is_null() | ~named).select(schema.names).cast(schema)
 
 
 _EQUAL_TO: Any = EqualTo
