@@ -25,6 +25,7 @@ from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation
 from tidemark.formats import Informed, Known, informed, resolve, together
 from tidemark.sources import Source, load_source
 
+PLACE_TELLS_REPEATS = {"shop_canal", "shop_cdl", "shop_dts", "shop_lindorm"}
 FOLDER = Path(__file__).parents[1] / "include" / "sources"
 
 
@@ -208,6 +209,15 @@ def test_faults_and_duplicates_are_there(dump: Dump) -> None:
     assert dump.rendered.late.rows >= 25
 
 
+def test_scans_are_sent_again_where_they_can_be_told(dump: Dump, shop: History) -> None:
+    """Rows of the table without a key come twice, but where only the place tells a repeat from an equal row."""
+    changes = _changes(dump, dump.rendered.files, shop)
+    scans = Counter(
+        change.position for change in changes if isinstance(change, Change) and change.table == "stock_scans"
+    )
+    assert (max(scans.values()) == 2) is (dump.rendered.source not in PLACE_TELLS_REPEATS)
+
+
 def _as_decoded(counts: Counts) -> Counter[str]:
     return +Counter(
         {
@@ -327,6 +337,28 @@ def test_late_events_matter(dump: Dump, shop: History) -> None:
     state, expected = _state(_changes(dump, dump.rendered.files, shop), shop), shop.final_state()
     different = {table for table in expected if state[table] != _ordered(shop, table, expected[table])}
     assert {"customers", "order_lines", "stock_scans"} <= different
+
+
+def test_transactions_are_cut_by_files_and_by_runs(dump: Dump) -> None:
+    """Rows of one commit lie in two files of a day, and those of another in two days, with the table without a key.
+
+    No two transactions share a second, so the second of the commit tells them apart in every format.
+    """
+    files: dict[int, set[Path]] = {}
+    tables: dict[int, set[str]] = {}
+    for path in dump.rendered.files:
+        for outcome in _outcomes(dump, [path]):
+            for event in outcome if isinstance(outcome, list) else ():
+                if isinstance(event, ChangeEvent) and event.committed_at is not None:
+                    second = event.committed_at // 10**6
+                    files.setdefault(second, set()).add(path)
+                    tables.setdefault(second, set()).add(event.table.name)
+    days = {second: {path.parent.name for path in paths} for second, paths in files.items()}
+    committed = {second: datetime.fromtimestamp(second, UTC).date().isoformat() for second in days}
+    assert any(len(files[second]) > 1 and days[second] == {committed[second]} for second in days)
+    # What is sent again on day 3 has all its rows on day 2 as well, so look for the tables of the split one.
+    cut = [second for second in days if days[second] == {"2026-01-02", "2026-01-03"}]
+    assert any({"stock_scans", "orders"} <= tables[second] for second in cut)
 
 
 def test_every_column_is_published_with_one_type(dump: Dump, shop: History) -> None:
