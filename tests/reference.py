@@ -45,7 +45,18 @@ class Change(NamedTuple):
     partial: bool = False
 
 
-def fold(changes: Iterable[Change]) -> dict[str, Rows]:
+class Alteration(NamedTuple):
+    """A statement that changed what rows are called or hold, at its place among the changes of its table."""
+
+    table: str
+    position: Position
+    names: Mapping[str, str | None]
+    """Column -> what it is called from here on; None: it was dropped."""
+    defaults: Row
+    """Added column -> what the rows that are there get."""
+
+
+def fold(changes: Iterable[Change | Alteration]) -> dict[str, Rows]:
     """Return the rows of every table after all changes, whatever order and however often they were delivered.
 
     Changes of one table with one position are one change. Rows of a table without a key have running numbers for keys.
@@ -54,13 +65,20 @@ def fold(changes: Iterable[Change]) -> dict[str, Rows]:
     tables: dict[str, Rows] = {}
     for _, change in sorted(distinct.items(), key=lambda item: item[0]):
         rows = tables.setdefault(change.table, {})
-        if change.operation is Operation.TRUNCATE:
+        if isinstance(change, Alteration):
+            rows.update({key: _altered(row, change) for key, row in rows.items()})
+        elif change.operation is Operation.TRUNCATE:
             rows.clear()
         elif change.key:
             _change_keyed(rows, change)
         else:
             _change_bag(rows, change)
     return tables
+
+
+def _altered(row: Row, change: Alteration) -> Row:
+    called = {change.names.get(name, name): value for name, value in row.items()}
+    return {name: value for name, value in called.items() if name is not None} | change.defaults
 
 
 def _change_keyed(rows: Rows, change: Change) -> None:

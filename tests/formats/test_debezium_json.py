@@ -91,6 +91,14 @@ def test_lindorm_document_column_deletion() -> None:
     assert [column.name for column in event.shape.columns] == ["id", "first_name", "last_name"]
 
 
+def test_lindorm_old_row_lacks_what_is_null() -> None:
+    """A column that ``before`` lacks was null: not unchanged, which is how a partial old row would be read."""
+    event = lindorm("u", {"id": "1004", "first_name": "Anne Marie"}, ANNE_MARIE)
+    assert event.before is not None
+    assert json.loads(event.before) == {**dict.fromkeys(ANNE_MARIE), "id": "1004", "first_name": "Anne Marie"}
+    assert (event.partial, event.absent) == (False, ())
+
+
 def test_lindorm_document_hbase_put() -> None:
     """A put tells the cells that it wrote, as Base64 of raw bytes; ``ROW`` is the key."""
     event = lindorm("c", None, {"ROW": "dXNlcjE=", "f_name": "bHVja3k="})

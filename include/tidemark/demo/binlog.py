@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
 from tidemark.demo.model import History, Row, RowEvent, Schema, Transaction
 from tidemark.events import Operation
 
 OPERATIONS = {Operation.SNAPSHOT: "r", Operation.INSERT: "c", Operation.UPDATE: "u", Operation.DELETE: "d"}
+TRUNCATE = "t"
 
 _ROTATED_AT = datetime(2026, 1, 2, 6, tzinfo=UTC)
 _START = 157
@@ -27,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change event of Debezium: a row event, or one half of a key change."""
+    """One change event of Debezium: a row event, one half of a key change, or a TRUNCATE, which has no row."""
 
     op: str
     schema: Schema
@@ -68,6 +69,11 @@ def log(history: History) -> Iterator[Logged]:
             yield logged
             continue
         pos += 154
+        if transaction.ddl is not None and transaction.ddl.kind == "TRUNCATE":
+            emptied, place = transaction.ddl.schema, replace(logged.place, pos=pos)
+            logged.changes.append(
+                Change(op=TRUNCATE, schema=emptied, before=None, after=None, place=place, day=_day(transaction, 0))
+            )
         for number, statement in enumerate(transaction.statements()):
             day = _day(transaction, number)
             for row, event in enumerate(statement):

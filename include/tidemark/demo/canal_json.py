@@ -25,7 +25,7 @@ _TYPES = {
     Operation.UPDATE: "UPDATE",
     Operation.DELETE: "DELETE",
 }
-_PARTITIONS = {"customers": 0, "orders": 0, "order_lines": 1, "payments": 1}
+_PARTITIONS = {"customers": 0, "orders": 0, "order_lines": 1, "payments": 1, "stock_scans": 0}
 _JDBC_TYPES = {
     "bigint": -5,
     "bigint unsigned": 3,
@@ -82,7 +82,8 @@ def _sent_again(records: Iterable[Entry], day: date) -> list[Entry]:
 def _entries(transaction: Transaction) -> Iterator[Entry]:
     day = transaction.committed_at.date()
     if transaction.ddl is not None:
-        yield _entry(transaction, Kind.DDL, day, 0, _ddl(transaction, transaction.ddl))
+        emptied = int(transaction.ddl.kind == "TRUNCATE")
+        yield _entry(transaction, Kind.DDL, day, 0, _ddl(transaction, transaction.ddl), rows=emptied)
     for number, statement in enumerate(transaction.statements()):
         moved = day + timedelta(days=1) if transaction.split and number else day
         partition = _PARTITIONS[statement[0].table]

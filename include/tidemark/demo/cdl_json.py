@@ -1,8 +1,8 @@
 """The history as Huawei MRS CDL writes it: version 1.0 on the first two days, version 2.0 (Debezium) after them.
 
 Fields by "CDL JSON and Open-Source Debezium JSON" of MapReduce Service. Decimals and times are text of CDL's own
-logical types, as Connect's Timestamp would lose the microseconds. There is no DDL; the rows of the initial load are
-inserts without a log sequence number.
+logical types, as Connect's Timestamp would lose the microseconds. There is no DDL and no TRUNCATE: what
+statements did is told by rows. Those of the initial load are inserts without a log sequence number.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tidemark.demo.debezium_json import files
 from tidemark.demo.dump import RECORD_LINES_GZ, RECORD_LINES_ZST, VALUE_LINES_GZ, VALUE_LINES_ZST, DumpFile, Entry, Kind
 from tidemark.demo.history import DAYS
 from tidemark.demo.model import Column, History, Row, Schema
+from tidemark.demo.rows_only import rows_only
 from tidemark.demo.single import Single, singles
 from tidemark.events import Operation
 
@@ -49,7 +50,7 @@ _PACKINGS = (RECORD_LINES_GZ, VALUE_LINES_ZST, RECORD_LINES_ZST, VALUE_LINES_GZ)
 
 def dump(history: History) -> list[DumpFile]:
     """Render the history: rows and, now and then, a heartbeat."""
-    entries = [entry for single in singles(history) for entry in _entries(single)]
+    entries = [entry for single in singles(rows_only(history)) for entry in _entries(single)]
     return files(entries, _PACKINGS, random.Random("cdl"), _unknown_operation)  # noqa: S311 - the mixing of a demo
 
 
@@ -66,6 +67,7 @@ def _entry(single: Single, kind: Kind, message: Json) -> Entry:
         day=single.day,
         late=single.transaction.late,
         rows=int(kind is Kind.ROWS),
+        repeatable=bool(single.event.schema.key),
         value=msgspec.json.encode(message),
         topic="cdl",
         timestamp=_millis(single) + 700,
@@ -76,7 +78,7 @@ def _message(single: Single) -> Json:
     event = single.event
     columns = event.schema.columns
     before, after = _row(event.before, columns), _row(event.after, columns)
-    unique = {name: (event.after or event.before or {})[name] for name in event.schema.key}
+    unique = {name: (event.after or event.before or {})[name] for name in event.schema.key} or None
     common = {"LOB_COLUMNS": None, "unique": unique, "before": before, "message_type": "0"}
     if single.day < DAYS[2]:
         payload = {**_first(single), "data": after, "HEARTBEAT_IDENTIFIER": _TASK}

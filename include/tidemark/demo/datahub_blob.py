@@ -57,7 +57,8 @@ def _transaction(steps: list[Step]) -> Iterator[Entry]:
         yield _control(transaction, steps[0].day, "TRANSACTION_BEGIN")
     for step in steps:
         if step.ddl is not None:
-            yield _entry(transaction, step.day, Kind.DDL, _statement(step, step.ddl))
+            emptied = int(step.ddl.kind == "TRUNCATE")
+            yield _entry(transaction, step.day, Kind.DDL, _statement(step, step.ddl), rows=emptied)
         else:
             for message in _row_messages(step):
                 yield _entry(transaction, step.day, Kind.ROWS, message, rows=1)

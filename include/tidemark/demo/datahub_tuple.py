@@ -1,8 +1,8 @@
 """The history as DataWorks writes it to TUPLE topics of DataHub, one topic for each version of each table.
 
 Columns by "DataHub message formats" of DataWorks. There is no initial load: its rows are inserts. There are no
-statements: a topic with more columns takes over when a table gets one. Each day comes in another container: CSV, JSON
-lines, Parquet, answers of the *get records* call.
+statements: a topic with other columns takes over when a table gets them, and what statements did is told by rows. Each
+day comes in another container: CSV, JSON lines, Parquet, answers of the *get records* call.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tidemark.demo.datahub import Step
 from tidemark.demo.debezium_json import millis, sent_again
 from tidemark.demo.dump import VALUE_LINES_ZST, Container, DumpFile, Entry, Kind, gz, json_lines, with_faults
 from tidemark.demo.model import History, Row
+from tidemark.demo.rows_only import rows_only
 from tidemark.events import Operation
 
 _OPERATIONS = {Operation.SNAPSHOT: "I", Operation.INSERT: "I", Operation.UPDATE: "U", Operation.DELETE: "D"}
@@ -49,7 +50,7 @@ _RECORD_TYPES = {"int": "INTEGER", "long": "BIGINT", "double": "DOUBLE", "date":
 def dump(history: History) -> list[DumpFile]:
     """Render the history: rows only, mixed within their day, as their sequence is the order."""
     mixer = random.Random("datahub_tuple")  # noqa: S311 - the mixing of a demo
-    rows = [entry for step in datahub.steps(history) for entry in _entries(step)]
+    rows = [entry for step in datahub.steps(rows_only(history)) for entry in _entries(step, history)]
     records = sent_again(with_faults(rows, _unknown_operation))
     types = {column.name: column.type for versions in history.schemas.values() for column in versions[-1].columns}
     first, second, third, fourth = sorted({record.day for record in records})
@@ -89,11 +90,12 @@ def _by_topic(
         yield from _parts(joined(topics[topic]), topic, _FILES_A_TOPIC, suffix, container)
 
 
-def _entries(step: Step) -> Iterator[Entry]:
+def _entries(step: Step, history: History) -> Iterator[Entry]:
     event = step.event
     if event is None:
         return
     operation = _OPERATIONS[event.operation]
+    version = history.schemas[event.table].index(event.schema) + 1
     for image, flags in ((event.before, "YN"), (event.after, "NY")):
         if image is None:
             continue
@@ -111,7 +113,7 @@ def _entries(step: Step) -> Iterator[Entry]:
             day=step.day,
             late=step.transaction.late,
             rows=1,
-            topic=f"{event.table}_{len(event.schema.columns)}",
+            topic=f"{event.table}_{version}",
             value=msgspec.json.encode(row),
         )
 

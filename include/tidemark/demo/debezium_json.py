@@ -1,12 +1,12 @@
 """The history as Debezium's MySQL connector writes it: with the schema in every message, and bare.
 
 Spellings by https://debezium.io/documentation/reference/stable/connectors/mysql.html. The two dumps come from
-connectors with other settings:
+connectors with other settings, ``skipped.operations=none`` in both, so that a TRUNCATE is told:
 
 - with schema: ``decimal.handling.mode=precise``, ``time.precision.mode=adaptive_time_microseconds``,
   ``provide.transaction.metadata=true``, schema changes included; Kafka records with keys on days 1 and 3;
 - bare: ``schemas.enable=false``, ``decimal.handling.mode=string``, ``time.precision.mode=isostring``, unsigned big
-  integers turned to text; no schema changes, no transactions, values only.
+  integers turned to text; no schema changes, so what they did is told by rows, no transactions, values only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from datetime import date
 import msgspec
 
 from tidemark.demo import connect
-from tidemark.demo.binlog import Change, Logged, Place, log
+from tidemark.demo.binlog import TRUNCATE, Change, Logged, Place, log
 from tidemark.demo.connect import Json
 from tidemark.demo.dump import (
     PRETTY_VALUES,
@@ -36,6 +36,7 @@ from tidemark.demo.dump import (
     with_faults,
 )
 from tidemark.demo.model import History, SchemaEvent, Transaction
+from tidemark.demo.rows_only import rows_only
 
 _PREFIX = "shopdb"
 _SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -55,7 +56,7 @@ def dump(history: History) -> list[DumpFile]:
 
 def dump_bare(history: History) -> list[DumpFile]:
     """Render the history without schemas: rows and heartbeats."""
-    entries = [entry for logged in log(history) for entry in _bare(logged)]
+    entries = [entry for logged in log(rows_only(history, truncates=True)) for entry in _bare(logged)]
     return files(entries, _BARE_PACKINGS, random.Random("bare"))  # noqa: S311 - likewise
 
 
@@ -91,7 +92,7 @@ def files(
 def sent_again(entries: Sequence[Entry]) -> list[Entry]:
     """Send the last row events of day 2 again on day 3, as a connector does that was restarted."""
     _, second, third, *_ = sorted({entry.day for entry in entries})
-    rows = [entry for entry in entries if entry.day == second and entry.kind is Kind.ROWS]
+    rows = [entry for entry in entries if entry.day == second and entry.kind is Kind.ROWS and entry.repeatable]
     again = [replace(entry, day=third, duplicate=True) for entry in rows[-_SENT_AGAIN:]]
     place = next(place for place, entry in enumerate(entries) if entry.day == third)
     return [*entries[:place], *again, *entries[place:]]
@@ -99,7 +100,7 @@ def sent_again(entries: Sequence[Entry]) -> list[Entry]:
 
 def _with_schema(logged: Logged) -> Iterator[Entry]:
     transaction, day = logged.transaction, logged.transaction.committed_at.date()
-    marked = bool(logged.changes) and not transaction.initial_load
+    marked = bool(transaction.events) and not transaction.initial_load
     if transaction.ddl is not None:
         yield _control(transaction, day, _PREFIX, _schema_change(logged, transaction.ddl), Kind.DDL)
     if marked:
@@ -143,9 +144,12 @@ def _bare(logged: Logged) -> Iterator[Entry]:
 def _rows(transaction: Transaction, change: Change, message: Json) -> Iterator[Entry]:
     """Yield the record of a row event, and after a delete its tombstone."""
     schema = change.schema
-    key = {"schema": connect.key(schema, _PREFIX), "payload": connect.encoded_key(change.image, schema)}
+    key = None
+    if schema.key and change.op != TRUNCATE:
+        struct = {"schema": connect.key(schema, _PREFIX), "payload": connect.encoded_key(change.image, schema)}
+        key = msgspec.json.encode(struct)
     topic = f"{_PREFIX}.shop.{schema.table}"
-    entry = replace(_control(transaction, change.day, topic, message, Kind.ROWS), rows=1, key=msgspec.json.encode(key))
+    entry = replace(_control(transaction, change.day, topic, message, Kind.ROWS), rows=1, key=key)
     yield entry
     if change.op == "d":
         yield replace(entry, kind=Kind.CONTROL, rows=0, value=None)
@@ -244,6 +248,6 @@ def _schema_change(logged: Logged, ddl: SchemaEvent) -> Json:
         "databaseName": "shop",
         "schemaName": None,
         "ddl": ddl.statement,
-        "tableChanges": [change],
+        "tableChanges": [] if ddl.kind == "TRUNCATE" else [change],
     }
     return {"schema": connect.struct((("string", "databaseName"), ("string?", "ddl"))), "payload": payload}

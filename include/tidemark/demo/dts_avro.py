@@ -1,7 +1,8 @@
 """The history as DTS writes it by default: Records of Avro, in every container that holds bytes.
 
 Fields by ``Record.avsc`` of https://github.com/LioRoger/subscribe_example; they are what ``formats/dts_avro.py`` tells
-them to be. Rows that one statement inserted share a position. Records before the third day lack ``bornTimestamp``.
+them to be. Rows that one statement inserted share a position. A transaction that was rolled back is told, and that it
+was; no other tool of the demo reads ahead of the commit. Records before the third day lack ``bornTimestamp``.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def dump(history: History) -> list[DumpFile]:
 
 def _sent_again(entries: Sequence[Entry]) -> list[Entry]:
     """Send the last rows of day 2 again on day 3, as DTS does when it reconnects."""
-    rows = [entry for entry in entries if entry.day == DAYS[1] and entry.kind is Kind.ROWS]
+    rows = [entry for entry in entries if entry.day == DAYS[1] and entry.kind is Kind.ROWS and entry.repeatable]
     again = [replace(entry, day=DAYS[2], duplicate=True) for entry in rows[-_SENT_AGAIN:]]
     place = next(place for place, entry in enumerate(entries) if entry.day == DAYS[2])
     return [*entries[:place], *again, *entries[place:]]
@@ -84,7 +85,7 @@ def _sent_again(entries: Sequence[Entry]) -> list[Entry]:
 
 def _entries(history: History) -> Iterator[Entry]:
     offset = 4
-    for transaction in history.transactions:
+    for transaction in sorted((*history.transactions, *history.attempts), key=lambda each: each.id):
         day, log = transaction.committed_at.date(), 9 + (transaction.committed_at.date() > DAYS[0])
         at = functools.partial(_entry, transaction, day=day)
         marked = bool(transaction.events) and not transaction.initial_load
@@ -92,18 +93,20 @@ def _entries(history: History) -> Iterator[Entry]:
             yield at(Kind.CONTROL, operation="BEGIN", position=f"{offset}@{log}")
         if transaction.ddl is not None:
             offset += 200
-            yield at(
-                Kind.DDL, operation="DDL", position=f"{offset}@{log}", object="shop", after=transaction.ddl.statement
-            )
+            ddl, place = transaction.ddl, f"{offset}@{log}"
+            told = at(Kind.DDL, operation="DDL", position=place, object="shop", after=ddl.statement)
+            yield replace(told, rows=int(ddl.kind == "TRUNCATE"))
         moved = day
         for number, statement in enumerate(transaction.statements()):
             moved = day + timedelta(days=int(transaction.split and number > 0))
             offset += 154
             for event in statement:
                 offset += 0 if event.operation is Operation.INSERT else 60
-                yield replace(at(Kind.ROWS, position=f"{offset}@{log}", **_change(event)), day=moved, rows=1)
+                row = at(Kind.ROWS, position=f"{offset}@{log}", **_change(event))
+                yield replace(row, day=moved, rows=1, repeatable=bool(event.schema.key))
         if marked:
-            yield replace(at(Kind.CONTROL, operation="COMMIT", position=f"{offset}@{log}"), day=moved)
+            end = "ROLLBACK" if transaction in history.attempts else "COMMIT"
+            yield replace(at(Kind.CONTROL, operation=end, position=f"{offset}@{log}"), day=moved)
         if transaction.id % _HEARTBEAT_EVERY == 0:
             yield at(Kind.CONTROL, operation="HEARTBEAT", position=f"{offset}@{log}")
 
@@ -140,10 +143,11 @@ def _entry(transaction: Transaction, kind: Kind, *, day: date, position: str, **
 
 def _change(event: RowEvent) -> dict[str, Any]:
     columns = event.schema.columns
+    keys = {"PRIMARY": event.schema.key} if event.schema.key else {}
     return {
         "operation": _OPERATIONS[event.operation],
         "object": f"shop.{event.table}",
-        "tags": {"pk_uk_info": msgspec.json.encode({"PRIMARY": event.schema.key}).decode()},
+        "tags": {"pk_uk_info": msgspec.json.encode(keys).decode()},
         "fields": [{"name": column.name, "dataTypeNumber": _NUMBERS[_base_type(column)]} for column in columns],
         "before": _image(event.before, columns),
         "after": _image(event.after, columns),

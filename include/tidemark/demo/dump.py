@@ -42,6 +42,8 @@ class Entry:
     """Delivered after the run of day 3."""
     duplicate: bool = False
     """Delivered before."""
+    repeatable: bool = True
+    """False: nothing but its place in the dump tells it from an equal one, so sent again it would be another event."""
     topic: str = ""
     partition: int = 0
     offset: int = 0

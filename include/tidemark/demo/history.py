@@ -1,4 +1,4 @@
-"""One history of a small shop: four days, four tables, and every trap that change data is known for.
+"""One history of a small shop: four days, five tables, and every trap that change data is known for.
 
 The same seed gives the same history on every machine: no clock, no environment.
 """
@@ -14,6 +14,8 @@ from tidemark.demo.database import Database
 from tidemark.demo.goods import Goods
 from tidemark.demo.model import History, SchemaEvent, Value
 from tidemark.demo.schemas import CUSTOMERS_LEVELLED, ORDERS, ORDERS_WIDENED, SCHEMAS, create_table
+from tidemark.demo.stockroom import TABLE as STOCK_SCANS
+from tidemark.demo.stockroom import Stockroom
 
 FIRST_DAY = date(2026, 1, 1)
 DAYS = tuple(FIRST_DAY + timedelta(days=number) for number in range(4))
@@ -53,6 +55,7 @@ class _Shop:
         self._scale = scale
         self._goods = Goods(self._random)
         self._db = Database()
+        self._stockroom = Stockroom(self._db, self._next_second)
         self._now = datetime.combine(FIRST_DAY, datetime.min.time(), UTC)
 
     def live(self) -> History:
@@ -62,7 +65,7 @@ class _Shop:
                 self._create_tables()
                 self._initial_load()
             self._work(day)
-        return History(transactions=tuple(self._db.log), schemas=SCHEMAS)
+        return History(transactions=tuple(self._db.log), attempts=tuple(self._db.attempts), schemas=SCHEMAS)
 
     def _commit(self, *, late: bool = False, split: bool = False) -> None:
         self._db.commit(self._tick(), late=late, split=split)
@@ -71,8 +74,14 @@ class _Shop:
         self._now += timedelta(seconds=max(1, self._random.randint(60, 300) // self._scale))
         return self._now
 
+    def _next_second(self) -> datetime:
+        self._now += timedelta(seconds=1)
+        return self._now
+
     def _create_tables(self) -> None:
-        for versions in SCHEMAS.values():
+        for table, versions in SCHEMAS.items():
+            if table == STOCK_SCANS:
+                continue
             statement = create_table(versions[0])
             self._db.define(self._tick(), SchemaEvent(kind="CREATE", statement=statement, schema=versions[0]))
 
@@ -101,7 +110,11 @@ class _Shop:
             self._traffic()
             self._commit(late=number_of_day == 2 and 100 <= number < 112)
         if number_of_day == 2:
+            self._stockroom.give_up()
+            self._stockroom.close_the_day()
+            self._stockroom.take_out()
             self._place_order()
+            self._stockroom.put_back()
             self._commit(split=True)
 
     def _traffic(self) -> None:
@@ -164,18 +177,24 @@ class _Shop:
         return {
             (1, 10): (self._extremes,),
             (1, 50): (lambda: self._set_email(None),),
+            (2, 10): (self._stockroom.open,),
             (2, 20): (self._leave, self._return),
             (2, 40): (self._replace_line,),
             (2, 50): (lambda: self._set_email(""),),
             (2, 60): (self._renumber_customer,),
             (2, 80): (self._add_index,),
+            (2, 102): (self._stockroom.scan_late_below,),
             (2, 104): (self._change_late,),
+            (2, 106): (self._stockroom.count_anew,),
+            (2, 108): (self._stockroom.scan_late_above,),
+            (3, 20): (self._stockroom.rename_shelf,),
             (3, 30): (self._add_level, self._set_levels),
             (3, 40): (self._widen_quantity,),
             (3, 50): (lambda: self._set_email("back@example.com"),),
             (3, 60): (self._renumber_line,),
             (3, 90): (self._heat,),
             (3, 100): (self._change_after_late,),
+            (4, 10): (self._stockroom.name_scanners,),
             (4, 20): (self._reuse_number,),
             (4, 50): (lambda: self._set_email(None), lambda: self._set_email("")),
             (4, 70): (self._set_levels,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import groupby
@@ -13,6 +13,8 @@ from tidemark.events import Operation
 Value = int | Decimal | str | bytes | datetime | date | float | None
 Row = dict[str, Value]
 Key = tuple[Value, ...]
+Rows = dict[Key, Row]
+"""Rows of one table by key; those of a table without a key by running numbers, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class Schema:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Names of the key columns."""
+        """Names of the key columns; a table without a key has none."""
         return tuple(column.name for column in self.columns if column.key)
 
     def key_of(self, row: Row) -> Key:
@@ -77,10 +79,26 @@ class SchemaEvent:
     """One DDL statement."""
 
     kind: str
-    """``CREATE``, ``ALTER`` or ``CINDEX``."""
+    """``CREATE``, ``ALTER``, ``TRUNCATE`` or ``CINDEX``."""
     statement: str
     schema: Schema
     """The table after the statement."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Column → what it was called before."""
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+    """New column → what it has in the rows that are there; null in one that is not named."""
+
+    def alter(self, rows: Rows) -> Rows:
+        """Return what the statement makes of the rows of its table."""
+        if self.kind == "TRUNCATE":
+            return {}
+        return {
+            key: {column.name: self._cell(row, column.name) for column in self.schema.columns}
+            for key, row in rows.items()
+        }
+
+    def _cell(self, row: Row, name: str) -> Value:
+        return row.get(self.renamed.get(name, name), self.defaults.get(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +134,8 @@ class History:
     transactions: tuple[Transaction, ...]
     schemas: Mapping[str, tuple[Schema, ...]]
     """Every version of every table, the oldest first."""
+    attempts: tuple[Transaction, ...] = ()
+    """Transactions that were rolled back. Only a tool that reads ahead of the commit tells of them."""
 
     def columns(self, table: str) -> tuple[Column, ...]:
         """Columns of the newest version of a table."""
@@ -128,22 +148,34 @@ class History:
 
     def final_state(self) -> dict[str, list[Row]]:
         """Rows of every table after the last commit, by key; each row has the newest columns, in their order."""
-        state: dict[str, dict[Key, Row]] = {table: {} for table in self.schemas}
-        for event in self.events():
-            apply(state[event.table], event)
-        return {table: [self._widened(table, rows[key]) for key in _sorted(rows)] for table, rows in state.items()}
-
-    def _widened(self, table: str, row: Row) -> Row:
-        return {column.name: row.get(column.name) for column in self.columns(table)}
+        state: dict[str, Rows] = {table: {} for table in self.schemas}
+        for transaction in self.transactions:
+            act(state, transaction)
+        return {table: [rows[key] for key in _sorted(rows)] for table, rows in state.items()}
 
 
-def apply(rows: dict[Key, Row], event: RowEvent) -> None:
-    """Do to the rows of one table what the event says."""
+def act(state: dict[str, Rows], transaction: Transaction) -> None:
+    """Do to the tables what a transaction did: its statement, then its row events."""
+    if transaction.ddl is not None:
+        table = transaction.ddl.schema.table
+        state[table] = transaction.ddl.alter(state[table])
+    for event in transaction.events:
+        apply(state[event.table], event)
+
+
+def apply(rows: Rows, event: RowEvent) -> None:
+    """Do to the rows of one table what the event says. Without a key, the oldest row goes that equals the old one."""
+    schema = event.schema
     if event.before is not None:
-        del rows[event.schema.key_of(event.before)]
+        before = event.before
+        del rows[schema.key_of(before) if schema.key else next(key for key, row in rows.items() if row == before)]
     if event.after is not None:
-        rows[event.schema.key_of(event.after)] = event.after
+        rows[schema.key_of(event.after) if schema.key else _next(rows)] = event.after
 
 
-def _sorted(rows: Mapping[Key, Row]) -> list[Key]:
+def _next(rows: Rows) -> Key:
+    return (max((number for (number,) in rows if isinstance(number, int)), default=0) + 1,)
+
+
+def _sorted(rows: Rows) -> list[Key]:
     return sorted(rows, key=lambda key: [part for part in key if isinstance(part, int)])

@@ -2,7 +2,8 @@
 
 Fields and spellings by "Metadata and data messages", https://help.qlik.com. The source logs no unchanged large values:
 columns of text and bytes that an UPDATE left alone are null and outside of ``columnMask``, unless it moved the row to
-another key. A DELETE has its key only.
+another key. A DELETE has its key only. Of a table without a key all columns are logged. Metadata messages name the
+columns that there are, not what one was called before: what statements did to rows is told by rows, a TRUNCATE as well.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from tidemark.demo.dump import DumpFile, Entry, Kind, Packing, numbered, with_faults
 from tidemark.demo.model import Column, History, Row, RowEvent, Schema, Transaction
+from tidemark.demo.rows_only import rows_only
 from tidemark.events import Operation
 
 Json = dict[str, Any]
@@ -65,7 +67,7 @@ def dump(history: History, endpoint: Endpoint) -> list[DumpFile]:
     The metadata of all tables is told again on day 2, when the task was restarted; the last rows of that day are sent
     again on day 3.
     """
-    entries = list(_entries(history, endpoint))
+    entries = list(_entries(rows_only(history), endpoint))
     records = numbered(_sent_again(with_faults(entries, endpoint.unknown)))
     mixer = random.Random("replicate")  # noqa: S311 - the mixing of a demo
     files: list[DumpFile] = []
@@ -173,6 +175,8 @@ def _row(transaction: Transaction, event: RowEvent, sequence: int, day: date, en
 def _left_out(event: RowEvent) -> frozenset[str]:
     """Return the columns that are null because the source did not log them."""
     columns, before, after = event.schema.columns, event.before or {}, event.after or {}
+    if not event.schema.key:
+        return frozenset()
     if event.operation is Operation.DELETE:
         return frozenset(column.name for column in columns if not column.key)
     if event.operation is not Operation.UPDATE or event.key_changed:
@@ -209,7 +213,7 @@ def _headers(transaction: Transaction, event: RowEvent, sequence: int, left_out:
 def _changed(event: RowEvent) -> Sequence[str]:
     """Return what ``changeMask`` has: of a DELETE the key, of an UPDATE what changed, else all columns."""
     if event.operation is Operation.DELETE:
-        return event.schema.key
+        return event.schema.key or list(event.before or {})
     before, after = event.before or {}, event.after or {}
     return [name for name, value in after.items() if name not in before or before[name] != value]
 

@@ -67,6 +67,18 @@ PAYMENTS = Schema(
         _column("receipt", "binary", "varbinary(32)", "null"),
     ),
 )
+STOCK_SCANS = Schema(
+    table="stock_scans",
+    columns=(
+        _column("sku", "string", "varchar(40)"),
+        _column("shelf", "string", "varchar(20)", "null"),
+        _column("pieces", "int", "int"),
+        _column("price", "decimal(18, 2)", "decimal(18,2)"),
+        _column("scanned_on", "date", "date"),
+        _column("note", "string", "text", "null"),
+    ),
+)
+"""What the scanner of the stockroom writes, a line for each scan: no key, and equal lines are as many scans."""
 CUSTOMERS_LEVELLED = replace(CUSTOMERS, columns=(*CUSTOMERS.columns, _column("loyalty_level", "int", "int", "null")))
 ORDERS_WIDENED = replace(
     ORDERS,
@@ -75,12 +87,26 @@ ORDERS_WIDENED = replace(
         for column in ORDERS.columns
     ),
 )
+STOCK_SCANS_LOCATED = replace(
+    STOCK_SCANS,
+    columns=tuple(
+        replace(column, name="location") if column.name == "shelf" else column for column in STOCK_SCANS.columns
+    ),
+)
+STOCK_SCANS_BY_SCANNER = replace(
+    STOCK_SCANS_LOCATED,
+    columns=(
+        *(column for column in STOCK_SCANS_LOCATED.columns if column.name != "note"),
+        _column("scanner", "string", "varchar(20)"),
+    ),
+)
 
 SCHEMAS: Mapping[str, tuple[Schema, ...]] = {
     "customers": (CUSTOMERS, CUSTOMERS_LEVELLED),
     "orders": (ORDERS, ORDERS_WIDENED),
     "order_lines": (ORDER_LINES,),
     "payments": (PAYMENTS,),
+    "stock_scans": (STOCK_SCANS, STOCK_SCANS_LOCATED, STOCK_SCANS_BY_SCANNER),
 }
 
 
@@ -89,5 +115,6 @@ def create_table(schema: Schema) -> str:
     columns = [
         f"`{column.name}` {column.mysql_type} {'NULL' if column.nullable else 'NOT NULL'}" for column in schema.columns
     ]
-    key = ", ".join(f"`{name}`" for name in schema.key)
-    return f"CREATE TABLE `shop`.`{schema.table}` ({', '.join(columns)}, PRIMARY KEY ({key}))"
+    if schema.key:
+        columns.append(f"PRIMARY KEY ({', '.join(f'`{name}`' for name in schema.key)})")
+    return f"CREATE TABLE `shop`.`{schema.table}` ({', '.join(columns)})"

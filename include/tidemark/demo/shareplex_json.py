@@ -1,7 +1,7 @@
 """The history as SharePlex JSON has it: every value text, an update as its changes and the whole row before.
 
-Fields by "Data formats of a Kafka cluster" of DTS. There is no initial load, no schema and no DDL: the rows of the
-load are inserts with the lowest system change numbers.
+Fields by "Data formats of a Kafka cluster" of DTS. There is no initial load, no schema and no DDL but
+for TRUNCATE: the rows of a load are inserts, and what other statements did is told by rows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tidemark.demo import connect
 from tidemark.demo.debezium_json import files
 from tidemark.demo.dump import RECORD_PARQUET, VALUE_LINES_BZ2, VALUE_LINES_GZ, VALUE_LINES_ZST, DumpFile, Entry, Kind
 from tidemark.demo.model import History, Row
+from tidemark.demo.rows_only import rows_only
 from tidemark.demo.single import Single, singles
 from tidemark.events import Operation
 
@@ -23,6 +24,7 @@ _OPERATIONS = {
     Operation.INSERT: "ins",
     Operation.UPDATE: "upd",
     Operation.DELETE: "del",
+    Operation.TRUNCATE: "truncate",
 }
 _FIRST_SCN = 14_589_063_118_000
 _PACKINGS = (VALUE_LINES_GZ, RECORD_PARQUET, VALUE_LINES_BZ2, VALUE_LINES_ZST)
@@ -31,7 +33,7 @@ _PACKINGS = (VALUE_LINES_GZ, RECORD_PARQUET, VALUE_LINES_BZ2, VALUE_LINES_ZST)
 
 def dump(history: History) -> list[DumpFile]:
     """Render the history: rows only, each with its place in the transaction."""
-    entries = [_entry(single) for single in singles(history)]
+    entries = [_entry(single) for single in singles(rows_only(history, truncates=True))]
     return files(entries, _PACKINGS, random.Random("shareplex"), _unknown_operation)  # noqa: S311 - a demo's mixing
 
 
@@ -50,7 +52,7 @@ def _entry(single: Single) -> Entry:
 
 def _meta(single: Single) -> connect.Json:
     transaction, event = single.transaction, single.event
-    size = len(transaction.events)
+    size = max(1, len(transaction.events))
     return {
         "time": f"{transaction.committed_at:%Y-%m-%dT%H:%M:%S}",
         "userid": 84,
@@ -68,6 +70,8 @@ def _meta(single: Single) -> connect.Json:
 
 def _images(single: Single) -> connect.Json:
     before, after = single.event.before, single.event.after
+    if single.event.operation is Operation.TRUNCATE:
+        return {}
     if before is None or after is None:
         return {"data": _texts(after or before or {})}
     changed = {name: value for name, value in after.items() if value != before[name]}

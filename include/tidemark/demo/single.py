@@ -1,4 +1,4 @@
-"""The history one row event at a time, for formats that write a message for each."""
+"""The history one row event at a time, for formats that write a message for each; a TRUNCATE is one without rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from tidemark.demo.model import History, RowEvent, Transaction
+from tidemark.events import Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,10 @@ def singles(history: History) -> Iterator[Single]:
     ordinal = 0
     for transaction in history.transactions:
         day = transaction.committed_at.date()
+        if transaction.ddl is not None and transaction.ddl.kind == "TRUNCATE":
+            ordinal += 1
+            emptied = RowEvent(schema=transaction.ddl.schema, operation=Operation.TRUNCATE, number=1)
+            yield Single(transaction=transaction, event=emptied, ordinal=ordinal, day=day)
         for number, statement in enumerate(transaction.statements()):
             moved = day + timedelta(days=1) if transaction.split and number else day
             for event in statement:

@@ -11,8 +11,8 @@ With a schema, column types come from it (``_connect``); bare messages tell name
 key, never in the value (``_mongodb`` has an exception). A column that holds the unavailable-value placeholder is
 unchanged: large PostgreSQL and Oracle values that an UPDATE did not touch. For positions see ``_debezium``.
 
-Lindorm ("Debezium Format V2.0", ``dialect: lindorm``): images hold existing cells only, so a column that ``after`` of
-a ``u`` lacks is null. Tables of the HBase kind have the key column ``ROW`` and Base64 of raw bytes everywhere; their
+Lindorm ("Debezium Format V2.0", ``dialect: lindorm``): images hold existing cells only, so a column that either image
+of a ``u`` lacks is null. Tables of the HBase kind have the key column ``ROW`` and Base64 of raw bytes everywhere; their
 ``c`` tells the cells written, so it is a partial UPDATE.
 """
 
@@ -176,7 +176,10 @@ def _row(
     if operation is not Operation.UPDATE:
         before = None
     elif before is not None and not layout.fits(before):
-        layout = layout.widened(members(before))
+        found = members(before)
+        layout = layout.widened(found)
+        if options.dialect == "lindorm":
+            before = msgspec.json.encode(found | dict.fromkeys(layout.missing(found), msgspec.Raw(NULL)))
     if _is_hbase(layout, options):
         # a put tells the cells that it wrote, and comes as `c` whether or not the row was there
         put = operation is Operation.INSERT
