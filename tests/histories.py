@@ -195,10 +195,10 @@ def reloaded(dice: random.Random, changes: Sequence[Change]) -> list[Change]:
     told: list[Change] = []
     for change in changes:
         told.append(change)
-        if dice.random() < 0.2:
+        if dice.random() < 0.1:
             place = int(change.position[2]) + 5
             rows = fold(told).get(table.name, {}).values()
-            left = [[row.get(name) for name in table.columns] for row in rows if dice.random() < 0.7]
+            left = [[row.get(name) for name in table.columns] for row in rows if dice.random() < 0.6]
             told += table.load(place, *left)
     return told
 
