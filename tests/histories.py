@@ -14,7 +14,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
-from reference import Change, Key, Row
+from reference import Change, Key, Row, fold
 from tidemark.events import Operation, Position, changed, encode_position
 
 COLUMNS = {"id": "long", "line": "long", "name": "string", "note": "string", "amount": "decimal(12, 2)"}
@@ -37,7 +37,8 @@ def position(place: int, operation: Operation) -> Position:
 
 def message(change: Change) -> bytes:
     """Write a change as a bare envelope of Debezium for MySQL."""
-    origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": change.table, "ts_ms": 1767225600000}
+    snapshot = "false" if change.load is None else "true"
+    origin = {"connector": "mysql", "snapshot": snapshot, "db": "shop", "table": change.table, "ts_ms": 1767225600000}
     after = change.after
     if after is not None and change.partial:
         uncaptured = {name: UNAVAILABLE for name in ("name", "note") if name not in after}
@@ -101,6 +102,14 @@ class Table:
     def loaded(self, at: int, *values: Any) -> Change:
         """A row of the initial load, read when the log stood at a place."""
         return self._change(at, Operation.SNAPSHOT, after=self._row(values))
+
+    def load(self, at: int, *rows: Sequence[Any]) -> list[Change]:
+        """The rows of a complete initial load that began at a place; in a dump its place follows in the position."""
+        began = position(at, Operation.SNAPSHOT)
+        return [
+            self._change(at, Operation.SNAPSHOT, after=self._row(row))._replace(position=(*began, number), load=began)
+            for number, row in enumerate(rows)
+        ]
 
     def update(self, at: int, *values: Any, was: Key | None = None) -> Change:
         """A row was updated; ``was`` is its key before, where it changed."""
@@ -178,6 +187,20 @@ def _beside(change: Change, number: int, count: int) -> Change:
 
     place = position(int(change.position[2]) * count + number, change.operation)
     return change._replace(position=place, before=moved(change.before), after=moved(change.after))
+
+
+def reloaded(dice: random.Random, changes: Sequence[Change]) -> list[Change]:
+    """Put complete initial loads into a history, each of the rows that there are and of none that went unseen."""
+    table = Table(changes[0].table, changes[0].key, max((change.after or {} for change in changes), key=len))
+    told: list[Change] = []
+    for change in changes:
+        told.append(change)
+        if dice.random() < 0.1:
+            place = int(change.position[2]) + 5
+            rows = fold(told).get(table.name, {}).values()
+            left = [[row.get(name) for name in table.columns] for row in rows if dice.random() < 0.6]
+            told += table.load(place, *left)
+    return told
 
 
 def _next(dice: random.Random, table: Table, at: int, alive: Mapping[Key, Row]) -> Change:

@@ -43,6 +43,22 @@ class Change(NamedTuple):
     before: Row | None = None
     after: Row | None = None
     partial: bool = False
+    load: Position | None = None
+    """Of a row of a complete initial load: where the load began."""
+
+
+def in_order(changes: Iterable[Change]) -> list[Change]:
+    """Return the distinct changes by table and position; with a TRUNCATE where a complete load began.
+
+    The first load of the source replaces nothing, in no table. Changes of one table with one position are one change.
+    """
+    distinct = {(change.table, change.position): change for change in changes}
+    loads = sorted({(change.load, change.table) for change in distinct.values() if change.load is not None})
+    for load, table in loads:
+        if load > loads[0][0]:
+            rows = [change for change in distinct.values() if (change.table, change.load) == (table, load)]
+            distinct[table, load] = Change(table, Operation.TRUNCATE, load, rows[0].key)
+    return [change for _, change in sorted(distinct.items(), key=lambda item: item[0])]
 
 
 class Alteration(NamedTuple):
@@ -59,11 +75,10 @@ class Alteration(NamedTuple):
 def fold(changes: Iterable[Change | Alteration]) -> dict[str, Rows]:
     """Return the rows of every table after all changes, whatever order and however often they were delivered.
 
-    Changes of one table with one position are one change. Rows of a table without a key have running numbers for keys.
+    Rows of a table without a key have running numbers for keys.
     """
-    distinct = {(change.table, change.position): change for change in changes}
     tables: dict[str, Rows] = {}
-    for _, change in sorted(distinct.items(), key=lambda item: item[0]):
+    for change in in_order(changes):
         rows = tables.setdefault(change.table, {})
         if isinstance(change, Alteration):
             rows.update({key: _altered(row, change) for key, row in rows.items()})
@@ -137,6 +152,7 @@ def read_change(event: ChangeEvent, key: tuple[str, ...], types: Mapping[str, st
         before=_read_or_none(event.before, event.shape, types),
         after=after,
         partial=event.partial,
+        load=event.load,
     )
 
 
@@ -248,7 +264,6 @@ class Version(NamedTuple):
 
 def versions(changes: Iterable[Change], at: Callable[[Change], Any]) -> dict[str, list[Version]]:
     """Return every version of every row of tables with a key, by table; ``at`` tells when a change took place."""
-    distinct = {(change.table, change.position): change for change in changes}
     told: dict[str, list[Version]] = {}
     current: dict[tuple[str, Key], Version] = {}
     reached: dict[tuple[str, Key], Any] = {}
@@ -261,7 +276,7 @@ def versions(changes: Iterable[Change], at: Callable[[Change], Any]) -> dict[str
         told[place[0]].append(version._replace(valid_to=reached[place]))
         return version.row
 
-    for _, change in sorted(distinct.items(), key=lambda item: item[0]):
+    for change in in_order(changes):
         table, now = change.table, at(change)
         told.setdefault(table, [])
         if change.operation is Operation.TRUNCATE:
@@ -281,9 +296,8 @@ def versions(changes: Iterable[Change], at: Callable[[Change], Any]) -> dict[str
 
 def fold_softly(changes: Iterable[Change]) -> dict[str, dict[Key, tuple[Row, Position, bool]]]:
     """Return of every table with a key the last row of each key, the position that wrote it, and whether it is gone."""
-    distinct = {(change.table, change.position): change for change in changes}
     tables: dict[str, dict[Key, tuple[Row, Position, bool]]] = {}
-    for _, change in sorted(distinct.items(), key=lambda item: item[0]):
+    for change in in_order(changes):
         rows = tables.setdefault(change.table, {})
         if change.operation is Operation.TRUNCATE:
             for key in rows:

@@ -57,7 +57,7 @@ class BagCandidate(Candidate):
         rows = self._named(_rows(changes, self._plan, truncated), views)
         with persisted(bags.once(rows)) as events:
             counts = self._counted(events, rows, after)
-            emptied, _ = self._truncate(truncated, at)
+            emptied, _, _ = self._truncate(truncated, at)
             self._fill()
             start = head(self._lake.load(self._plan.target), self._cut.branch)
             sound = self._named(_sound(events), views)

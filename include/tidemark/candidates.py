@@ -86,7 +86,7 @@ class Candidate:
         folded = self._named(folded, views)
         with persisted(folded):
             counts = self._counts(folded, acted, after)
-            counts["emptied"], counts["marked"] = self._truncate(truncated, truncated_at)
+            counts["emptied"], counts["marked"], counts["back"] = self._truncate(truncated, truncated_at, folded)
             self._fill()
             by_cell = self._plan.found.partial or self._state_has("cells")
             start = head(self._lake.load(self._plan.target), self._cut.branch)
@@ -194,7 +194,7 @@ class Candidate:
         return position, at_micros or None
 
     def _emptyings(self) -> list[Emptying]:
-        """The statements of this batch that emptied the table."""
+        """The statements and initial loads of this batch that emptied the table."""
         found = self._plan.found
         return [told for told in found.history.emptyings if found.after < told.batch]
 
@@ -239,23 +239,30 @@ class Candidate:
         since = min(after, withheld.since - 1) if withheld.released else after
         quarantine(self._lake, self._source, found, since, settled=after)
 
-    def _truncate(self, truncated: str | None, at: int | None) -> tuple[int, int]:
+    def _truncate(self, truncated: str | None, at: int | None, folded: DataFrame | None = None) -> tuple[int, int, int]:
         """Delete the rows that a TRUNCATE of this batch removed: its position decides, not its arrival.
 
         Returns:
-            How many rows went, and how many that were alive were marked as deleted.
+            How many rows went, how many that were alive were marked as deleted, and how many of the rows that went are
+            back with ``folded``, by the key: those that a load, which is an order to replace, brings again.
         """
         if not (self._plan.found.truncates or self._emptyings()) or truncated is None:
-            return 0, 0
-        rows = self._stored().where(F.col(POSITION) < truncated)
-        alive = F.count(F.when(~F.col(DELETED), 1)) if self._plan.soft else F.lit(0)
-        counted = rows.agg(F.count("*").alias("older"), alive.alias("alive")).first()
-        older, alive_rows = (int(counted["older"]), int(counted["alive"])) if counted else (0, 0)
+            return 0, 0, 0
+        rows, back = self._stored().where(F.col(POSITION) < truncated), F.lit(False)
+        if folded is not None and any(told.load and told.position == truncated for told in self._emptyings()):
+            keys = folding.key_names(self._plan)
+            names = [F.col(quoted(name)).alias(key) for name, key in zip(self._plan.key, keys, strict=True)]
+            state = [DELETED] if self._plan.soft else []
+            again = folded.where(~F.col("deleted")).select(*keys, F.lit(True).alias("again"))
+            rows, back = rows.select(*names, *state).join(again, keys, "left"), F.col("again").isNotNull()
+        alive = F.count_if(~F.col(DELETED) & ~back) if self._plan.soft else F.lit(0)
+        counted = rows.agg(F.count("*"), alive, F.count_if(back)).first()
+        older, alive_rows, returned = (int(number) for number in counted) if counted else (0, 0, 0)
         if older:
             merging.delete_older(self._session, self._plan, self._branch(), truncated, at)
         if self._state_has("cells"):
             merging.empty_cells(folding.emptied(self._state(), self._plan, truncated), self._plan, self._branch())
-        return (0, alive_rows) if self._plan.soft else (older, 0)
+        return (0, alive_rows, 0) if self._plan.soft else (older, 0, returned)
 
     def _branch(self) -> str:
         """Name of the candidate branch in Spark."""
@@ -336,7 +343,7 @@ class Candidate:
         effective = merged["inserted"] + merged["updated"] + merged["deleted"] - counts["moved_rows"]
         applied = effective + self._plan.found.truncates
         change = merged["inserted"] - merged["deleted"] - counts["emptied"]
-        gone = merged["deleted"] + counts["emptied"] - counts["moved_rows"]
+        gone = merged["deleted"] + counts["emptied"] - counts["moved_rows"] - counts["back"]
         deleted = counts["marked"] if self._plan.soft else max(0, gone)
         return self._accounted(
             table,

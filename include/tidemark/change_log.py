@@ -23,6 +23,7 @@ from tidemark.events import (
     Event,
     Message,
     Operation,
+    Position,
     Quarantined,
     SchemaChange,
     Shape,
@@ -50,13 +51,18 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """DDL text that a message told."""
+    """DDL text that a message told; or, in the dialect ``LOAD``, that a complete initial load of a table began."""
 
     table: TableId | None
     """As the message names it, which need not be the one that the text names."""
     position: str
     dialect: str
     text: str
+    """Of a load the time of its first row, epoch µs; empty where no row tells one."""
+
+
+LOAD = "initial_load"
+"""``Statement.dialect`` of what is no DDL: the rows of a complete initial load tell where it began."""
 
 
 class Tally(msgspec.Struct):
@@ -75,7 +81,7 @@ class Tally(msgspec.Struct):
     shapes: list[tuple[TableId, str, str]] = []
     """Table, id and columns (JSON) of the shapes that the events refer to."""
     statements: list[Statement] = []
-    """DDL that may change columns or rows of a table that is there already."""
+    """DDL that may change columns or rows of a table that is there already, and complete initial loads."""
 
 
 class Decoder:
@@ -100,6 +106,7 @@ class Decoder:
         self._tracker = tracker
         self._shapes = _Shapes()
         self._contents = Counter[Content]()
+        self._loads: dict[tuple[TableId, Position], int | None] = {}
         self._tally = Tally()
 
     def add(self, raw: pa.RecordBatch) -> None:
@@ -157,12 +164,27 @@ class Decoder:
         for table, changes in found.changes.items():
             for content, count in changes.told.items():
                 self._contents[Content(table, *content)] += count
+            if any(content[0] == Operation.SNAPSHOT for content in changes.told):
+                self._note_loads(table, changes.events)
+
         for (kind, _), others in found.others.items():
             if kind is Kind.SCHEMA_CHANGE:
                 tally.statements += filter(None, map(_statement, others.events))
 
+    def _note_loads(self, table: TableId, events: Iterable[ChangeEvent]) -> None:
+        for event in events:
+            if event.load is not None:
+                at = event.captured_at if event.committed_at is None else event.committed_at
+                first = self._loads.setdefault((table, event.load), at)
+                if at is not None and (first is None or at < first):
+                    self._loads[table, event.load] = at
+
     def close(self) -> Tally:
         """What was counted."""
+        self._tally.statements += [
+            Statement(table, encode_position(load), LOAD, "" if at is None else str(at))
+            for (table, load), at in self._loads.items()
+        ]
         self._tally.contents = list(self._contents.items())
         self._tally.shapes = self._shapes.told()
         return self._tally

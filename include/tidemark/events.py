@@ -173,6 +173,10 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Columns of ``shape`` whose value in ``after`` is missing or a placeholder; only when ``partial``."""
     key: tuple[str, ...] | None = None
     """Key columns that the message itself names; None when it does not tell, empty when it says there is none."""
+    load: Position | None = None
+    """Of a row of a *complete* initial load: where in the source's log the load began, the same for all of its rows and
+    below their positions. A load that began later in the log replaces what came before it. None for any other event,
+    and where the format cannot tell one load from another."""
 
 
 class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -13,7 +13,7 @@ from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, StartsWith
 from pyiceberg.table import Table
 
 from tidemark import cuts, held, life
@@ -125,16 +125,34 @@ def _history(lake: Lake, table: Table) -> History:
 
 
 def _emptied(lake: Lake, table: Table, emptyings: Sequence[Emptying], standing: _Standing) -> Iterator[Step]:
-    """The statements that emptied the table, which act as TRUNCATEs do."""
+    """The statements and initial loads that emptied the table, which act as TRUNCATEs do."""
     if not emptyings:
         return
     changelog = lake.load(("changelog", table.properties[SOURCE_PROPERTY]))
-    batches = {told.position: told.batch for told in emptyings}
-    stated = And(equals("kind", Kind.SCHEMA_CHANGE), among("position", batches))
-    rows = changelog.scan(row_filter=stated, selected_fields=FIELDS).to_arrow()
-    for row in rows.set_column(rows.schema.names.index("committed_at"), "committed_at", micros(rows)).to_pylist():
-        if row["batch"] == batches[row["position"]]:
-            yield made({**row, "operation": Operation.TRUNCATE}, deletes=True, aside=standing.aside(row))
+    batches = {told.position: told.batch for told in emptyings if not told.load}
+    if batches:
+        stated = And(equals("kind", Kind.SCHEMA_CHANGE), among("position", batches))
+        for row in _timed(changelog.scan(row_filter=stated, selected_fields=FIELDS).to_arrow()):
+            if row["batch"] == batches[row["position"]]:
+                yield _emptying(row, standing)
+    mine = And(equals("kind", Kind.CHANGE), equals("object", table.properties[OBJECT_PROPERTY]))
+    for told in emptyings:
+        if told.load:  # any of its rows stands for it
+            rows = And(mine, _STARTS_WITH("position", f"{told.position}."))
+            for row in _timed(changelog.scan(row_filter=rows, selected_fields=FIELDS, limit=1).to_arrow()):
+                yield _emptying({**row, "position": told.position, "batch": told.batch}, standing)
+
+
+_STARTS_WITH: Any = StartsWith  # Any: as in the ledger
+
+
+def _timed(rows: pa.Table) -> list[Row]:
+    timed = rows.set_column(rows.schema.names.index("committed_at"), "committed_at", micros(rows))
+    return list(timed.to_pylist())
+
+
+def _emptying(row: Row, standing: _Standing) -> Step:
+    return made({**row, "operation": Operation.TRUNCATE}, deletes=True, aside=standing.aside(row))
 
 
 def _without_set_aside(lake: Lake, table: Table, steps: Sequence[Step]) -> list[Step]:

@@ -1,4 +1,4 @@
-"""The schema changes of a source's tables, in the order of the source's log, as its DDL tells them.
+"""The schema changes of a source's tables, in the order of the source's log, as its DDL tells them; and initial loads.
 
 A rename or a drop ends the life of a name: an event's images use the names that were valid at its position. So names of
 columns are followed from an event's *epoch* (the number of renames and drops before it) to the names of today, and two
@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from tidemark import ddl
+from tidemark.change_log import LOAD
 from tidemark.events import TableId
 from tidemark.ledger import Ledger, Row
 
@@ -39,12 +40,13 @@ class Addition(NamedTuple):
 
 
 class Emptying(NamedTuple):
-    """All rows went at a position: DROP TABLE, TRUNCATE."""
+    """All rows of before went at a position: DROP TABLE, TRUNCATE, or a complete initial load that replaces them."""
 
     position: str
     batch: int
     at: int
-    """When it was first read, epoch µs, UTC."""
+    """When it was first read, of a load the time that its rows tell; epoch µs, UTC."""
+    load: bool = False
 
 
 _Told = TypeVar("_Told", bound="tuple[object, ...]")
@@ -59,7 +61,7 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What DDL tells of one table, ordered by position."""
+    """What DDL and initial loads tell of one table, ordered by position."""
 
     renamings: tuple[Renaming, ...] = ()
     additions: tuple[Addition, ...] = ()
@@ -126,8 +128,48 @@ class Names:
 
 
 def histories(ledger: Ledger, objects: Iterable[str]) -> dict[str, History]:
-    """The history of each table that DDL of the source concerns; ``objects`` are the tables that events told of."""
+    """The history of each table that DDL or loads of the source concern; ``objects`` are those that events told of."""
     rows = ledger.read("ddl")
+    names = set(objects)
+    told = _told_by_ddl([row for row in rows if row["dialect"] != LOAD], names)
+    for name, emptyings in _replacing([row for row in rows if row["dialect"] == LOAD]).items():
+        if name in names:
+            history = told.get(name, History())
+            both = sorted([*history.emptyings, *emptyings], key=lambda each: (each.position, each.batch))
+            told[name] = replace(history, emptyings=_first_of_each(both))
+    return told
+
+
+def _replacing(rows: Sequence[Row]) -> dict[str, list[Emptying]]:
+    """The complete initial loads of each table that replace what came before them: all but the source's first.
+
+    The first load of a source finds nothing that a load brought. What stands below it are changes of transactions that
+    were under way when it began, in logs that are not in the order of commits: it does not hold them, nor replace them.
+    The first load counts for all tables of the source, as an empty table sends no row of it.
+    """
+    batches: dict[str, int] = {}
+    told: dict[tuple[str, str], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row["batch"]):
+        batches.setdefault(row["position"], row["batch"])
+        name = str(TableId(row["database"], row["schema"], row["name"]))
+        told.setdefault((name, row["position"]), []).append(row)
+    # It replaces from the batch on that first told both of it and of an earlier one.
+    earliest: dict[str, int] = {}
+    reached = None
+    for position, batch in sorted(batches.items()):
+        if reached is not None:
+            earliest[position] = reached
+        reached = batch if reached is None else min(reached, batch)
+    found: dict[str, list[Emptying]] = {}
+    for (name, position), same in told.items():
+        if position in earliest:
+            at = min(int(row["statement"]) if row["statement"] else _micros(row) for row in same)
+            batch = max(same[0]["batch"], earliest[position])
+            found.setdefault(name, []).append(Emptying(position, batch, at, load=True))
+    return found
+
+
+def _told_by_ddl(rows: Sequence[Row], objects: Iterable[str]) -> dict[str, History]:
     if not rows:
         return {}
     from tidemark.ddl_statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
@@ -186,7 +228,7 @@ def _history(told: Sequence[tuple[Row, object]]) -> History:
             case ddl.ChangeType(_, name, kind):
                 additions.append(Addition(*place, name, kind, None, retyped=True))
             case ddl.DropTable() | ddl.Truncate():
-                emptyings.append(Emptying(*place, int(row["at"].timestamp()) * 1_000_000))
+                emptyings.append(Emptying(*place, _micros(row)))
             case ddl.RenameTable(_, new):
                 text = f"renamed to {'.'.join(new.parts)}: rows that come under that name are a table of their own"
                 notes.append(Note(row["batch"], text))
@@ -195,6 +237,11 @@ def _history(told: Sequence[tuple[Row, object]]) -> History:
     return History(
         tuple(_once(renamings)), tuple(_once(additions)), _first_of_each(emptyings), tuple(dict.fromkeys(notes))
     )
+
+
+def _micros(row: Row) -> int:
+    """When a row of the ledger was written, in whole seconds."""
+    return int(row["at"].timestamp()) * 1_000_000
 
 
 def _first_of_each(told: Sequence[Emptying]) -> tuple[Emptying, ...]:

@@ -10,6 +10,8 @@
    tell;
    - ``decode(message, options) -> list[Event]``: a plain function without memory of earlier messages. It returns all
      events of the message, or raises a ``DecodeError`` and the message goes to quarantine whole.
+     A row of a complete initial load tells where in the source's log that began (``ChangeEvent.load``), where all rows
+     of a load say the same; never by a guess, as rows that a later load lacks are gone.
 
 2. Use ``_json.read`` for the envelope and ``_json.Layout`` for the columns of an image. Never walk over the values of a
    row: one decode is paid for every message landed.

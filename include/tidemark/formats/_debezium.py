@@ -129,7 +129,7 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
     find = SEQUENCES.get(source.connector or "")
     total = (transaction.number or 0) if transaction else 0
     sequence = find(source, total) if find else None
-    if operation is Operation.SNAPSHOT or source.snapshot not in _STREAMING:
+    if operation is Operation.SNAPSHOT or not is_streamed(source):
         return loaded(*message.order) if sequence is None else changed(*sequence, 1, *message.order)
     if sequence is None:
         return changed(whole_number(source.ts_ms) or 0, *message.order)
@@ -139,6 +139,29 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
     if find is _redo and not (source.rs_id or total):
         return changed(*sequence, rank, *message.order)
     return changed(*sequence, rank)
+
+
+_LOADED_AT: frozenset[Callable[[Source, int], Sequence]] = frozenset({_binlog, _wal, _redo, _cdc_tables})
+"""Sequences of which all rows of an initial load have the one at which the load began."""
+
+
+def is_streamed(source: Source) -> bool:
+    """Whether an event is none of an initial load."""
+    return source.snapshot in _STREAMING
+
+
+def load(source: Source, operation: Operation) -> Position | None:
+    """Return where the complete initial load began that a row belongs to; None for any other event.
+
+    It is the position that all rows of the load carry, without their places in the dump. Which row comes first is not
+    asked: markers (``first``, ``first_in_data_collection``) are younger than the format, and a table's only row is
+    marked as its last one. An incremental load has no beginning: it goes on beside the changes, row by row.
+    """
+    if operation is not Operation.SNAPSHOT or is_streamed(source) or source.snapshot == "incremental":
+        return None
+    find = SEQUENCES.get(source.connector or "")
+    sequence = find(source, 0) if find in _LOADED_AT else None
+    return None if sequence is None else changed(*sequence, 1)
 
 
 def table(source: Source) -> TableId | None:

@@ -74,12 +74,16 @@ def decode(value: bytes, found: Mapping[str, object], message: Message) -> list[
 
 
 def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
-    """Return the DDL; SQL Server sends none, only descriptions of tables: counted, as images tell as much."""
+    """Return the DDL.
+
+    Descriptions of tables are counted, as images tell as much. SQL Server sends nothing else, and an initial load
+    begins with statements (``DROP TABLE IF EXISTS``, ``CREATE TABLE``) that say what it found: none was executed.
+    """
     source = change.source or Source()
     position = _debezium.position(source, Operation.UPDATE, None, message)
     committed_at = _debezium.micros(source.ts_us, source.ts_ms)
     captured_at = _debezium.micros(change.ts_us, change.ts_ms)
-    if not change.ddl:
+    if not change.ddl or not _debezium.is_streamed(source):
         return ControlEvent(
             kind="table_description", position=position, committed_at=committed_at, captured_at=captured_at
         )

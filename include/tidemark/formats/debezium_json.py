@@ -24,7 +24,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
-from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, TableId, changed
+from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, Position, TableId, changed
 from tidemark.formats import _connect, _debezium, _debezium_control, _flattened, _mongodb
 from tidemark.formats._connect import Layouts, Struct
 from tidemark.formats._debezium import Number, Source, TransactionBlock
@@ -54,6 +54,8 @@ class Options(BaseModel):
     flattened: bool = False
     """Every message is a flattened row, also one that has neither ``__op`` nor ``__deleted``; its deletes are the
     tombstones of the table that ``table`` names."""
+    loads: Literal["complete", "partial"] = "complete"
+    """``partial``: initial loads may leave rows out, so none replaces what came before it."""
     hbase: bool | None = None
     """Lindorm: whether tables are of the HBase kind; None: those with a column ``ROW`` are."""
 
@@ -152,7 +154,12 @@ def _change(message: Message, payload: Payload, schema: bytes, options: Options)
         partial=row.partial,
         absent=row.absent,
         key=row.key,
+        load=_load(source, operation, options),
     )
+
+
+def _load(source: Source, operation: Operation, options: Options) -> Position | None:
+    return _debezium.load(source, operation) if options.loads == "complete" else None
 
 
 def _row(
@@ -303,4 +310,5 @@ def _flattened_row(message: Message, row: _flattened.FlatRow, schema: bytes | No
         partial=bool(absent),
         absent=absent,
         key=key.names if key else None,
+        load=_load(row.source, row.operation, options),
     )

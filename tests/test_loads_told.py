@@ -1,0 +1,94 @@
+"""What normalize tells of complete initial loads, and which of them replace what came before: without Spark."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+from histories import Table, message
+from tidemark.change_log import LOAD, Decoder, Tally
+from tidemark.decode import decode_message
+from tidemark.events import encode_position
+from tidemark.formats import resolve
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger
+from tidemark.rows import RAW
+from tidemark.schema_history import Emptying, histories
+
+LANDED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _tally(*batches: list[bytes]) -> Tally:
+    module = resolve("debezium_json")
+    decode = partial(decode_message, module, options=module.Options())
+    decoder = Decoder(7, decode, lambda *_: None, lambda *_: None)
+    for values in batches:
+        rows = [{"batch": 7, "file": "f", "place": n, "landed_at": LANDED, "value": v} for n, v in enumerate(values, 1)]
+        decoder.add(pa.RecordBatch.from_pylist(rows, schema=RAW))
+    return decoder.close()
+
+
+def _at(value: bytes, millis: int) -> bytes:
+    envelope = json.loads(value)
+    envelope["source"]["ts_ms"] = millis
+    return json.dumps(envelope).encode()
+
+
+def test_a_batch_tells_each_load_once() -> None:
+    """Whatever the number of its rows: the table, where the load began, and the earliest time of a row."""
+    one, other = Table("one"), Table("other")
+    first = [_at(message(row), 9000 - n) for n, row in enumerate(one.load(10, (1, "a", "b"), (2, "a", "b")))]
+    more = [*map(message, one.load(10, (3, "a", "b"))), *map(message, other.load(10, (1, "a", "b")))]
+    tally = _tally(
+        first, [message(one.insert(20, 4, "a", "b")), *more], [_at(message(one.load(50, (1, "", ""))[0]), 0)]
+    )
+    told = [(str(told.table), told.position, told.dialect, told.text) for told in tally.statements]
+    at, later = encode_position((1, 3, 10, 0, 1)), encode_position((1, 3, 50, 0, 1))
+    assert told == [
+        ("shop.one", at, LOAD, "8999000"),
+        ("shop.other", at, LOAD, "1767225600000000"),
+        ("shop.one", later, LOAD, ""),
+    ]
+
+
+P, Q, R = "p1", "p2", "p3"
+"""Positions, in this order."""
+CASES: dict[str, tuple[list[tuple[int, str, str]], dict[str, list[tuple[str, int]]]]] = {
+    "the_first_replaces_nothing": ([(1, "a", P)], {}),
+    "of_any_table": ([(1, "a", P), (1, "b", P)], {}),
+    "the_second_does": ([(1, "a", P), (2, "a", Q)], {"a": [(Q, 2)]}),
+    "and_the_third": ([(1, "a", P), (2, "a", R), (3, "a", Q)], {"a": [(Q, 3), (R, 2)]}),
+    "told_again_later": ([(1, "a", P), (2, "a", Q), (3, "a", Q), (4, "a", P)], {"a": [(Q, 2)]}),
+    "the_first_was_of_another_table": ([(1, "b", P), (2, "a", Q)], {"a": [(Q, 2)]}),
+    "the_first_lands_last": ([(1, "a", Q), (2, "a", P)], {"a": [(Q, 2)]}),
+    "two_wait_for_the_first": ([(1, "a", R), (2, "a", Q), (3, "b", P)], {"a": [(Q, 3), (R, 2)]}),
+    "of_a_table_that_is_not_asked_for": ([(1, "a", P), (2, "unknown", Q)], {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_which_loads_replace_what_came_before_and_since_when(case: str, lake: Lake) -> None:
+    """All but the lowest of the source, from the batch that first told of both: so until then nothing is replaced."""
+    rows, expected = CASES[case]
+    ledger = Ledger(lake, f"told_{case}")
+    where = {"database": "shop", "schema": None, "dialect": LOAD, "statement": ""}
+    ledger.replace("ddl", [{**where, "batch": batch, "name": name, "position": at} for batch, name, at in rows])
+    found = histories(ledger, ["shop.a", "shop.b"])
+    told = {table: [(each.position, each.batch) for each in history.emptyings] for table, history in found.items()}
+    assert told == {f"shop.{table}": emptyings for table, emptyings in expected.items()}
+    assert all(each.load for history in found.values() for each in history.emptyings)
+
+
+def test_a_load_and_a_statement_that_empties_stand_in_the_order_of_the_log(lake: Lake) -> None:
+    """A load says when by its rows, a statement by when it was read."""
+    ledger = Ledger(lake, "told_beside_ddl")
+    of = {"batch": 1, "database": "shop", "schema": None, "name": "a"}
+    loads = [{**of, "position": at, "dialect": LOAD, "statement": text} for at, text in ((P, "5"), (R, "9"), (R, "7"))]
+    ledger.replace("ddl", [*loads, {**of, "position": Q, "dialect": "mysql", "statement": "DROP TABLE a"}])
+    dropped, loaded = histories(ledger, ["shop.a"])["shop.a"].emptyings
+    assert (dropped.position, dropped.load) == (Q, False)
+    assert loaded == Emptying(R, 1, 7, load=True)
