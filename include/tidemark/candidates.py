@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from pyspark.sql.types import MapType, StringType
 from pyspark.storagelevel import StorageLevel
 
-from tidemark import epochs, evolution, folding, held, merging, planning
+from tidemark import epochs, evolution, folding, held, maintenance, merging, planning
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.history_candidates import HistoryCandidate
@@ -27,6 +27,7 @@ from tidemark.lake import (
     Lake,
     ancestry,
     branch_from_main,
+    greatest,
     head,
     quoted,
 )
@@ -36,6 +37,9 @@ from tidemark.quarantine import quarantine
 from tidemark.schema_history import Emptying
 
 _VERSIONS = MapType(StringType(), StringType())
+
+LARGE = 200_000
+"""Rows from which on two passes over a table's keys cost less than one that shuffles them: see docs/adr/0020."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,17 +89,20 @@ class Candidate:
             folded = folding.truncated_softly(folded, self._plan, truncated, truncated_at)
         folded = self._named(folded, views)
         with persisted(folded):
-            counts = self._counts(folded, acted, after)
+            counts, oldest = self._counts(folded, acted, after)
             counts["emptied"], counts["marked"], counts["back"] = self._truncate(truncated, truncated_at, folded)
             self._fill()
             by_cell = self._plan.found.partial or self._state_has("cells")
             start = head(self._lake.load(self._plan.target), self._cut.branch)
             with persisted(self._combined(folded)) if by_cell else nullcontext(self._alive(folded)) as ready:
-                counts["marked"] += self._marked_rows(ready) if counts["deletes"] else 0
+                counts["marked"] += self._marked_rows(ready) if counts["marks"] else 0
                 counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
                 # In this order: Spark computes what it keeps anew once a table that it was read from is written to.
                 self._keep(ready, truncated, truncated_at)
-                merging.upsert(ready, self._plan, self._branch(), by_cell=by_cell)
+                if not by_cell and self._is_above(oldest):
+                    counts["replaced"] = self._exchange(ready, deletes=counts["deletes"])
+                else:
+                    merging.upsert(ready, self._plan, self._branch(), by_cell=by_cell)
         if self._plan.history:
             kept = HistoryCandidate(self._session, self._lake, self._source, self._plan, self._cut.branch)
             kept.build(
@@ -198,16 +205,21 @@ class Candidate:
         found = self._plan.found
         return [told for told in found.history.emptyings if found.after < told.batch]
 
-    def _counts(self, folded: DataFrame, acted: DataFrame, after: int) -> dict[str, int]:
+    def _counts(self, folded: DataFrame, acted: DataFrame, after: int) -> tuple[dict[str, int], str | None]:
+        """Numbers for the ledger, and the position of the oldest row."""
         totals = folded.agg(
             F.count("*").alias("keys"),
             F.sum("events").alias("events"),
             F.sum("distinct_events").alias("distinct"),
             F.sum(F.when(F.col("moved_away"), 1).otherwise(0)).alias("away"),
-            F.sum(F.when(F.col("deleted") & ~F.col("moved_away") & F.lit(self._plan.soft), 1)).alias("deletes"),
+            F.count_if("deleted").alias("deletes"),
+            F.count_if(F.col("deleted") & ~F.col("moved_away") & F.lit(self._plan.soft)).alias("marks"),
             F.unix_micros(F.max("committed_at")).alias("committed_at"),
+            F.min("position").alias("oldest"),
         ).first()
-        counts = {name: int(value or 0) for name, value in (totals.asDict() if totals else {}).items()}
+        told = totals.asDict() if totals else {}
+        oldest = told.pop("oldest", None)
+        counts = {name: int(value or 0) for name, value in told.items()}
         found = self._plan.found
         aside = found.events - found.truncates - counts["events"]
         reasons = self._set_aside(acted, after) if aside else {}
@@ -217,7 +229,7 @@ class Candidate:
                 f"{found.truncates} truncates + {sum(reasons.values())} set aside. Nothing of it is published."
             )
         reasons.pop(folding.TRUNCATED, None)  # superseded, not wrong
-        return {**counts, "quarantined": sum(reasons.values())}
+        return {**counts, "quarantined": sum(reasons.values())}, oldest
 
     def _set_aside(self, acted: DataFrame, after: int) -> dict[str, int]:
         aside = acted.where(F.col("set_aside").isNotNull() & ~F.col("moved_away"))
@@ -337,9 +349,40 @@ class Candidate:
             rows = rows.unionByName(mark)
         rows.writeTo(branch).append()
 
+    def _is_above(self, oldest: str | None) -> bool:
+        """Whether each event of the batch is newer than every row of a large table, as its files tell.
+
+        Then keys need no comparing of positions. A batch with one late event in it is merged row by row.
+        """
+        table = self._lake.load(self._plan.target)
+        if self._plan.soft or oldest is None or maintenance.rows_in(table) < LARGE:
+            return False
+        newest = greatest(table, POSITION, self._cut.branch)
+        return newest is not None and newest < oldest
+
+    def _exchange(self, ready: DataFrame, deletes: int) -> int:
+        """Delete the rows of the batch's keys, then add the new ones; how many were replaced.
+
+        A MERGE that inserts has to shuffle the table. Here the batch's keys go to the table's files.
+        """
+        if deletes:
+            merging.remove(ready.where("deleted"), self._plan, self._branch())
+        start = head(self._lake.load(self._plan.target), self._cut.branch)
+        alive = ready.where(~F.col("deleted"))
+        merging.remove(alive, self._plan, self._branch())
+        replaced = merge_counts(self._lake.load(self._plan.target), start, self._cut.branch)["deleted"]
+        merging.insert(alive, self._plan, self._branch())
+        return replaced
+
     def _row(self, base: int, start: int, counts: Mapping[str, int]) -> Row:
         table = self._lake.load(self._plan.target)
         merged = merge_counts(table, start, self._cut.branch)
+        replaced = counts.get("replaced", 0)  # deleted and added
+        merged = {
+            "inserted": merged["inserted"] - replaced,
+            "updated": merged["updated"] + replaced,
+            "deleted": merged["deleted"] - replaced,
+        }
         effective = merged["inserted"] + merged["updated"] + merged["deleted"] - counts["moved_rows"]
         applied = effective + self._plan.found.truncates
         change = merged["inserted"] - merged["deleted"] - counts["emptied"]
@@ -408,12 +451,15 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def merge_counts(table: Table, start: int, branch: str) -> dict[str, int]:
-    """Rows that the commits on a branch since ``start`` inserted, updated and deleted by MERGE, as they tell."""
+    """Rows that the commits on a branch since ``start`` inserted, updated and deleted, as they tell."""
     counts = dict.fromkeys(("inserted", "updated", "deleted"), 0)
     for snapshot in ancestry(table, branch):
         if snapshot.snapshot_id == start:
             break
         summary = snapshot.summary.additional_properties if snapshot.summary else {}
-        for name in counts:
-            counts[name] += int(summary.get(f"spark.merge-into.num-target-rows-{name}", 0))
+        merged = {name: summary.get(f"spark.merge-into.num-target-rows-{name}") for name in counts}
+        if not any(merged.values()):
+            merged["inserted"] = summary.get("added-records")  # an append
+        for name, told in merged.items():
+            counts[name] += int(told or 0)
     return counts

@@ -96,6 +96,8 @@ STATE_PROPERTIES: Mapping[str, str] = {
     "write.update.mode": "merge-on-read",
     "write.merge.distribution-mode": "none",
     "write.delete.distribution-mode": "none",
+    # Whether a batch is newer than all of a table is told by the positions of its files: see docs/adr/0020.
+    "write.metadata.metrics.column._cdc_position": "full",
 }
 """Tables that hold one row a key."""
 
@@ -444,6 +446,17 @@ def ancestry(table: Table, ref: str = MAIN_BRANCH) -> Iterator[Snapshot]:
         yield snapshot
         parent = snapshot.parent_snapshot_id
         snapshot = table.snapshot_by_id(parent) if parent is not None else None
+
+
+def greatest(table: Table, column: str, ref: str = MAIN_BRANCH) -> str | None:
+    """No value of a text column is above this one, as the files of a branch tell; None where one of them does not."""
+    field = table.schema().find_field(column)
+    bounds = [
+        (task.file.upper_bounds or {}).get(field.field_id)
+        for task in table.scan(snapshot_id=head(table, ref)).plan_files()
+        if task.file.record_count
+    ]
+    return None if None in bounds else max((bound.decode() for bound in bounds if bound is not None), default="")
 
 
 def marker(table: Table | None, key: str, ref: str = MAIN_BRANCH) -> str | None:

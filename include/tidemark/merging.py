@@ -50,6 +50,27 @@ def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:
     merge.whenNotMatched(~gone).insert(whole).merge()
 
 
+def remove(rows: DataFrame, plan: Plan, branch: str) -> None:
+    """Delete the rows of some keys. Only the key is read of the table, and nothing of the table is shuffled.
+
+    Args:
+        rows: ``k0 .. kn``, a key once.
+        plan: the table's.
+        branch: the candidate branch as Spark names it.
+    """
+    source, told = _source(rows, key_names(plan))
+    source.mergeInto(branch, _same(_key(plan, told), plan)).whenMatched().delete().merge()
+
+
+def insert(rows: DataFrame, plan: Plan, branch: str) -> None:
+    """Add rows of keys that the table does not have: ``folding.fold``, without its deletes."""
+    cells = _key(plan, {own: F.col(own) for own in key_names(plan)})
+    cells |= {plan.columns[number].name: F.col(field(number)) for number in value_numbers(plan)}
+    cells |= {POSITION: F.col("position"), COMMITTED_AT: F.col("committed_at")}
+    stored = [value.alias(plan.stored(name)) for name, value in cells.items()]
+    rows.select(*stored, *(F.lit(None).alias(name) for name in plan.leaving)).writeTo(branch).append()
+
+
 def delete_older(session: SparkSession, plan: Plan, branch: str, truncated: str, at: int | None) -> None:
     """Delete the rows below the position of a TRUNCATE; with soft deletes mark them, at its position and time."""
     if not plan.soft:
