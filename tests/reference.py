@@ -45,7 +45,20 @@ class Change(NamedTuple):
     partial: bool = False
 
 
-def fold(changes: Iterable[Change]) -> dict[str, Rows]:
+class Statement(NamedTuple):
+    """DDL on one column of a table."""
+
+    table: str
+    position: Position
+    column: str
+    renamed: str | None = None
+    """The new name of the column."""
+    dropped: bool = False
+    default: Any = None
+    """Of a column that is added: what the rows that are there get in it."""
+
+
+def fold(changes: Iterable[Change | Statement]) -> dict[str, Rows]:
     """Return the rows of every table after all changes, whatever order and however often they were delivered.
 
     Changes of one table with one position are one change. Rows of a table without a key have running numbers for keys.
@@ -54,13 +67,28 @@ def fold(changes: Iterable[Change]) -> dict[str, Rows]:
     tables: dict[str, Rows] = {}
     for _, change in sorted(distinct.items(), key=lambda item: item[0]):
         rows = tables.setdefault(change.table, {})
-        if change.operation is Operation.TRUNCATE:
+        if isinstance(change, Statement):
+            _alter(rows, change)
+        elif change.operation is Operation.TRUNCATE:
             rows.clear()
         elif change.key:
             _change_keyed(rows, change)
         else:
             _change_bag(rows, change)
     return tables
+
+
+def _alter(rows: Rows, statement: Statement) -> None:
+    """Change a column of all rows that are there; rows hold new objects, as images may be shared."""
+    name = statement.column
+    for key, row in rows.items():
+        others = {other: value for other, value in row.items() if other != name}
+        if statement.dropped:
+            rows[key] = others
+        elif statement.renamed:
+            rows[key] = {statement.renamed if other == name else other: value for other, value in row.items()}
+        elif statement.default is not None:
+            rows[key] = {**others, name: statement.default}
 
 
 def _change_keyed(rows: Rows, change: Change) -> None:
