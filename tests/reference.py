@@ -46,10 +46,12 @@ class Change(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """DDL on one column of a table."""
+    """DDL on one column of a table; one that neither renames, drops nor fills changes no row."""
 
     table: str
     position: Position
+    clause: str
+    """What follows ALTER TABLE and its name."""
     column: str
     renamed: str | None = None
     """The new name of the column."""

@@ -17,11 +17,11 @@ import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, In, IsNull
 from pyiceberg.table import Table
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidemark.change_log import Content, Statement, Tally
 from tidemark.events import TableId
 from tidemark.lake import TABLE_PROPERTIES, Lake
+from tidemark.queueing import retried
 from tidemark.rows import INSTANT
 
 FILES = pa.schema(
@@ -197,12 +197,7 @@ NAMES = tuple(_SCHEMAS)
 
 Row = dict[str, Any]
 
-_retried = retry(
-    retry=retry_if_exception_type((CommitFailedException, ValidationException)),
-    wait=wait_random_exponential(multiplier=0.05, max=2),
-    stop=stop_after_attempt(12),
-    reraise=True,
-)
+_retried = retried(CommitFailedException, ValidationException, attempts=12)
 """Two sources may write the ledger at once; their commits do not conflict, they only have to queue. A commit that finds
 its files replaced already (it was written, and its answer got lost) writes the same rows again."""
 
