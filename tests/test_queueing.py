@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+import itertools
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,27 +15,24 @@ class BusyError(Exception):
     """Another commit came first."""
 
 
-def test_threads_do_not_disturb_each_other() -> None:
-    """One call waits for its next attempt while others begin and end."""
-    began, others_done = threading.Event(), threading.Event()
-    calls = []
+def test_threads_do_not_disturb_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls begin all the time while others wait for their next attempt."""
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    attempts = itertools.count(1)
+    interval = sys.getswitchinterval()
 
-    @retried(BusyError)
-    def patient(*, waits: bool) -> bool:
-        calls.append(waits)
-        if waits and not began.is_set():
-            began.set()
-            others_done.wait(10)
+    @retried(BusyError, attempts=1000)
+    def busy() -> None:
+        if next(attempts) % 5:
             raise BusyError
-        return waits
 
-    with ThreadPoolExecutor(2) as pool:
-        waiting = pool.submit(patient, waits=True)
-        began.wait(10)
-        assert not any(pool.submit(patient, waits=False).result() for _ in range(3))
-        others_done.set()
-        assert waiting.result(10)
-    assert calls.count(True) == 2
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for call in [pool.submit(busy) for _ in range(10_000)]:
+                call.result()
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_an_error_that_stays_is_raised_and_others_at_once() -> None:
