@@ -38,7 +38,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "both": {"key": ["id"], "history": True, "deletes": "soft"},
 }
 """What the source file says of tables whose names begin so."""
-KEYED = ("keyed", "hist", "soft", "both")
+KEYED = ("hist", "both")
 Message = bytes
 
 
@@ -235,7 +235,7 @@ CASES = [
                    t.delete(5, id=2, a="y")],
     ),
     *_cases(
-        [*KEYED, "bag"], "names_that_differ_in_case", "id Id a A", [(1, 3, None, "y")],
+        [*KEYED, "keyed", "bag"], "names_that_differ_in_case", "id Id a A", [(1, 3, None, "y")],
         lambda t: [t.put(1, id=1, Id=2, a="x")],
         lambda t: [t.put(2, {"id": 1, "Id": 2, "a": "x", "A": None}, id=1, Id=3, A="y")],
     ),
