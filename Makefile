@@ -43,7 +43,7 @@ tests-of-the-other:
 	$(BIN)/pytest tests $(addprefix --ignore=,$(HALF))
 
 prove: $(READY) ## Compare thousands of generated histories, in any delivery, with the reference model (20 minutes)
-	TIDEMARK_PROVE=20 $(BIN)/pytest tests/test_compaction.py -k any_delivery
+	TIDEMARK_PROVE=20 $(BIN)/pytest tests/test_compaction.py tests/test_whole_sources.py -k any_delivery
 
 bench: $(READY) ## Measure land, normalize and compact against the floor (bench/README.md)
 	$(BIN)/python bench/run.py

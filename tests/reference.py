@@ -47,17 +47,17 @@ class Change(NamedTuple):
     """Of a row of a complete initial load: where the load began."""
 
 
-def in_order(changes: Iterable[Change]) -> list[Change]:
+def in_order(changes: Iterable[Change | Alteration]) -> list[Change | Alteration]:
     """Return the distinct changes by table and position; with a TRUNCATE where a complete load began.
 
     The first load of the source replaces nothing, in no table. Changes of one table with one position are one change.
     """
     distinct = {(change.table, change.position): change for change in changes}
-    loads = sorted({(change.load, change.table) for change in distinct.values() if change.load is not None})
-    for load, table in loads:
-        if load > loads[0][0]:
-            rows = [change for change in distinct.values() if (change.table, change.load) == (table, load)]
-            distinct[table, load] = Change(table, Operation.TRUNCATE, load, rows[0].key)
+    rows = [change for change in distinct.values() if isinstance(change, Change)]
+    loads = sorted({(row.load, row.table): row.key for row in rows if row.load is not None}.items())
+    for (load, table), key in loads:
+        if load > loads[0][0][0]:
+            distinct[table, load] = Change(table, Operation.TRUNCATE, load, key)
     return [change for _, change in sorted(distinct.items(), key=lambda item: item[0])]
 
 
@@ -70,6 +70,8 @@ class Alteration(NamedTuple):
     """Column -> what it is called from here on; None: it was dropped."""
     defaults: Row
     """Added column -> what the rows that are there get."""
+    clause: str = ""
+    """What follows ALTER TABLE and its name, for those who write the statement."""
 
 
 def fold(changes: Iterable[Change | Alteration]) -> dict[str, Rows]:

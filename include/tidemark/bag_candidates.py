@@ -58,7 +58,7 @@ class BagCandidate(Candidate):
         with persisted(bags.once(rows)) as events:
             counts = self._counted(events, rows, after)
             emptied, _, _ = self._truncate(truncated, at)
-            self._fill()
+            self._fill(truncated)
             start = head(self._lake.load(self._plan.target), self._cut.branch)
             sound = self._named(_sound(events), views)
             unseen, late, again = sound, 0, 0

@@ -91,7 +91,7 @@ class Candidate:
         with persisted(folded):
             counts, oldest = self._counts(folded, acted, after)
             counts["emptied"], counts["marked"], counts["back"] = self._truncate(truncated, truncated_at, folded)
-            self._fill()
+            self._fill(truncated)
             by_cell = self._plan.found.partial or self._state_has("cells")
             start = head(self._lake.load(self._plan.target), self._cut.branch)
             with persisted(self._combined(folded)) if by_cell else nullcontext(self._alive(folded)) as ready:
@@ -288,16 +288,16 @@ class Candidate:
         names = ((name, today.get(name, name)) for name in stored.columns)
         return stored.select(*(F.col(quoted(old)).alias(new) for old, new in names if new is not None))
 
-    def _fill(self) -> None:
+    def _fill(self, truncated: str | None) -> None:
         """Give the rows that are there the defaults of columns that were added: nothing is delivered for them."""
         plan = self._plan
-        new = {name: told for name, told in plan.defaults.items() if plan.found.after < told.batch}
-        for column in plan.columns:
-            if (told := new.get(column.name)) is not None and column.name not in plan.key:
-                older = self._stored().where(F.col(POSITION) < told.position)
-                keys = [*zip(plan.key, folding.key_names(plan), strict=True)] or [(POSITION, "position")]
-                rows = older.select(*(F.col(quoted(name)).alias(key) for name, key in keys))
-                merging.fill(rows, plan, self._branch(), {column.name: folding.default_value(column, told.text)})
+        for column, told in plan.new_defaults():
+            older = self._stored().where(F.col(POSITION) < told.position)
+            if plan.soft and truncated is not None:
+                older = older.where(F.col(POSITION) != truncated)  # a TRUNCATE leaves nothing of its rows to be seen
+            keys = [*zip(plan.key, folding.key_names(plan), strict=True)] or [(POSITION, "position")]
+            rows = older.select(*(F.col(quoted(name)).alias(key) for name, key in keys))
+            merging.fill(rows, plan, self._branch(), {column.name: folding.default_value(column, told.text)})
 
     def _combined(self, folded: DataFrame) -> DataFrame:
         return folding.combine(folded, self._stored(), self._state(), self._plan)

@@ -29,9 +29,9 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import NestedField
 from sqlalchemy.exc import IntegrityError
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidemark.lake import BRINGS, Identifier, Lake, ancestry, as_iceberg, head, standing_in, to
+from tidemark.queueing import retried
 
 _LOGS = frozenset({"raw", "changelog", "quarantine", "ledger"})
 
@@ -48,13 +48,8 @@ class _Beside(Lake):
         """Where the files of a new table are to be."""
         return self.lake.location(identifier)
 
-    @retry(
-        # Another table of the source may be making the namespace at this moment.
-        retry=retry_if_exception_type(IntegrityError),
-        wait=wait_random_exponential(multiplier=0.05, max=2),
-        stop=stop_after_attempt(8),
-        reraise=True,
-    )
+    # Another table of the source may be making the namespace at this moment.
+    @retried(IntegrityError)
     def _copy(self, real: Table, identifier: Identifier) -> Table:
         self.catalog.create_namespace_if_not_exists(self.namespace)
         return self.catalog.register_table(self.at(identifier), real.metadata_location)

@@ -265,6 +265,10 @@ def writes_cell(plan: Plan, number: int, event: str = "") -> Expression:
     """Whether an action writes a column; ``event`` leads to its ``partial``, ``deleted``, ``shape``, ``absent``."""
     holders = _holders(plan, plan.columns[number].name)
     captured = any_of([F.lit(False), *(_captured(holders, name, event) for name in sorted({*holders.values()}))])
+    if (default := plan.defaults.get(plan.columns[number].name)) is not None:
+        # What cannot have captured a column that was not there yet got its default with the row.
+        told = F.coalesce(F.col(f"{event}shape").isin(*holders), F.lit(False))
+        captured |= (F.col("position") < default.position) & ~told
     return ~F.col(f"{event}partial") | F.col(f"{event}deleted") | captured
 
 

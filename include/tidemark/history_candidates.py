@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from pyiceberg.table import Table
+from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.storagelevel import StorageLevel
@@ -61,6 +62,7 @@ class HistoryCandidate:
         if not self._goes_on() or (emptied is not None and self._truncated_late(emptied)):
             self._merge(self._folded(log, None), anywhere=True)
             return
+        self._fill()
         told = named(history.events(self._actions(new, self._plan), self._plan))
         with _persisted(told), _persisted(named(self._placed(told))) as placed:
             late, reborn = self._late_and_reborn(placed)
@@ -130,15 +132,29 @@ class HistoryCandidate:
             told = told.unionByName(stated.select(*told.columns))
         return history.truncates(told)
 
+    def _fill(self) -> None:
+        """Give the versions that are there the defaults of columns that were added, as those from the change log have.
+
+        Commits to the branch, so before anything that is kept in memory is read from it.
+        """
+        plan = self._plan
+        for column, told in plan.new_defaults():
+            older = self._keyed(F.col(POSITION).alias("position")).where(F.col("position") < told.position)
+            values = {column.name: folding.default_value(column, told.text)}
+            merging.fill(older.drop(IS_CURRENT), plan, self._spark_branch(), values)
+
+    def _spark_branch(self) -> str:
+        return self._lake.spark_name(self._plan.versions, self._branch)
+
     def _stored(self) -> DataFrame:
-        """The published versions, under the names that their columns will have when the cut is published."""
-        stored, today = self._session.table(self._lake.spark_name(self._plan.versions)), self._plan.today
+        """The versions in the branch, under the names that their columns will have when the cut is published."""
+        stored, today = self._session.table(self._spark_branch()), self._plan.today
         if not today:
             return stored
         names = ((name, today.get(name, name)) for name in stored.columns)
         return stored.select(*(F.col(quoted(old)).alias(new) for old, new in names if new is not None))
 
-    def _keyed(self, *names: str) -> DataFrame:
+    def _keyed(self, *names: str | Expression) -> DataFrame:
         """Rows of the history table, its key under the names that frames have."""
         keys = [F.col(quoted(name)).alias(key) for name, key in zip(self._plan.key, self._keys, strict=True)]
         return self._stored().select(*keys, IS_CURRENT, *names)
@@ -220,8 +236,7 @@ class HistoryCandidate:
 
     def _merge(self, rows: DataFrame, *, anywhere: bool) -> None:
         """Write versions into the branch; ``anywhere``: those that end already may change as well."""
-        branch = self._lake.spark_name(self._plan.versions, self._branch)
-        merging.write_versions(rows, self._plan, branch, anywhere=anywhere)
+        merging.write_versions(rows, self._plan, self._spark_branch(), anywhere=anywhere)
 
 
 def _truncates(changes: DataFrame) -> DataFrame:

@@ -55,10 +55,10 @@ from pyiceberg.types import NestedField
 from pyiceberg.utils.config import Config
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidemark.data_files import Target, Written
 from tidemark.errors import ConfigurationError, PublishConflictError, RetriableLakeError
+from tidemark.queueing import retried
 
 MARKER = "tidemark."
 """Prefix of what Tidemark writes into snapshot summaries, in the commit that holds the data."""
@@ -205,13 +205,8 @@ class Lake:
         """The table, created when missing: namespace, partitioning by columns, an empty ``main`` snapshot and all."""
         return self._ensure(identifier, schema, properties, partition_by)
 
-    @retry(
-        # Another source may be making the same namespace or ledger table at this moment: look again.
-        retry=retry_if_exception_type((CommitFailedException, IntegrityError)),
-        wait=wait_random_exponential(multiplier=0.05, max=2),
-        stop=stop_after_attempt(8),
-        reraise=True,
-    )
+    # Another source may be making the same namespace or ledger table at this moment: look again.
+    @retried(CommitFailedException, IntegrityError)
     def _ensure(
         self,
         identifier: Identifier,
@@ -259,13 +254,8 @@ class Lake:
             bounded=frozenset(bounded),
         )
 
-    @retry(
-        # Maintenance may have rewritten other files of the table meanwhile.
-        retry=retry_if_exception_type(CommitFailedException),
-        wait=wait_random_exponential(multiplier=0.05, max=2),
-        stop=stop_after_attempt(8),
-        reraise=True,
-    )
+    # Maintenance may have rewritten other files of the table meanwhile.
+    @retried(CommitFailedException)
     def append_files(
         self,
         table: Table,

@@ -19,12 +19,12 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, G
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 from pyiceberg.table import Table
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidemark.change_log import Content, Statement, Tally
 from tidemark.data_files import Writer
 from tidemark.events import TableId
 from tidemark.lake import TABLE_PROPERTIES, Lake, commit_files
+from tidemark.queueing import retried
 from tidemark.rows import INSTANT
 
 FILES = pa.schema(
@@ -202,12 +202,7 @@ NAMES = tuple(_SCHEMAS)
 
 Row = dict[str, Any]
 
-_retried = retry(
-    retry=retry_if_exception_type((CommitFailedException, ValidationException)),
-    wait=wait_random_exponential(multiplier=0.05, max=2),
-    stop=stop_after_attempt(12),
-    reraise=True,
-)
+_retried = retried(CommitFailedException, ValidationException, attempts=12)
 """Two sources may write the ledger at once; their commits do not conflict, they only have to queue. A commit that finds
 its files replaced already (it was written, and its answer got lost) writes the same rows again."""
 

@@ -145,6 +145,8 @@ class Reader:
         encodings = {column.encoding for column in told}
         called = "|".join(sorted({re.escape(column.name) for column in told} | {re.escape(name)}))
         kind = self.columns[name].type
+        if name in self.defaults:  # the images of before do not have it
+            return None
         if not isinstance(value, str) or not encodings <= _WRITTEN_AS_IS or kind not in {"int", "long", "string"}:
             return None
         written = re.escape(value) if kind == "string" else f"[+-]?0*{value.lstrip('-')}"
@@ -181,8 +183,11 @@ class Reader:
             return None
         writes = row["operation"] != Operation.DELETE and not half
         image, fault = self._image(row, side)
-        cells = {name: self._cell(row, image, name) for name in self._written(row) if name not in self.key}
-        shown = self._image(row, "before")[0] if self.soft and (leaves or not writes) else {}
+        image = {**self._defaults(row), **image}
+        cells = {name: image.get(name) for name in self._written(row) if name not in self.key}
+        shown = {}
+        if self.soft and (leaves or not writes) and row["before"] is not None:
+            shown = {**self._defaults(row), **self._image(row, "before")[0]}
         return made(
             row,
             deletes=leaves or not writes,
@@ -204,19 +209,24 @@ class Reader:
         after, _ = self._image(row, "after")
         before, _ = self._image(row, "before")
         # What one image lacks of an update is as in the other.
-        old = {**after, **before}
-        new = {**{name: old.get(name) for name, told in self._told(row) if told.name in (row["absent"] or ())}, **after}
+        defaults = self._defaults(row)
+        old = {**defaults, **after, **before}
+        absent = {name: old.get(name) for name, told in self._told(row) if told.name in (row["absent"] or ())}
+        new = {**defaults, **absent, **after}
         adds = row["after"] is not None and self._same(new, wanted, list(wanted))
         if not adds and not (row["before"] is not None and self._same(old, wanted, list(wanted))):
             return None
-        cells = {name: self._cell(row, new, name) for name in self.columns} if adds else {}
+        cells = {name: new.get(name) for name in self.columns} if adds else {}
         return made(row, deletes=not adds, cells=cells)
 
-    def _cell(self, row: Row, image: Mapping[str, Value], name: str) -> Value:
-        """A cell of a whole image; rows from before a column was added got its default at the source."""
-        if name not in image and name in self.defaults and row["position"] < self.defaults[name][0]:
-            return self.defaults[name][1]
-        return image.get(name)
+    def _defaults(self, row: Row) -> dict[str, Value]:
+        """Cells that no image from before their column was added has: its default, which the row got at the source."""
+        told = {name for name, _ in self._told(row)}
+        return {
+            name: value
+            for name, (position, value) in self.defaults.items()
+            if name not in told and row["position"] < position
+        }
 
     def _image(self, row: Row, side: str, only: Sequence[str] | None = None) -> tuple[dict[str, Value], str | None]:
         """The columns of an image, those that cannot be read as null; and why the first of these cannot."""
@@ -239,7 +249,7 @@ class Reader:
         if not row["partial"]:
             return list(self.columns)
         absent = row["absent"] or ()
-        told = {name for name, column in self._told(row) if column.name not in absent}
+        told = {name for name, column in self._told(row) if column.name not in absent} | self._defaults(row).keys()
         return [name for name in self.columns if name in told]
 
     def _same(self, one: Key, other: Key, names: Sequence[str]) -> bool:

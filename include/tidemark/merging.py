@@ -105,14 +105,16 @@ def fill(older: DataFrame, plan: Plan, branch: str, values: Mapping[str, Express
     """Give rows that were there before columns were added the columns' defaults.
 
     Args:
-        older: rows of the table that are to get them: ``k0 .. kn``; of a table without a key their ``position``.
+        older: rows of the table that are to get them: ``k0 .. kn``; of a bag or a history their ``position`` (too).
         plan: the table's.
         branch: the candidate branch as Spark names it.
         values: constants by column; a cell that is not null stays.
     """
     source, told = _source(older, older.columns)
     cells = {name: F.coalesce(F.col(quoted(plan.stored(name))), value) for name, value in values.items()}
-    same = _same(_key(plan, told), plan) if plan.key else F.col(POSITION) == told["position"]
+    same = _same(_key(plan, told), plan) if plan.key else F.lit(True)
+    if "position" in told:
+        same &= F.col(POSITION) == told["position"]
     source.mergeInto(branch, same).whenMatched().update(_quoted(cells, plan)).merge()
 
 

@@ -110,6 +110,11 @@ class Plan:
         """What the table calls a column until the cut is published."""
         return next((old for old, new in self.today.items() if new == name), name)
 
+    def new_defaults(self) -> list[tuple[TableColumn, Default]]:
+        """Columns outside the key that this cut's statements added, with the constants that stored rows get in them."""
+        told = ((column, self.defaults.get(column.name)) for column in self.columns if column.name not in self.key)
+        return [(column, default) for column, default in told if default and self.found.after < default.batch]
+
     @property
     def leaving(self) -> list[str]:
         """Stored columns that go when the cut is published."""

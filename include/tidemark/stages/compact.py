@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import structlog
 from pyiceberg.table import Table
@@ -228,7 +229,10 @@ def _build(
             reason = f"{names} would both be published as {target}; tell them apart with `target:`"
             rows += [_stopped(cut, plan.found, stands.get(plan.found.object, default), reason) for plan, _ in claimants]
             planned = [item for item in planned if item not in claimants]
-    with _marked(session, cut.batch), ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+    # Making a frame makes the session the active one of a thread. Where there is none, Spark's cache takes the settings
+    # that Spark has by itself, and refuses tables with columns whose names differ in case only.
+    activate = partial(session.createDataFrame, [], "nothing int")
+    with _marked(session, cut.batch), ThreadPoolExecutor(_SIDE_BY_SIDE, initializer=activate) as pool:
         jobs = [
             pool.submit(rebuilding.build, session, lake, source.source, plan, cut, asked[plan.found.object])
             if plan.found.object in asked
