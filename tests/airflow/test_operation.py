@@ -232,7 +232,7 @@ def test_a_working_day(airflow: AirflowService, place: Path, notices: tuple[int,
     told = {(notice["event"], notice["dag"]) for notice in notices[1]}
     assert {("failed", "cdc_op_c"), ("late", "slow")} <= told
     assert {dag for event, dag in told if event == "failed"} == {"cdc_op_c"}
-    assert sum(replaced(source) for source in SOURCES) > 0
+    assert replaced()
     report(airflow)
 
 
@@ -244,24 +244,27 @@ def maintain_meanwhile(airflow: AirflowService) -> None:
         return any(list(airflow.api.runs(f"cdc_{source}").values()).count("success") >= 8 for source in SOURCES)
 
     wait_until(crowded, servers=[], seconds=HANG, what="eight runs of a source", poll=1)
-    run = airflow.api.request("POST", f"dags/{MAINTENANCE}/dagRuns", json={"logical_date": None})["dag_run_id"]
     assert is_backfilling(airflow)
-    assert airflow.wait_runs([MAINTENANCE], seconds=HANG)[MAINTENANCE][run] == "success"
-    tasks = airflow.api.tasks(MAINTENANCE, run)
-    assert {name: (task["state"], task["try_number"]) for name, task in tasks.items()} == dict.fromkeys(
-        SOURCES, ("success", 1)
-    )
+    for _ in range(5):  # while a cut of a source is under way, its published tables are left alone
+        run = airflow.api.request("POST", f"dags/{MAINTENANCE}/dagRuns", json={"logical_date": None})["dag_run_id"]
+        assert airflow.wait_runs([MAINTENANCE], seconds=HANG)[MAINTENANCE][run] == "success"
+        tasks = airflow.api.tasks(MAINTENANCE, run)
+        done = {name: (task["state"], task["try_number"]) for name, task in tasks.items()}
+        assert done == dict.fromkeys(SOURCES, ("success", 1))
+        if replaced():
+            break
 
 
-def replaced(source: str) -> int:
-    """Count the snapshots by which maintenance has moved tables of a source; their rows are those from before."""
-    lake, found = Lake.open(), 0
-    for identifier in (("raw", source), ("changelog", source), ("state", f"{source}.orders"), (source, "orders")):
-        table = lake.load(identifier)
-        for snapshot in table.snapshots():
-            if snapshot.summary and snapshot.summary.operation is Operation.REPLACE:
-                found += 1
-                assert rows(table, snapshot.snapshot_id) == rows(table, snapshot.parent_snapshot_id), identifier
+def replaced() -> set[str]:
+    """Return the namespaces whose tables maintenance has moved; by no such snapshot did a row change."""
+    lake, found = Lake.open(), set()
+    for (namespace,) in lake.catalog.list_namespaces():
+        for name in lake.catalog.list_tables(namespace):
+            table = lake.catalog.load_table(name)
+            for snapshot in table.snapshots():
+                if snapshot.summary and snapshot.summary.operation is Operation.REPLACE:
+                    found.add(namespace)
+                    assert rows(table, snapshot.snapshot_id) == rows(table, snapshot.parent_snapshot_id), name
     return found
 
 
