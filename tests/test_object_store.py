@@ -38,6 +38,23 @@ FETCHED = jars.folder().with_name("for-tests")
 """Beside the pinned jars: what only these tests need."""
 SECRETS = {"S3_ACCESS_KEY": "access", "S3_SECRET_KEY": "canary-7c02"}
 
+PROGRAM = """\
+from tidemark.cli import app
+
+for command in (
+    "run rested --start 2026-01-01 --end 2026-01-02",
+    "run rested --start 2026-01-02 --end 2026-01-03",
+    "rebuild rested",
+    "maintain rested",
+):
+    status = app(command.split(), standalone_mode=False)
+    if status:
+        raise SystemExit(f"{command}: {status}")
+query = "SELECT id, name, note FROM rested.items ORDER BY id"
+app(["sql", "--format", "json", query], standalone_mode=False)
+"""
+"""One process, as each would start a Spark of its own."""
+
 
 def fetched(path: str, sha256: str) -> Path:
     """Return a jar of Maven Central from the environment; fetched first where it is missing, and verified."""
@@ -124,12 +141,12 @@ def test_rest_catalog_and_object_store_hold_the_model(catalog: str, store: str, 
     then = [table.update(3, 1, "c", ...), table.delete(4, 2), table.insert(5, 3, "d", "e")]
     (tmp_path / "sources").mkdir()
     (tmp_path / "sources" / "shop.yaml").write_text(
-        f"source: rested\nformat: debezium_json\nlanding: {tmp_path}/landing/*\n"
+        f"source: rested\nformat: debezium_json\nlanding: {tmp_path}/landing/%Y-%m-%d/*\n"
         "tables: {'shop.*': {key: [id], history: true}}\n",
         encoding="utf-8",
     )
     program = tmp_path / "program.py"
-    program.write_text("from tidemark.cli import main\nmain()\n", encoding="utf-8")
+    program.write_text(PROGRAM, encoding="utf-8")
     environment = {
         **os.environ,
         **settings(COMPOSE["x-lake"], {"http://store:8333": store, "http://catalog:8181": catalog}),
@@ -140,26 +157,19 @@ def test_rest_catalog_and_object_store_hold_the_model(catalog: str, store: str, 
         "SPARK_LOCAL_IP": LOOPBACK,
     }
 
-    def tidemark(*arguments: str) -> str:
-        command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]"]
-        command += ["--jars", ",".join([*jar_paths(), str(bundle())]), "--conf", "spark.ui.enabled=false"]
-        done = subprocess.run(
-            [*command, "--driver-memory", "1g", str(program), *arguments],
-            env=environment, check=False, capture_output=True, text=True, timeout=600,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr[-5000:]
-        assert SECRETS["S3_SECRET_KEY"] not in done.stdout + done.stderr
-        return done.stdout
-
-    deliver(tmp_path / "landing", "0", map(message, first))
-    assert "rested publish: cut=1 tables=1" in tidemark("run", "rested")
-    deliver(tmp_path / "landing", "1", map(message, then))
-    assert "rested publish: cut=2 tables=1" in tidemark("run", "rested")
-    assert "rested publish: cut=3 tables=1" in tidemark("rebuild", "rested")
-    assert "rested maintain: tables=" in tidemark("maintain", "rested")
-    answer = tidemark("sql", "--format", "json", "SELECT id, name, note FROM rested.items ORDER BY id")
+    deliver(tmp_path / "landing" / "2026-01-01", "0", map(message, first))
+    deliver(tmp_path / "landing" / "2026-01-02", "0", map(message, then))
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--driver-memory", "1g"]
+    command += ["--jars", ",".join([*jar_paths(), str(bundle())]), "--conf", "spark.ui.enabled=false", str(program)]
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=1500)
+    assert done.returncode == 0, done.stdout + done.stderr[-5000:]
+    assert SECRETS["S3_SECRET_KEY"] not in done.stdout + done.stderr
+    for cut in (1, 2, 3):
+        assert f"rested publish: cut={cut} tables=1" in done.stdout
+    assert "rested maintain: tables=" in done.stdout
+    answer = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     expected = [(row["id"], row["name"], row["note"]) for row in fold([*first, *then])["items"].values()]
-    assert [tuple(json.loads(line).values()) for line in answer.splitlines()] == sorted(expected)
+    assert [tuple(row.values()) for row in answer] == sorted(expected)
     access = {"access_key": SECRETS["S3_ACCESS_KEY"], "secret_key": SECRETS["S3_SECRET_KEY"], "region": "us-east-1"}
     files = fs.S3FileSystem(endpoint_override=store, **access).get_file_info(fs.FileSelector("lake", recursive=True))
     folders = {file.path.split("/")[1] for file in files}
