@@ -245,14 +245,14 @@ def maintain_meanwhile(airflow: AirflowService) -> None:
 
     wait_until(crowded, servers=[], seconds=HANG, what="eight runs of a source", poll=1)
     assert is_backfilling(airflow)
-    for _ in range(5):  # while a cut of a source is under way, its published tables are left alone
+    give_up = time.monotonic() + HANG
+    while not replaced():  # while a cut of a source is under way, its published tables are left alone
+        assert time.monotonic() < give_up
         run = airflow.api.request("POST", f"dags/{MAINTENANCE}/dagRuns", json={"logical_date": None})["dag_run_id"]
         assert airflow.wait_runs([MAINTENANCE], seconds=HANG)[MAINTENANCE][run] == "success"
         tasks = airflow.api.tasks(MAINTENANCE, run)
         done = {name: (task["state"], task["try_number"]) for name, task in tasks.items()}
         assert done == dict.fromkeys(SOURCES, ("success", 1))
-        if replaced():
-            break
 
 
 def replaced() -> set[str]:
