@@ -283,9 +283,10 @@ def test_orphans_go_when_they_are_old_enough(shop: Shop, lake: Lake) -> None:
 
 
 def test_one_table_alone(shop: Shop) -> None:
-    """By its published name or the source's; a wrong name is told with what there is."""
+    """By its published name, with or without namespace, or the source's; a wrong name is told with what there is."""
     names = {f"{shop.name}.items", f"state.{shop.name}__items"}
     assert set(shop.maintain(f"{shop.name}.items").details) == names
+    assert set(shop.maintain("items").details) == names
     assert set(shop.maintain("shop.items").details) == names
     with pytest.raises(UnknownNameError, match=f"{shop.name}.items"):
         shop.maintain("shop.itmes")

@@ -37,6 +37,8 @@ USER = "admin"
 
 _INCLUDE = Path(__file__).parents[1]
 _START_SECONDS = 180.0
+_NOTED_SECONDS = 180.0
+"""Airflow notes every 30 s which backfills are over, and takes no other one of the DAG until then."""
 _FINISHED = frozenset({"success", "failed"})
 _COMPONENTS: Mapping[str, Sequence[str]] = {
     "api-server": ("api-server", "--host", LOOPBACK, "--workers", "1"),
@@ -214,7 +216,13 @@ class AirflowService:
             self.api.unpause(dag_id)
 
     def backfill(self, dag_id: str, start: datetime, end: datetime, *, again: bool = False) -> int:
-        """Ask for a run of every interval from ``start`` to ``end``; see ``AirflowApi.backfill``."""
+        """Ask for a run of every interval from ``start`` to ``end``; see ``AirflowApi.backfill``.
+
+        Raises:
+            RetriableLakeError: another backfill of the DAG goes on.
+        """
+        what, seconds = f"the backfill of {dag_id} before this one", _NOTED_SECONDS
+        wait_until(lambda: not self.api.is_backfilling(dag_id), servers=self._servers, seconds=seconds, what=what)
         return self.api.backfill(dag_id, start, end, again=again)
 
     def wait_runs(self, dag_ids: Iterable[str], *, seconds: float = 1800.0) -> dict[str, dict[str, str]]:
@@ -232,9 +240,7 @@ class AirflowService:
                 if state != "queued":
                     log.info("airflow_run", dag=dag_id, run=run, state=state)
             shown.update(states)
-            if not states or not set(states.values()) <= _FINISHED:
-                return False
-            return not any(self.api.is_backfilling(dag_id) for dag_id in wanted)
+            return bool(states) and set(states.values()) <= _FINISHED
 
         wait_until(over, servers=self._servers, seconds=seconds, what=f"the runs of {', '.join(wanted)}", poll=0.5)
         return {dag_id: {run: state for (dag, run), state in shown.items() if dag == dag_id} for dag_id in wanted}

@@ -373,9 +373,10 @@ def _print_source_status(entry: Mapping[str, Any]) -> None:
     messages = entry["messages"]
     equal = "=" if entry["closes"] else "IS NOT"
     parts = " + ".join(f"{messages[name]} {name}" for name in ("decoded", "control", "quarantined"))
-    at = entry["published_at"] or "never"
+    cut, at = entry["published_cut"], entry["published_at"]
+    published = f"published cut {cut} at {at}" if cut else "nothing is published yet"
     typer.echo(f"{entry['source']}: {messages['landed']} messages landed {equal} {parts}")
-    typer.echo(f"{entry['source']}: published cut {entry['published_cut']} at {at}")
+    typer.echo(f"{entry['source']}: {published}")
     for waiting in entry["transactions"]["open"][:_OPEN_SHOWN]:
         errors.print(
             f"{entry['source']}: transaction {waiting['id']} is open since {waiting['since']}: "

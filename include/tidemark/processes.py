@@ -90,9 +90,19 @@ def end_groups(leaders: Sequence[psutil.Process], *, patience: float = 20.0) -> 
     for process in started:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
-    for process in psutil.wait_procs(started, patience)[1]:
+    give_up = time.monotonic() + patience
+    while any(map(_lives, started)) and time.monotonic() < give_up:
+        time.sleep(0.1)
+    for process in filter(_lives, started):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Whether a process runs; one that has ended stays listed until its parent asks for its status."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def wait_until(

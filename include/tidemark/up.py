@@ -20,8 +20,9 @@ from tidemark.airflow_service import USER, AirflowService, stop_left_behind
 from tidemark.cli import configure_logging
 from tidemark.demo import runner
 from tidemark.demo.render import SOURCES, deliver_late
-from tidemark.errors import RetriableLakeError, TidemarkError
+from tidemark.errors import TidemarkError
 from tidemark.lake import home
+from tidemark.processes import wait_until
 from tidemark.sources import default_folder, load_sources
 
 _ROOT = Path(__file__).parents[2]
@@ -62,10 +63,9 @@ def down() -> None:
     server = _process(told["pid"], told["created"])
     if server is not None:
         server.terminate()
-        with suppress(psutil.TimeoutExpired):
-            server.wait(_STOP_SECONDS)
-        if server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
-            raise RetriableLakeError(f"`make up` (process {server.pid}) has not ended after {_STOP_SECONDS:.0f} s")
+        what = f"the end of `make up` (process {server.pid})"
+        # Ended is also a process that whoever started it has not asked for its status yet.
+        wait_until(lambda: _process(told["pid"], told["created"]) is None, servers=[], seconds=_STOP_SECONDS, what=what)
     else:  # it was killed; what it had started may run on
         left = [process for pid, created in told["servers"] if (process := _process(pid, created))]
         stop_left_behind(home(), left)

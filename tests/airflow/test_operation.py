@@ -1,4 +1,4 @@
-"""A working day of Airflow: schedules and backfills at once, a killed task, a held run, assets, notices, one writer."""
+"""A working day of Airflow: schedules, backfills, maintenance at once; a killed task, a held run, assets, notices."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,8 @@ from typing import Any
 
 import psutil
 import pytest
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
 
 from tidemark.airflow_service import AirflowService
 from tidemark.jars import jar_paths
@@ -23,7 +26,7 @@ from tidemark.lake import Lake
 from tidemark.processes import wait_until
 from tidemark.spark_server import SparkConnectServer
 
-pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).parents[2]
 EXTENSIONS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
@@ -32,7 +35,7 @@ SOURCE = """\
 source: {name}
 format: canal_json
 landing: {landing}/{name}/%Y-%m-%dT%H-%M/*.jsonl
-schedule: "* * * * *"
+schedule: "*/2 * * * *"
 start_date: 2026-01-01
 tables:
   shop.orders:
@@ -63,11 +66,15 @@ with DAG("slow", schedule=None, deadline=late):
         time.sleep(8)
     sleep()
 """
-MINUTE = timedelta(minutes=1)
-FIRST = datetime(2026, 1, 1, tzinfo=UTC)
-PAST = [FIRST + number * MINUTE for number in range(10)]
+STEP = timedelta(minutes=2)
+"""Of the schedule: two cores take about a minute for a run of each source."""
+PAST = [datetime(2026, 1, 1, tzinfo=UTC) + number * STEP for number in range(10)]
 BAD = PAST[-1]
 """Holds a row that the check of op_c refuses."""
+HANG = 1800
+"""Seconds that nothing takes on the slowest machine."""
+OVER = frozenset({"success", "failed"})
+MAINTENANCE = "lake_maintenance"
 
 
 def write(landing: Path, source: str, start: datetime, *, bad: bool = False) -> None:
@@ -159,6 +166,12 @@ def runs(airflow: AirflowService, source: str) -> list[dict[str, Any]]:
     return list(airflow.api.request("GET", f"dags/cdc_{source}/dagRuns", params={"limit": 1000})["dag_runs"])
 
 
+def is_backfilling(airflow: AirflowService) -> bool:
+    """Whether a backfill of a source has runs that are not over."""
+    told = [run for source in SOURCES for run in runs(airflow, source) if run["run_type"] == "backfill"]
+    return not {run["state"] for run in told} <= OVER
+
+
 def kill_first(airflow: AirflowService, source: str, stage: str) -> str:
     """Kill the process of a stage as soon as one runs; return its run."""
     found: list[tuple[str, int]] = []
@@ -169,7 +182,7 @@ def kill_first(airflow: AirflowService, source: str, stage: str) -> str:
         found.extend((task["dag_run_id"], task["pid"]) for task in told if task["task_id"] == stage and task["pid"])
         return bool(found)
 
-    wait_until(running, servers=[], seconds=240, what=f"{stage} of {source} at work", poll=0.05)
+    wait_until(running, servers=[], seconds=HANG, what=f"{stage} of {source} at work", poll=0.05)
     run, pid = found[0]
     for process in (*psutil.Process(pid).children(recursive=True), psutil.Process(pid)):
         process.send_signal(signal.SIGKILL)
@@ -177,26 +190,27 @@ def kill_first(airflow: AirflowService, source: str, stage: str) -> str:
 
 
 def test_a_working_day(airflow: AirflowService, place: Path, notices: tuple[int, list[dict[str, Any]]]) -> None:
-    """Three schedules, a backfill of ten intervals over each, a killed task, a held run released: nothing is lost."""
-    now = datetime.now(UTC).replace(second=0, microsecond=0)
-    live = [now + number * MINUTE for number in range(-1, 15)]
+    """Three schedules, ten intervals backfilled over each, a killed task, maintenance, a held run: nothing is lost."""
+    now = datetime.fromtimestamp(time.time() // STEP.total_seconds() * STEP.total_seconds(), UTC)
+    live = [now + number * STEP for number in range(-1, 20)]
     for source in SOURCES:
         for start in live:
             write(place / "landing", source, start)
+    airflow.wait_dags([MAINTENANCE])
+    airflow.wait_runs([MAINTENANCE], seconds=HANG)  # of the night before, over nothing
     airflow.wait_dags([f"cdc_{source}" for source in SOURCES])
     for source in SOURCES:
         airflow.api.backfill(f"cdc_{source}", PAST[0], PAST[-1], backwards=source == "op_b")
     airflow.api.request("POST", "dags/slow/dagRuns", json={"logical_date": None})
     killed = kill_first(airflow, "op_a", "compact")
+    maintain_meanwhile(airflow)
 
     def done() -> bool:
         scheduled = [run for source in SOURCES for run in runs(airflow, source) if run["run_type"] == "scheduled"]
-        over = Counter(run["dag_id"] for run in scheduled if run["state"] in {"success", "failed"})
-        return min(over[f"cdc_{source}"] for source in SOURCES) >= 2 and not any(
-            airflow.api.is_backfilling(f"cdc_{source}") for source in SOURCES
-        )
+        over = Counter(run["dag_id"] for run in scheduled if run["state"] in OVER)
+        return min(over[f"cdc_{source}"] for source in SOURCES) >= 2 and not is_backfilling(airflow)
 
-    wait_until(done, servers=[], seconds=1000, what="the backfills and two scheduled runs of each", poll=1)
+    wait_until(done, servers=[], seconds=HANG, what="the backfills and two scheduled runs of each", poll=1)
     for source in SOURCES:
         airflow.api.request("PATCH", f"dags/cdc_{source}", json={"is_paused": True})
     release(airflow, place)
@@ -217,7 +231,46 @@ def test_a_working_day(airflow: AirflowService, place: Path, notices: tuple[int,
     assert max(event["rows"] for event in heard) == len(published("op_a"))
     told = {(notice["event"], notice["dag"]) for notice in notices[1]}
     assert {("failed", "cdc_op_c"), ("late", "slow")} <= told
+    assert {dag for event, dag in told if event == "failed"} == {"cdc_op_c"}
+    assert replaced()
     report(airflow)
+
+
+def maintain_meanwhile(airflow: AirflowService) -> None:
+    """Maintain all sources while the backfills run: each in its turn, at the first attempt."""
+
+    def crowded() -> bool:
+        """Eight files in a table are worth a rewrite."""
+        return any(list(airflow.api.runs(f"cdc_{source}").values()).count("success") >= 8 for source in SOURCES)
+
+    wait_until(crowded, servers=[], seconds=HANG, what="eight runs of a source", poll=1)
+    assert is_backfilling(airflow)
+    give_up = time.monotonic() + HANG
+    while not replaced():  # while a cut of a source is under way, its published tables are left alone
+        assert time.monotonic() < give_up
+        run = airflow.api.request("POST", f"dags/{MAINTENANCE}/dagRuns", json={"logical_date": None})["dag_run_id"]
+        assert airflow.wait_runs([MAINTENANCE], seconds=HANG)[MAINTENANCE][run] == "success"
+        tasks = airflow.api.tasks(MAINTENANCE, run)
+        done = {name: (task["state"], task["try_number"]) for name, task in tasks.items()}
+        assert done == dict.fromkeys(SOURCES, ("success", 1))
+
+
+def replaced() -> set[str]:
+    """Return the namespaces whose tables maintenance has moved; by no such snapshot did a row change."""
+    lake, found = Lake.open(), set()
+    for (namespace,) in lake.catalog.list_namespaces():
+        for name in lake.catalog.list_tables(namespace):
+            table = lake.catalog.load_table(name)
+            for snapshot in table.snapshots():
+                if snapshot.summary and snapshot.summary.operation is Operation.REPLACE:
+                    found.add(namespace)
+                    assert rows(table, snapshot.snapshot_id) == rows(table, snapshot.parent_snapshot_id), name
+    return found
+
+
+def rows(table: Table, snapshot: int | None) -> list[str]:
+    """Return the rows of a snapshot, in an order of their own."""
+    return sorted(map(repr, table.scan(snapshot_id=snapshot).to_arrow().to_pylist()))
 
 
 def release(airflow: AirflowService, place: Path) -> None:
@@ -235,10 +288,10 @@ def release(airflow: AirflowService, place: Path) -> None:
     airflow.api.unpause("cdc_op_c")
     for source in ("op_a", "op_b"):
         airflow.api.unpause(f"cdc_{source}")
-    airflow.wait_runs([f"cdc_{source}" for source in SOURCES], seconds=400)
+    airflow.wait_runs([f"cdc_{source}" for source in SOURCES], seconds=HANG)
     for source in SOURCES:
         airflow.api.request("PATCH", f"dags/cdc_{source}", json={"is_paused": True})
-    airflow.wait_runs([f"cdc_{source}" for source in SOURCES] + ["downstream"], seconds=400)
+    airflow.wait_runs([f"cdc_{source}" for source in SOURCES] + ["downstream"], seconds=HANG)
 
 
 def report(airflow: AirflowService) -> None:

@@ -39,6 +39,8 @@ tables:
       - {{type: expect_column_values_to_be_between, column: id, min_value: {minimum}}}
 """
 DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]
+EMPTY = datetime(2026, 1, 5, tzinfo=UTC)
+"""An interval without files."""
 PATH = "connections/spark_default"
 CANARY = "canary-5b1e"
 """Stands for the password of a catalog."""
@@ -139,12 +141,38 @@ def expected(days: list[datetime]) -> list[int]:
     return [100 * day.day + number for day in days for number in range(5)]
 
 
-def watch(seen: set[str], over: threading.Event) -> None:
-    """Collect the command lines of all processes that this one started, until it is over."""
-    while not over.wait(0.2):
-        for process in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                seen.add(" ".join(process.cmdline()))
+@contextlib.contextmanager
+def watched() -> Iterator[set[str]]:
+    """Collect the command lines of all processes that this one starts meanwhile."""
+    seen: set[str] = set()
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            for process in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    seen.add(" ".join(process.cmdline()))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        watcher.join()
+
+
+def submitted(airflow: AirflowService, run: str) -> set[str]:
+    """Return the stages of a run of ``sent`` whose logs show that they were submitted."""
+    logs = list((airflow.folder / "logs" / "dag_id=cdc_sent" / f"run_id={run}").glob("task_id=*/*.log"))
+    assert {log.parent.name[8:] for log in logs} == set(STAGES)
+    return {log.parent.name[8:] for log in logs if "spark-submit --master local[2]" in log.read_text("utf-8")}
+
+
+def seconds(airflow: AirflowService, dag: str, run: str) -> float:
+    """Return how long a run took, as Airflow tells it."""
+    told = airflow.api.request("GET", f"dags/{dag}/dagRuns/{run}")
+    return (datetime.fromisoformat(told["end_date"]) - datetime.fromisoformat(told["start_date"])).total_seconds()
 
 
 def belonging_to(place: Path) -> list[str]:
@@ -198,23 +226,24 @@ def test_connection_alone_decides_that_stages_are_submitted(
 ) -> None:
     """The same DAG runs by spark-submit once the connection says so; nothing else changes.
 
-    What needs no Spark is not submitted. The catalog's password is in no command line, and in no log.
+    What needs no Spark is not submitted, and of an interval without files nothing is. The catalog's password is in no
+    command line, and in no log.
     """
     connect(airflow, '{"conn_type": "spark", "host": "local[2]"}')
-    airflow.backfill("cdc_sent", DAYS[0], DAYS[0])
-    seen: set[str] = set()
-    over = threading.Event()
-    watcher = threading.Thread(target=lambda: watch(seen, over))
-    watcher.start()
-    runs = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
-    over.set()
-    watcher.join()
+    with watched() as seen:
+        airflow.backfill("cdc_sent", DAYS[0], DAYS[0])
+        (full,) = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
+    with watched() as seen_without_files:
+        airflow.backfill("cdc_sent", EMPTY, EMPTY)
+        runs = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
     connect(airflow, server.connection)
-    assert list(runs.values()) == ["success"]
+    assert list(runs.values()) == ["success", "success"]
     assert published(place, "sent") == expected(DAYS[:1])
-    logs = {log.parent.name[8:]: log for log in (airflow.folder / "logs").glob("dag_id=cdc_sent/*/task_id=*/*.log")}
-    submitted = {stage for stage, log in logs.items() if "spark-submit --master local[2]" in log.read_text("utf-8")}
-    assert submitted == {"compact", "check"}
+    assert not [command for command in seen_without_files if "/jobs/" in command]
+    (empty,) = runs.keys() - {full}
+    assert submitted(airflow, full) == {"compact", "check"}
+    assert submitted(airflow, empty) == set()
+    assert seconds(airflow, "cdc_sent", empty) < seconds(airflow, "cdc_sent", full)
     assert any("jobs/compact.py" in command for command in seen)
     assert not [command for command in seen if CANARY in command]
     written = [*(airflow.folder / "logs").rglob("*.log"), *server.folder.glob("*.log")]

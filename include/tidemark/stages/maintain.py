@@ -41,7 +41,8 @@ def run(source: Source, table: str | None = None) -> StageReport:
 
     Args:
         source: the source; its ``maintenance`` says what is kept for how long.
-        table: only this one with its history and state, by its published name or the source's.
+        table: only this one with its history and state, by its published name, with or without its namespace, or the
+            source's.
 
     Returns:
         Details by table: data and delete files and bytes before and after, tags dropped, snapshots expired, orphans
@@ -79,7 +80,8 @@ def run(source: Source, table: str | None = None) -> StageReport:
 
 def _chosen(lake: Lake, source: Source, ledger: Ledger, table: str | None) -> list[Identifier]:
     published = cuts.ever_published(ledger)
-    chosen = [identifiers for names, identifiers in published.items() if table is None or table in names]
+    exact = [identifiers for names, identifiers in published.items() if table is None or table in names]
+    chosen = exact or [found for (target, _), found in published.items() if table == target.partition(".")[2]]
     if table is not None and not chosen:
         hint = suggestion(table, [target for target, _ in published])
         raise UnknownNameError(f"{source.source} has published no table '{table}'.{hint}")
