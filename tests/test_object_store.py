@@ -7,15 +7,17 @@ once.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pyspark
 import pytest
@@ -32,7 +34,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[1]
 LOCKS = Path(__file__).with_name("object_store")
-MAVEN = "https://repo1.maven.org/maven2"
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yaml").read_text("utf-8"))
 FETCHED = jars.folder().with_name("for-tests")
 """Beside the pinned jars: what only these tests need."""
@@ -56,17 +57,44 @@ app(["sql", "--format", "json", query], standalone_mode=False)
 """One process, as each would start a Spark of its own."""
 
 
-def fetched(path: str, sha256: str) -> Path:
-    """Return a jar of Maven Central from the environment; fetched first where it is missing, and verified."""
-    jar = FETCHED / Path(path).name
-    FETCHED.mkdir(parents=True, exist_ok=True)
-    if not jar.exists():
-        part = jar.with_suffix(f".{os.getpid()}")
-        with urllib.request.urlopen(f"{MAVEN}/{path}", timeout=300) as answer:  # noqa: S310 - a constant
-            part.write_bytes(answer.read())
-        part.rename(jar)
-    assert hashlib.sha256(jar.read_bytes()).hexdigest() == sha256, jar
-    return jar
+def fetched(jars_: Mapping[str, str]) -> list[Path]:
+    """Return jars of Maven Central, by path and SHA-256; those that are missing are fetched by Spark's own resolver."""
+    paths = [FETCHED / Path(path).name for path in jars_]
+    if not all(path.exists() for path in paths):
+        FETCHED.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "ivy.xml").write_text(wanted(jars_), "utf-8")
+            ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+            command = ["java", "-cp", str(ivy), "org.apache.ivy.Main", "-cache", f"{folder}/cache"]
+            command += [
+                "-ivy",
+                f"{folder}/ivy.xml",
+                "-retrieve",
+                f"{FETCHED}/[artifact]-[revision](-[classifier]).[ext]",
+            ]
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout
+    for path, sha256 in zip(paths, jars_.values(), strict=True):
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == sha256, path
+    return paths
+
+
+def wanted(paths: Iterable[str]) -> str:
+    """Write what Ivy is to resolve."""
+    module = ET.Element("ivy-module", version="2.0")
+    ET.SubElement(module, "info", organisation="tidemark", module="tests")
+    dependencies = ET.SubElement(module, "dependencies")
+    for module_path, files in itertools.groupby(paths, lambda path: path.rpartition("/")[0]):
+        *organisation, name, revision = module_path.split("/")
+        dependency = ET.SubElement(
+            dependencies, "dependency", org=".".join(organisation), name=name, rev=revision, transitive="false"
+        )
+        for file in files:
+            artifact = ET.SubElement(dependency, "artifact", name=name, type="jar")
+            classifier = file.removeprefix(f"{module_path}/{name}-{revision}").removesuffix(".jar").removeprefix("-")
+            if classifier:
+                artifact.set("{http://ant.apache.org/ivy/maven}classifier", classifier)
+    return ET.tostring(module, encoding="unicode")
 
 
 def bundle() -> Path:
@@ -75,7 +103,7 @@ def bundle() -> Path:
     found = re.search(r"org.apache.iceberg:(iceberg-aws-bundle):(\S+) \\\s+(\w{64})", text)
     assert found
     name, version, sha256 = found.groups()
-    return fetched(f"org/apache/iceberg/{name}/{version}/{name}-{version}.jar", sha256)
+    return fetched({f"org/apache/iceberg/{name}/{version}/{name}-{version}.jar": sha256})[0]
 
 
 def settings(given: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
@@ -115,7 +143,7 @@ def catalog(store: str, tmp_path: Path) -> Iterator[str]:
     """The REST catalog with the settings of the compose file; its address."""
     port = free_port(None)
     lines = (LOCKS / "catalog.lock").read_text("utf-8").splitlines()
-    own = [fetched(*line.split()) for line in lines if not line.startswith("#")]
+    own = fetched(dict(line.split() for line in lines if not line.startswith("#")))
     others = [jar for jar in jar_paths() if "iceberg" not in Path(jar).name]
     path = [*map(str, own), str(bundle()), *others, str(Path(pyspark.__file__).parent / "jars" / "*")]
     changes = {"http://store:8333": store, "/home/iceberg": str(tmp_path)}
