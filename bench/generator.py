@@ -1,4 +1,4 @@
-"""Dumps of any size for the benchmark: bare Debezium messages of one MySQL table, as JSON lines.
+"""Dumps of any size for the benchmark: bare Debezium messages of MySQL tables, as JSON lines.
 
 Rows have 13 columns. One fifth of the changes fall on 100 hot keys, one in twenty is a delete, the others update the
 row or insert it, as the table stands at that moment: the history is one that a database could have written. Columns
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-TABLE = "shop.orders"
+DATABASE = "shop"
 COLUMNS = {
     "id": "long",
     "customer": "string",
@@ -79,11 +79,12 @@ class Written:
 
 
 class Generator:
-    """One table's history: an initial load, then batches of changes to it."""
+    """One history: an initial load, then batches of changes; over several tables, rows go round by their keys."""
 
-    def __init__(self, rows: int, *, seed: int = 7) -> None:
+    def __init__(self, rows: int, *, tables: int = 1, seed: int = 7) -> None:
         """Number the rows of the initial load from 0."""
         self._loaded = rows
+        self.tables = [f"orders_{number}" for number in range(tables)]
         self._random = np.random.default_rng(seed)
         self._versions = np.full(rows + max(int(rows * _NEW_KEYS), _HOT_KEYS), _NO_ROW, dtype=np.int64)
         """Number of the event that last wrote the row of each key."""
@@ -130,7 +131,7 @@ class Generator:
         for place, part in enumerate(np.array_split(np.arange(len(changes.keys)), FILES)):
             files.append(folder / f"part-{place:05d}.jsonl")
             # An array without nulls holds its texts one after another: they are the file.
-            files[-1].write_bytes(_messages(changes.some(part), self._dump).buffers()[2])
+            files[-1].write_bytes(_messages(changes.some(part), self._dump, self.tables).buffers()[2])
         alive = self._versions[self._versions != _NO_ROW]
         return Written(
             files=files,
@@ -164,19 +165,21 @@ def _images(keys: Numbers, numbers: Numbers) -> pa.Array:
     return _joined(parts, "}")
 
 
-def _messages(changes: Changes, dump: int) -> pa.Array:
+def _messages(changes: Changes, dump: int, tables: list[str]) -> pa.Array:
     operations, numbers = changes.operations, changes.numbers
     had = pa.array(np.isin(operations, ["u", "d"]))
     has = pa.array(operations != "d")
     at = _text(_EPOCH_MS + numbers)
     snapshot = "true" if operations[0] == "r" else "false"
     source = '{"version":"3.0.0.Final","connector":"mysql","name":"shopdb","ts_ms":'
-    table = f',"snapshot":"{snapshot}","db":"shop","sequence":null,"table":"orders","server_id":223344,"gtid":null,'
+    before_table = f',"snapshot":"{snapshot}","db":"{DATABASE}","sequence":null,"table":"'
+    behind_table = '","server_id":223344,"gtid":null,'
     parts: list[tuple[str, pa.Array]] = [
         ('{"before":', pc.if_else(had, _images(changes.keys, changes.before), "null")),
         (',"after":', pc.if_else(has, _images(changes.keys, numbers), "null")),
         (f',"source":{source}', at),
-        (f'{table}"file":"mysql-bin.{dump:06d}","pos":', _text(4 + numbers * 500)),
+        (before_table, pa.array(np.array(tables)[changes.keys % len(tables)])),
+        (f'{behind_table}"file":"mysql-bin.{dump:06d}","pos":', _text(4 + numbers * 500)),
         (',"row":0,"thread":12,"query":null},"op":"', pa.array(operations)),
         ('","ts_ms":', at),
     ]

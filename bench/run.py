@@ -25,7 +25,7 @@ from pathlib import Path
 
 import psutil
 import structlog
-from generator import COLUMNS, FILES, KEY, TABLE, Generator, Written
+from generator import COLUMNS, DATABASE, FILES, KEY, Generator, Written
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
@@ -84,6 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--changes", type=int, default=500_000, help="changes of a batch (default: %(default)s)")
     parser.add_argument("--rows", type=int, default=4_000_000, help="rows of the table before (default: %(default)s)")
+    parser.add_argument("--tables", type=int, default=1, help="tables they are spread over (default: %(default)s)")
     parser.add_argument("--batches", type=int, default=3, help="batches measured (default: %(default)s)")
     parser.add_argument("--folder", help="where the lake and the dumps lie meanwhile (default: the system's temp)")
     return parser.parse_args()
@@ -92,7 +93,7 @@ def _arguments() -> argparse.Namespace:
 def _run(home: Path, arguments: argparse.Namespace) -> tuple[list[Costs], int]:
     """Load the table, then measure batch by batch; the costs, and the bytes of a message."""
     source = _source(home / "landing")
-    generator = Generator(arguments.rows)
+    generator = Generator(arguments.rows, tables=arguments.tables)
     loaded = generator.initial_load(home / "landing" / "0")
     _say(f"initial load: {loaded.rows} rows in {loaded.size >> 20} MiB of JSON")
     session = open_session()
@@ -101,14 +102,14 @@ def _run(home: Path, arguments: argparse.Namespace) -> tuple[list[Costs], int]:
     _verify_floor(session, home / "floor")
     for stage, cost in _stages(source).items():
         _say(f"  {stage}: {cost.cpu:.1f} s CPU, {cost.wall:.1f} s")
-    _verify(session, loaded)
+    _verify(session, generator.tables, loaded)
     _drop(loaded)
     batches = []
     for number in range(1, arguments.batches + 1):
         written = generator.changes(home / "landing" / str(number), arguments.changes)
         floor = _measured(partial(_floor, session, written.files, home / "floor"))
         batches.append({"floor": floor, **_stages(source)})
-        _verify(session, written)
+        _verify(session, generator.tables, written)
         _drop(written)
         _say(f"batch {number}: " + ", ".join(f"{name} {cost.cpu:.1f}" for name, cost in batches[-1].items()))
     return batches, written.size // written.messages
@@ -120,7 +121,7 @@ def _source(landing: Path) -> Source:
             "source": NAME,
             "format": "debezium_json",
             "landing": str(landing / "*" / "*.jsonl"),
-            "tables": {TABLE: {"key": [KEY], "columns": COLUMNS}},
+            "tables": {f"{DATABASE}.*": {"key": [KEY], "columns": COLUMNS}},
         }
     )
 
@@ -149,12 +150,13 @@ def _stage(stage: str, source: Source) -> None:
         sys.exit(f"{stage} held something back: {'; '.join(report.problems)}")
 
 
-def _verify(session: SparkSession, written: Written) -> None:
-    """A figure counts only if the published table is right."""
-    table = session.table(Lake.open().spark_name((NAME, TABLE.rpartition(".")[2])))
-    found = table.agg(F.count("*"), F.sum("reference")).first()
-    if tuple(found or ()) != (written.rows, written.references):
-        sys.exit(f"wrong result: rows and sum {found}, expected {(written.rows, written.references)}")
+def _verify(session: SparkSession, tables: list[str], written: Written) -> None:
+    """A figure counts only if the published tables are right."""
+    lake = Lake.open()
+    sums = [session.table(lake.spark_name((NAME, name))).agg(F.count("*"), F.sum("reference")) for name in tables]
+    rows, references = (sum(numbers) for numbers in zip(*(found.collect()[0] for found in sums), strict=True))
+    if (rows, references) != (written.rows, written.references):
+        sys.exit(f"wrong result: rows and sum {(rows, references)}, expected {(written.rows, written.references)}")
 
 
 def _verify_floor(session: SparkSession, folder: Path) -> None:
@@ -224,8 +226,9 @@ def _report(arguments: argparse.Namespace, batches: list[Costs], size: int) -> s
     together = " + ".join(MEASURED)
     rows = [("floor", medians["floor"]), *((stage, medians[stage]) for stage in MEASURED)]
     rows += [(f"**{together}**", _together(medians)), ("check", medians["check"]), ("publish", medians["publish"])]
+    where = f"{arguments.rows:,} rows in {arguments.tables} table(s)"
     measured = (
-        f"{arguments.changes:,} changes of {size} bytes in {FILES} files a batch, a table of {arguments.rows:,} rows; "
+        f"{arguments.changes:,} changes of {size} bytes in {FILES} files a batch, to {where}; "
         f"medians of {len(batches)} batches, each published before the next."
     )
     ratios = ", ".join(f"{_ratio(batch):.2f}" for batch in batches)
