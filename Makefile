@@ -37,10 +37,10 @@ test: lint types contracts ## Run lint, types, import contracts and every test
 HALF := tests/airflow tests/test_history.py tests/test_rebuild.py tests/test_maintenance.py tests/test_bags.py tests/test_transactions.py
 
 tests-of-one-half:
-	$(BIN)/pytest $(HALF)
+	$(BIN)/pytest --verbose $(HALF)
 
 tests-of-the-other:
-	$(BIN)/pytest tests $(addprefix --ignore=,$(HALF))
+	$(BIN)/pytest --verbose tests $(addprefix --ignore=,$(HALF))
 
 prove: $(READY) ## Compare thousands of generated histories, in any delivery, with the reference model (20 minutes)
 	TIDEMARK_PROVE=20 $(BIN)/pytest tests/test_compaction.py tests/test_whole_sources.py -k any_delivery
