@@ -66,6 +66,11 @@ class Log:
         told = {"databaseName": "shop", "ddl": f"ALTER TABLE {self.table} {text}", "tableChanges": []}
         return self._message(at, ts_ms=_START + at * 1000, **told)
 
+    def empty(self, at: int) -> Message:
+        """A statement that takes all rows and tells no event; its time is when it was read."""
+        told = {"databaseName": "shop", "ddl": f"TRUNCATE TABLE {self.table}", "tableChanges": []}
+        return self._message(at, ts_ms=_START + at * 1000, **told)
+
     def within(self, transaction: int | str, *messages: Message, first: int = 1) -> list[Message]:
         """Events of a transaction, numbered from ``first``."""
         told = []
@@ -206,6 +211,22 @@ CASES = [
         ],
         lambda t: [t.ddl(10, "RENAME COLUMN a TO b"), t.put(11, {"id": 1, "b": "h"}, id=1, b="z")],
         lambda t: [t.end(7, 2)],
+    ),
+    *_cases(
+        ["bag", "keyed"], "not_there_before_a_truncate", "id b n", [(2, "y", 5), (3, "z", 5)],
+        lambda t: [*t.within(7, t.put(3, id=1, a="x"), t.put(4, id=2, a="x"))],
+        lambda t: [
+            t.ddl(5, "RENAME COLUMN a TO b, ADD COLUMN n int DEFAULT 5"), t.empty(10), t.put(11, id=2, b="y", n=5),
+        ],
+        lambda t: [t.end(7, 2), t.put(12, id=3, b="z", n=5)],
+    ),
+    *_cases(
+        ["bag", "keyed"], "not_there_when_truncated", "id b", [(2, "y"), (3, "z")],
+        lambda t: [
+            *t.within(7, t.put(3, id=1, a="x"), t.put(4, id=2, a="x")), t.ddl(5, "RENAME COLUMN a TO b"), t.empty(10),
+        ],
+        lambda t: [t.put(11, id=2, b="y")],
+        lambda t: [t.end(7, 2), t.put(12, id=3, b="z")],
     ),
     *_cases(
         KEYED, "open_at_the_end", "id a n", [(1, "x", 5)],

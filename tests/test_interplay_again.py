@@ -40,26 +40,26 @@ def _source(name: str, landing: Path, **options: Any) -> Source:
 
 def _days() -> dict[int, list[Message]]:
     """A transaction over all tables that begins on the first day, goes on behind DDL, and has a message that fails."""
-    logs = [Log(table) for table in TABLES]
+    logs, every = [Log(table) for table in TABLES], Log("")
     first, second = [], []
     number = 1
     for log in logs:
         first += [log.put(1, id=1, a="x", n=1), log.put(2, id=2, a="y", n=1)]
-        first += log.within(_TRANSACTION, log.put(3, {"id": 2, "a": "y", "n": 1}, id=2, a="h", n=1), first=number)
+        first += every.within(_TRANSACTION, log.put(3, {"id": 2, "a": "y", "n": 1}, id=2, a="h", n=1), first=number)
         number += 1
     for log in logs:
         second += [
             log.ddl(10, "RENAME COLUMN a TO b"),
             log.ddl(11, "ADD COLUMN c int DEFAULT 5"),
             log.put(12, {"id": 1, "b": "x", "n": 1, "c": 5}, id=1, b="z", n=2, c=6),
-            *log.within(_TRANSACTION, log.put(13, id=3, b="w", n=1, c=5), first=number),
+            *every.within(_TRANSACTION, log.put(13, id=3, b="w", n=1, c=5), first=number),
             log.put(14, id=4, b="v", n=1, c=None),
         ]
         number += 1
-    (nameless,) = logs[1].within(_TRANSACTION, logs[1].delete(15, id=4, b="v", n=1, c=None), first=number)
+    (nameless,) = every.within(_TRANSACTION, logs[1].delete(15, id=4, b="v", n=1, c=None), first=number)
     told = json.loads(nameless)
     del told["source"]["table"]
-    return {1: first, 2: [*second, json.dumps(told).encode(), logs[0].end(_TRANSACTION, _EVENTS)]}
+    return {1: first, 2: [*second, json.dumps(told).encode(), every.end(_TRANSACTION, _EVENTS)]}
 
 
 class _Running:

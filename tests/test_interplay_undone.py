@@ -47,7 +47,9 @@ def test_only_committed_transactions_show(seed: int, spark: SparkSession, lake: 
         for steps, end in zip(others, ends, strict=True)
     ]
     steps = [step for all_of, end in zip(told, ends, strict=True) for step in (all_of if end else all_of[:-1])]
-    steps += dice.sample(steps, len(steps) // 5)
+    # A DTS event that is sent again has another place in Kafka, and is another event to a bag (ADR 11).
+    keyed = [step for step in steps if step.change is None or step.change.table != "one"]
+    steps += dice.sample(keyed, len(keyed) // 5)
     tables = {
         "shop.one": {"key": []},
         "shop.two": {"key": ["id"], "history": True},

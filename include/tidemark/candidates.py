@@ -65,6 +65,8 @@ class Candidate:
         self._source = source
         self._plan = plan
         self._cut = cut
+        self._marked: set[str] = set()
+        """Positions of the TRUNCATEs that the state knows."""
 
     def build(self, after: int) -> Row:
         """Build the candidate from the events of batches above ``after``; the row for the ledger.
@@ -196,8 +198,10 @@ class Candidate:
                 changes.where(F.col("operation") == Operation.TRUNCATE).agg(F.max(F.struct("position", at))).first()
             )
             told.extend([tuple(newest[0])] if newest and newest[0] else [])
-        told.extend((emptying.position, emptying.at) for emptying in self._emptyings())
+        # Those of earlier batches as well: there may have been no table that could keep them.
+        told.extend((emptying.position, emptying.at) for emptying in self._plan.found.history.emptyings)
         position, at_micros = max(told, default=(None, 0))
+        self._marked = {row["position"] for row in known}
         return position, at_micros or None
 
     def _emptyings(self) -> list[Emptying]:
@@ -338,7 +342,7 @@ class Candidate:
         kind = F.when(F.col("deleted"), "tombstone").otherwise("cells").alias("kind")
         rows = ready.select(*keys, kind, "position", versions, F.lit(self._cut.batch).alias("batch"))
         rows = rows.where((F.col("kind") == "tombstone") | F.col("versions").isNotNull())
-        if self._plan.found.truncates or self._emptyings():
+        if truncated is not None and truncated not in self._marked:
             mark = self._session.range(1).select(
                 *(F.lit(None).alias(key) for key in keys),
                 F.lit("truncate").alias("kind"),

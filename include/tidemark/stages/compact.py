@@ -216,7 +216,7 @@ def _build(
     for name, found in finds.items():
         after = stands.get(name, default)
         try:
-            if not (found.events or found.history.since(found.after, cut.batch)):
+            if not found.events and not _concerned(lake, source, found, cut):
                 rows.append(_unmoved(cut, source, found))
                 continue
             anew = name in asked and bool(found.shapes)
@@ -241,6 +241,12 @@ def _build(
         ]
         rows += [job.result() for job in jobs]
     return rows
+
+
+def _concerned(lake: Lake, source: Source, found: Found, cut: Cut) -> bool:
+    """Whether statements alone change a table; one that is not there yet follows them when its first rows come."""
+    stated = found.history.since(found.after, cut.batch)
+    return stated and lake.find(planning.target_of(source, found)) is not None
 
 
 def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int, *, anew: bool) -> Plan:
