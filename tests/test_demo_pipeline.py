@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,6 +22,11 @@ TELLS_STATEMENTS = {"shop_canal", "shop_datahub_blob", "shop_debezium", "shop_dt
 """Of the others, columns that went stay in the published table, null in every row."""
 
 
+UNLIKE = ("shop_canal", "shop_datahub_tuple", "shop_debezium", "shop_dts", "shop_replicate_avro")
+"""One of each way to tell a history; what the others' dumps decode to is folded in test_demo_history.py, and ``make
+prove`` takes them through all stages too."""
+
+
 @pytest.fixture(scope="module")
 def shop() -> History:
     """The one history."""
@@ -37,7 +43,7 @@ def _columns(lake: Lake, source: str, table: str) -> list[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", sorted(SOURCES))
+@pytest.mark.parametrize("name", sorted(SOURCES if "TIDEMARK_PROVE" in os.environ else UNLIKE))
 def test_every_source_publishes_the_history(
     name: str, shop: History, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
