@@ -170,7 +170,10 @@ def _messages(changes: Changes, dump: int, tables: list[str]) -> pa.Array:
     had = pa.array(np.isin(operations, ["u", "d"]))
     has = pa.array(operations != "d")
     at = _text(_EPOCH_MS + numbers)
-    snapshot = "true" if operations[0] == "r" else "false"
+    is_load = operations[0] == "r"
+    snapshot = "true" if is_load else "false"
+    # All rows of a load carry the place in the binlog at which it began.
+    places = np.full(len(numbers), 4) if is_load else 4 + numbers * 500
     source = '{"version":"3.0.0.Final","connector":"mysql","name":"shopdb","ts_ms":'
     before_table = f',"snapshot":"{snapshot}","db":"{DATABASE}","sequence":null,"table":"'
     behind_table = '","server_id":223344,"gtid":null,'
@@ -179,7 +182,7 @@ def _messages(changes: Changes, dump: int, tables: list[str]) -> pa.Array:
         (',"after":', pc.if_else(has, _images(changes.keys, numbers), "null")),
         (f',"source":{source}', at),
         (before_table, pa.array(np.array(tables)[changes.keys % len(tables)])),
-        (f'{behind_table}"file":"mysql-bin.{dump:06d}","pos":', _text(4 + numbers * 500)),
+        (f'{behind_table}"file":"mysql-bin.{dump:06d}","pos":', _text(places)),
         (',"row":0,"thread":12,"query":null},"op":"', pa.array(operations)),
         ('","ts_ms":', at),
     ]

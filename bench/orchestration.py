@@ -23,11 +23,11 @@ from pathlib import Path
 
 from tidemark.airflow_service import AirflowService
 from tidemark.jars import jar_paths
+from tidemark.session import EXTENSIONS
 from tidemark.spark_server import SparkConnectServer
 from tidemark.stages import STAGES
 
 ROOT = Path(__file__).parents[1]
-EXTENSIONS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
 SOURCE = """\
 source: bench
 format: canal_json
@@ -88,7 +88,7 @@ def _spark(home: Path, where: str) -> Iterator[str]:
     if where != "connect":
         yield json.dumps({"conn_type": "spark", "host": where})
         return
-    settings = {"jars": jar_paths(), "settings": EXTENSIONS, "driver_memory": "2g"}
+    settings = {"jars": jar_paths(), "settings": {"spark.sql.extensions": EXTENSIONS}, "driver_memory": "2g"}
     with SparkConnectServer(folder=home / "spark", **settings) as server:
         yield server.connection
 

@@ -50,13 +50,16 @@ class Change(NamedTuple):
 def in_order(changes: Iterable[Change | Alteration]) -> list[Change | Alteration]:
     """Return the distinct changes by table and position; with a TRUNCATE where a complete load began.
 
-    The first load of the source replaces nothing, in no table. Changes of one table with one position are one change.
+    The first load of the source replaces nothing, in no table; nor does any where each row has a place of its own.
+    Changes of one table with one position are one change.
     """
     distinct = {(change.table, change.position): change for change in changes}
     rows = [change for change in distinct.values() if isinstance(change, Change)]
     loads = sorted({(row.load, row.table): row.key for row in rows if row.load is not None}.items())
+    told = {(row.load, row.table, *(row.after or {}).items()) for row in rows if row.load is not None}
+    shared = len(told) > len({load for (load, _), _ in loads})
     for (load, table), key in loads:
-        if load > loads[0][0][0]:
+        if shared and load > loads[0][0][0]:
             distinct[table, load] = Change(table, Operation.TRUNCATE, load, key)
     return [change for _, change in sorted(distinct.items(), key=lambda item: item[0])]
 

@@ -226,7 +226,7 @@ def test_a_load_replaces_once_an_earlier_one_is_known(source: Make, spark: Spark
     shop = source("debezium_json", tables={"shop.*": {"key": ["id"], "columns": COLUMNS}})
     one, other = Table("one"), Table("other")
     found = []
-    for number, changes in enumerate([[one.insert(20, *A), *one.load(50, B)], other.load(10, C)]):
+    for number, changes in enumerate([[one.insert(20, *A), *one.load(50, B)], other.load(10, A, C)]):
         deliver(Path(shop.landing).parent, f"{number}", map(message, changes))
         run_all(shop)
         found.append([row["id"] for row in _rows(lake, shop.source, "one")])
@@ -249,6 +249,25 @@ def test_loads_that_are_not_complete_replace_nothing(source: Make, spark: SparkS
             file.unlink()
     expected = _comparable(dict(zip(("id", "name", "note"), row, strict=True)) for row in (NEW, B))
     assert rows == {b"incremental": expected, b"true": expected}
+
+
+@pytest.mark.parametrize("kind", ["plain", "soft", "bag"])
+def test_rows_at_places_of_their_own(kind: str, source: Make, spark: SparkSession, lake: Lake) -> None:
+    """Nobody can tell which of them are one load; copies of one make it no load. Two rows at one place tell it."""
+    table = {"key": ["id"], "columns": COLUMNS, **KINDS[kind]}
+    shop = source("debezium_json", tables={"shop.*": table}, max_deletes=1)
+    one = Table("one", () if kind == "bag" else ("id",))
+    runs = [[*one.load(10, A), *one.load(11, B)], [*one.load(50, NEW), *one.load(50, NEW)], one.load(50, C)]
+    found = []
+    for number, changes in enumerate(runs):
+        deliver(Path(shop.landing).parent, f"{number}", map(message, changes))
+        run_all(shop)
+        rows = lake.load((shop.source, "one")).scan().to_arrow().to_pylist()
+        found.append(sorted({(row["id"], row["name"]) for row in rows if not row.get("_cdc_deleted")}))
+    old, new = [A[:2], B[:2]], [NEW[:2]]
+    assert found[0] == old
+    assert found[1] == (sorted([*old, *new]) if kind == "bag" else [*new, old[1]])
+    assert found[2] == [*new, C[:2]]
 
 
 @pytest.mark.parametrize("kind", ["plain", "soft", "bag"])

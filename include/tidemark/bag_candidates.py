@@ -53,7 +53,7 @@ class BagCandidate(Candidate):
         marks = self._marks()
         high = marks.get(_HIGH, "")
         changes = self._changes(after)
-        truncated, at = self._truncated(changes)
+        truncated, at, _ = self._truncated(changes)
         rows = self._named(_rows(changes, self._plan, truncated), views)
         with persisted(bags.once(rows)) as events:
             counts = self._counted(events, rows, after)

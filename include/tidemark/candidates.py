@@ -29,7 +29,6 @@ from tidemark.lake import (
     branch_from_main,
     greatest,
     head,
-    quoted,
 )
 from tidemark.ledger import Ledger, Row, equals
 from tidemark.planning import DELETED, POSITION, Plan
@@ -65,8 +64,6 @@ class Candidate:
         self._source = source
         self._plan = plan
         self._cut = cut
-        self._marked: set[str] = set()
-        """Positions of the TRUNCATEs that the state knows."""
 
     def build(self, after: int) -> Row:
         """Build the candidate from the events of batches above ``after``; the row for the ledger.
@@ -83,7 +80,7 @@ class Candidate:
         if self._plan.soft and planning.was_hard(table):
             merging.mark_alive(self._session, self._branch())
         changes = self._changes(after)
-        truncated, truncated_at = self._truncated(changes)
+        truncated, truncated_at, is_kept = self._truncated(changes)
         rows = changes.where(F.col("operation") != Operation.TRUNCATE)
         acted = self._named(folding.actions(rows, self._plan, None if self._plan.soft else truncated), views)
         folded = folding.fold(acted.where(F.col("set_aside").isNull()), self._plan)
@@ -100,7 +97,7 @@ class Candidate:
                 counts["marked"] += self._marked_rows(ready) if counts["marks"] else 0
                 counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
                 # In this order: Spark computes what it keeps anew once a table that it was read from is written to.
-                self._keep(ready, truncated, truncated_at)
+                self._keep(ready, None if is_kept else truncated, truncated_at)
                 if not by_cell and self._is_above(oldest):
                     counts["replaced"] = self._exchange(ready, deletes=counts["deletes"])
                 else:
@@ -188,8 +185,8 @@ class Candidate:
             versions = folding.renamed_versions(versions, self._plan.today).alias("versions")
         return state.select(*folding.key_names(self._plan), "kind", "position", versions, "batch")
 
-    def _truncated(self, changes: DataFrame) -> tuple[str | None, int | None]:
-        """Position of the newest TRUNCATE, and when the source committed it (epoch µs)."""
+    def _truncated(self, changes: DataFrame) -> tuple[str | None, int | None, bool]:
+        """Position of the newest TRUNCATE, when the source committed it (epoch µs), and whether the state has it."""
         known = self._lake.load(self._plan.state).scan(row_filter=equals("kind", "truncate")).to_arrow().to_pylist()
         told = [(row["position"], int(dict(row["versions"] or {}).get(folding.REST) or 0)) for row in known]
         if self._plan.found.truncates:
@@ -201,8 +198,7 @@ class Candidate:
         # Those of earlier batches as well: there may have been no table that could keep them.
         told.extend((emptying.position, emptying.at) for emptying in self._plan.found.history.emptyings)
         position, at_micros = max(told, default=(None, 0))
-        self._marked = {row["position"] for row in known}
-        return position, at_micros or None
+        return position, at_micros or None, any(row["position"] == position for row in known)
 
     def _emptyings(self) -> list[Emptying]:
         """The statements and initial loads of this batch that emptied the table."""
@@ -267,10 +263,10 @@ class Candidate:
         rows, back = self._stored().where(F.col(POSITION) < truncated), F.lit(False)
         if folded is not None and any(told.load and told.position == truncated for told in self._emptyings()):
             keys = folding.key_names(self._plan)
-            names = [F.col(quoted(name)).alias(key) for name, key in zip(self._plan.key, keys, strict=True)]
             state = [DELETED] if self._plan.soft else []
             again = folded.where(~F.col("deleted")).select(*keys, F.lit(True).alias("again"))
-            rows, back = rows.select(*names, *state).join(again, keys, "left"), F.col("again").isNotNull()
+            rows = rows.select(*folding.key_columns(self._plan), *state).join(again, keys, "left")
+            back = F.col("again").isNotNull()
         alive = F.count_if(~F.col(DELETED) & ~back) if self._plan.soft else F.lit(0)
         counted = rows.agg(F.count("*"), alive, F.count_if(back)).first()
         older, alive_rows, returned = (int(number) for number in counted) if counted else (0, 0, 0)
@@ -286,11 +282,7 @@ class Candidate:
 
     def _stored(self) -> DataFrame:
         """The rows of the candidate, under the names that their columns will have when it is published."""
-        stored, today = self._session.table(self._branch()), self._plan.today
-        if not today:
-            return stored
-        names = ((name, today.get(name, name)) for name in stored.columns)
-        return stored.select(*(F.col(quoted(old)).alias(new) for old, new in names if new is not None))
+        return folding.of_today(self._session.table(self._branch()), self._plan)
 
     def _fill(self, truncated: str | None) -> None:
         """Give the rows that are there the defaults of columns that were added: nothing is delivered for them."""
@@ -299,8 +291,7 @@ class Candidate:
             older = self._stored().where(F.col(POSITION) < told.position)
             if plan.soft and truncated is not None:
                 older = older.where(F.col(POSITION) != truncated)  # a TRUNCATE leaves nothing of its rows to be seen
-            keys = [*zip(plan.key, folding.key_names(plan), strict=True)] or [(POSITION, "position")]
-            rows = older.select(*(F.col(quoted(name)).alias(key) for name, key in keys))
+            rows = older.select(*(folding.key_columns(plan) or [F.col(POSITION).alias("position")]))
             merging.fill(rows, plan, self._branch(), {column.name: folding.default_value(column, told.text)})
 
     def _combined(self, folded: DataFrame) -> DataFrame:
@@ -314,24 +305,23 @@ class Candidate:
     def _moved_rows(self, ready: DataFrame, *, by_cell: bool) -> int:
         """Rows that change because their key did: in the ledger their event counts where it wrote the new key."""
         keys = folding.key_names(self._plan)
-        names = [F.col(quoted(name)).alias(key) for name, key in zip(self._plan.key, keys, strict=True)]
         # With soft deletes the old key gets a row even if it had none.
         how = "left" if self._plan.soft else "inner"
-        gone = ready.where("moved_away").join(self._stored().select(*names, POSITION), keys, how)
+        gone = ready.where("moved_away").join(
+            self._stored().select(*folding.key_columns(self._plan), POSITION), keys, how
+        )
         # By cell, a row that a newer event wrote a part of lives on without the cells that moved away.
         changes = F.col(POSITION) <= F.col("position") if by_cell else F.col(POSITION) < F.col("position")
         return gone.where(changes | F.col(POSITION).isNull()).count()
 
     def _marked_rows(self, ready: DataFrame) -> int:
         """Rows that are alive and become marked as deleted: readers who leave such rows out lose them."""
-        keys = folding.key_names(self._plan)
-        names = [F.col(quoted(name)).alias(key) for name, key in zip(self._plan.key, keys, strict=True)]
-        alive = self._stored().where(~F.col(DELETED)).select(*names, POSITION)
-        gone = ready.where(F.col("deleted") & ~F.col("moved_away")).join(alive, keys)
+        alive = self._stored().where(~F.col(DELETED)).select(*folding.key_columns(self._plan), POSITION)
+        gone = ready.where(F.col("deleted") & ~F.col("moved_away")).join(alive, folding.key_names(self._plan))
         return gone.where(F.col(POSITION) < F.col("position")).count()
 
     def _keep(self, ready: DataFrame, truncated: str | None, truncated_at: int | None) -> None:
-        """Append what later runs need: tombstones, versions of rows written in parts, the newest TRUNCATE."""
+        """Append what later runs need: tombstones, versions of rows written in parts, a TRUNCATE that is new."""
         keys = folding.key_names(self._plan)
         branch = self._lake.spark_name(self._plan.state, self._cut.branch)
         if self._plan.today and self._state_has("cells"):
@@ -342,7 +332,7 @@ class Candidate:
         kind = F.when(F.col("deleted"), "tombstone").otherwise("cells").alias("kind")
         rows = ready.select(*keys, kind, "position", versions, F.lit(self._cut.batch).alias("batch"))
         rows = rows.where((F.col("kind") == "tombstone") | F.col("versions").isNotNull())
-        if truncated is not None and truncated not in self._marked:
+        if truncated is not None:
             mark = self._session.range(1).select(
                 *(F.lit(None).alias(key) for key in keys),
                 F.lit("truncate").alias("kind"),
@@ -375,7 +365,7 @@ class Candidate:
         alive = ready.where(~F.col("deleted"))
         merging.remove(alive, self._plan, self._branch())
         replaced = merge_counts(self._lake.load(self._plan.target), start, self._cut.branch)["deleted"]
-        merging.insert(alive, self._plan, self._branch())
+        merging.append(alive, self._plan, self._branch())
         return replaced
 
     def _row(self, base: int, start: int, counts: Mapping[str, int]) -> Row:

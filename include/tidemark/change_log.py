@@ -6,6 +6,7 @@ by Python once, by its decoder; what its events have in common is written as one
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,11 +59,22 @@ class Statement(msgspec.Struct, frozen=True):
     position: str
     dialect: str
     text: str
-    """Of a load the time of its first row, epoch µs; empty where no row tells one."""
+    """Of a load what its rows tell (``Load`` as JSON)."""
 
 
 LOAD = "initial_load"
 """``Statement.dialect`` of what is no DDL: the rows of a complete initial load tell where it began."""
+_LOADS = 100
+"""Loads of one row that a task remembers: more are none, but rows that have a place of their own each."""
+
+
+class Load(msgspec.Struct):
+    """What rows of a complete initial load tell of it, as far as one task saw them."""
+
+    at: int | None
+    """The earliest time of a row, epoch µs; None where none tells one."""
+    row: str | None
+    """Digest of the only row that was seen, however often; None: there were several."""
 
 
 class Tally(msgspec.Struct):
@@ -106,7 +118,7 @@ class Decoder:
         self._tracker = tracker
         self._shapes = _Shapes()
         self._contents = Counter[Content]()
-        self._loads: dict[tuple[TableId, Position], int | None] = {}
+        self._loads: dict[tuple[TableId, Position], _Load] = {}
         self._tally = Tally()
 
     def add(self, raw: pa.RecordBatch) -> None:
@@ -174,16 +186,23 @@ class Decoder:
     def _note_loads(self, table: TableId, events: Iterable[ChangeEvent]) -> None:
         for event in events:
             if event.load is not None:
-                at = event.captured_at if event.committed_at is None else event.committed_at
-                first = self._loads.setdefault((table, event.load), at)
-                if at is not None and (first is None or at < first):
-                    self._loads[table, event.load] = at
+                load = self._loads.get((table, event.load))
+                if load is None:
+                    self._forget_a_load()
+                    load = self._loads[table, event.load] = _Load(event)
+                load.add(event)
+
+    def _forget_a_load(self) -> None:
+        if len(self._loads) >= _LOADS:
+            oldest = next((place for place, load in self._loads.items() if not load.several), None)
+            if oldest is not None:
+                del self._loads[oldest]
 
     def close(self) -> Tally:
         """What was counted."""
         self._tally.statements += [
-            Statement(table, encode_position(load), LOAD, "" if at is None else str(at))
-            for (table, load), at in self._loads.items()
+            Statement(table, encode_position(place), LOAD, msgspec.json.encode(load.told()).decode())
+            for (table, place), load in self._loads.items()
         ]
         self._tally.contents = list(self._contents.items())
         self._tally.shapes = self._shapes.told()
@@ -308,6 +327,26 @@ class _Decoded:
                 self.others.setdefault((kind, table), _Events()).add(index, number, event)
                 control = control and kind is Kind.CONTROL
         self.control += control
+
+
+class _Load:
+    """A complete initial load, while its rows go by."""
+
+    __slots__ = ("_at", "_row", "several")
+
+    def __init__(self, first: ChangeEvent) -> None:
+        self._at: int | None = None
+        self._row = first.after or b""
+        self.several = False
+
+    def add(self, event: ChangeEvent) -> None:
+        at = event.captured_at if event.committed_at is None else event.committed_at
+        if at is not None and (self._at is None or at < self._at):
+            self._at = at
+        self.several = self.several or event.after != self._row
+
+    def told(self) -> Load:
+        return Load(self._at, None if self.several else hashlib.blake2b(self._row, digest_size=8).hexdigest())
 
 
 class _Shapes:

@@ -37,6 +37,19 @@ def key_names(plan: Plan) -> list[str]:
     return [f"k{place}" for place in range(len(plan.key))]
 
 
+def key_columns(plan: Plan) -> list[Expression]:
+    """The key's columns of a published table, under the names that they have in every frame of this module."""
+    return [F.col(quoted(name)).alias(key) for name, key in zip(plan.key, key_names(plan), strict=True)]
+
+
+def of_today(stored: DataFrame, plan: Plan) -> DataFrame:
+    """A published table or its history under the names that its columns will have when the cut is published."""
+    if not plan.today:
+        return stored
+    names = ((name, plan.today.get(name, name)) for name in stored.columns)
+    return stored.select(*(F.col(quoted(old)).alias(new) for old, new in names if new is not None))
+
+
 def value_numbers(plan: Plan) -> list[int]:
     """Numbers of the table's columns that are not in the key."""
     return [number for number in range(len(plan.columns)) if number not in set(plan.key_numbers)]
@@ -327,7 +340,7 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
     """
     keys = key_names(plan)
     rows = stored.select(
-        *(F.col(quoted(name)).alias(key) for name, key in zip(plan.key, keys, strict=True)),
+        *key_columns(plan),
         F.col("_cdc_position").alias("t_position"),
         F.col("_cdc_committed_at").alias("t_committed_at"),
         *(_revived(plan, n).alias(f"t{n}") for n in value_numbers(plan)),

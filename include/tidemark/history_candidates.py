@@ -148,16 +148,11 @@ class HistoryCandidate:
 
     def _stored(self) -> DataFrame:
         """The versions in the branch, under the names that their columns will have when the cut is published."""
-        stored, today = self._session.table(self._spark_branch()), self._plan.today
-        if not today:
-            return stored
-        names = ((name, today.get(name, name)) for name in stored.columns)
-        return stored.select(*(F.col(quoted(old)).alias(new) for old, new in names if new is not None))
+        return folding.of_today(self._session.table(self._spark_branch()), self._plan)
 
     def _keyed(self, *names: str | Expression) -> DataFrame:
         """Rows of the history table, its key under the names that frames have."""
-        keys = [F.col(quoted(name)).alias(key) for name, key in zip(self._plan.key, self._keys, strict=True)]
-        return self._stored().select(*keys, IS_CURRENT, *names)
+        return self._stored().select(*folding.key_columns(self._plan), IS_CURRENT, *names)
 
     def _state(self) -> DataFrame:
         return self._session.table(self._lake.spark_name(self._plan.state))
@@ -208,12 +203,11 @@ class HistoryCandidate:
             cells = [
                 F.lit(None).cast(mine.schema[field(n)].dataType).alias(field(n)) for n in folding.value_numbers(plan)
             ]
-        names = [F.col(quoted(name)).alias(key) for name, key in zip(plan.key, keys, strict=True)]
         current = (
             self._stored()
             .where(IS_CURRENT)
             .select(
-                *names,
+                *folding.key_columns(plan),
                 F.col(POSITION).alias("position"),
                 F.col(VALID_FROM).alias("at"),
                 F.col(COMMITTED_AT).alias("committed_at"),

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -276,7 +277,8 @@ class Lake:
         """
         table.refresh()
         summary = {MARKER + name: value for name, value in properties.items()}
-        commit_files(table, files, summary, instead_of=instead_of, branch=branch)
+        replaced = [] if instead_of is None else table.scan(row_filter=instead_of).use_ref(branch).plan_files()
+        commit_files(table, files, replaced=[task.file for task in replaced], summary=summary, branch=branch)
 
     def tables(self, namespace: str) -> list[str]:
         """Names of the tables of one namespace, sorted; none when it does not exist."""
@@ -349,27 +351,26 @@ def _with_id(field: pa.Field, told: pa.Field) -> pa.Field:
 def commit_files(
     table: Table,
     files: Iterable[Written],
-    summary: Mapping[str, str],
     *,
-    instead_of: BooleanExpression | None = None,
+    replaced: Sequence[DataFile] = (),
+    summary: Mapping[str, str] = MappingProxyType({}),
     branch: str = MAIN_BRANCH,
 ) -> None:
-    """As ``Lake.append_files``, for the table as it stands, once.
+    """Commit files in the place of others, in one snapshot; nothing where there is nothing to tell.
 
     Raises:
-        CommitFailedException: it stands elsewhere meanwhile.
+        CommitFailedException: the table stands elsewhere meanwhile.
     """
     made = [_data_file(table, file) for file in files]
-    replaced = [] if instead_of is None else list(table.scan(row_filter=instead_of).use_ref(branch).plan_files())
     if not (made or replaced or summary):
         return
     with _Transaction(table) as transaction:
         update = transaction.update_snapshot(snapshot_properties=dict(summary), branch=branch)
         with update.overwrite() if replaced else update.fast_append() as snapshot:
-            for task in replaced:
-                snapshot.delete_data_file(task.file)
-            for file in made:
-                snapshot.append_data_file(file)
+            for old in replaced:
+                snapshot.delete_data_file(old)
+            for new in made:
+                snapshot.append_data_file(new)
 
 
 class _Transaction(Transaction):

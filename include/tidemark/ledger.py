@@ -18,7 +18,7 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThan, In, IsNull
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
-from pyiceberg.table import Table
+from pyiceberg.table import FileScanTask, Table
 
 from tidemark.change_log import Content, Statement, Tally
 from tidemark.data_files import Writer
@@ -367,8 +367,8 @@ def _replace(lake: Lake, name: str, source: str, rows: pa.Table, where: BooleanE
 def _rewrite(lake: Lake, name: str, source: str, where: BooleanExpression, least: int) -> None:
     table = lake.load(("ledger", name))
     found = table.scan(row_filter=where)
-    if len(list(found.plan_files())) >= least:
-        _exchange(lake, table, source, found.to_arrow().cast(_SCHEMAS[name]), where)
+    if len(tasks := list(found.plan_files())) >= least:
+        _write(lake, table, source, found.to_arrow().cast(_SCHEMAS[name]), tasks)
 
 
 @_retried
@@ -384,20 +384,29 @@ def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: Bool
     The files that hold them are replaced, by one that also has the other rows of theirs: a commit costs much the same
     whatever is in it, so there is one, where PyIceberg's overwrite makes two or three.
     """
-    written = pa.concat_tables([rows, *(_others(table, where, rows.schema) if where is not None else ())])
-    writer = Writer(lake.target(table, rows.schema))
-    for batch in written.combine_chunks().to_batches():
-        writer.write((source,), batch)
-    commit_files(table, writer.close(), {}, instead_of=where)
+    if where is None:
+        _write(lake, table, source, rows, [])
+        return
+    tasks = list(table.scan(row_filter=where).plan_files())
+    _write(lake, table, source, pa.concat_tables([rows, *_others(table, tasks, where, rows.schema)]), tasks)
 
 
-def _others(table: Table, where: BooleanExpression, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Rows that ``where`` does not name, of the files that hold rows that it names."""
+def _others(
+    table: Table, tasks: Iterable[FileScanTask], where: BooleanExpression, schema: pa.Schema
+) -> Iterator[pa.Table]:
+    """Rows of files that ``where`` does not name."""
     told = table.schema()
     named = expression_to_pyarrow(bind(told, where, case_sensitive=True), told)
-    for task in table.scan(row_filter=where).plan_files():
+    for task in tasks:
         rows = ArrowScan(table.metadata, table.io, told, AlwaysTrue()).to_table([task])
         yield rows.filter(named.is_null() | ~named).select(schema.names).cast(schema)
+
+
+def _write(lake: Lake, table: Table, source: str, rows: pa.Table, instead_of: Sequence[FileScanTask]) -> None:
+    writer = Writer(lake.target(table, rows.schema))
+    for batch in rows.combine_chunks().to_batches():
+        writer.write((source,), batch)
+    commit_files(table, writer.close(), replaced=[task.file for task in instead_of])
 
 
 _EQUAL_TO: Any = EqualTo

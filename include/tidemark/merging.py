@@ -62,15 +62,6 @@ def remove(rows: DataFrame, plan: Plan, branch: str) -> None:
     source.mergeInto(branch, _same(_key(plan, told), plan)).whenMatched().delete().merge()
 
 
-def insert(rows: DataFrame, plan: Plan, branch: str) -> None:
-    """Add rows of keys that the table does not have: ``folding.fold``, without its deletes."""
-    cells = _key(plan, {own: F.col(own) for own in key_names(plan)})
-    cells |= {plan.columns[number].name: F.col(field(number)) for number in value_numbers(plan)}
-    cells |= {POSITION: F.col("position"), COMMITTED_AT: F.col("committed_at")}
-    stored = [value.alias(plan.stored(name)) for name, value in cells.items()]
-    rows.select(*stored, *(F.lit(None).alias(name) for name in plan.leaving)).writeTo(branch).append()
-
-
 def delete_older(session: SparkSession, plan: Plan, branch: str, truncated: str, at: int | None) -> None:
     """Delete the rows below the position of a TRUNCATE; with soft deletes mark them, at its position and time."""
     if not plan.soft:
@@ -137,11 +128,18 @@ def exchange(rows: DataFrame, plan: Plan, branch: str) -> None:
 
 
 def append(rows: DataFrame, plan: Plan, branch: str) -> None:
-    """Add rows to a table without a key: ``bags.changed`` or ``bags.sides`` that delete nothing."""
-    cells = [F.col(field(number)).alias(plan.stored(column.name)) for number, column in enumerate(plan.columns)]
-    cells += [F.lit(None).alias(name) for name in plan.leaving]
-    own = (F.col("position").alias(POSITION), F.col("committed_at").alias(COMMITTED_AT))
-    rows.select(*cells, *own).writeTo(branch).append()
+    """Add rows that delete nothing.
+
+    Args:
+        rows: of keys that the table does not have (``folding.fold``); of a bag ``bags.changed`` or ``bags.sides``.
+        plan: the table's.
+        branch: the candidate branch as Spark names it.
+    """
+    cells = _key(plan, {own: F.col(own) for own in key_names(plan)})
+    cells |= {plan.columns[number].name: F.col(field(number)) for number in value_numbers(plan)}
+    cells |= {POSITION: F.col("position"), COMMITTED_AT: F.col("committed_at")}
+    stored = [value.alias(plan.stored(name)) for name, value in cells.items()]
+    rows.select(*stored, *(F.lit(None).alias(name) for name in plan.leaving)).writeTo(branch).append()
 
 
 def _source(frame: DataFrame, names: list[str]) -> tuple[DataFrame, dict[str, Expression]]:

@@ -91,14 +91,14 @@ def end_groups(leaders: Sequence[psutil.Process], *, patience: float = 20.0) -> 
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
     give_up = time.monotonic() + patience
-    while any(map(_lives, started)) and time.monotonic() < give_up:
+    while any(map(lives, started)) and time.monotonic() < give_up:
         time.sleep(0.1)
-    for process in filter(_lives, started):
+    for process in filter(lives, started):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
 
 
-def _lives(process: psutil.Process) -> bool:
+def lives(process: psutil.Process) -> bool:
     """Whether a process runs; one that has ended stays listed until its parent asks for its status."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

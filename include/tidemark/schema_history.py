@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
+import msgspec
+
 from tidemark import ddl
-from tidemark.change_log import LOAD
+from tidemark.change_log import LOAD, Load
 from tidemark.events import TableId
 from tidemark.ledger import Ledger, Row
 
@@ -49,6 +51,15 @@ class Emptying(NamedTuple):
     load: bool = False
 
 
+class _Part(NamedTuple):
+    """What one batch tells of a load of one table."""
+
+    batch: int
+    at: int
+    """Epoch µs, UTC."""
+
+
+_LOAD = msgspec.json.Decoder(Load)
 _Told = TypeVar("_Told", bound="tuple[object, ...]")
 
 
@@ -146,26 +157,37 @@ def _replacing(rows: Sequence[Row]) -> dict[str, list[Emptying]]:
     The first load of a source finds nothing that a load brought. What stands below it are changes of transactions that
     were under way when it began, in logs that are not in the order of commits: it does not hold them, nor replace them.
     The first load counts for all tables of the source, as an empty table sends no row of it.
+
+    In a source of which no two rows were ever loaded at one place, rows have places of their own, and tell no load.
     """
     batches: dict[str, int] = {}
-    told: dict[tuple[str, str], list[Row]] = {}
+    told: dict[tuple[str, str], list[_Part]] = {}
+    rows_at: dict[str, set[tuple[str, str | None]]] = {}
+    shared = None
+    """Batch that first showed two rows at one place."""
     for row in sorted(rows, key=lambda row: row["batch"]):
-        batches.setdefault(row["position"], row["batch"])
-        name = str(TableId(row["database"], row["schema"], row["name"]))
-        told.setdefault((name, row["position"]), []).append(row)
+        batch, position = row["batch"], row["position"]
+        name, load = str(TableId(row["database"], row["schema"], row["name"])), _LOAD.decode(row["statement"])
+        batches.setdefault(position, batch)
+        told.setdefault((name, position), []).append(_Part(batch, _micros(row) if load.at is None else load.at))
+        seen = rows_at.setdefault(position, set())
+        seen.add((name, load.row))
+        if shared is None and (load.row is None or len(seen) > 1):
+            shared = batch
+    if shared is None:
+        return {}
     # It replaces from the batch on that first told both of it and of an earlier one.
     earliest: dict[str, int] = {}
     reached = None
     for position, batch in sorted(batches.items()):
         if reached is not None:
-            earliest[position] = reached
+            earliest[position] = max(reached, shared)
         reached = batch if reached is None else min(reached, batch)
     found: dict[str, list[Emptying]] = {}
-    for (name, position), same in told.items():
+    for (name, position), parts in told.items():
         if position in earliest:
-            at = min(int(row["statement"]) if row["statement"] else _micros(row) for row in same)
-            batch = max(same[0]["batch"], earliest[position])
-            found.setdefault(name, []).append(Emptying(position, batch, at, load=True))
+            batch = max(parts[0].batch, earliest[position])
+            found.setdefault(name, []).append(Emptying(position, batch, min(part.at for part in parts), load=True))
     return found
 
 

@@ -22,7 +22,7 @@ from tidemark.demo import runner
 from tidemark.demo.render import SOURCES, deliver_late
 from tidemark.errors import TidemarkError
 from tidemark.lake import home
-from tidemark.processes import wait_until
+from tidemark.processes import lives, wait_until
 from tidemark.sources import default_folder, load_sources
 
 _ROOT = Path(__file__).parents[2]
@@ -92,7 +92,7 @@ def _recorded(airflow: AirflowService) -> Iterator[None]:
 def _process(pid: int, created: float) -> psutil.Process | None:
     with suppress(psutil.NoSuchProcess):
         found = psutil.Process(pid)
-        if abs(found.create_time() - created) < 1 and found.status() != psutil.STATUS_ZOMBIE:
+        if abs(found.create_time() - created) < 1 and lives(found):
             return found
     return None
 
