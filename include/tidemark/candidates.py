@@ -97,7 +97,9 @@ class Candidate:
                 counts["marked"] += self._marked_rows(ready) if counts["marks"] else 0
                 counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
                 # In this order: Spark computes what it keeps anew once a table that it was read from is written to.
-                self._keep(ready, None if is_kept else truncated, truncated_at)
+                new = None if is_kept else truncated
+                if by_cell or counts["deletes"] or new is not None:
+                    self._keep(ready, new, truncated_at)
                 if not by_cell and self._is_above(oldest):
                     counts["replaced"] = self._exchange(ready, deletes=counts["deletes"])
                 else:

@@ -92,7 +92,7 @@ def read_images(
         .alias(field(number))
         for number, column in enumerate(columns)
     ]
-    faults = F.coalesce(F.lit(None), *(reading.fault() for reading in readings)).cast("string").alias(UNREADABLE)
+    faults = F.coalesce(F.lit(None), *(reading.fault(columns) for reading in readings)).cast("string").alias(UNREADABLE)
     return typed.select(*kept, F.struct(*values, faults).alias(into))
 
 
@@ -186,23 +186,30 @@ class _Reading(NamedTuple):
             yield prepare(wire, image, source, target.type).alias(self._name("wire", number))
 
     def typed(self, columns: Sequence[TableColumn]) -> Iterator[Expression]:
-        faults = []
         for number, source, target in self._sources(columns):
-            wire = F.col(quoted(self._name("wire", number)))
+            wire = self._column("wire", number)
             value = wire if _is_direct(source, target) else READERS[source.encoding](wire, target.type)
-            if not _is_direct(source, target):
-                faults.append(F.when(wire.isNotNull() & value.isNull(), F.lit(source.name)))
             if _is_hoped(source, target):
-                value = F.coalesce(F.col(quoted(self._name("hoped", number))), value)
+                value = F.coalesce(self._column("hoped", number), value)
             yield value.alias(self._name("value", number))
-        faults.append(F.when(F.col(quoted(self._name("corrupt"))), F.lit("the image as a whole")))
-        yield F.coalesce(*faults).alias(self._name("fault"))
+            if not _is_direct(source, target):
+                yield wire.isNotNull().alias(self._name("is told", number))
+        yield self._column("corrupt")
 
     def value(self, number: int) -> Expression:
-        return F.col(quoted(self._name("value", number)))
+        return self._column("value", number)
 
-    def fault(self) -> Expression:
-        return F.col(quoted(self._name("fault")))
+    def fault(self, columns: Sequence[TableColumn]) -> Expression:
+        """The first column that does not fit; asked of the values when they are there, so that none is read twice."""
+        faults = [
+            F.when(self._column("is told", number) & self.value(number).isNull(), F.lit(source.name))
+            for number, source, target in self._sources(columns)
+            if not _is_direct(source, target)
+        ]
+        return F.coalesce(*faults, F.when(self._column("corrupt"), F.lit("the image as a whole")))
+
+    def _column(self, step: str, number: int | str = "") -> Expression:
+        return F.col(quoted(self._name(step, number)))
 
 
 def _is_direct(source: Column, target: TableColumn) -> bool:

@@ -47,6 +47,10 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     # One run generates more classes than Spark keeps by default; what the next run generates again is compiled again.
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # Every part of an expression would else note the line of Python it was made in, and a stack of the JVM: half of
+    # the time that it takes to put the plan of a small table together.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
     # One secret in a setting or a URL must not show up in an event log or an explain.
     "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access.?key|jdbc\\.user|uri",
 }
