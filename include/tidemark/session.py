@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -77,20 +77,27 @@ SESSION_SETTINGS: Mapping[str, str] = {
 
 _FEW_ROWS = 200_000
 
-_FEW_ROWS_SETTINGS: Mapping[str, str] = {
+_INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
 }
 """Compiling a plan costs more than interpreting it does on few rows: a run of four small tables takes half the
 processor time this way (docs/adr/0009)."""
+_IN_ONE_GO: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""Planning each stage anew, and many tasks, cost more than a small table has to do."""
 
 
 @contextmanager
-def tuned_for(session: SparkSession, rows: int) -> Iterator[None]:
-    """Tune the session for plans over about this many rows, and put it back as it was."""
-    settings = _FEW_ROWS_SETTINGS if rows < _FEW_ROWS else {}
+def tuned_for(session: SparkSession, tables: Collection[int]) -> Iterator[None]:
+    """Tune the session for plans over tables of about so many rows each, and put it back as it was."""
+    settings: dict[str, str] = {}
+    if all(map(is_small, tables)):
+        settings |= _IN_ONE_GO
+    if sum(tables) < _FEW_ROWS:
+        settings |= _INTERPRETED
     before = {name: session.conf.get(name) for name in settings}
     for name, value in settings.items():
         session.conf.set(name, value)
@@ -99,6 +106,11 @@ def tuned_for(session: SparkSession, rows: int) -> Iterator[None]:
     finally:
         for name, kept in before.items():
             session.conf.set(name, str(kept))
+
+
+def is_small(rows: int) -> bool:
+    """Whether ``tuned_for`` has a plan over so many rows run in one go: best apart from large ones."""
+    return rows < _FEW_ROWS
 
 
 def open_session() -> SparkSession:

@@ -64,7 +64,7 @@ def _judge(lake: Lake, source: Source, rows: list[Row], cut: int) -> tuple[Verdi
     session = open_session()
     from tidemark.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
-    with tuned_for(session, sum(row["rows_after"] for row in rows)):
+    with tuned_for(session, [row["rows_after"] for row in rows]):
         candidates = [_candidate(session, lake, source, row) for row in rows]
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
 

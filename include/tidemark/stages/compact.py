@@ -30,7 +30,7 @@ from tidemark.lake import MARKER, Lake, marker
 from tidemark.ledger import Ledger, Row, above, equals
 from tidemark.planning import Found, Plan
 from tidemark.schema_history import History, histories
-from tidemark.session import open_session, tuned_for
+from tidemark.session import is_small, open_session, tuned_for
 from tidemark.sources import SchemaPolicy, Source, Transactions
 from tidemark.stages import StageReport
 
@@ -70,9 +70,8 @@ def run(source: Source) -> StageReport:
     finds = _find(ledger, source, stands | dict.fromkeys(asked, 0), last["batch"] if last else 0, newest, published)
     finds = {name: _told_by_ddl(source, found) for name, found in finds.items()}
     known = {name: row["rows_after"] or 0 for name, row in published.items()}
-    size = sum(found.events + known.get(name, 0) for name, found in finds.items())
-    with tuned_for(session, size):
-        rows = _build(session, lake, source, finds, cut, stands, last["batch"] if last else 0, asked)
+    sizes = {name: found.events + known.get(name, 0) for name, found in finds.items()}
+    rows = _build(session, lake, source, finds, sizes, cut, stands, last["batch"] if last else 0, asked)
     rows += rebuilding.without_events(lake, ledger, cut, {name: asked[name] for name in asked.keys() - finds.keys()})
     for row in rows:
         row["rows_before"] = known.get(row["object"], 0)
@@ -206,6 +205,7 @@ def _build(
     lake: Lake,
     source: Source,
     finds: Mapping[str, Found],
+    sizes: Mapping[str, int],
     cut: Cut,
     stands: Mapping[str, int],
     default: int,
@@ -213,16 +213,17 @@ def _build(
 ) -> list[Row]:
     planned: list[tuple[Plan, int]] = []
     rows: list[Row] = []
-    for name, found in finds.items():
-        after = stands.get(name, default)
-        try:
-            if not found.events and not _concerned(lake, source, found, cut):
-                rows.append(_unmoved(cut, source, found))
-                continue
-            anew = name in asked and bool(found.shapes)
-            planned.append((_plan(session, lake, source, found, cut.batch, anew=anew), found.after))
-        except IncompatibleSchemaError as error:
-            rows.append(_stopped(cut, found, after, str(error)))
+    with tuned_for(session, sizes.values()):
+        for name, found in finds.items():
+            after = stands.get(name, default)
+            try:
+                if not found.events and not _concerned(lake, source, found, cut):
+                    rows.append(_unmoved(cut, source, found))
+                    continue
+                anew = name in asked and bool(found.shapes)
+                planned.append((_plan(session, lake, source, found, cut.batch, anew=anew), found.after))
+            except IncompatibleSchemaError as error:
+                rows.append(_stopped(cut, found, after, str(error)))
     for target, claimants in _by_target(planned).items():
         if len(claimants) > 1:
             names = " and ".join(plan.found.object for plan, _ in claimants)
@@ -232,14 +233,21 @@ def _build(
     # Making a frame makes the session the active one of a thread. Where there is none, Spark's cache takes the settings
     # that Spark has by itself, and refuses tables with columns whose names differ in case only.
     activate = partial(session.createDataFrame, [], "nothing int")
-    with _marked(session, cut.batch), ThreadPoolExecutor(_SIDE_BY_SIDE, initializer=activate) as pool:
-        jobs = [
-            pool.submit(rebuilding.build, session, lake, source.source, plan, cut, asked[plan.found.object])
-            if plan.found.object in asked
-            else pool.submit(candidate_of(plan)(session, lake, source.source, plan, cut).build, after)
-            for plan, after in planned
-        ]
-        rows += [job.result() for job in jobs]
+    few: list[tuple[Plan, int]] = []
+    many: list[tuple[Plan, int]] = []
+    for plan, after in planned:
+        (few if is_small(sizes[plan.found.object]) else many).append((plan, after))
+    for alike in filter(None, (few, many)):
+        tuned = tuned_for(session, [sizes[plan.found.object] for plan, _ in alike])
+        pool = ThreadPoolExecutor(_SIDE_BY_SIDE, initializer=activate)
+        with _marked(session, cut.batch), tuned, pool:
+            jobs = [
+                pool.submit(rebuilding.build, session, lake, source.source, plan, cut, asked[plan.found.object])
+                if plan.found.object in asked
+                else pool.submit(candidate_of(plan)(session, lake, source.source, plan, cut).build, after)
+                for plan, after in alike
+            ]
+            rows += [job.result() for job in jobs]
     return rows
 
 

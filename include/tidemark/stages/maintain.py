@@ -68,7 +68,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
         session = open_session()
         horizons = _horizons(ledger, source.maintenance)
         for identifier in [*chosen, *logs]:
-            with tuned_for(session, maintenance.rows_in(lake.load(identifier))):
+            with tuned_for(session, [maintenance.rows_in(lake.load(identifier))]):
                 details[".".join(identifier)] = _maintain(session, lake, ledger, identifier, horizons)
     for name in ("tags", "snapshots", "orphans", "tombstones"):
         summary[name] = sum(int(detail.get(name, 0)) for detail in details.values())

@@ -66,7 +66,7 @@ def _judge(lake: Lake, source: Source, shown: dict[str, Row], cut: int) -> tuple
     from tidemark.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
     session = open_session()
-    with tuned_for(session, sum(row["rows_after"] for row in shown.values())):
+    with tuned_for(session, [row["rows_after"] for row in shown.values()]):
         candidates = [_shown(session, lake, source, row) for row in shown.values()]
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
 
