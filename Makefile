@@ -31,7 +31,7 @@ env: ## Write .env with random secrets for docker-compose.yaml; an .env that is 
 
 ##@ Develop
 test: lint types contracts ## Run lint, types, import contracts and every test
-	$(MAKE) --jobs=2 --output-sync=line --no-print-directory tests-of-one-half tests-of-the-other
+	$(MAKE) --jobs=2 --no-print-directory tests-of-one-half tests-of-the-other
 
 # Side by side, as each drives one Spark on one core for most of its time.
 HALF := tests/airflow tests/test_loads.py tests/test_schema_changes.py tests/test_history.py tests/test_rebuild.py tests/test_maintenance.py tests/test_bags.py tests/test_transactions.py

@@ -361,14 +361,16 @@ class Candidate:
 
         A MERGE that inserts has to shuffle the table. Here the batch's keys go to the table's files.
         """
+        keys = folding.key_names(self._plan)
+        gone = 0
         if deletes:
-            merging.remove(ready.where("deleted"), self._plan, self._branch())
+            stored = self._stored().select(*folding.key_columns(self._plan))
+            gone = stored.join(ready.where("deleted").select(*keys), keys, "left_semi").count()
         start = head(self._lake.load(self._plan.target), self._cut.branch)
-        alive = ready.where(~F.col("deleted"))
-        merging.remove(alive, self._plan, self._branch())
-        replaced = merge_counts(self._lake.load(self._plan.target), start, self._cut.branch)["deleted"]
-        merging.append(alive, self._plan, self._branch())
-        return replaced
+        merging.remove(ready, self._plan, self._branch())
+        removed = merge_counts(self._lake.load(self._plan.target), start, self._cut.branch)["deleted"]
+        merging.append(ready.where(~F.col("deleted")), self._plan, self._branch())
+        return removed - gone
 
     def _row(self, base: int, start: int, counts: Mapping[str, int]) -> Row:
         table = self._lake.load(self._plan.target)
