@@ -15,7 +15,7 @@ from running import run_all
 from tidemark.errors import UnknownNameError
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
-from tidemark.pipeline import rehearse, run_stage
+from tidemark.pipeline import run_stage, run_task
 from tidemark.sources import Source
 from tidemark.stages import REBUILD, RETRY, STAGES, StageReport
 
@@ -218,7 +218,7 @@ def test_a_rehearsal_tells_what_would_differ_and_changes_nothing(
     changed = Source.model_validate(fields)
     for tried, expected in ((source, 0), (changed, 1)):
         before = _everything(lake)
-        difference = rehearse(("normalize", "compact"), tried)[-1]
+        difference = run_task("normalize", tried, reprocess=True, dry_run=True)
         assert difference.details == {"rehearsed.orders": {"added": 0, "removed": 0, "changed": expected}}
         assert _everything(lake) == before
         assert not list((tmp_path / "landing").parent.glob("**/rehearsal"))

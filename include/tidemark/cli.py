@@ -28,7 +28,7 @@ from rich.table import Table
 
 from tidemark.errors import ConfigurationError, TidemarkError
 from tidemark.sources import find_source, load_sources, validate
-from tidemark.stages import REBUILD, RETRY, STAGES, StageReport
+from tidemark.stages import REBUILD, REHEARSED, RETRY, STAGES, StageReport
 
 app = typer.Typer(
     name="tidemark",
@@ -194,7 +194,7 @@ def normalize(
     dry_run: DryRun = False,
 ) -> None:
     """Decode what is new in raw into the change log; set aside what cannot be read."""
-    _derive(STAGES[1:3] if dry_run else STAGES[1:2], source, start, end, reprocess=reprocess, dry_run=dry_run)
+    _derive(REHEARSED if dry_run else STAGES[1:2], source, start, end, reprocess=reprocess, dry_run=dry_run)
 
 
 @app.command()
@@ -584,6 +584,7 @@ def job(stage: str) -> None:
         approve: Annotated[int | None, typer.Option(help="Publish this cut, held for its many deletes.")] = None,
         *,
         reprocess: Annotated[bool | None, typer.Option("--reprocess", help="Decode again what was decoded.")] = None,
+        dry_run: Annotated[bool | None, typer.Option("--dry-run", help="Tell what reprocessing would change.")] = None,
     ) -> None:
         from tidemark.pipeline import HOLDING, run_task
 
@@ -593,6 +594,7 @@ def job(stage: str) -> None:
             "cut": cut,
             "approve": approve,
             "reprocess": reprocess,
+            "dry_run": dry_run,
         }
         report = run_task(stage, find_source(source), moment(start), moment(end), **options)
         _print_report(report)

@@ -26,7 +26,7 @@ _TASKS: Mapping[str, Any] = {
 }
 """What fails for its data or its configuration is not tried again (stage_operator); what the store refuses is."""
 
-_OPTIONS: Mapping[str, Sequence[str]] = {"normalize": ("reprocess",), "publish": ("approve",)}
+_OPTIONS: Mapping[str, Sequence[str]] = {"normalize": ("reprocess", "dry_run"), "publish": ("approve",)}
 
 
 def build_dag(source: Source) -> DAG:
@@ -44,6 +44,11 @@ def build_dag(source: Source) -> DAG:
             "start": _moment("Start of the interval, in place of the run's own."),
             "end": _moment("First moment after the interval."),
             "reprocess": Param(False, type="boolean", description="Decode again what was decoded before."),  # noqa: FBT003 - Airflow's own
+            "dry_run": Param(
+                False,  # noqa: FBT003 - likewise
+                type="boolean",
+                description="Reprocess on copies, tell how many rows of each table would differ, and change nothing.",
+            ),
             "approve": Param(
                 None,
                 type=["null", "integer"],

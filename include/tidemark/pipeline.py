@@ -18,7 +18,7 @@ from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkErro
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
 from tidemark.sources import Source
-from tidemark.stages import StageReport
+from tidemark.stages import REHEARSED, StageReport
 
 _STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
 
@@ -75,8 +75,18 @@ def run_task(
     """Run one stage as a task of its own, between which other runs of the source may have gone on; see ``run_stage``.
 
     Another run may have built the cut anew since this one checked it, with its own events in it: publish then checks
-    it again. The summary of publish tells by ``fresh`` whether it moved any table.
+    it again. The summary of publish tells by ``fresh`` whether it moved any table. Normalize with ``dry_run`` tells
+    what reprocessing would change (``rehearse``).
+
+    Raises:
+        ConfigurationError: a dry run of anything but reprocessing; else as ``run_stage``.
     """
+    if options.pop("dry_run", None):
+        if not options.pop("reprocess", None):
+            raise ConfigurationError(
+                f"a dry run of {source.source} shows what reprocessing would change: ask for it too"
+            )
+        return rehearse(REHEARSED, source, start, end)[-1]
     if stage != "publish":
         return run_stage(stage, source, start, end, patience=patience, **options)
     with _store_errors(stage, source), locks.hold(source.source, patience=patience):

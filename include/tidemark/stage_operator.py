@@ -59,6 +59,9 @@ _LOOK_BACK = 10
 _BY_INTERVAL = frozenset({"land", "normalize"})
 """Stages that look at the interval of a run; the others take whatever is new."""
 
+_REHEARSES = "normalize"
+"""The stage that reprocesses, and tells for a dry run what would differ."""
+
 _SUBMITTED = frozenset({"spark", "yarn", "k8s"})
 _NO_RETRY: Mapping[int, str] = {
     1: "data held back: nothing of it is published. See the log above and `tidemark status`",
@@ -103,7 +106,8 @@ class StageOperator(SparkSubmitOperator):
         if stage == STAGES[-1]:
             # The tables of a source are known when they are published; the alias stands for them until then.
             kwargs.setdefault("outlets", [AssetAlias(f"tidemark_{source or 'lake'}")])
-            kwargs.setdefault("trigger_rule", "none_failed")  # the stages before are skipped by an approval
+        if stage in {_REHEARSES, STAGES[-1]}:
+            kwargs.setdefault("trigger_rule", "none_failed")  # a dry run or an approval skips the stages before
         super().__init__(conn_id=CONNECTION, name=f"{source or 'tidemark'}-{stage}", max_active_tis_per_dag=1, **kwargs)
         self.stage = stage
         self.source = source
@@ -137,6 +141,8 @@ class StageOperator(SparkSubmitOperator):
         params = context["params"]
         if self.stage in STAGES[:-1] and params.get("approve") is not None:
             raise AirflowSkipException(f"cut {params['approve']} is approved as it stands: it is only published")
+        if self.stage in STAGES and self.stage != _REHEARSES and params.get("dry_run"):
+            raise AirflowSkipException(f"a dry run changes nothing: the log of {_REHEARSES} tells what would differ")
         named = params.get("source")
         if self.source is not None and named is not None and named != self.source:
             raise AirflowSkipException(f"only {named} was asked for")
@@ -191,6 +197,9 @@ class StageOperator(SparkSubmitOperator):
             self.log.info("no new files in [%s, %s): the other stages have nothing of it to do", start, end)
         if self.stage == STAGES[-1]:
             _announce(report, self.outlets[0], context)
+        if report.stage != self.stage:  # a dry run
+            for table, told in report.details.items():
+                self.log.info("%s would differ: %s", table, told)
         for problem in report.problems:
             self.log.error("%s", problem)
         if report.problems and self.stage in HOLDING:
@@ -207,7 +216,8 @@ class StageOperator(SparkSubmitOperator):
         for option, bound in zip(("--start", "--end"), call.interval, strict=True):
             self.application_args += [option, bound.isoformat()] if bound else []
         for name, value in call.options.items():
-            self.application_args += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+            option = "--" + name.replace("_", "-")
+            self.application_args += [option] if value is True else [option, str(value)]
         self.jars = ",".join(jar_paths())
         if connection.extra_dejson.get("deploy-mode") != "cluster":
             path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -20,7 +20,7 @@ from tidemark import locks, stage_operator
 from tidemark.errors import ConfigurationError
 from tidemark.intervals import interval_of
 from tidemark.stage_operator import StageOperator
-from tidemark.stages import STAGES
+from tidemark.stages import STAGES, StageReport
 
 START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 JOB = """\
@@ -177,6 +177,33 @@ def test_approval_only_publishes(erp: Path) -> None:
     publish = StageOperator(stage="publish", source="erp", options=["approve"])
     assert publish.trigger_rule == "none_failed"
     assert publish._call(given).options == {"approve": 7}
+
+
+def test_a_dry_run_changes_nothing(erp: Path) -> None:
+    """Normalize tells what reprocessing would change; every other stage is skipped, publish with an approval too."""
+    given = context()
+    given["params"] |= {"dry_run": True, "approve": 7}
+    for stage in ("land", "compact", "check", "publish"):
+        with pytest.raises(AirflowSkipException, match=r"cut 7|dry run"):
+            StageOperator(stage=stage, source="erp", options=["approve"]).execute(given)
+    given["params"] |= {"approve": None, "reprocess": True}
+    normalize = StageOperator(stage="normalize", source="erp", options=["reprocess", "dry_run"])
+    assert normalize.trigger_rule == "none_failed"
+    call = normalize._call(given)
+    assert call.options == {"reprocess": True, "dry_run": True}
+    normalize._prepare(Connection(conn_id="spark_default", conn_type="spark", host="spark://master:7077"), call)
+    assert normalize.application_args[-2:] == ["--reprocess", "--dry-run"]
+    told = StageReport(stage="difference", source="erp", summary={"added": 1}, details={"erp.orders": {"added": 1}})
+    assert normalize._tell(told, call, given) == {"added": 1}
+
+
+def test_a_dry_run_of_nothing_is_an_error(erp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing to tell of a run that does not reprocess."""
+    monkeypatch.setattr(stage_operator, "_connection", lambda: Connection(conn_id="spark_default", conn_type="spark"))
+    given = context()
+    given["params"]["dry_run"] = True
+    with pytest.raises(AirflowFailException, match="ask for it too"):
+        StageOperator(stage="normalize", source="erp", options=["reprocess", "dry_run"]).execute(given)
 
 
 def test_form_becomes_separate_arguments_of_the_job(erp: Path) -> None:
