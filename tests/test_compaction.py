@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import pkgutil
 import random
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from histories import COLUMNS, Table, canal, deliver, message, mixed, several, with_position
 from reference import Change, Row, fold
-from running import run_all
+from running import die_at, run_all
 from tidemark import cuts
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
@@ -516,7 +515,7 @@ def test_a_killed_run_leaves_nothing_that_the_next_does_not_mend(
         ]
     deliver(landing, point, map(message, delivered[-8:]))
     with monkeypatch.context() as patched:
-        _die_at(patched, *CRASHES[point])
+        die_at(patched, *CRASHES[point])
         with pytest.raises(SystemExit):
             run_all(source)
     run_all(source)
@@ -530,17 +529,3 @@ def test_a_killed_run_leaves_nothing_that_the_next_does_not_mend(
     tables = [row for row in Ledger(lake, "crashing").read("tables") if row["state"] == cuts.PUBLISHED]
     assert sum(row["events"] for row in tables) == len(delivered)
     assert lake.load(("quarantine", "crashing")).scan().to_arrow().num_rows == len(delivered) // 4
-
-
-def _die_at(patched: pytest.MonkeyPatch, name: str, call: int) -> None:
-    calls = 0
-    original = pkgutil.resolve_name(name)
-
-    def dying(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls >= call:
-            raise SystemExit(f"killed before call {call} of {name}")
-        return original(*args, **kwargs)
-
-    patched.setattr(name, dying)

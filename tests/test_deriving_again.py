@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import pkgutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from formats.replicate_messages import column, in_json, metadata, row
+from running import die_at
 from tidemark import copies
 from tidemark.lake import Lake, home
 from tidemark.ledger import Ledger
@@ -75,18 +75,8 @@ def _assert_messages_are_accounted_for(lake: Lake, source: str) -> None:
 
 
 def _dies(monkeypatch: pytest.MonkeyPatch, name: str, call: int, work: Callable[[], Any]) -> None:
-    calls = 0
-    original = pkgutil.resolve_name(name)
-
-    def dying(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls >= call:
-            raise SystemExit(f"killed before call {call} of {name}")
-        return original(*args, **kwargs)
-
     with monkeypatch.context() as patched:
-        patched.setattr(name, dying)
+        die_at(patched, name, call)
         with pytest.raises(SystemExit):
             work()
 

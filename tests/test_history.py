@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pkgutil
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from histories import COLUMNS, Table, deliver, generated, message, mixed
 from reference import Change, Row, fold_softly, versions
-from running import run_all
+from running import die_at, run_all
 from test_compaction import CASES as TABLE_CASES
 from tidemark.events import Position, encode_position
 from tidemark.lake import Lake, history_of
@@ -552,7 +551,7 @@ def test_a_killed_run_leaves_a_history_that_the_next_mends(
     run_all(source)
     deliver(tmp_path, "1", [_timed(change, {}) for change in runs[1]])
     with monkeypatch.context() as patched:
-        _die_at(patched, *CRASHES[point])
+        die_at(patched, *CRASHES[point])
         with pytest.raises(SystemExit):
             run_all(source)
     run_all(source)
@@ -563,17 +562,3 @@ def test_a_killed_run_leaves_a_history_that_the_next_mends(
         refs = lake.load(history_of((source.source, t.name))).refs()
         assert {name for name in refs if name != "main"} == {"cut_1", "cut_2"}
     _assert_ledger_closes(lake, source.source)
-
-
-def _die_at(patched: pytest.MonkeyPatch, name: str, call: int) -> None:
-    calls = 0
-    original = pkgutil.resolve_name(name)
-
-    def dying(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls >= call:
-            raise SystemExit(f"killed before call {call} of {name}")
-        return original(*args, **kwargs)
-
-    patched.setattr(name, dying)

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from histories import COLUMNS, canal, deliver, generated, message, mixed
-from running import run_all
+from running import die_at, run_all
 from tidemark.errors import UnknownNameError
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
@@ -132,22 +132,6 @@ def test_an_unknown_table_is_named_with_those_that_there_are(lake: Lake, tmp_pat
     assert Ledger(lake, "misnamed").rebuilds() == {}
 
 
-def _die_at(patched: pytest.MonkeyPatch, name: str, call: int) -> None:
-    import pkgutil
-
-    calls = 0
-    original = pkgutil.resolve_name(name)
-
-    def dying(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls >= call:
-            raise SystemExit(f"killed before call {call} of {name}")
-        return original(*args, **kwargs)
-
-    patched.setattr(name, dying)
-
-
 CRASHES: Sequence[tuple[str, int]] = [
     ("tidemark.copies._new_schema", 2),
     ("tidemark.candidates.Candidate._row", 1),
@@ -189,7 +173,7 @@ def test_a_killed_rebuild_leaves_the_old_table_or_the_new(
     names = ("one", "two")
     before = {name: _rows(lake, "rebuild_crash", name) for name in names}
     with monkeypatch.context() as patched:
-        _die_at(patched, *point)
+        die_at(patched, *point)
         with pytest.raises(SystemExit):
             _rebuild(changed)
     killed = {name: _rows(lake, "rebuild_crash", name) for name in names}
