@@ -145,7 +145,7 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list
     source = _source("loads", landing)
     reports = []
     for run in range(max(len(case.runs) for case in CASES)):
-        changes = Table("anchor").load(10, A) if run == 0 else []
+        changes = Table("anchor").load(10, A, B) if run == 0 else []
         for case in CASES:
             told = case.runs[run] if run < len(case.runs) else []
             changes += told
@@ -181,7 +181,7 @@ def test_the_table_is_what_its_loads_and_changes_lead_to(
 ) -> None:
     """Every case publishes the rows written beside it, with a key and without, and the model agrees."""
     expected = _comparable(dict(zip(("id", "name", "note"), row, strict=True)) for row in case.rows)
-    delivered = [*Table("anchor").load(10, A), *(change for run in case.runs for change in run)]
+    delivered = [*Table("anchor").load(10, A, B), *(change for run in case.runs for change in run)]
     assert _comparable(fold(delivered)[case.name].values()) == expected
     assert _rows(lake, "loads", case.name) == expected
     if case.bag:
