@@ -12,8 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from histories import deliver
-from running import run_all
-from test_compaction import _die_at
+from running import die_at, run_all
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
 from tidemark.pipeline import run_stage
@@ -327,7 +326,7 @@ def test_a_publish_that_was_killed_is_finished_with_its_schema(
     source, _ = followed(BEFORE, **TYPES)
     followed(CHANGES, stages=("land", "normalize", "compact", "check"), **TYPES)
     with monkeypatch.context() as patched:
-        _die_at(patched, point, call)
+        die_at(patched, point, call)
         with pytest.raises(SystemExit):
             run_stage("publish", source, None, None)
     run_all(source)

@@ -14,8 +14,7 @@ import pytest
 
 from histories import canal, deliver
 from reference import Change, fold
-from running import run_all
-from test_compaction import _die_at
+from running import die_at, run_all
 from tidemark.events import Operation
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
@@ -376,7 +375,7 @@ def test_a_killed_run(
     for steps in ([*first, *cut[:2]], cut[2:]):
         running.deliver(steps)
         with monkeypatch.context() as patched:
-            _die_at(patched, *CRASHES[point])
+            die_at(patched, *CRASHES[point])
             with pytest.raises(SystemExit):
                 run_all(running.source)
         running.run()
