@@ -96,7 +96,7 @@ def tuned_for(session: SparkSession, tables: Collection[int]) -> Iterator[None]:
     settings: dict[str, str] = {}
     if all(map(is_small, tables)):
         settings |= _IN_ONE_GO
-    if sum(tables) < _FEW_ROWS:
+    if is_small(sum(tables)):
         settings |= _INTERPRETED
     before = {name: session.conf.get(name) for name in settings}
     for name, value in settings.items():
