@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, cast
@@ -123,9 +123,7 @@ class Decoder:
 
     def add(self, raw: pa.RecordBatch) -> None:
         """Decode a batch of ``RAW``."""
-        found = _Decoded()
-        for index, message in enumerate(_messages(raw)):
-            found.add(index, self._decode(message))
+        found = _Decoded(map(self._decode, _messages(raw)))
         try:
             batches = list(self._batches(raw, found))
         except (pa.ArrowException, OverflowError, ValueError) as error:
@@ -152,8 +150,7 @@ class Decoder:
             self.add(raw.slice(0, half))
             self.add(raw.slice(half))
             return
-        found = _Decoded()
-        found.add(0, Quarantined(MalformedMessageError.reason, f"a number beyond its bounds: {error}"[:300]))
+        found = _Decoded([Quarantined(MalformedMessageError.reason, f"a number beyond its bounds: {error}"[:300])])
         for write, partition, rows in self._batches(raw, found):
             write(partition, rows)
         self._count(1, found)
@@ -210,7 +207,7 @@ class Decoder:
 
     def _changes(self, raw: pa.RecordBatch, table: TableId, found: _Events) -> pa.RecordBatch:
         events = found.events
-        operations = [event.operation.value for event in events]
+        operations = [event.operation for event in events]
         shapes = self._shapes.ids_of(table, events)
         partial = [event.partial for event in events]
         keys = [event.key for event in events]
@@ -293,40 +290,33 @@ class _Events:
         self.told = Counter[tuple[Any, ...]]()
         """Of change events, once they are rows: how many agree in operation, shape, ``partial``, key and ``half``."""
 
-    def add(self, index: int, number: int, event: Event) -> None:
-        self.indexes.append(index)
-        self.numbers.append(number)
-        self.events.append(event)
-
 
 class _Decoded:
     """The events of a batch of messages, by the partition that they belong to."""
 
-    def __init__(self) -> None:
-        self.changes: dict[TableId, _Events] = {}
-        self.others: dict[tuple[Kind, TableId], _Events] = {}
-        self.refused: dict[str, list[tuple[int, Quarantined]]] = {}
+    def __init__(self, decoded: Iterable[list[Event] | Quarantined]) -> None:
+        self.changes = defaultdict[TableId, _Events](_Events)
+        self.others = defaultdict[tuple[Kind, TableId], _Events](_Events)
+        self.refused = defaultdict[str, list[tuple[int, Quarantined]]](list)
         self.control = 0
         """Messages with nothing but control events."""
-
-    def add(self, index: int, events: list[Event] | Quarantined) -> None:
-        if isinstance(events, Quarantined):
-            self.refused.setdefault(events.reason, []).append((index, events))
-            return
-        control = True
-        for number, event in enumerate(events):
-            if type(event) is ChangeEvent:
-                found = self.changes.get(event.table)
-                if found is None:
-                    found = self.changes[event.table] = _Events()
-                found.add(index, number, event)
-                control = False
-            else:
-                kind = Kind.CONTROL if type(event) is ControlEvent else Kind.SCHEMA_CHANGE
-                table = getattr(event, "table", None) or _NO_TABLE
-                self.others.setdefault((kind, table), _Events()).add(index, number, event)
-                control = control and kind is Kind.CONTROL
-        self.control += control
+        for index, events in enumerate(decoded):
+            if isinstance(events, Quarantined):
+                self.refused[events.reason].append((index, events))
+                continue
+            control = True
+            for number, event in enumerate(events):
+                if type(event) is ChangeEvent:
+                    found = self.changes[event.table]
+                    control = False
+                else:
+                    kind = Kind.CONTROL if type(event) is ControlEvent else Kind.SCHEMA_CHANGE
+                    found = self.others[kind, getattr(event, "table", None) or _NO_TABLE]
+                    control = control and kind is Kind.CONTROL
+                found.events.append(event)
+                found.indexes.append(index)
+                found.numbers.append(number)
+            self.control += control
 
 
 class _Load:

@@ -7,6 +7,7 @@ reordered or made a Python object on its way to the typed column (see ``images.p
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable
 from enum import StrEnum
@@ -246,11 +247,17 @@ def encode_position(position: Iterable[int | str]) -> str:
 
 def _encode_part(part: int | str) -> str:
     if type(part) is not int:
-        return f"~{str(part).translate(_ESCAPES)}"
+        return _encode_text(str(part))
     digits = str(part)
     if len(digits) > 99 or digits[0] == "-":
         raise ValueError(f"a position holds numbers of 0 to 99 digits, not {digits[:120]}")
     return _COUNTS[len(digits)] + digits
+
+
+@functools.lru_cache(maxsize=64)
+def _encode_text(part: str) -> str:
+    """Most often the name of a file, which many positions share."""
+    return f"~{part.translate(_ESCAPES)}"
 
 
 _COUNTS = tuple(f"{count:02d}" for count in range(100))
