@@ -65,6 +65,8 @@ class TransactionBlock(msgspec.Struct, gc=False):
     total_order: Number = None
 
 
+_SNAPSHOT, _DELETE = Operation.SNAPSHOT, Operation.DELETE
+"""Every message is compared with them, and to look them up in their enumeration costs more than to compare."""
 _STREAMING = frozenset({None, False, "false", ""})
 """Values of ``source.snapshot`` outside an initial load; in it: true, ``first``, ``last``, ``incremental``, ..."""
 _DIGITS = re.compile(r"([0-9]{1,18})$")
@@ -129,13 +131,13 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
     find = SEQUENCES.get(source.connector or "")
     total = (transaction.number or 0) if transaction else 0
     sequence = find(source, total) if find else None
-    if operation is Operation.SNAPSHOT or not is_streamed(source):
+    if operation is _SNAPSHOT or not is_streamed(source):
         return loaded(*message.order) if sequence is None else changed(*sequence, 1, *message.order)
     if sequence is None:
         return changed(whole_number(source.ts_ms) or 0, *message.order)
     if find is _oplog:
         return changed(*sequence, 2, *message.order)
-    rank = 0 if operation is Operation.DELETE else 1
+    rank = 0 if operation is _DELETE else 1
     if find is _redo and not (source.rs_id or total):
         return changed(*sequence, rank, *message.order)
     return changed(*sequence, rank)
@@ -157,7 +159,7 @@ def load(source: Source, operation: Operation) -> Position | None:
     asked: markers (``first``, ``first_in_data_collection``) are younger than the format, and a table's only row is
     marked as its last one. An incremental load has no beginning: it goes on beside the changes, row by row.
     """
-    if operation is not Operation.SNAPSHOT or is_streamed(source) or source.snapshot == "incremental":
+    if operation is not _SNAPSHOT or is_streamed(source) or source.snapshot == "incremental":
         return None
     find = SEQUENCES.get(source.connector or "")
     sequence = find(source, 0) if find in _LOADED_AT else None
@@ -185,7 +187,7 @@ def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> 
 
 def micros(ts_us: Number, ts_ms: Number) -> int | None:
     """Return epoch µs from either field; 0 stands for *not known*."""
-    exact = whole_number(ts_us)
+    exact = None if ts_us is None else whole_number(ts_us)
     if exact:
         return exact
     millis = whole_number(ts_ms)

@@ -18,7 +18,7 @@ of a ``u`` lacks is null. Tables of the HBase kind have the key column ``ROW`` a
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,6 +39,9 @@ OPERATIONS = {
     "t": Operation.TRUNCATE,
 }
 """And ``m``, a logical message: no row change."""
+
+_SNAPSHOT, _UPDATE, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.UPDATE, Operation.DELETE, Operation.TRUNCATE
+"""Every message is compared with them, and to look them up in their enumeration costs more than to compare."""
 
 
 class Options(BaseModel):
@@ -93,10 +96,11 @@ def decode(message: Message, options: Options) -> list[Event]:
     Raises:
         DecodeError: the message is set aside.
     """
-    if message.value is None or message.value == NULL:
+    value = message.value
+    if value is None or value == NULL:
         return [_tombstone(message, options)]
     try:
-        envelope = read(_envelope, message.value)
+        envelope = read(_envelope, value)
     except MalformedMessageError:
         # the columns of a flattened row may have the names of the envelope's members
         events = _other(message, options)
@@ -112,10 +116,10 @@ def decode(message: Message, options: Options) -> list[Event]:
             return events
     if payload.op == "m":
         return [_control("message", message, payload)]
-    return [_change(message, payload, bytes(envelope.schema), options)]
+    return [_change(message, payload, envelope.schema, options)]
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, gc=False):
     """What the images of an envelope say."""
 
     operation: Operation
@@ -127,7 +131,7 @@ class Row(NamedTuple):
     key: tuple[str, ...] | None = None
 
 
-def _change(message: Message, payload: Payload, schema: bytes, options: Options) -> ChangeEvent:
+def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
     """Return the row change that an envelope tells."""
     operation = OPERATIONS.get(payload.op or "")
     if operation is None:
@@ -135,12 +139,11 @@ def _change(message: Message, payload: Payload, schema: bytes, options: Options)
     source = payload.source or _NO_SOURCE
     transaction = _debezium.transaction(payload.transaction) if payload.transaction else None
     table = _debezium.table(source) or table_of_option(options.table)
-    if operation is Operation.TRUNCATE:
+    if operation is _TRUNCATE:
         row = Row(operation)
     else:
-        row = _row(
-            operation, payload, _connect.envelope_layouts(schema) if schema else None, table, message.key, options
-        )
+        typed = _connect.envelope_layouts(bytes(schema)) if schema else None
+        row = _row(operation, payload, typed, table, message.key, options)
     return ChangeEvent(
         table=table,
         operation=row.operation,
@@ -154,7 +157,7 @@ def _change(message: Message, payload: Payload, schema: bytes, options: Options)
         partial=row.partial,
         absent=row.absent,
         key=row.key,
-        load=_load(source, operation, options),
+        load=_load(source, operation, options) if operation is _SNAPSHOT else None,
     )
 
 
@@ -174,13 +177,13 @@ def _row(
     before = _image(payload.before)
     if (payload.source or _NO_SOURCE).collection:
         return _document(operation, before, _image(payload.after), key)
-    if operation is Operation.DELETE:
+    if operation is _DELETE:
         return _deleted(before, typed.before if typed else None, table, key, options)
     after = _image(payload.after)
     if after is None:
         raise MalformedMessageError(f"`after` is missing or null, and `op` is {payload.op}")
     layout = _layout(after, typed.after if typed else None, table, options)
-    if operation is not Operation.UPDATE:
+    if operation is not _UPDATE:
         before = None
     elif before is not None and not layout.fits(before):
         found = members(before)
@@ -222,7 +225,7 @@ def _deleted(before: bytes | None, typed: Layout | None, table: TableId, key: St
 
 def _image(raw: msgspec.Raw) -> bytes | None:
     image = bytes(raw)
-    return None if not image or image == NULL else image
+    return image if image and image != NULL else None
 
 
 def _is_hbase(layout: Layout, options: Options) -> bool:
