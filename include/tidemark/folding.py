@@ -206,8 +206,35 @@ def fold(acted: DataFrame, plan: Plan) -> DataFrame:
         (null: never); with partial images also ``p<n>``, the position a column was written at (null: no event
         wrote it); ``events`` and ``distinct_events``, without the deletes of old keys.
     """
+    return _by_cell(acted, plan) if plan.found.partial else _newest(acted, plan)
+
+
+def _newest(acted: DataFrame, plan: Plan) -> DataFrame:
+    """The newest action of each key: whole images leave nothing of the older ones."""
     keys = key_names(plan)
-    if plan.found.halves and plan.found.partial:
+    cells = [field(number) for number in value_numbers(plan)]
+    payload = ["position", "committed_at", "deleted", "moved_away", *cells]
+    # All of a key's actions meet in one task, sorted; those of a hot key go to the disk where memory ends.
+    order = Window.partitionBy(*keys).orderBy(*map(F.desc, ("position", "file", "place", "row")))
+    of_key = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    own = ~F.col("moved_away")
+    steps = {
+        "age": F.row_number().over(order),
+        "is_copy": F.coalesce(F.lead(F.when(own, F.col("position"))).over(order) == F.col("position"), F.lit(False)),
+    }
+    counts = {
+        "events": F.count_if(own).over(of_key),
+        "distinct_events": F.count_if(own & ~F.col("is_copy")).over(of_key),
+    }
+    ordered = acted.repartition(*keys).select(*keys, *payload, "file", "place", "row").withColumns(steps)
+    newest = ordered.withColumns(counts).where(F.col("age") == 1)
+    return newest.select(*keys, *payload, *counts, F.col("position").alias("whole_at"))
+
+
+def _by_cell(acted: DataFrame, plan: Plan) -> DataFrame:
+    """The newest action of each key, and of each of its cells."""
+    keys = key_names(plan)
+    if plan.found.halves:
         acted = paired(acted, keys)
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
     place = F.struct("file", "place", "row")
@@ -227,20 +254,15 @@ def fold(acted: DataFrame, plan: Plan) -> DataFrame:
         F.sum(F.when(F.col("copies") > 0, 1).otherwise(0)).alias("distinct_events"),
         F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), F.col("position"))).alias("whole_at"),
     ]
-    if not plan.found.partial:
-        whole = F.max_by(F.struct(*(F.col(f"event.{cell}") for cell in cells)), "position") if cells else F.lit(None)
-        folded = once.groupBy(*keys).agg(*newest, whole.alias("cells"))
-        values = [F.col(f"cells.{cell}").alias(cell) for cell in cells]
-    else:
-        folded = once.groupBy(*keys).agg(*newest, *(_last_written(plan, number) for number in value_numbers(plan)))
-        values = [
-            column
-            for number in value_numbers(plan)
-            for column in (
-                _shown(plan, number).alias(field(number)),
-                F.col(f"w{number}.position").alias(f"p{number}"),
-            )
-        ]
+    folded = once.groupBy(*keys).agg(*newest, *(_last_written(plan, number) for number in value_numbers(plan)))
+    values = [
+        column
+        for number in value_numbers(plan)
+        for column in (
+            _shown(plan, number).alias(field(number)),
+            F.col(f"w{number}.position").alias(f"p{number}"),
+        )
+    ]
     return folded.select(*keys, "position", "newest.*", *values, "events", "distinct_events", "whole_at")
 
 
