@@ -741,14 +741,27 @@ def test_inspection_tells_hash_and_size_of_the_stored_bytes(tmp_path: Path) -> N
     assert (inspection.sha256, inspection.size) == (hashlib.sha256(stored).hexdigest(), len(stored))
 
 
-def test_other_bytes_than_inspected_are_refused(tmp_path: Path) -> None:
-    """A reader that is given the hash of the inspection ends in an error when the file is another by then."""
+def test_another_file_than_the_one_meant_is_refused(tmp_path: Path) -> None:
+    """A reading that is given a hash ends in an error when the file is another by then."""
     path = write(tmp_path, "a.json", LINE + b"\n")
-    sha256 = containers.inspect(path).sha256
-    assert sum(batch.num_rows for batch in containers.read(path, sha256=sha256)) == 1
+    sha256 = hashlib.sha256(LINE + b"\n").hexdigest()
+    assert containers.inspect(path, sha256=sha256).messages == 1
     write(tmp_path, "a.json", LINE.replace(b"1", b"2") + b"\n")
-    with pytest.raises(LandingError, match="not the file that was inspected"):
-        list(containers.read(path, sha256=sha256))
+    with pytest.raises(LandingError, match="another file than before"):
+        containers.inspect(path, sha256=sha256)
+
+
+def test_inspection_gives_the_messages_that_it_counts(tmp_path: Path) -> None:
+    """What an inspection gives is what a reader reads, up to the fault of a file that has one."""
+    content = gzip.compress(b"\n".join([LINE] * 100_000))
+    taken: list[pa.RecordBatch] = []
+    path = write(tmp_path, "a.gz", content)
+    assert containers.inspect(path, taken.append).messages == sum(batch.num_rows for batch in taken) == 100_000
+    assert pa.Table.from_batches(taken) == pa.Table.from_batches(containers.read(path))
+    taken.clear()
+    with pytest.raises(LandingError, match="damaged or cut"):
+        containers.inspect(write(tmp_path, "b.gz", content[:-9]), taken.append)
+    assert taken
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz", "a.parquet"])

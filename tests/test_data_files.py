@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidemark import data_files
-from tidemark.data_files import Target, Writer
+from tidemark.data_files import Target, Writer, Written
 from tidemark.lake import LOG_PROPERTIES, Lake, marker
 from tidemark.ledger import above
 
@@ -56,6 +56,34 @@ def test_files_and_row_groups_end_where_they_are_large(tmp_path: Path, monkeypat
     files = [pq.ParquetFile(_path(file.location)) for file in writer.close()]
     assert [file.metadata.num_row_groups for file in files] == [2, 2, 1]
     assert sum(file.metadata.num_rows for file in files) == 18
+
+
+def test_rows_without_a_file_are_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fits in memory joins another writer's file, a larger partition has files of its own; each row once."""
+    monkeypatch.setattr(data_files, "ROW_GROUP_BYTES", 2 * rows(1, "a").nbytes)
+    writer, other = Writer(local(tmp_path)), Writer(local(tmp_path))
+    other.write((1,), rows(1, "z"))
+    for name in "abc":
+        writer.write((2,), rows(2, name))
+    writer.write((1,), rows(1, "y"))
+    own, others = writer.hand_over(other), other.close()
+    assert [_names(file) for file in own] == [["a", "b", "c"]]
+    assert [_names(file) for file in others] == [["z", "y"]]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_discarded_rows_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither files that were closed stay, nor those that were begun, nor rows in memory."""
+    size = rows(1, "a").nbytes
+    monkeypatch.setattr(data_files, "ROW_GROUP_BYTES", 2 * size)
+    monkeypatch.setattr(data_files, "FILE_BYTES", 4 * size)
+    writer = Writer(local(tmp_path))
+    for name in "abcdefg":
+        writer.write((1,), rows(1, name))
+    writer.write((2,), rows(2, "a"))
+    assert len(list(tmp_path.iterdir())) == 2
+    writer.discard()
+    assert not list(tmp_path.iterdir())
 
 
 def test_dumps_of_many_tables_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +132,11 @@ def test_a_commit_replaces_what_an_aborted_attempt_left(lake: Lake) -> None:
         files = writer.close()
         lake.append_files(table, files if attempt == "first" else files[1:], {}, instead_of=above("batch", 1))
     assert sorted(lake.load(name).scan().to_arrow().column("name").to_pylist()) == ["kept", "second"]
+
+
+def _names(file: Written) -> list[str]:
+    names: list[str] = pq.read_table(_path(file.location)).column("name").to_pylist()
+    return names
 
 
 def _path(location: str) -> str:

@@ -9,7 +9,7 @@ with a function that yields record batches of ``MESSAGES``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark import avro_files, csv_rows, kafka_records, parquet_rows
-from tidemark.compression import StoredFile, expand, opened, reading
+from tidemark.compression import READ_STEP, StoredFile, expand, opened, reading
 from tidemark.errors import LandingError
 from tidemark.json_text import VALUE_LIMIT, Layout, Values, is_valid, layout_of
 
@@ -28,7 +28,7 @@ CSV: Final = "csv"
 AVRO: Final = "avro"
 
 _BATCH_MESSAGES: Final = 10_000
-_BATCH_BYTES: Final = 1 << 20
+_BATCH_BYTES: Final = READ_STEP
 _BEGINNING: Final = 1 << 20
 """Bytes that the layout is told by."""
 _MARK: Final = b"\xef\xbb\xbf"
@@ -71,35 +71,45 @@ class _Content:
     batches: Iterator[pa.RecordBatch]
 
 
-def inspect(path: str) -> Inspection:
+def inspect(
+    path: str, take: Callable[[pa.RecordBatch], None] | None = None, *, sha256: str | None = None
+) -> Inspection:
     """Read a dump file once, from start to end, and tell what it holds.
 
-    A file that passes gives its messages to ``read`` without error. A whole line that is not JSON is a message.
+    A whole line that is not JSON is a message.
 
     Args:
         path: a local path or a URI that ``pyarrow.fs`` knows.
+        take: is given the messages, as ``read`` yields them; whether the file is sound shows only at its end.
+        sha256: of the file that is meant.
 
     Raises:
         LandingError: the file is cut, damaged, still being written, no regular file, in a container that is not
-            read, or beyond a limit (64 GiB expanded, 200 times expanded after 16 MiB, 16 MiB a message).
+            read, beyond a limit (64 GiB expanded, 200 times expanded after 16 MiB, 16 MiB a message), or not the one
+            that is meant.
     """
     with opened(path) as stored:
         content = _open(stored, _BATCH_MESSAGES, _BATCH_BYTES)
-        messages = sum(batch.num_rows for batch in content.batches)
-        sha256 = stored.sha256()
+        messages = 0
+        for batch in content.batches:
+            messages += batch.num_rows
+            if take is not None:
+                take(batch)
+        found = stored.sha256()
+        if sha256 not in {None, found}:
+            raise LandingError(f"{path}: another file than before (SHA-256 {sha256}); land it again when it rests")
         return Inspection(
-            sha256=sha256, size=stored.size, messages=messages, container=content.container, kafka=content.kafka
+            sha256=found, size=stored.size, messages=messages, container=content.container, kafka=content.kafka
         )
 
 
 def read(
-    path: str, *, sha256: str | None = None, batch_messages: int = _BATCH_MESSAGES, batch_bytes: int = _BATCH_BYTES
+    path: str, *, batch_messages: int = _BATCH_MESSAGES, batch_bytes: int = _BATCH_BYTES
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of a dump file in its order, as batches of ``MESSAGES``.
 
     Args:
         path: a local path or a URI that ``pyarrow.fs`` knows.
-        sha256: what ``inspect`` told; the reading ends in an error when the bytes read were others.
         batch_messages: rows of a batch, at most.
         batch_bytes: bytes of a batch, about: one message more at most.
 
@@ -108,10 +118,6 @@ def read(
     """
     with opened(path) as stored:
         yield from _open(stored, batch_messages, min(batch_bytes, _BATCH_BYTES)).batches
-        if sha256 is not None and stored.sha256() != sha256:
-            raise LandingError(
-                f"{path}: not the file that was inspected (SHA-256 {sha256}); land it again when it rests"
-            )
 
 
 def _open(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Content:

@@ -80,44 +80,70 @@ class Writer:
             self._close(partition)
         return self._written
 
+    def hand_over(self, to: Writer) -> list[Written]:
+        """Close, but give another writer the rows of partitions that have no file yet; tell of the files."""
+        for partition, file in list(self._open.items()):
+            if not file.begun:
+                for rows in self._open.pop(partition).pending:
+                    to.write(partition, rows)
+        return self.close()
+
+    def discard(self) -> None:
+        """Drop all rows, and remove every file."""
+        self._open = {partition: file for partition, file in self._open.items() if file.begun}
+        for file in self.close():
+            self._target.filesystem.delete_file(f"{self._target.folder}/{file.location.rpartition('/')[2]}")
+
     def _close(self, partition: Partition) -> None:
         self._written.append(self._open.pop(partition).close(partition))
 
 
 class _File:
+    """One file of a partition; it begins with the first row group, rows before that are in memory only."""
+
     def __init__(self, target: Target) -> None:
         self._target = target
         self._name = f"{uuid.uuid4()}.parquet"
-        self._path = f"{target.folder}/{self._name}"
-        self._pending: list[pa.RecordBatch] = []
+        self._output: tuple[pa.NativeFile, pq.ParquetWriter] | None = None
         self._pending_size = 0
+        self.pending: list[pa.RecordBatch] = []
         self.size = 0
-        repeated = [name for name in target.schema.names if name not in target.plain]
-        measured = [*repeated, *target.bounded]
-        self._stream = target.filesystem.open_output_stream(self._path)
-        self._writer = pq.ParquetWriter(
-            self._stream, target.schema, compression="zstd", use_dictionary=repeated, write_statistics=measured
-        )
+
+    @property
+    def begun(self) -> bool:
+        return self._output is not None
 
     def write(self, rows: pa.RecordBatch) -> None:
-        self._pending.append(rows)
+        self.pending.append(rows)
         self._pending_size += rows.nbytes
         self.size += rows.nbytes
         if self._pending_size >= ROW_GROUP_BYTES:
             self._flush()
 
-    def _flush(self) -> None:
-        if self._pending:
-            arrays = (pa.chunked_array(columns) for columns in zip(*self._pending, strict=True))
-            self._writer.write_table(pa.Table.from_arrays(list(arrays), schema=self._target.schema))
-        self._pending, self._pending_size = [], 0
-
     def close(self, partition: Partition) -> Written:
-        self._flush()
-        self._writer.close()
-        size = self._stream.tell()
-        self._stream.close()
+        stream, writer = self._flush()
+        writer.close()
+        size = stream.tell()
+        stream.close()
         footer = io.BytesIO()
-        self._writer.writer.metadata.write_metadata_file(footer)
+        writer.writer.metadata.write_metadata_file(footer)
         location = f"{self._target.location}/{self._name}"
         return Written(location=location, size=size, partition=partition, footer=footer.getvalue())
+
+    def _flush(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
+        self._output = self._output or self._begin()
+        if self.pending:
+            arrays = (pa.chunked_array(columns) for columns in zip(*self.pending, strict=True))
+            self._output[1].write_table(pa.Table.from_arrays(list(arrays), schema=self._target.schema))
+        self.pending, self._pending_size = [], 0
+        return self._output
+
+    def _begin(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
+        target = self._target
+        repeated = [name for name in target.schema.names if name not in target.plain]
+        measured = [*repeated, *target.bounded]
+        stream = target.filesystem.open_output_stream(f"{target.folder}/{self._name}")
+        writer = pq.ParquetWriter(
+            stream, target.schema, compression="zstd", use_dictionary=repeated, write_statistics=measured
+        )
+        return stream, writer

@@ -41,7 +41,8 @@ FILES = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""Files landed, written ahead of their messages: a row whose batch ``raw`` has not reached is an aborted attempt."""
+"""Files landed, written before their messages are committed: a row whose batch ``raw`` has not reached is an aborted
+attempt."""
 
 REFUSALS = pa.schema([("source", pa.string()), ("path", pa.string()), ("problem", pa.string()), ("at", INSTANT)])
 """Files that the newest land refused, and why; empty again once they are mended or gone."""

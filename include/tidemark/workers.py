@@ -17,12 +17,13 @@ import pyarrow.parquet as pq
 
 from tidemark import containers
 from tidemark.change_log import Decoder, Tally
+from tidemark.compression import opened
 from tidemark.data_files import Partition, Target, Writer, Written
 from tidemark.decode import decode_message, metadata_of
 from tidemark.errors import LandingError
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
-from tidemark.rows import INSTANT, RAW
+from tidemark.rows import RAW
 from tidemark.transactions import READ, Told, Tracker
 
 Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -31,11 +32,18 @@ DONE = pa.schema([("done", pa.binary())])
 """One row a task: ``Done`` as JSON."""
 
 
-class Inspected(msgspec.Struct, frozen=True, kw_only=True):
-    """What reading a dump file through told, or the problem for which it is refused."""
+class Hashed(msgspec.Struct, frozen=True, kw_only=True):
+    """The SHA-256 of a dump file, or the problem for which it is refused."""
 
     path: str
     checksum: str = ""
+    problem: str | None = None
+
+
+class Landed(msgspec.Struct, frozen=True, kw_only=True):
+    """What landing a dump file told, or the problem for which it is refused: nothing of it is in a file then."""
+
+    path: str
     messages: int = 0
     container: str = ""
     problem: str | None = None
@@ -52,12 +60,13 @@ class Done(msgspec.Struct, kw_only=True):
     """By batch, what became of its messages."""
     metadata: list[tuple[str, bytes]] = []
     """Id and content of what metadata messages told, distinct."""
-    inspected: list[Inspected] = []
+    hashed: list[Hashed] = []
+    landed: list[Landed] = []
     transactions: Told | None = None
 
 
 class Dump(msgspec.Struct, frozen=True, kw_only=True):
-    """One dump file that ``inspect`` found sound."""
+    """One dump file, with the checksum that ``hash_dumps`` told."""
 
     path: str
     interval: int
@@ -89,33 +98,55 @@ def _on_tasks(
             yield pa.RecordBatch.from_pylist([{"done": work(tasks[number])}], schema=DONE)
 
 
-def inspect(task: bytes) -> bytes:
-    """Read dump files (paths) through, from start to end; what each told (``Done``)."""
-    return msgspec.json.encode(Done(inspected=[_inspected(path) for path in msgspec.json.decode(task, type=list[str])]))
+def hash_dumps(task: bytes) -> bytes:
+    """Tell the checksums of dump files (paths) as stored (``Done``)."""
+    return msgspec.json.encode(Done(hashed=[_hashed(path) for path in msgspec.json.decode(task, type=list[str])]))
 
 
-def _inspected(path: str) -> Inspected:
+def _hashed(path: str) -> Hashed:
     try:
-        found = containers.inspect(path)
+        with opened(path) as stored:
+            return Hashed(path=path, checksum=stored.sha256())
     except LandingError as error:
-        return Inspected(path=path, problem=str(error))
-    return Inspected(path=path, checksum=found.sha256, messages=found.messages, container=found.container)
+        return Hashed(path=path, problem=str(error))
 
 
 def land(task: bytes, *, batch: int, landed_at: int, target: Target) -> bytes:
-    """Write the messages of dump files (``list[Dump]``) as ``raw``; what was written (``Done``)."""
-    writer = Writer(target)
-    for dump in msgspec.json.decode(task, type=list[Dump]):
-        constants = {
-            "batch": batch,
-            "interval_start": dump.interval or None,
-            "file": dump.path,
-            "checksum": dump.checksum,
-            "landed_at": landed_at,
-        }
-        for messages in containers.read(dump.path, sha256=dump.checksum):
-            writer.write((batch,), _as_raw(messages, constants))
-    return msgspec.json.encode(Done(files=writer.close()))
+    """Write the messages of dump files (``list[list[Dump]]``) as ``raw``; what was written and told (``Done``).
+
+    Of files with the same content the first sound one lands: as what a file is read may hang on its name.
+    """
+    together = Writer(target)
+    done = Done()
+    for same in msgspec.json.decode(task, type=list[list[Dump]]):
+        for dump in same:
+            own = Writer(target)
+            told = _landed(dump, own, batch, landed_at)
+            done.landed.append(told)
+            if told.problem is None:
+                done.files += own.hand_over(together)
+                break
+            own.discard()
+    done.files += together.close()
+    return msgspec.json.encode(done)
+
+
+def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int) -> Landed:
+    told = {
+        "batch": batch,
+        "interval_start": dump.interval or None,
+        "file": dump.path,
+        "checksum": dump.checksum,
+        "landed_at": landed_at,
+    }
+    constants = {name: pa.scalar(value, RAW.field(name).type) for name, value in told.items()}
+    try:
+        found = containers.inspect(
+            dump.path, lambda messages: writer.write((batch,), _as_raw(messages, constants)), sha256=dump.checksum
+        )
+    except LandingError as error:
+        return Landed(path=dump.path, problem=str(error))
+    return Landed(path=dump.path, messages=found.messages, container=found.container)
 
 
 def collect(task: bytes, *, format_name: str, options: Mapping[str, Any], raw: Target) -> bytes:
@@ -209,15 +240,8 @@ _MESSAGES = 10_000
 """Messages that are decoded together."""
 
 
-def _as_raw(messages: pa.RecordBatch, constants: Mapping[str, Any]) -> pa.RecordBatch:
+def _as_raw(messages: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
     arrays = [
-        _repeated(constants[field.name], field.type, len(messages))
-        if field.name in constants
-        else messages.column(field.name).cast(field.type)
-        for field in RAW
+        pa.repeat(constants[name], len(messages)) if name in constants else messages.column(name) for name in RAW.names
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=RAW)
-
-
-def _repeated(value: object, kind: pa.DataType, length: int) -> pa.Array:
-    return pa.repeat(pa.scalar(value, pa.int64() if kind == INSTANT else kind), length).cast(kind)

@@ -1,8 +1,10 @@
 """Land: dump files of an interval into ``raw``, one row a message, verbatim.
 
 Idempotent by content: a file that was landed lands nothing again, under whatever name; a changed file under the same
-name is refused, and so is one that is truncated or corrupt, each whole and by name, while the others land. The files
-are written to the ledger first and count only once ``raw`` has their batch, so a killed land leaves nothing behind.
+name is refused, and so is one that is truncated or corrupt, each whole and by name, while the others land. So every
+file is hashed first; what is new is then read once, and its messages are written as they come. The files are written to
+the ledger before ``raw`` has their batch, and count only then: of a killed land nothing stays but data files that
+belong to no snapshot, which maintenance removes.
 """
 
 from __future__ import annotations
@@ -12,17 +14,24 @@ from datetime import UTC, datetime
 from functools import partial
 
 import structlog
+from pyiceberg.table import Table
 
 from tidemark import tasks, workers
+from tidemark.data_files import Written
 from tidemark.lake import LOG_PROPERTIES, Lake, marker
 from tidemark.landing import DumpFile, find
 from tidemark.ledger import Ledger, Row
 from tidemark.rows import RAW, VARIED
 from tidemark.sources import Source
 from tidemark.stages import StageReport
-from tidemark.workers import Dump, Inspected
+from tidemark.workers import Dump, Landed
 
 log = structlog.get_logger(__name__)
+
+_Contents = dict[str, list[DumpFile]]
+"""Files by their checksum: those with the same content together."""
+_Refused = dict[str, str]
+"""Path to reason."""
 
 
 def run(source: Source, start: datetime | None = None, end: datetime | None = None) -> StageReport:
@@ -40,9 +49,12 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     ledger.forget_attempts(batch)
     landed = ledger.landed_files(batch)
     fresh = [file for file in _due(source, ledger, landed, start, end) if not _unchanged(file, landed.get(file.path))]
-    accepted, refused = _inspect(fresh, landed) if fresh else ([], {})
+    contents, refused = _contents(fresh, landed)
+    accepted, written, unsound = _write(lake, raw, contents, batch + 1) if contents else ([], [], {})
     if accepted:
-        _append(lake, ledger, source, accepted, batch + 1)
+        ledger.replace("files", accepted)
+        lake.append_files(raw, written, {"batch": str(batch + 1)})
+    refused = {file.path: problem for file in fresh if (problem := (refused | unsound).get(file.path))}
     _remember_refusals(ledger, refused)
     if start is not None or end is not None:
         _remember_interval(ledger, start, end)
@@ -72,15 +84,15 @@ def _unchanged(file: DumpFile, landed: Row | None) -> bool:
     return landed is not None and landed["size"] == file.size and landed["modified"] == str(file.modified)
 
 
-def _inspect(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[list[Row], dict[str, str]]:
-    """Read every file through; tell those to land from those to refuse (path to reason)."""
-    done = tasks.run([(file.path, file.size) for file in files], workers.inspect)
-    inspected = {told.path: told for task in done for told in task.inspected}
+def _contents(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[_Contents, _Refused]:
+    """What is not in ``raw`` yet, and files that are refused unread."""
+    done = tasks.run([(file.path, file.size) for file in files], workers.hash_dumps)
+    hashed = {told.path: told for task in done for told in task.hashed}
     known = {row["checksum"]: row["path"] for row in landed.values()}
-    accepted: list[Row] = []
-    refused: dict[str, str] = {}
+    contents: _Contents = {}
+    refused: _Refused = {}
     for file in files:
-        told = inspected[file.path]
+        told = hashed[file.path]
         before = landed.get(file.path)
         if told.problem:
             refused[file.path] = told.problem
@@ -89,9 +101,8 @@ def _inspect(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[list
         elif told.checksum in known:
             log.info("already_landed", file=file.path, landed_as=known[told.checksum])
         else:
-            known[told.checksum] = file.path
-            accepted.append(_entry(file, told))
-    return accepted, refused
+            contents.setdefault(told.checksum, []).append(file)
+    return contents, refused
 
 
 def _changed(file: DumpFile, before: Row) -> str:
@@ -101,32 +112,46 @@ def _changed(file: DumpFile, before: Row) -> str:
     )
 
 
-def _entry(file: DumpFile, told: Inspected) -> Row:
+def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> tuple[list[Row], list[Written], _Refused]:
+    """Write data files of ``raw``; the dump files that are in them, and those that are refused."""
+    work = partial(
+        workers.land,
+        batch=batch,
+        landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
+        target=lake.target(raw, RAW, plain=VARIED),
+    )
+    parts = [([_dump(file, checksum) for file in same], same[0].size) for checksum, same in contents.items()]
+    done = tasks.run(parts, work)
+    told = {landed.path: landed for task in done for landed in task.landed}
+    accepted: list[Row] = []
+    refused: _Refused = {}
+    for checksum, same in contents.items():
+        for file in same:
+            landed = told.get(file.path)
+            if landed is None:
+                log.info("already_landed", file=file.path, landed_as=accepted[-1]["path"])
+            elif landed.problem:
+                refused[file.path] = landed.problem
+            else:
+                accepted.append(_entry(file, checksum, landed, batch))
+    return accepted, [file for task in done for file in task.files], refused
+
+
+def _dump(file: DumpFile, checksum: str) -> Dump:
+    return Dump(path=file.path, interval=file.interval, checksum=checksum)
+
+
+def _entry(file: DumpFile, checksum: str, landed: Landed, batch: int) -> Row:
     return {
+        "batch": batch,
         "path": file.path,
         "size": file.size,
         "modified": str(file.modified),
-        "checksum": told.checksum,
-        "container": told.container,
-        "messages": told.messages,
+        "checksum": checksum,
+        "container": landed.container,
+        "messages": landed.messages,
         "interval_start": file.interval or None,
     }
-
-
-def _append(lake: Lake, ledger: Ledger, source: Source, files: Sequence[Row], batch: int) -> None:
-    ledger.replace("files", [{**file, "batch": batch} for file in files])
-    raw = lake.load(("raw", source.source))
-    landed_at = int(datetime.now(UTC).timestamp() * 1_000_000)
-    target = lake.target(raw, RAW, plain=VARIED)
-    dumps = [
-        (Dump(path=f["path"], interval=f["interval_start"] or 0, checksum=f["checksum"]), f["size"]) for f in files
-    ]
-    done = tasks.run(dumps, partial(workers.land, batch=batch, landed_at=landed_at, target=target))
-    lake.append_files(raw, [file for task in done for file in task.files], {"batch": str(batch)})
-
-
-def _dump(file: Row) -> Dump:
-    return Dump(path=file["path"], interval=file["interval_start"] or 0, checksum=file["checksum"])
 
 
 def _remember_refusals(ledger: Ledger, refused: Mapping[str, str]) -> None:
