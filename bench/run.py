@@ -85,7 +85,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--changes", type=int, default=500_000, help="changes of a batch (default: %(default)s)")
     parser.add_argument("--rows", type=int, default=4_000_000, help="rows of the table before (default: %(default)s)")
     parser.add_argument("--tables", type=int, default=1, help="tables they are spread over (default: %(default)s)")
-    parser.add_argument("--batches", type=int, default=3, help="batches measured (default: %(default)s)")
+    parser.add_argument("--batches", type=int, default=5, help="batches measured (default: %(default)s)")
     parser.add_argument("--folder", help="where the lake and the dumps lie meanwhile (default: the system's temp)")
     return parser.parse_args()
 
