@@ -80,6 +80,8 @@ def run(names: Iterable[str] = DEFAULT) -> Outcome:
             "TIDEMARK_LANDING": str(landing),
             "TIDEMARK_SOURCES": str(default_folder()),
             "AIRFLOW_CONN_SPARK_DEFAULT": server.connection,
+            # The sources stay as they are: the DAGs are read once.
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
         },
     )
     with ExitStack() as started:
