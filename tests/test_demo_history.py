@@ -18,7 +18,7 @@ from reference import Alteration, Change, fold, read_change
 from tidemark import containers
 from tidemark.decode import metadata_of
 from tidemark.demo.history import DAYS, EXTREME, HOT, LARGEST_SCALE, NEW_NUMBER, RENUMBERED, RETURNING, SPARSE, history
-from tidemark.demo.model import History, Row, RowEvent
+from tidemark.demo.model import History, Row, RowEvent, Rows, apply
 from tidemark.demo.render import SOURCES, Counts, Rendered, deliver_late, render
 from tidemark.errors import DecodeError, UnknownNameError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange
@@ -81,25 +81,22 @@ def test_commits_ascend_in_whole_seconds(shop: History) -> None:
 
 def test_every_before_image_is_the_row_that_was_there(shop: History) -> None:
     """Replayed event by event, each image has the columns of its schema and each before image is the current row."""
-    rows: dict[tuple[object, ...], Row] = {}
-    for event in shop.events():
-        for image in filter(None, (event.before, event.after)):
-            assert list(image) == [column.name for column in event.schema.columns]
-        if not event.schema.key:
-            continue
-        if event.before is not None:
-            assert {"loyalty_level": None, **rows.pop(_row_id(event, event.before))} == {
-                "loyalty_level": None,
-                **event.before,
-            }
-        if event.after is not None:
-            assert _row_id(event, event.after) not in rows
-            rows[_row_id(event, event.after)] = event.after
-    assert len(rows) == sum(len(state) for table, state in shop.final_state().items() if shop.schemas[table][-1].key)
-
-
-def _row_id(event: RowEvent, row: Row) -> tuple[object, ...]:
-    return (event.table, *event.schema.key_of(row))
+    state: dict[str, Rows] = {table: {} for table in shop.schemas}
+    for transaction in shop.transactions:
+        if transaction.ddl is not None:
+            state[transaction.ddl.schema.table] = transaction.ddl.alter(state[transaction.ddl.schema.table])
+        for event in transaction.events:
+            rows, schema = state[event.table], event.schema
+            for image in filter(None, (event.before, event.after)):
+                assert list(image) == [column.name for column in schema.columns]
+            if schema.key and event.before is not None:
+                assert rows[schema.key_of(event.before)] == event.before
+            if schema.key and event.after is not None and (event.before is None or event.key_changed):
+                assert schema.key_of(event.after) not in rows
+            apply(rows, event)
+    assert {table: len(rows) for table, rows in state.items()} == {
+        table: len(rows) for table, rows in shop.final_state().items()
+    }
 
 
 def test_history_holds_every_kind_of_change(shop: History) -> None:
@@ -120,6 +117,27 @@ def test_history_holds_every_kind_of_change(shop: History) -> None:
     }
     assert any(transaction.late for transaction in shop.transactions)
     assert sum(transaction.split for transaction in shop.transactions) == 1
+
+
+def test_a_table_with_a_key_changes_its_columns(shop: History) -> None:
+    """Renamed, dropped and added with a default, which stands in rows that nothing touched; one row comes late."""
+    altered = [each.ddl for each in shop.transactions if each.ddl and each.ddl.kind == "ALTER"]
+    renaming, change = [ddl for ddl in altered if ddl.schema.table == "payments"]
+    assert renaming.schema.key
+    assert renaming.renamed == {"channel": "method"}
+    assert change.defaults == {"currency": "EUR"}
+    assert "receipt" not in {column.name for column in shop.columns("payments")}
+    late = {
+        event.after["payment_id"]
+        for each in shop.transactions
+        if each.late
+        for event in each.events
+        if event.table == "payments" and event.after and "method" in event.after
+    }
+    final = {row["payment_id"]: row["currency"] for row in shop.final_state()["payments"]}
+    touched = {event.after["payment_id"] for event in shop.events() if event.after and "currency" in event.after}
+    assert late & final.keys() - touched
+    assert {final[number] for number in final.keys() - touched} == {"EUR"}
 
 
 def test_keys_come_back(shop: History) -> None:
@@ -336,7 +354,7 @@ def test_late_events_matter(dump: Dump, shop: History) -> None:
     """Without its late files, a source gives other tables."""
     state, expected = _state(_changes(dump, dump.rendered.files, shop), shop), shop.final_state()
     different = {table for table in expected if state[table] != _ordered(shop, table, expected[table])}
-    assert {"customers", "order_lines", "stock_scans"} <= different
+    assert {"customers", "order_lines", "payments", "stock_scans"} <= different
 
 
 def test_transactions_are_cut_by_files_and_by_runs(dump: Dump) -> None:

@@ -25,7 +25,7 @@ _TYPES = {
     Operation.UPDATE: "UPDATE",
     Operation.DELETE: "DELETE",
 }
-_PARTITIONS = {"customers": 0, "orders": 0, "order_lines": 1, "payments": 1, "stock_scans": 0}
+_PARTITIONS = {"customers": 0, "orders": 0, "order_lines": 1, "payments": 0, "stock_scans": 0}
 _JDBC_TYPES = {
     "bigint": -5,
     "bigint unsigned": 3,

@@ -12,8 +12,16 @@ from decimal import Decimal
 
 from tidemark.demo.database import Database
 from tidemark.demo.goods import Goods
-from tidemark.demo.model import History, SchemaEvent, Value
-from tidemark.demo.schemas import CUSTOMERS_LEVELLED, ORDERS, ORDERS_WIDENED, SCHEMAS, create_table
+from tidemark.demo.model import History, Row, SchemaEvent, Value
+from tidemark.demo.schemas import (
+    CUSTOMERS_LEVELLED,
+    ORDERS,
+    ORDERS_WIDENED,
+    PAYMENTS_BY_CHANNEL,
+    PAYMENTS_OF_ANY_CURRENCY,
+    SCHEMAS,
+    create_table,
+)
 from tidemark.demo.stockroom import TABLE as STOCK_SCANS
 from tidemark.demo.stockroom import Stockroom
 
@@ -30,6 +38,8 @@ HOT = 1_000_000_000_000
 SCRIPTED = 999_000_000_000
 """The order of the scripted lines."""
 EXTREME_ORDER = 999_000_000_001
+DEPOSIT, LATE_PAYMENT, ABROAD = (999_000_001 + n for n in range(3))
+"""Payments of the scripted order."""
 _KEPT = {SPARSE, EXTREME, HOT, SCRIPTED, EXTREME_ORDER}
 """Ordinary traffic leaves them alone."""
 
@@ -136,12 +146,17 @@ class _Shop:
         for line in range(1, self._random.randint(2, 5)):
             self._db.insert("order_lines", self._goods.line(order, line))
         if self._random.random() < 0.5:
-            self._db.insert("payments", self._goods.payment(order, self._now))
+            self._db.insert("payments", self._payment(order))
 
     def _pay(self) -> None:
         (order,) = self._any("orders")
-        self._db.insert("payments", self._goods.payment(order, self._now))
+        self._db.insert("payments", self._payment(order))
         self._db.update("orders", order, status="paid")
+
+    def _payment(self, order: Value) -> Row:
+        """Make a payment under all names that its columns ever have: the database takes those of the day."""
+        payment = self._goods.payment(order, self._now)
+        return {**payment, "channel": payment["method"], "currency": "EUR"}
 
     def _ship(self) -> None:
         (order,) = self._any("orders")
@@ -191,11 +206,13 @@ class _Shop:
             (3, 30): (self._add_level, self._set_levels),
             (3, 40): (self._widen_quantity,),
             (3, 50): (lambda: self._set_email("back@example.com"),),
+            (3, 55): (self._rename_method,),
             (3, 60): (self._renumber_line,),
             (3, 90): (self._heat,),
             (3, 100): (self._change_after_late,),
             (4, 10): (self._stockroom.name_scanners,),
             (4, 20): (self._reuse_number,),
+            (4, 30): (self._take_any_currency,),
             (4, 50): (lambda: self._set_email(None), lambda: self._set_email("")),
             (4, 70): (self._set_levels,),
         }
@@ -203,6 +220,7 @@ class _Shop:
     def _extremes(self) -> None:
         self._db.insert("customers", self._goods.extreme_customer(EXTREME))
         self._db.insert("orders", self._goods.extreme_order(EXTREME_ORDER, EXTREME, self._now))
+        self._db.insert("payments", self._scripted_payment(DEPOSIT))
         self._commit()
 
     def _set_email(self, email: str | None) -> None:
@@ -237,6 +255,8 @@ class _Shop:
         self._db.insert("customers", self._goods.customer(LATE))
         self._db.update("orders", HOT, total=self._goods.money())
         self._commit(late=True)
+        self._db.insert("payments", self._scripted_payment(LATE_PAYMENT))
+        self._commit(late=True)
         self._db.delete("order_lines", SCRIPTED, 2)
         self._db.insert("order_lines", self._goods.line(SCRIPTED, 9))
         self._commit(late=True)
@@ -255,6 +275,30 @@ class _Shop:
         self._db.define(self._tick(), SchemaEvent(kind="ALTER", statement=statement, schema=ORDERS_WIDENED))
         self._db.update("orders", SCRIPTED, quantity_total=2**31)
         self._db.update("orders", HOT, quantity_total=2**62 + 1)
+        self._commit()
+
+    def _scripted_payment(self, payment: int) -> Row:
+        told: Row = {"payment_id": payment, "order_id": SCRIPTED, "amount": Decimal("1.10"), "is_refund": 0}
+        told |= {"paid_at": self._now.replace(tzinfo=None), "receipt": b"\x00", "method": "card", "channel": "card"}
+        return told
+
+    def _rename_method(self) -> None:
+        """Call a payment's method its channel: also of one that comes late, from before."""
+        statement = "ALTER TABLE `shop`.`payments` RENAME COLUMN `method` TO `channel`"
+        renamed = {"channel": "method"}
+        ddl = SchemaEvent(kind="ALTER", statement=statement, schema=PAYMENTS_BY_CHANNEL, renamed=renamed)
+        self._db.define(self._tick(), ddl)
+        self._db.update("payments", DEPOSIT, channel="cheque")
+        self._commit()
+
+    def _take_any_currency(self) -> None:
+        """Drop the receipts, and tell the currency, which was the euro so far."""
+        clauses = "DROP COLUMN `receipt`, ADD COLUMN `currency` varchar(3) NOT NULL DEFAULT 'EUR'"
+        statement, defaults = f"ALTER TABLE `shop`.`payments` {clauses}", {"currency": "EUR"}
+        ddl = SchemaEvent(kind="ALTER", statement=statement, schema=PAYMENTS_OF_ANY_CURRENCY, defaults=defaults)
+        self._db.define(self._tick(), ddl)
+        self._db.update("payments", DEPOSIT, amount=Decimal("0.10"))
+        self._db.insert("payments", {**self._scripted_payment(ABROAD), "currency": "CHF"})
         self._commit()
 
     def _renumber_line(self) -> None:

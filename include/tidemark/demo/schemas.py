@@ -12,6 +12,11 @@ def _column(name: str, type_: str, mysql_type: str, *marks: str) -> Column:
     return Column(name=name, type=type_, mysql_type=mysql_type, nullable="null" in marks, key="key" in marks)
 
 
+def _renamed(schema: Schema, before: str, after: str) -> Schema:
+    columns = (replace(column, name=after) if column.name == before else column for column in schema.columns)
+    return replace(schema, columns=tuple(columns))
+
+
 CUSTOMERS = Schema(
     table="customers",
     columns=(
@@ -87,12 +92,15 @@ ORDERS_WIDENED = replace(
         for column in ORDERS.columns
     ),
 )
-STOCK_SCANS_LOCATED = replace(
-    STOCK_SCANS,
-    columns=tuple(
-        replace(column, name="location") if column.name == "shelf" else column for column in STOCK_SCANS.columns
+PAYMENTS_BY_CHANNEL = _renamed(PAYMENTS, "method", "channel")
+PAYMENTS_OF_ANY_CURRENCY = replace(
+    PAYMENTS_BY_CHANNEL,
+    columns=(
+        *(column for column in PAYMENTS_BY_CHANNEL.columns if column.name != "receipt"),
+        _column("currency", "string", "varchar(3)"),
     ),
 )
+STOCK_SCANS_LOCATED = _renamed(STOCK_SCANS, "shelf", "location")
 STOCK_SCANS_BY_SCANNER = replace(
     STOCK_SCANS_LOCATED,
     columns=(
@@ -105,7 +113,7 @@ SCHEMAS: Mapping[str, tuple[Schema, ...]] = {
     "customers": (CUSTOMERS, CUSTOMERS_LEVELLED),
     "orders": (ORDERS, ORDERS_WIDENED),
     "order_lines": (ORDER_LINES,),
-    "payments": (PAYMENTS,),
+    "payments": (PAYMENTS, PAYMENTS_BY_CHANNEL, PAYMENTS_OF_ANY_CURRENCY),
     "stock_scans": (STOCK_SCANS, STOCK_SCANS_LOCATED, STOCK_SCANS_BY_SCANNER),
 }
 
