@@ -80,6 +80,9 @@ class _Shop:
     def _commit(self, *, late: bool = False, split: bool = False) -> None:
         self._db.commit(self._tick(), late=late, split=split)
 
+    def _define(self, ddl: SchemaEvent) -> None:
+        self._db.define(self._tick(), ddl)
+
     def _tick(self) -> datetime:
         self._now += timedelta(seconds=max(1, self._random.randint(60, 300) // self._scale))
         return self._now
@@ -93,7 +96,7 @@ class _Shop:
             if table == STOCK_SCANS:
                 continue
             statement = create_table(versions[0])
-            self._db.define(self._tick(), SchemaEvent(kind="CREATE", statement=statement, schema=versions[0]))
+            self._define(SchemaEvent(kind="CREATE", statement=statement, schema=versions[0]))
 
     def _initial_load(self) -> None:
         for number in range(80 * self._scale):
@@ -154,9 +157,7 @@ class _Shop:
         self._db.update("orders", order, status="paid")
 
     def _payment(self, order: Value) -> Row:
-        """Make a payment under all names that its columns ever have: the database takes those of the day."""
-        payment = self._goods.payment(order, self._now)
-        return {**payment, "channel": payment["method"], "currency": "EUR"}
+        return _at_any_time(self._goods.payment(order, self._now))
 
     def _ship(self) -> None:
         (order,) = self._any("orders")
@@ -248,7 +249,7 @@ class _Shop:
 
     def _add_index(self) -> None:
         statement = "CREATE INDEX `idx_orders_status` ON `shop`.`orders` (`status`)"
-        self._db.define(self._tick(), SchemaEvent(kind="CINDEX", statement=statement, schema=ORDERS))
+        self._define(SchemaEvent(kind="CINDEX", statement=statement, schema=ORDERS))
 
     def _change_late(self) -> None:
         """Change rows that later days touch again and rows that nothing touches again."""
@@ -263,7 +264,7 @@ class _Shop:
 
     def _add_level(self) -> None:
         statement = "ALTER TABLE `shop`.`customers` ADD COLUMN `loyalty_level` int NULL"
-        self._db.define(self._tick(), SchemaEvent(kind="ALTER", statement=statement, schema=CUSTOMERS_LEVELLED))
+        self._define(SchemaEvent(kind="ALTER", statement=statement, schema=CUSTOMERS_LEVELLED))
 
     def _set_levels(self) -> None:
         for key in self._random.sample(list(self._db.rows["customers"]), k=40):
@@ -272,22 +273,21 @@ class _Shop:
 
     def _widen_quantity(self) -> None:
         statement = "ALTER TABLE `shop`.`orders` MODIFY COLUMN `quantity_total` bigint NOT NULL"
-        self._db.define(self._tick(), SchemaEvent(kind="ALTER", statement=statement, schema=ORDERS_WIDENED))
+        self._define(SchemaEvent(kind="ALTER", statement=statement, schema=ORDERS_WIDENED))
         self._db.update("orders", SCRIPTED, quantity_total=2**31)
         self._db.update("orders", HOT, quantity_total=2**62 + 1)
         self._commit()
 
     def _scripted_payment(self, payment: int) -> Row:
-        told: Row = {"payment_id": payment, "order_id": SCRIPTED, "amount": Decimal("1.10"), "is_refund": 0}
-        told |= {"paid_at": self._now.replace(tzinfo=None), "receipt": b"\x00", "method": "card", "channel": "card"}
-        return told
+        told: Row = {"payment_id": payment, "order_id": SCRIPTED, "method": "card", "amount": Decimal("1.10")}
+        return _at_any_time(told | {"is_refund": 0, "paid_at": self._now.replace(tzinfo=None), "receipt": b"\x00"})
 
     def _rename_method(self) -> None:
         """Call a payment's method its channel: also of one that comes late, from before."""
         statement = "ALTER TABLE `shop`.`payments` RENAME COLUMN `method` TO `channel`"
         renamed = {"channel": "method"}
         ddl = SchemaEvent(kind="ALTER", statement=statement, schema=PAYMENTS_BY_CHANNEL, renamed=renamed)
-        self._db.define(self._tick(), ddl)
+        self._define(ddl)
         self._db.update("payments", DEPOSIT, channel="cheque")
         self._commit()
 
@@ -296,7 +296,7 @@ class _Shop:
         clauses = "DROP COLUMN `receipt`, ADD COLUMN `currency` varchar(3) NOT NULL DEFAULT 'EUR'"
         statement, defaults = f"ALTER TABLE `shop`.`payments` {clauses}", {"currency": "EUR"}
         ddl = SchemaEvent(kind="ALTER", statement=statement, schema=PAYMENTS_OF_ANY_CURRENCY, defaults=defaults)
-        self._db.define(self._tick(), ddl)
+        self._define(ddl)
         self._db.update("payments", DEPOSIT, amount=Decimal("0.10"))
         self._db.insert("payments", {**self._scripted_payment(ABROAD), "currency": "CHF"})
         self._commit()
@@ -317,3 +317,8 @@ class _Shop:
     def _reuse_number(self) -> None:
         self._db.insert("customers", self._goods.customer(RENUMBERED))
         self._commit()
+
+
+def _at_any_time(payment: Row) -> Row:
+    """A payment under all names that its columns ever have: the database takes those of the day."""
+    return {**payment, "channel": payment["method"], "currency": "EUR"}

@@ -12,9 +12,12 @@ def _column(name: str, type_: str, mysql_type: str, *marks: str) -> Column:
     return Column(name=name, type=type_, mysql_type=mysql_type, nullable="null" in marks, key="key" in marks)
 
 
-def _renamed(schema: Schema, before: str, after: str) -> Schema:
-    columns = (replace(column, name=after) if column.name == before else column for column in schema.columns)
-    return replace(schema, columns=tuple(columns))
+def _replaced(schema: Schema, old: str, new: Column) -> Schema:
+    return replace(schema, columns=tuple(new if column.name == old else column for column in schema.columns))
+
+
+def _with(schema: Schema, new: Column, *, without: str | None = None) -> Schema:
+    return replace(schema, columns=(*(column for column in schema.columns if column.name != without), new))
 
 
 CUSTOMERS = Schema(
@@ -84,30 +87,12 @@ STOCK_SCANS = Schema(
     ),
 )
 """What the scanner of the stockroom writes, a line for each scan: no key, and equal lines are as many scans."""
-CUSTOMERS_LEVELLED = replace(CUSTOMERS, columns=(*CUSTOMERS.columns, _column("loyalty_level", "int", "int", "null")))
-ORDERS_WIDENED = replace(
-    ORDERS,
-    columns=tuple(
-        replace(column, type="long", mysql_type="bigint") if column.name == "quantity_total" else column
-        for column in ORDERS.columns
-    ),
-)
-PAYMENTS_BY_CHANNEL = _renamed(PAYMENTS, "method", "channel")
-PAYMENTS_OF_ANY_CURRENCY = replace(
-    PAYMENTS_BY_CHANNEL,
-    columns=(
-        *(column for column in PAYMENTS_BY_CHANNEL.columns if column.name != "receipt"),
-        _column("currency", "string", "varchar(3)"),
-    ),
-)
-STOCK_SCANS_LOCATED = _renamed(STOCK_SCANS, "shelf", "location")
-STOCK_SCANS_BY_SCANNER = replace(
-    STOCK_SCANS_LOCATED,
-    columns=(
-        *(column for column in STOCK_SCANS_LOCATED.columns if column.name != "note"),
-        _column("scanner", "string", "varchar(20)"),
-    ),
-)
+CUSTOMERS_LEVELLED = _with(CUSTOMERS, _column("loyalty_level", "int", "int", "null"))
+ORDERS_WIDENED = _replaced(ORDERS, "quantity_total", _column("quantity_total", "long", "bigint"))
+PAYMENTS_BY_CHANNEL = _replaced(PAYMENTS, "method", _column("channel", "string", "varchar(20)"))
+PAYMENTS_OF_ANY_CURRENCY = _with(PAYMENTS_BY_CHANNEL, _column("currency", "string", "varchar(3)"), without="receipt")
+STOCK_SCANS_LOCATED = _replaced(STOCK_SCANS, "shelf", _column("location", "string", "varchar(20)", "null"))
+STOCK_SCANS_BY_SCANNER = _with(STOCK_SCANS_LOCATED, _column("scanner", "string", "varchar(20)"), without="note")
 
 SCHEMAS: Mapping[str, tuple[Schema, ...]] = {
     "customers": (CUSTOMERS, CUSTOMERS_LEVELLED),
