@@ -40,7 +40,7 @@ OPERATIONS = {
 }
 """And ``m``, a logical message: no row change."""
 
-_SNAPSHOT, _UPDATE, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.UPDATE, Operation.DELETE, Operation.TRUNCATE
+_UPDATE, _DELETE, _TRUNCATE = Operation.UPDATE, Operation.DELETE, Operation.TRUNCATE
 """Every message is compared with them, and to look them up in their enumeration costs more than to compare."""
 
 
@@ -157,7 +157,7 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
         partial=row.partial,
         absent=row.absent,
         key=row.key,
-        load=_load(source, operation, options) if operation is _SNAPSHOT else None,
+        load=_load(source, operation, options),
     )
 
 

@@ -54,7 +54,8 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     if accepted:
         ledger.replace("files", accepted)
         lake.append_files(raw, written, {"batch": str(batch + 1)})
-    refused = {file.path: problem for file in fresh if (problem := (refused | unsound).get(file.path))}
+    problems = refused | unsound
+    refused = {file.path: problems[file.path] for file in fresh if file.path in problems}
     _remember_refusals(ledger, refused)
     if start is not None or end is not None:
         _remember_interval(ledger, start, end)
@@ -120,7 +121,10 @@ def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> tuple[lis
         landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
         target=lake.target(raw, RAW, plain=VARIED),
     )
-    parts = [([_dump(file, checksum) for file in same], same[0].size) for checksum, same in contents.items()]
+    parts = [
+        ([Dump(path=file.path, interval=file.interval, checksum=checksum) for file in same], same[0].size)
+        for checksum, same in contents.items()
+    ]
     done = tasks.run(parts, work)
     told = {landed.path: landed for task in done for landed in task.landed}
     accepted: list[Row] = []
@@ -135,10 +139,6 @@ def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> tuple[lis
             else:
                 accepted.append(_entry(file, checksum, landed, batch))
     return accepted, [file for task in done for file in task.files], refused
-
-
-def _dump(file: DumpFile, checksum: str) -> Dump:
-    return Dump(path=file.path, interval=file.interval, checksum=checksum)
 
 
 def _entry(file: DumpFile, checksum: str, landed: Landed, batch: int) -> Row:
