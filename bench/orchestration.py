@@ -22,8 +22,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tidemark.airflow_service import AirflowService
-from tidemark.jars import jar_paths
-from tidemark.session import EXTENSIONS
+from tidemark.session import local_settings
 from tidemark.spark_server import SparkConnectServer
 from tidemark.stages import STAGES
 
@@ -88,8 +87,7 @@ def _spark(home: Path, where: str) -> Iterator[str]:
     if where != "connect":
         yield json.dumps({"conn_type": "spark", "host": where})
         return
-    settings = {"jars": jar_paths(), "settings": {"spark.sql.extensions": EXTENSIONS}, "driver_memory": "2g"}
-    with SparkConnectServer(folder=home / "spark", **settings) as server:
+    with SparkConnectServer(folder=home / "spark", settings=local_settings(), driver_memory="2g") as server:
         yield server.connection
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from histories import Table, deliver, message
 from running import run_all
-from tidemark import candidates
+from tidemark import candidates, folding
 from tidemark.lake import Lake, ancestry
 from tidemark.ledger import Ledger
+from tidemark.processes import wait_until
+from tidemark.session import checkpointed
 from tidemark.sources import Source
 
 pytestmark = pytest.mark.spark
@@ -66,3 +69,46 @@ def test_exchanged_as_merged(
     exchanged = _runs(other, lake)
     assert [kinds for kinds, _, _ in exchanged] == [{"merge"}, {"append"}, {"merge"}, {"append"}]
     assert [(counts, rows) for _, counts, rows in exchanged] == [(counts, rows) for _, counts, rows in merged]
+
+
+def test_only_late_batches_meet_the_dead(
+    source: Callable[..., Source], lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept of deletes is read for a batch with an event that may be older, and for no other."""
+    met: list[int] = []
+    not_dead = folding.not_dead
+
+    def watched(*frames: Any) -> DataFrame:
+        met.append(number)
+        return not_dead(*frames)
+
+    monkeypatch.setattr(folding, "not_dead", watched)
+    made = source("debezium_json", tables={"shop.lines": {"key": ["id", "line"]}})
+    for number, batch in enumerate(BATCHES):
+        deliver(Path(made.landing).parent, f"{number}", map(message, batch))
+        run_all(made)
+    assert met == [2]
+
+
+def test_nothing_stays_of_what_a_run_kept(
+    source: Callable[..., Source], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows that compact keeps for several uses go with the last reference to them."""
+    kept: list[int] = []
+
+    def watched(frame: DataFrame) -> DataFrame:
+        kept.append(len(frame.columns))
+        return checkpointed(frame)
+
+    monkeypatch.setattr(candidates, "checkpointed", watched)
+    made = source("debezium_json", tables={"shop.lines": {"key": ["id", "line"]}})
+    deliver(Path(made.landing).parent, "0", map(message, BATCHES[0]))
+    run_all(made)
+    assert kept
+    wait_until(lambda: not _swept(spark), servers=[], seconds=60, what="freeing what compact kept")
+
+
+def _swept(spark: SparkSession) -> int:
+    gc.collect()
+    spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
+    return int(spark.sparkContext._jsc.getPersistentRDDs().size())  # type: ignore[union-attr]

@@ -437,7 +437,7 @@ def test_spark_connect_gives_the_same_verdict(spark: SparkSession, tmp_path: Pat
         "print(type(session).__module__)\n"
         "print(json.dumps(t.told(session, pathlib.Path(sys.argv[2]))))\n"
     )
-    with SparkConnectServer(jars=[], folder=tmp_path / "server", settings={}, driver_memory="1g") as server:
+    with SparkConnectServer(folder=tmp_path / "server", settings={}, driver_memory="1g") as server:
         done = subprocess.run(
             [sys.executable, "-c", script, server.url, str(tmp_path / "connect")],
             capture_output=True,

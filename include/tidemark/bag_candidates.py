@@ -17,12 +17,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import bags, folding, merging
-from tidemark.candidates import Candidate, merge_counts, persisted
+from tidemark.candidates import Candidate, merge_counts
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.lake import head
 from tidemark.ledger import Row
 from tidemark.planning import Plan
+from tidemark.session import checkpointed
 
 _HIGH, _TRUNCATE = "high", "truncate"
 
@@ -55,23 +56,23 @@ class BagCandidate(Candidate):
         changes = self._changes(after)
         truncated, at, _ = self._truncated(changes)
         rows = self._named(_rows(changes, self._plan, truncated), views)
-        with persisted(bags.once(rows)) as events:
-            counts = self._counted(events, rows, after)
-            emptied, _, _ = self._truncate(truncated, at)
-            self._fill(truncated)
-            start = head(self._lake.load(self._plan.target), self._cut.branch)
-            sound = self._named(_sound(events), views)
-            unseen, late, again = sound, 0, 0
-            if counts.first is not None and counts.first <= high:
-                unseen = self._named(self._unseen(sound, counts.first, high, after), views)
-                late = unseen.where(F.col("position") <= high).count()
-                again = sound.where(F.col("position") <= high).count() - late
-            if truncated is not None and marks.get(_TRUNCATE, "") < truncated < high:
-                self._fold_again(None, truncated, views)
-            elif late:
-                self._fold_again(bags.sides(unseen), truncated, views)
-            elif counts.distinct > again:
-                self._go_on(self._named(bags.sides(unseen), views), takes_out=counts.removals > 0)
+        events = checkpointed(bags.once(rows))
+        counts = self._counted(events, rows, after)
+        emptied, _, _ = self._truncate(truncated, at)
+        self._fill(truncated)
+        start = head(self._lake.load(self._plan.target), self._cut.branch)
+        sound = self._named(_sound(events), views)
+        unseen, late, again = sound, 0, 0
+        if counts.first is not None and counts.first <= high:
+            unseen = self._named(self._unseen(sound, counts.first, high, after), views)
+            late = unseen.where(F.col("position") <= high).count()
+            again = sound.where(F.col("position") <= high).count() - late
+        if truncated is not None and marks.get(_TRUNCATE, "") < truncated < high:
+            self._fold_again(None, truncated, views)
+        elif late:
+            self._fold_again(bags.sides(unseen), truncated, views)
+        elif counts.distinct > again:
+            self._go_on(self._named(bags.sides(unseen), views), takes_out=counts.removals > 0)
         self._mark(marks, {_HIGH: max(high, counts.last or ""), _TRUNCATE: truncated or ""})
         table = self._lake.load(self._plan.target)
         applied = counts.distinct - again + self._plan.found.truncates

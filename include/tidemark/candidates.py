@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import MapType, StringType
-from pyspark.storagelevel import StorageLevel
 
 from tidemark import epochs, evolution, folding, held, maintenance, merging, planning
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.history_candidates import HistoryCandidate
 from tidemark.lake import (
-    LOG_PROPERTIES,
+    KEPT_PROPERTIES,
     STATE_PROPERTIES,
     Lake,
     ancestry,
@@ -34,6 +33,7 @@ from tidemark.ledger import Ledger, Row, equals
 from tidemark.planning import DELETED, POSITION, Plan
 from tidemark.quarantine import quarantine
 from tidemark.schema_history import Emptying
+from tidemark.session import checkpointed
 
 _VERSIONS = MapType(StringType(), StringType())
 
@@ -86,24 +86,22 @@ class Candidate:
         folded = folding.fold(acted.where(F.col("set_aside").isNull()), self._plan)
         if self._plan.soft and truncated is not None:
             folded = folding.truncated_softly(folded, self._plan, truncated, truncated_at)
-        folded = self._named(folded, views)
-        with persisted(folded):
-            counts, oldest = self._counts(folded, acted, after)
-            counts["emptied"], counts["marked"], counts["back"] = self._truncate(truncated, truncated_at, folded)
-            self._fill(truncated)
-            by_cell = self._plan.found.partial or self._state_has("cells")
-            start = head(self._lake.load(self._plan.target), self._cut.branch)
-            with persisted(self._combined(folded)) if by_cell else nullcontext(self._alive(folded)) as ready:
-                counts["marked"] += self._marked_rows(ready) if counts["marks"] else 0
-                counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
-                # In this order: Spark computes what it keeps anew once a table that it was read from is written to.
-                new = None if is_kept else truncated
-                if by_cell or counts["deletes"] or new is not None:
-                    self._keep(ready, new, truncated_at)
-                if not by_cell and self._is_above(oldest):
-                    counts["replaced"] = self._exchange(ready, deletes=counts["deletes"])
-                else:
-                    merging.upsert(ready, self._plan, self._branch(), by_cell=by_cell)
+        folded = checkpointed(folded)
+        counts, oldest = self._counts(folded, acted, after)
+        counts["emptied"], counts["marked"], counts["back"] = self._truncate(truncated, truncated_at, folded)
+        self._fill(truncated)
+        by_cell = self._plan.found.partial or self._state_has("cells")
+        start = head(self._lake.load(self._plan.target), self._cut.branch)
+        ready = checkpointed(self._combined(folded)) if by_cell else self._alive(folded, oldest)
+        counts["marked"] += self._marked_rows(ready) if counts["marks"] else 0
+        counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
+        new = None if is_kept else truncated
+        if by_cell or counts["deletes"] or new is not None:
+            self._keep(ready, new, truncated_at)
+        if not by_cell and self._is_above(oldest):
+            counts["replaced"] = self._exchange(ready, deletes=counts["deletes"])
+        else:
+            merging.upsert(ready, self._plan, self._branch(), by_cell=by_cell)
         if self._plan.history:
             kept = HistoryCandidate(self._session, self._lake, self._source, self._plan, self._cut.branch)
             kept.build(
@@ -131,7 +129,7 @@ class Candidate:
                 planning.SOURCE_PROPERTY: self._source,
             },
         )
-        state = self._lake.ensure(plan.state, planning.state_schema(plan), LOG_PROPERTIES, partition_by=["kind"])
+        state = self._lake.ensure(plan.state, planning.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
         branch_from_main(state, self._cut.branch)
         table = planning.evolve(table, plan)
         table = evolution.plan_pending(table, self._cut.number, plan.today, key)
@@ -299,8 +297,10 @@ class Candidate:
     def _combined(self, folded: DataFrame) -> DataFrame:
         return folding.combine(folded, self._stored(), self._state(), self._plan)
 
-    def _alive(self, folded: DataFrame) -> DataFrame:
-        if not self._state_has("tombstone"):
+    def _alive(self, folded: DataFrame, oldest: str | None) -> DataFrame:
+        """Without late events of keys that are dead. A batch that is newer than all that is kept has none."""
+        newest = greatest(self._lake.load(self._plan.state), "position")
+        if oldest is None or (newest is not None and newest < oldest):
             return folded
         return folding.not_dead(folded, self._state().where(F.col("kind") == "tombstone"), self._plan)
 
@@ -436,16 +436,6 @@ class Candidate:
             "base": base,
             "snapshot": head(table, self._cut.branch),
         }
-
-
-@contextmanager
-def persisted(frame: DataFrame) -> Iterator[DataFrame]:
-    """Keep a frame that is used more than once, on disk where memory ends."""
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
 
 
 def merge_counts(table: Table, start: int, branch: str) -> dict[str, int]:

@@ -7,15 +7,13 @@ folded again from the whole change log; so is the table when a TRUNCATE comes la
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyiceberg.table import Table
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
-from pyspark.storagelevel import StorageLevel
 
 from tidemark import evolution, folding, history, merging, planning
 from tidemark.events import Operation
@@ -23,6 +21,7 @@ from tidemark.images import field
 from tidemark.lake import STATE_PROPERTIES, Lake, branch_from_main, quoted
 from tidemark.planning import COMMITTED_AT, IS_CURRENT, POSITION, VALID_FROM, VALID_TO, Plan
 from tidemark.schema_history import Emptying
+from tidemark.session import checkpointed
 
 WholeLog = Callable[[], tuple[Plan, DataFrame]]
 """All events that the table is to hold, and the plan with what they tell."""
@@ -63,17 +62,15 @@ class HistoryCandidate:
             self._merge(self._folded(log, None), anywhere=True)
             return
         self._fill()
-        told = named(history.events(self._actions(new, self._plan), self._plan))
-        with _persisted(told), _persisted(named(self._placed(told))) as placed:
-            late, reborn = self._late_and_reborn(placed)
-            usual = self._onward(placed, everywhere=emptied is not None, reborn=reborn > 0, whole=late > 0)
-            rows = history.versions(usual, self._plan, emptied).where(~F.col("stored") | F.col("valid_to").isNotNull())
-            if late:
-                again = (
-                    placed.where("late").groupBy(*self._keys).agg(F.max(F.greatest("seen", "position")).alias("newest"))
-                )
-                rows = named(rows).unionByName(self._folded(log, named(again)))
-            self._merge(named(rows), anywhere=late > 0)
+        told = checkpointed(history.events(self._actions(new, self._plan), self._plan))
+        placed = checkpointed(self._placed(told))
+        late, reborn = self._late_and_reborn(placed)
+        usual = self._onward(placed, everywhere=emptied is not None, reborn=reborn > 0, whole=late > 0)
+        rows = history.versions(usual, self._plan, emptied).where(~F.col("stored") | F.col("valid_to").isNotNull())
+        if late:
+            again = placed.where("late").groupBy(*self._keys).agg(F.max(F.greatest("seen", "position")).alias("newest"))
+            rows = named(rows).unionByName(self._folded(log, named(again)))
+        self._merge(named(rows), anywhere=late > 0)
 
     def _prepared_table(self) -> None:
         plan = self._plan
@@ -242,12 +239,3 @@ def _last_cut(table: Table) -> str | None:
     numbers = (name.removeprefix("cut_") for name in table.refs() if name.startswith("cut_"))
     newest = max((int(number) for number in numbers if number.isdecimal()), default=None)
     return None if newest is None else f"cut_{newest}"
-
-
-@contextmanager
-def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()

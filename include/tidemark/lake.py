@@ -79,7 +79,14 @@ LOG_PROPERTIES: Mapping[str, str] = {
     "write.distribution-mode": "none",
     "write.spark.fanout.enabled": "true",
 }
-"""Append-only tables: raw, change log, quarantine, state."""
+"""Append-only tables."""
+
+KEPT_PROPERTIES: Mapping[str, str] = {
+    **LOG_PROPERTIES,
+    # Whether a batch is newer than all tombstones is told by the positions of their files: see docs/adr/0020.
+    "write.metadata.metrics.column.position": "full",
+}
+"""What runs keep of a table for later ones."""
 
 CHANGE_LOG_PROPERTIES: Mapping[str, str] = {
     **LOG_PROPERTIES,
@@ -99,6 +106,8 @@ STATE_PROPERTIES: Mapping[str, str] = {
     "write.delete.distribution-mode": "none",
     # Whether a batch is newer than all of a table is told by the positions of its files: see docs/adr/0020.
     "write.metadata.metrics.column._cdc_position": "full",
+    # A longer one is of values that hardly repeat, and making it costs more than all else of a write.
+    "write.parquet.dict-size-bytes": str(128 << 10),
 }
 """Tables that hold one row a key."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Event
 
 import structlog
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.errors import SparkWithheldError
 from tidemark.jars import jar_paths
@@ -38,6 +38,8 @@ JVM_OPTIONS = (
 
 LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": EXTENSIONS,
+    # Hadoop's own local file system starts a process, `chmod`, for each file that it writes.
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
@@ -45,6 +47,8 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.memory": "4g",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {JVM_OPTIONS}",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # What runs kept is freed when the JVM's garbage is collected.
+    "spark.cleaner.periodicGC.interval": "5min",
     # One run generates more classes than Spark keeps by default; what the next run generates again is compiled again.
     "spark.sql.codegen.cache.maxEntries": "2000",
     # Every part of an expression would else note the line of Python it was made in, and a stack of the JVM: half of
@@ -68,8 +72,6 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    # What is kept between two actions of one run is read once or twice: compressing it costs more than it saves.
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # Small runs are the rule: start from what the machine has and let adaptive execution merge the rest.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
 }
@@ -106,6 +108,15 @@ def tuned_for(session: SparkSession, tables: Collection[int]) -> Iterator[None]:
     finally:
         for name, kept in before.items():
             session.conf.set(name, str(kept))
+
+
+def checkpointed(frame: DataFrame) -> DataFrame:
+    """The same rows, made once at their first use and kept: on disk where memory ends, gone with the last reference.
+
+    Plans on it begin here: Spark neither goes through what made the rows again for each, nor makes them anew once a
+    table that they were read from is written to. An executor that is lost takes its rows along, and the stage fails.
+    """
+    return frame.localCheckpoint(eager=False)
 
 
 def is_small(rows: int) -> bool:
@@ -159,14 +170,22 @@ def _open(remote: str | None) -> SparkSession:
     return session
 
 
-def _local_settings() -> Mapping[str, str]:
-    settings = {**LOCAL_SETTINGS, "spark.app.name": "tidemark"}
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit: master and jars are the cluster's settings
-        return {"spark.sql.extensions": EXTENSIONS, "spark.app.name": "tidemark"}
+def local_settings() -> Mapping[str, str]:
+    """Settings of a Spark whose driver is all there is of it, with the pinned jars on its class path.
+
+    Raises:
+        ConfigurationError: a jar is not installed.
+    """
     cores = os.cpu_count() or 1
     return {
-        **settings,
-        "spark.master": "local[*]",
+        **LOCAL_SETTINGS,
         "spark.sql.shuffle.partitions": str(2 * cores),
-        "spark.jars": ",".join(jar_paths()),
+        # Not `spark.jars`: these come after the driver has looked at its first files.
+        "spark.driver.extraClassPath": os.pathsep.join(jar_paths()),
     }
+
+
+def _local_settings() -> Mapping[str, str]:
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit: master and jars are the cluster's settings
+        return {"spark.sql.extensions": EXTENSIONS, "spark.app.name": "tidemark"}
+    return {**local_settings(), "spark.master": "local[*]", "spark.app.name": "tidemark"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -30,7 +30,6 @@ class SparkConnectServer:
     def __init__(
         self,
         *,
-        jars: Sequence[str],
         folder: Path,
         settings: Mapping[str, str],
         driver_memory: str = "4g",
@@ -42,8 +41,7 @@ class SparkConnectServer:
         self._memory = driver_memory
         self._settings = {
             **settings,
-            "spark.master": settings.get("spark.master", "local[*]"),
-            "spark.jars": ",".join(jars),
+            "spark.master": "local[*]",
             "spark.driver.host": LOOPBACK,
             "spark.driver.bindAddress": LOOPBACK,
             "spark.ui.enabled": "false",

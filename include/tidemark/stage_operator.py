@@ -209,7 +209,7 @@ class StageOperator(SparkSubmitOperator):
     def _prepare(self, connection: Connection, call: _Call) -> None:
         from tidemark.jars import jar_paths  # noqa: PLC0415 - likewise
         from tidemark.package import archive  # noqa: PLC0415
-        from tidemark.session import LOCAL_SETTINGS  # noqa: PLC0415
+        from tidemark.session import local_settings  # noqa: PLC0415
 
         self.application = str(JOBS / f"{self.stage}.py")
         self.application_args = [call.source]
@@ -218,14 +218,14 @@ class StageOperator(SparkSubmitOperator):
         for name, value in call.options.items():
             option = "--" + name.replace("_", "-")
             self.application_args += [option] if value is True else [option, str(value)]
-        self.jars = ",".join(jar_paths())
         if connection.extra_dejson.get("deploy-mode") != "cluster":
             path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
             self.env_vars = {"PYTHONPATH": os.pathsep.join(path)}
         if re.fullmatch(r"local(\[.*\])?", str(connection.host)):
-            self.conf = {**LOCAL_SETTINGS, "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1))}
+            self.conf = dict(local_settings())
             self.env_vars = {**(self.env_vars or {}), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         else:
+            self.jars = ",".join(jar_paths())
             self.py_files = str(archive())  # executors need the package, on whatever machine they are
 
     def _submit(self, context: Context) -> None:

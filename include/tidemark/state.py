@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
-from pyspark.storagelevel import StorageLevel
 
 from tidemark import maintenance
 from tidemark.lake import Identifier, Lake
+from tidemark.session import checkpointed
 
 _KINDS = ("tombstone", "cells", "truncate")
 _KEPT = ("position", "versions", "batch")
@@ -34,10 +34,7 @@ def rewrite(session: SparkSession, lake: Lake, identifier: Identifier, past: int
     keys = [field.name for field in table.schema().fields if field.name not in {"kind", *_KEPT}]
     latest = F.max_by(F.struct(*_KEPT), F.struct("position", "batch")).alias("latest")
     newest = rows.groupBy("kind", *keys).agg(latest).select(*keys, "kind", "latest.*")
-    newest = newest.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        gone = newest.where(old).count()
-        newest.where(~old).writeTo(name).overwrite(F.col("kind").isin(*_KINDS))
-    finally:
-        newest.unpersist()
+    newest = checkpointed(newest)
+    gone = newest.where(old).count()
+    newest.where(~old).writeTo(name).overwrite(F.col("kind").isin(*_KINDS))
     return gone

@@ -6,6 +6,7 @@ made (``data_files``).
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -93,6 +94,8 @@ def on_tasks(tasks: Sequence[bytes], work: Callable[[bytes], bytes]) -> Batches:
 def _on_tasks(
     batches: Iterable[pa.RecordBatch], *, tasks: Sequence[bytes], work: Callable[[bytes], bytes]
 ) -> Iterator[pa.RecordBatch]:
+    # Spark collects garbage after each task, and would look through all that was imported.
+    gc.freeze()
     for batch in batches:
         for number in batch.column("id").to_pylist():
             yield pa.RecordBatch.from_pylist([{"done": work(tasks[number])}], schema=DONE)

@@ -21,15 +21,14 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
 from tidemark.airflow_service import AirflowService
-from tidemark.jars import jar_paths
 from tidemark.lake import Lake
 from tidemark.processes import wait_until
+from tidemark.session import local_settings
 from tidemark.spark_server import SparkConnectServer
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).parents[2]
-EXTENSIONS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
 SOURCES = ("op_a", "op_b", "op_c")
 SOURCE = """\
 source: {name}
@@ -145,7 +144,7 @@ def notices() -> Iterator[tuple[int, list[dict[str, Any]]]]:
 @pytest.fixture(scope="module")
 def airflow(place: Path, notices: tuple[int, list[Any]]) -> Iterator[AirflowService]:
     """Return a healthy Airflow with schedules on."""
-    server = SparkConnectServer(jars=jar_paths(), folder=place / "spark", settings=EXTENSIONS, driver_memory="2g")
+    server = SparkConnectServer(folder=place / "spark", settings=local_settings(), driver_memory="2g")
     environment = {
         "TIDEMARK_SOURCES": str(place / "sources"),
         "AIRFLOW_CONN_SPARK_DEFAULT": server.connection,

@@ -18,15 +18,14 @@ import pytest
 
 from tidemark.airflow_service import AirflowService
 from tidemark.errors import ConfigurationError
-from tidemark.jars import jar_paths
 from tidemark.processes import wait_until
+from tidemark.session import local_settings
 from tidemark.spark_server import SparkConnectServer
 from tidemark.stages import STAGES
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
-EXTENSIONS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
 SOURCE = """\
 source: {name}
 format: canal_json
@@ -95,7 +94,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(place: Path) -> Iterator[SparkConnectServer]:
     """Return a Spark Connect server that starts while Airflow does."""
-    server = SparkConnectServer(jars=jar_paths(), folder=place / "spark", settings=EXTENSIONS, driver_memory="2g")
+    server = SparkConnectServer(folder=place / "spark", settings=local_settings(), driver_memory="2g")
     server.start()
     try:
         yield server

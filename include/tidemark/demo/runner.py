@@ -23,10 +23,9 @@ from tidemark.demo.history import history
 from tidemark.demo.model import History
 from tidemark.demo.render import SOURCES, STAGING, deliver_late, render
 from tidemark.errors import ContractError, UnknownNameError
-from tidemark.jars import jar_paths
 from tidemark.lake import Lake, home
 from tidemark.planning import COMMITTED_AT, POSITION
-from tidemark.session import LOCAL_SETTINGS
+from tidemark.session import local_settings
 from tidemark.sources import default_folder
 from tidemark.spark_server import SparkConnectServer
 from tidemark.status import status_of
@@ -67,9 +66,8 @@ def run(names: Iterable[str] = DEFAULT) -> Outcome:
     landing = home() / "demo" / "landing"
     shop = lay_out(names, landing)
     server = SparkConnectServer(
-        jars=jar_paths(),
         folder=home() / "demo" / "spark",
-        settings={**LOCAL_SETTINGS, "spark.sql.shuffle.partitions": "4"},
+        settings={**local_settings(), "spark.sql.shuffle.partitions": "4"},
     )
     airflow = AirflowService(
         home(),
