@@ -396,7 +396,7 @@ def test_a_lost_engine_is_no_failed_check(spark: SparkSession, tmp_path: Path) -
 
 def test_many_checks_are_bundled_and_nothing_is_cached(spark: SparkSession, frame: DataFrame, tmp_path: Path) -> None:
     """Twelve checks of rows cost as many Spark jobs as one does, and the candidate is not persisted."""
-    spent, cached = [], dict(spark.sparkContext._jsc.getPersistentRDDs())
+    spent, cached = [], set(spark.sparkContext._jsc.getPersistentRDDs())
     for number in (1, 12):
         spark.sparkContext.setJobGroup(f"bundle-{number}", "", interruptOnCancel=False)
         checks = [between("total", max_value=top) for top in range(10, 10 + number)]
@@ -405,7 +405,7 @@ def test_many_checks_are_bundled_and_nothing_is_cached(spark: SparkSession, fram
     assert spent[0] > 0
     assert spent[0] == spent[1]
     assert frame.is_cached is False
-    assert dict(spark.sparkContext._jsc.getPersistentRDDs()) == cached
+    assert set(spark.sparkContext._jsc.getPersistentRDDs()) <= cached, "some of before may be gone"
 
 
 SCENARIO = [
