@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding, Shape
-from tidemark.images import TableColumn, _readings, read_images
+from tidemark.images import Image, TableColumn, _readings, read_images
 from tidemark.values import read_value
 
 UNREADABLE = object()
@@ -142,7 +142,7 @@ def by_spark(spark: SparkSession, raws: Sequence[str], column: Column, told: str
         "n int, i string, shape string",
     )
     columns = [TableColumn(column.name, column.type or "string")]
-    read = read_images(frame, image=F.col("i"), shapes={shape.id: shape}, columns=columns, into="read")
+    read = read_images(frame, [Image(F.col("i"), columns, "read")], shapes={shape.id: shape})
     kind = columns[0].type.partition("(")[0]
     value = F.col("read.c0").cast("string") if kind in {"date", "timestamp", "timestamptz"} else F.col("read.c0")
     rows = read.select("n", value.alias("value"), "read.unreadable").orderBy("n").collect()
@@ -194,7 +194,7 @@ def test_text_that_looks_like_another_column_changes_nothing(spark: SparkSession
     image = json.dumps({"note": '"v": 7.25, \\"v\\": 8', "v": 0})[:-2] + "1.2345678901234567890123}"
     frame = spark.createDataFrame([(image, shape.id)], "i string, shape string")
     columns = [TableColumn("v", "decimal(38, 22)")]
-    read = read_images(frame, image=F.col("i"), shapes={shape.id: shape}, columns=columns, into="read").first()
+    read = read_images(frame, [Image(F.col("i"), columns, "read")], shapes={shape.id: shape}).first()
     assert read is not None
     assert read["read"]["c0"] == Decimal("1.2345678901234567890123")
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.events import Operation
 from tidemark.folding import TRUNCATED, UNREADABLE_VALUE, cell
-from tidemark.images import UNREADABLE, by_table_name, field, read_images
+from tidemark.images import UNREADABLE, Image, by_table_name, field, read_images
 from tidemark.lake import quoted
 from tidemark.planning import COMMITTED_AT, POSITION, Plan
 
@@ -36,15 +36,12 @@ def read_rows(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame
         event takes no part: a reason, or null), ``detail``; ``old`` and ``new``, structs of ``c0 .. cn`` with the
         types of the plan's columns (null: no such row).
     """
-    shapes, names = plan.found.shapes, plan.found.names
     absent = F.coalesce("absent", F.array().cast("array<string>"))
     read = events.withColumns(
         {"told": _by_table_names(plan, F.json_object_keys("before")), "absent": _by_table_names(plan, absent)}
     )
-    for image in ("after", "before"):
-        read = read_images(
-            read, image=F.col(image), shapes=shapes, columns=plan.columns, into=f"{image}_image", names=names
-        )
+    images = [Image(F.col(image), plan.columns, f"{image}_image") for image in ("after", "before")]
+    read = read_images(read, images, shapes=plan.found.shapes, names=plan.found.names)
     unreadable = F.coalesce(F.col(f"after_image.{UNREADABLE}"), F.col(f"before_image.{UNREADABLE}"))
     # In a projection of its own, because each is used twice.
     judged = read.withColumns({"unreadable": unreadable, "unknown": _unknown(plan)})

@@ -58,6 +58,9 @@ class Cut:
 class Candidate:
     """One table's way from new events to a branch."""
 
+    _state_table: Table
+    """As it stands before the batch, from ``_prepared_table`` on."""
+
     def __init__(self, session: SparkSession, lake: Lake, source: str, plan: Plan, cut: Cut) -> None:
         self._session = session
         self._lake = lake
@@ -130,7 +133,7 @@ class Candidate:
             },
         )
         state = self._lake.ensure(plan.state, planning.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
-        branch_from_main(state, self._cut.branch)
+        self._state_table = branch_from_main(state, self._cut.branch)
         table = planning.evolve(table, plan)
         table = evolution.plan_pending(table, self._cut.number, plan.today, key)
         return branch_from_main(planning.soften(table) if plan.soft else table, self._cut.branch)
@@ -175,8 +178,7 @@ class Candidate:
         return replace(self._plan, found=whole), changes
 
     def _state_has(self, kind: str) -> bool:
-        table = self._lake.load(self._plan.state)
-        return bool(table.scan(row_filter=equals("kind", kind), limit=1).to_arrow().num_rows)
+        return bool(self._state_table.scan(row_filter=equals("kind", kind), limit=1).to_arrow().num_rows)
 
     def _state(self) -> DataFrame:
         state = self._session.table(self._lake.spark_name(self._plan.state))
@@ -187,7 +189,7 @@ class Candidate:
 
     def _truncated(self, changes: DataFrame) -> tuple[str | None, int | None, bool]:
         """Position of the newest TRUNCATE, when the source committed it (epoch µs), and whether the state has it."""
-        known = self._lake.load(self._plan.state).scan(row_filter=equals("kind", "truncate")).to_arrow().to_pylist()
+        known = self._state_table.scan(row_filter=equals("kind", "truncate")).to_arrow().to_pylist()
         told = [(row["position"], int(dict(row["versions"] or {}).get(folding.REST) or 0)) for row in known]
         if self._plan.found.truncates:
             at = F.coalesce(F.unix_micros("committed_at"), F.lit(0)).alias("at")
@@ -299,7 +301,7 @@ class Candidate:
 
     def _alive(self, folded: DataFrame, oldest: str | None) -> DataFrame:
         """Without late events of keys that are dead. A batch that is newer than all that is kept has none."""
-        newest = greatest(self._lake.load(self._plan.state), "position")
+        newest = greatest(self._state_table, "position")
         if oldest is None or (newest is not None and newest < oldest):
             return folded
         return folding.not_dead(folded, self._state().where(F.col("kind") == "tombstone"), self._plan)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark import epochs, schema_history
 from tidemark.events import Shape
-from tidemark.images import Names, TableColumn, field, read_images
+from tidemark.images import Image, Names, TableColumn, field, read_images
 from tidemark.lake import Identifier, Lake
 from tidemark.ledger import Ledger, equals
 from tidemark.planning import OBJECT_PROPERTY, OWN_COLUMNS, SOURCE_PROPERTY, shape_from
@@ -55,9 +55,8 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
         every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(past.renamings) + 1)]
         shapes, by_shape = epochs.shapes_by_epoch(shapes, past, every)
         frame = frame.withColumn("shape", epochs.shape_in_epoch(past))
-    for image in ("before", "after"):
-        into = f"{image}_image"
-        frame = read_images(frame, image=F.col(image), shapes=shapes, columns=columns, into=into, names=by_shape)
+    images = [Image(F.col(image), columns, f"{image}_image") for image in ("before", "after")]
+    frame = read_images(frame, images, shapes=shapes, names=by_shape)
     return frame.select(*_META, *(_struct(image, columns) for image in ("before", "after")))
 
 

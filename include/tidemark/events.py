@@ -70,7 +70,7 @@ class Encoding(StrEnum):
     """Base64 of little-endian bytes of a bit string (Debezium Bits); published as ``binary``, big-endian."""
 
 
-class TableId(msgspec.Struct, frozen=True, order=True):
+class TableId(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """A table as the source names it; parts that the source does not have are None."""
 
     database: str | None

@@ -125,11 +125,11 @@ def plan_pending(table: Table, cut: int, today: Mapping[str, str | None], proper
     if not (names or drops):
         with table.transaction() as transaction:
             transaction.remove_properties(PENDING_PROPERTY)
-        return table.refresh()
+        return table
     told = json.dumps({"cut": cut, "names": names, "drops": drops, "properties": dict(properties)})
     with table.transaction() as transaction:
         transaction.set_properties({PENDING_PROPERTY: told})
-    return table.refresh()
+    return table
 
 
 def follow(table: Table, cut: int) -> None:

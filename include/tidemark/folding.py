@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.encodings import READERS, regex_quoted
 from tidemark.events import Encoding, Operation
-from tidemark.images import UNREADABLE, TableColumn, any_of, by_table_name, field, read_images
+from tidemark.images import UNREADABLE, Image, TableColumn, any_of, by_table_name, field, read_images
 from tidemark.lake import quoted
 from tidemark.planning import DELETED, Plan
 from tidemark.types import spark_type
@@ -73,15 +73,13 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
         and ``kept``.
     """
     keys = [plan.columns[number] for number in plan.key_numbers]
-    shapes, names = plan.found.shapes, plan.found.names
-    image = F.coalesce("after", "before")
-    read = read_images(events, image=image, shapes=shapes, columns=plan.columns, into="image", names=names)
     half = F.col("after").isNull() & (F.col("operation") == Operation.UPDATE)
     whole_update = F.col("after").isNotNull() & (F.col("operation") == Operation.UPDATE)
     old = F.when(whole_update & ~_same_key(plan), F.col("before"))
-    read = read_images(read, image=old, shapes=shapes, columns=keys, into="old", names=names)
+    images = [Image(F.coalesce("after", "before"), plan.columns, "image"), Image(old, keys, "old")]
     if plan.soft:  # apart from the old key, as a value that does not fit is no reason to set an update aside
-        read = read_images(read, image=old, shapes=shapes, columns=plan.columns, into="was", names=names)
+        images.append(Image(old, plan.columns, "was"))
+    read = read_images(events, images, shapes=plan.found.shapes, names=plan.found.names)
     told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
     named = [f"new {name}" for name in key_names(plan)]
     # In a projection of its own, because it is used often and must be made once.
@@ -202,11 +200,14 @@ def fold(acted: DataFrame, plan: Plan) -> DataFrame:
     Returns:
         ``k0 .. kn``; ``position``, ``committed_at``, ``deleted``, ``moved_away`` of the key's newest action; ``c<n>``,
         the newest value of each column outside the key (a delete writes null; with soft deletes one that is the newest
-        action leaves what its old image holds); ``whole_at``, the position at which the row was last written whole
-        (null: never); with partial images also ``p<n>``, the position a column was written at (null: no event
-        wrote it); ``events`` and ``distinct_events``, without the deletes of old keys.
+        action leaves what its old image holds); with partial images also ``whole_at``, the position at which the row
+        was last written whole (null: never), and ``p<n>``, the position a column was written at (null: no event wrote
+        it); ``events`` and ``distinct_events``, without the deletes of old keys.
     """
     return _by_cell(acted, plan) if plan.found.partial else _newest(acted, plan)
+
+
+_LONGEST_PATH = 1 << 16
 
 
 def _newest(acted: DataFrame, plan: Plan) -> DataFrame:
@@ -215,7 +216,7 @@ def _newest(acted: DataFrame, plan: Plan) -> DataFrame:
     cells = [field(number) for number in value_numbers(plan)]
     payload = ["position", "committed_at", "deleted", "moved_away", *cells]
     # All of a key's actions meet in one task, sorted; those of a hot key go to the disk where memory ends.
-    order = Window.partitionBy(*keys).orderBy(*map(F.desc, ("position", "file", "place", "row")))
+    order = Window.partitionBy(*keys).orderBy(*map(F.desc, ("position", "own file", "place", "row")))
     of_key = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     own = ~F.col("moved_away")
     steps = {
@@ -226,9 +227,11 @@ def _newest(acted: DataFrame, plan: Plan) -> DataFrame:
         "events": F.count_if(own).over(of_key),
         "distinct_events": F.count_if(own & ~F.col("is_copy")).over(of_key),
     }
-    ordered = acted.repartition(*keys).select(*keys, *payload, "file", "place", "row").withColumns(steps)
+    # What all paths begin with would be a quarter of the bytes that are shuffled and sorted.
+    own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH).alias("own file")
+    ordered = acted.select(*keys, *payload, own_file, "place", "row").repartition(*keys).withColumns(steps)
     newest = ordered.withColumns(counts).where(F.col("age") == 1)
-    return newest.select(*keys, *payload, *counts, F.col("position").alias("whole_at"))
+    return newest.select(*keys, *payload, *counts)
 
 
 def _by_cell(acted: DataFrame, plan: Plan) -> DataFrame:
@@ -320,9 +323,10 @@ def truncated_softly(folded: DataFrame, plan: Plan, truncated: str, at: int | No
     steps = {
         "committed_at": F.when(dead, F.timestamp_micros(F.lit(at).cast("bigint"))).otherwise(F.col("committed_at")),
         "deleted": F.col("deleted") | dead,
-        "whole_at": F.greatest("whole_at", over),
         "position": F.greatest("position", over),
     }
+    if plan.found.partial:
+        steps["whole_at"] = F.greatest("whole_at", over)
     for number in value_numbers(plan):
         kept = F.col(f"p{number}") >= over if plan.found.partial else ~dead
         steps[field(number)] = F.when(kept, F.col(field(number)))
@@ -391,7 +395,8 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
     position = F.when(newer, F.col("position")).otherwise(F.col("t_position"))
     rest = F.when(exists, F.coalesce(F.try_element_at("kept", F.lit(REST)), "t_position")).otherwise(floor)
     stepped = joined.withColumns({"kept": kept, "exists": exists, "alive": alive, "newer": newer, "final": position})
-    stepped = stepped.withColumns({"rest": rest, "merged_rest": F.greatest(rest, "whole_at")})
+    whole_at = "whole_at" if plan.found.partial else "position"
+    stepped = stepped.withColumns({"rest": rest, "merged_rest": F.greatest(rest, whole_at)})
     numbers = value_numbers(plan)
     stepped = stepped.withColumns({f"v{n}": _stored_version(plan.columns[n].name) for n in numbers})
     taken = {n: F.coalesce(_written(plan, n) > F.col(f"v{n}"), F.lit(False)) for n in numbers}

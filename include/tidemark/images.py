@@ -58,42 +58,62 @@ def any_of(conditions: Sequence[Expression]) -> Expression:
     return any_of(conditions[:half]) | any_of(conditions[half:])
 
 
-def read_images(
-    frame: DataFrame,
-    *,
-    image: Expression,
-    shapes: Mapping[str, Shape],
-    columns: Sequence[TableColumn],
-    into: str,
-    names: Names = _AS_TOLD,
-) -> DataFrame:
-    """Read images as a struct of ``c0 .. cn`` (the table's columns in order, with its types) and ``unreadable``.
+class Image(NamedTuple):
+    """An image of each row of a frame."""
 
-    Each step is a projection of its own, so that Spark parses an image once, however many columns it has.
+    text: Expression
+    """JSON object; null gives null fields."""
+    columns: Sequence[TableColumn]
+    """Of the table."""
+    into: str
+    """Name of the struct column that it is read into."""
+
+
+def read_images(
+    frame: DataFrame, images: Sequence[Image], *, shapes: Mapping[str, Shape], names: Names = _AS_TOLD
+) -> DataFrame:
+    """Read images as structs of ``c0 .. cn`` (their columns in order, with the table's types) and ``unreadable``.
+
+    Each step is a projection of its own, so that Spark parses an image once, however many columns it has; and one for
+    all images, because Spark analyzes a plan anew with every step that is put on it.
 
     Args:
-        frame: has a column ``shape``, the id of the shape that the image was delivered under.
-        image: JSON object as text; null gives null fields.
+        frame: has a column ``shape``, the id of the shape that the images were delivered under.
+        images: those to read.
         shapes: every shape that occurs. Columns of the table that a shape lacks are null.
-        columns: the table's columns.
-        into: name of the struct column that is added.
         names: by shape, where its columns have other names in the table: name in the image to name in the table.
+
+    Returns:
+        The frame with the structs, and with columns of the steps between, whose names begin with ``tidemark``: select
+        what is wanted, and they cost nothing.
     """
-    readings = [_Reading(number, *pair) for number, pair in enumerate(_readings(shapes, columns, names).items())]
-    kept = [F.col(quoted(name)) for name in frame.columns]
-    parsed = frame.select(*kept, *(reading.parsed(image, columns, len(readings)) for reading in readings))
-    if hoping := [reading for reading in readings if reading.hopes(columns)]:
-        parsed = parsed.select("*", *(reading.parsed_again(image, columns) for reading in hoping))
-    prepared = parsed.select(*kept, *(column for reading in readings for column in reading.prepared(image, columns)))
-    typed = prepared.select(*kept, *(column for reading in readings for column in reading.typed(columns)))
-    values = [
-        F.coalesce(F.lit(None), *(reading.value(number) for reading in readings if reading.told[number]))
-        .cast(spark_type(column.type))
-        .alias(field(number))
-        for number, column in enumerate(columns)
+    by_image = {image.into: _readings_of(image, shapes, names) for image in images}
+    readings = [reading for found in by_image.values() for reading in found]
+    parsed = frame.select("*", *(reading.parsed() for reading in readings))
+    if hoping := [reading for reading in readings if reading.hopes]:
+        parsed = parsed.select("*", *(reading.parsed_again() for reading in hoping))
+    prepared = parsed.select("*", *(column for reading in readings for column in reading.prepared()))
+    typed = prepared.select("*", *(column for reading in readings for column in reading.typed()))
+    return typed.select("*", *(_struct(image, by_image[image.into]) for image in images))
+
+
+def _struct(image: Image, readings: Sequence[_Reading]) -> Expression:
+    values = [_value(readings, number, column.type).alias(field(number)) for number, column in enumerate(image.columns)]
+    faults = F.coalesce(F.lit(None), *(reading.fault() for reading in readings)).cast("string").alias(UNREADABLE)
+    return F.struct(*values, faults).alias(image.into)
+
+
+def _value(readings: Sequence[_Reading], number: int, kind: str) -> Expression:
+    values = [reading.value(number) for reading in readings if reading.told[number]]
+    return values[0] if len(values) == 1 else F.coalesce(F.lit(None).cast(spark_type(kind)), *values)
+
+
+def _readings_of(image: Image, shapes: Mapping[str, Shape], names: Names) -> list[_Reading]:
+    found = _readings(shapes, image.columns, names)
+    return [
+        _Reading(image, number, told, ids, alone=len(found) == 1, hopes=_hopes(told, image.columns))
+        for number, (told, ids) in enumerate(found.items())
     ]
-    faults = F.coalesce(F.lit(None), *(reading.fault(columns) for reading in readings)).cast("string").alias(UNREADABLE)
-    return typed.select(*kept, F.struct(*values, faults).alias(into))
 
 
 def _readings(
@@ -134,59 +154,65 @@ def _as_read(source: Column | None, target: TableColumn) -> Column | None:
 class _Reading(NamedTuple):
     """One way to read the images of a table: the columns as some of its shapes tell them."""
 
+    image: Image
     number: int
     told: tuple[Column | None, ...]
     ids: list[str]
+    alone: bool
+    """Whether there is no other way to read the image."""
+    hopes: bool
+    """Whether any value is read by the JSON kind that its type suggests, before it is read as text."""
 
     def _name(self, step: str, number: int | str = "") -> str:
-        return f"tidemark {step} {self.number} {number}"
+        return f"tidemark {step} {self.image.into} {self.number} {number}"
 
-    def _sources(self, columns: Sequence[TableColumn]) -> Iterator[tuple[int, Column, TableColumn]]:
-        for number, (source, target) in enumerate(zip(self.told, columns, strict=True)):
+    def _sources(self) -> Iterator[tuple[int, Column, TableColumn]]:
+        for number, (source, target) in enumerate(zip(self.told, self.image.columns, strict=True)):
             if source is not None:
                 yield number, source, target
 
-    def parsed(self, image: Expression, columns: Sequence[TableColumn], readings: int) -> Expression:
-        json = _from_json(image, [(source, _wire_type(source, target)) for _, source, target in self._sources(columns)])
-        mine = json if readings == 1 else F.when(F.col("shape").isin(*self.ids), json)
+    def _unread(self) -> Iterator[tuple[int, Column, TableColumn]]:
+        """The sources that have to be made the typed value: those that the parsed image does not hold as such."""
+        return (found for found in self._sources() if self.hopes or not _is_direct(*found[1:]))
+
+    def parsed(self) -> Expression:
+        json = _from_json(
+            self.image.text, [(source, _wire_type(source, target)) for _, source, target in self._sources()]
+        )
+        mine = json if self.alone else F.when(F.col("shape").isin(*self.ids), json)
         return mine.alias(self._name("parsed"))
 
-    def parsed_again(self, image: Expression, columns: Sequence[TableColumn]) -> Expression:
+    def parsed_again(self) -> Expression:
         """The image with every untyped value as text, where one of them was not of the JSON kind that was hoped for."""
-        told = [(source, _careful_type(source, target)) for _, source, target in self._sources(columns)]
-        return F.when(self._misfits(image, columns), _from_json(image, told)).alias(self._name("again"))
+        told = [(source, _careful_type(source, target)) for _, source, target in self._sources()]
+        return F.when(self._misfits(), _from_json(self.image.text, told)).alias(self._name("again"))
 
-    def hopes(self, columns: Sequence[TableColumn]) -> bool:
-        """Whether any value is read by the JSON kind that its type suggests, before it is read as text."""
-        return any(_is_hoped(source, target) for _, source, target in self._sources(columns))
-
-    def _misfits(self, image: Expression, columns: Sequence[TableColumn]) -> Expression:
+    def _misfits(self) -> Expression:
         """Whether the image is no JSON, or a value in it does not fit the type that it was read with."""
         parsed = F.col(quoted(self._name("parsed")))
         overflows = [
-            is_overflow(parsed.getField(source.name), image)
-            for _, source, target in self._sources(columns)
+            is_overflow(parsed.getField(source.name), self.image.text)
+            for _, source, target in self._sources()
             if target.type in _FLOATING and (_is_direct(source, target) or _is_hoped(source, target))
         ]
         return F.coalesce(any_of([parsed.getField(_CORRUPT).isNotNull(), *overflows]), F.lit(False))
 
-    def prepared(self, image: Expression, columns: Sequence[TableColumn]) -> Iterator[Expression]:
+    def prepared(self) -> Iterator[Expression]:
         parsed, again = F.col(quoted(self._name("parsed"))), F.col(quoted(self._name("again")))
-        hoped = self.hopes(columns)
-        misfits = self._misfits(image, columns)
-        corrupt = F.coalesce(again.getField(_CORRUPT).isNotNull(), F.lit(False)) if hoped else misfits
+        misfits = self._misfits()
+        corrupt = F.coalesce(again.getField(_CORRUPT).isNotNull(), F.lit(False)) if self.hopes else misfits
         yield corrupt.alias(self._name("corrupt"))
-        for number, source, target in self._sources(columns):
+        for number, source, target in self._unread():
             wire = parsed.getField(source.name)
             if _is_hoped(source, target):
                 yield F.when(again.isNull(), wire).alias(self._name("hoped", number))
                 wire = again.getField(source.name)
-            elif hoped:
+            elif self.hopes:
                 wire = F.when(again.isNull(), wire).otherwise(again.getField(source.name))
-            yield prepare(wire, image, source, target.type).alias(self._name("wire", number))
+            yield prepare(wire, self.image.text, source, target.type).alias(self._name("wire", number))
 
-    def typed(self, columns: Sequence[TableColumn]) -> Iterator[Expression]:
-        for number, source, target in self._sources(columns):
+    def typed(self) -> Iterator[Expression]:
+        for number, source, target in self._unread():
             wire = self._column("wire", number)
             value = wire if _is_direct(source, target) else READERS[source.encoding](wire, target.type)
             if _is_hoped(source, target):
@@ -194,22 +220,28 @@ class _Reading(NamedTuple):
             yield value.alias(self._name("value", number))
             if not _is_direct(source, target):
                 yield wire.isNotNull().alias(self._name("is told", number))
-        yield self._column("corrupt")
 
     def value(self, number: int) -> Expression:
-        return self._column("value", number)
+        source, target = self.told[number], self.image.columns[number]
+        if source is not None and _is_direct(source, target) and not self.hopes:
+            return F.col(f"{quoted(self._name('parsed'))}.{quoted(source.name)}")
+        return self._column("value", number).cast(spark_type(target.type))
 
-    def fault(self, columns: Sequence[TableColumn]) -> Expression:
+    def fault(self) -> Expression:
         """The first column that does not fit; asked of the values when they are there, so that none is read twice."""
         faults = [
-            F.when(self._column("is told", number) & self.value(number).isNull(), F.lit(source.name))
-            for number, source, target in self._sources(columns)
+            F.when(self._column("is told", number) & self._column("value", number).isNull(), F.lit(source.name))
+            for number, source, target in self._sources()
             if not _is_direct(source, target)
         ]
         return F.coalesce(*faults, F.when(self._column("corrupt"), F.lit("the image as a whole")))
 
     def _column(self, step: str, number: int | str = "") -> Expression:
         return F.col(quoted(self._name(step, number)))
+
+
+def _hopes(told: Sequence[Column | None], columns: Sequence[TableColumn]) -> bool:
+    return any(source and _is_hoped(source, target) for source, target in zip(told, columns, strict=True))
 
 
 def _is_direct(source: Column, target: TableColumn) -> bool:

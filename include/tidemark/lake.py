@@ -490,7 +490,7 @@ def branch_from_main(table: Table, branch: str) -> Table:
         drop_ref(table, branch)
         table = table.refresh()
     table.manage_snapshots().create_branch(snapshot_id=head(table), branch_name=branch).commit()
-    return table.refresh()
+    return table
 
 
 def drop_ref(table: Table, name: str) -> None:

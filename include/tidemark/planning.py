@@ -79,6 +79,8 @@ class Found:
     """What columns are called today, for shapes by epoch (``epochs.shapes_by_epoch``)."""
     withheld: Withheld = NOTHING
     """Of open and undone transactions; ``events`` and ``truncates`` are without them."""
+    common_path: int = 0
+    """Characters that the paths of all files of the source begin with alike, or fewer."""
 
 
 class Default(NamedTuple):
@@ -495,6 +497,8 @@ def state_schema(plan: Plan) -> Schema:
 def evolve(table: Table, plan: Plan) -> Table:
     """Add and widen columns so that the table holds the plan's; a no-op when it does."""
     existing = dict(_existing(table))
+    if all(existing.get(plan.stored(column.name)) == column.type for column in plan.columns):
+        return table
     with table.update_schema() as update:
         before: str | None = None
         for column in plan.columns:
@@ -508,7 +512,7 @@ def evolve(table: Table, plan: Plan) -> Table:
             elif existing[name] != column.type:
                 update.update_column((name,), field_type=iceberg_type(column.type))
             before = name
-    return table.refresh()
+    return table
 
 
 def soften(table: Table) -> Table:
@@ -517,7 +521,7 @@ def soften(table: Table) -> Table:
         return table
     with table.update_schema() as update:
         update.add_column((DELETED,), BooleanType(), doc=_DELETED_DOC)
-    return table.refresh()
+    return table
 
 
 def was_hard(table: Table) -> bool:

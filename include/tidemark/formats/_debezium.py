@@ -171,7 +171,12 @@ def table(source: Source) -> TableId | None:
     name = source.table or source.collection
     if not name:
         return None
-    return TableId(database=source.db or None, schema=source.schema or source.namespace or None, name=name)
+    return _table_id(source.db or None, source.schema or source.namespace or None, name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _table_id(database: str | None, schema: str | None, name: str) -> TableId:
+    return TableId(database=database, schema=schema, name=name)
 
 
 def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> Transaction | None:
@@ -190,15 +195,15 @@ def micros(ts_us: Number, ts_ms: Number) -> int | None:
     exact = None if ts_us is None else whole_number(ts_us)
     if exact:
         return exact
-    millis = whole_number(ts_ms)
+    millis = None if ts_ms is None else whole_number(ts_ms)
     return millis * 1000 if millis else None
 
 
 def whole_number(number: Number) -> int | None:
     """Read a number or its text; None for what no log position or time can be."""
-    if number is None:
-        return None
     if type(number) is not int:
+        if number is None:
+            return None
         text = str(number)
         number = int(text) if len(text) <= 30 and text.isascii() and text.isdecimal() else -1
     return number if 0 <= number < _LIMIT else None

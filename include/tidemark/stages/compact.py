@@ -8,6 +8,7 @@ data stops its table, with the reason, and no other.
 from __future__ import annotations
 
 import itertools
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -135,11 +136,13 @@ def _find(
     for name in published:
         if name in told and name not in about and told[name].since(stands.get(name, default), newest):
             about[name] = ledger.read("contents", equals("object", name))[0]
+    paths = [row["path"] for row in ledger.read("files")]
+    common_path = len(os.path.commonprefix(paths))  # noqa: RUF071  characters are meant
     finds = {}
     for name in sorted(about):
         after, kept = stands.get(name, default), withheld.get(name, held.NOTHING)
         found = _found(about[name], by_object[name], shapes[name], after, kept)
-        finds[name] = replace(found, history=told.get(name, History()).until(newest))
+        finds[name] = replace(found, history=told.get(name, History()).until(newest), common_path=common_path)
     return finds
 
 
