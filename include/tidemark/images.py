@@ -9,7 +9,7 @@ Traps this module steps around, each with a test: ``from_json`` rewrites unquote
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
@@ -98,13 +98,14 @@ def read_images(
 
 
 def _struct(image: Image, readings: Sequence[_Reading]) -> Expression:
-    values = [_value(readings, number, column.type).alias(field(number)) for number, column in enumerate(image.columns)]
+    told = [dict(reading.values()) for reading in readings]
+    values = [_value(told, number, column.type).alias(field(number)) for number, column in enumerate(image.columns)]
     faults = F.coalesce(F.lit(None), *(reading.fault() for reading in readings)).cast("string").alias(UNREADABLE)
     return F.struct(*values, faults).alias(image.into)
 
 
-def _value(readings: Sequence[_Reading], number: int, kind: str) -> Expression:
-    values = [reading.value(number) for reading in readings if reading.told[number]]
+def _value(told: Iterable[Mapping[int, Expression]], number: int, kind: str) -> Expression:
+    values = [values[number] for values in told if number in values]
     return values[0] if len(values) == 1 else F.coalesce(F.lit(None).cast(spark_type(kind)), *values)
 
 
@@ -172,8 +173,8 @@ class _Reading(NamedTuple):
                 yield number, source, target
 
     def _unread(self) -> Iterator[tuple[int, Column, TableColumn]]:
-        """The sources that have to be made the typed value: those that the parsed image does not hold as such."""
-        return (found for found in self._sources() if self.hopes or not _is_direct(*found[1:]))
+        """The sources of which the parsed image holds something else than the typed value."""
+        return (found for found in self._sources() if not (_is_direct(*found[1:]) or _is_hoped(*found[1:])))
 
     def parsed(self) -> Expression:
         json = _from_json(
@@ -189,7 +190,7 @@ class _Reading(NamedTuple):
 
     def _misfits(self) -> Expression:
         """Whether the image is no JSON, or a value in it does not fit the type that it was read with."""
-        parsed = F.col(quoted(self._name("parsed")))
+        parsed = self._column("parsed")
         overflows = [
             is_overflow(parsed.getField(source.name), self.image.text)
             for _, source, target in self._sources()
@@ -198,42 +199,47 @@ class _Reading(NamedTuple):
         return F.coalesce(any_of([parsed.getField(_CORRUPT).isNotNull(), *overflows]), F.lit(False))
 
     def prepared(self) -> Iterator[Expression]:
-        parsed, again = F.col(quoted(self._name("parsed"))), F.col(quoted(self._name("again")))
-        misfits = self._misfits()
-        corrupt = F.coalesce(again.getField(_CORRUPT).isNotNull(), F.lit(False)) if self.hopes else misfits
+        corrupt, parsed, again = self._misfits(), self._column("parsed"), self._column("again")
+        if self.hopes:
+            corrupt = F.coalesce(again.getField(_CORRUPT).isNotNull(), F.lit(False))
+            yield F.when(again.isNull(), parsed).alias(self._name("sound"))
         yield corrupt.alias(self._name("corrupt"))
         for number, source, target in self._unread():
             wire = parsed.getField(source.name)
-            if _is_hoped(source, target):
-                yield F.when(again.isNull(), wire).alias(self._name("hoped", number))
-                wire = again.getField(source.name)
-            elif self.hopes:
+            if self.hopes:
                 wire = F.when(again.isNull(), wire).otherwise(again.getField(source.name))
             yield prepare(wire, self.image.text, source, target.type).alias(self._name("wire", number))
 
     def typed(self) -> Iterator[Expression]:
+        sound, again = self._column("sound"), self._column("again")
+        for number, source, target in self._sources():
+            if _is_hoped(source, target):
+                text = READERS[source.encoding](again.getField(source.name), target.type)
+                yield F.coalesce(sound.getField(source.name), text).alias(self._name("value", number))
         for number, source, target in self._unread():
             wire = self._column("wire", number)
-            value = wire if _is_direct(source, target) else READERS[source.encoding](wire, target.type)
-            if _is_hoped(source, target):
-                value = F.coalesce(self._column("hoped", number), value)
-            yield value.alias(self._name("value", number))
-            if not _is_direct(source, target):
-                yield wire.isNotNull().alias(self._name("is told", number))
+            yield READERS[source.encoding](wire, target.type).alias(self._name("value", number))
+            yield wire.isNotNull().alias(self._name("is told", number))
 
-    def value(self, number: int) -> Expression:
-        source, target = self.told[number], self.image.columns[number]
-        if source is not None and _is_direct(source, target) and not self.hopes:
-            return F.col(f"{quoted(self._name('parsed'))}.{quoted(source.name)}")
-        return self._column("value", number).cast(spark_type(target.type))
+    def values(self) -> Iterator[tuple[int, Expression]]:
+        """The typed values by the numbers of their columns."""
+        parsed, sound, again = (self._column(step) for step in ("parsed", "sound", "again"))
+        for number, source, target in self._sources():
+            if not _is_direct(source, target):
+                yield number, self._column("value", number).cast(spark_type(target.type))
+            elif self.hopes:
+                yield number, F.coalesce(sound.getField(source.name), again.getField(source.name))
+            else:
+                yield number, parsed.getField(source.name)
 
     def fault(self) -> Expression:
         """The first column that does not fit; asked of the values when they are there, so that none is read twice."""
-        faults = [
-            F.when(self._column("is told", number) & self._column("value", number).isNull(), F.lit(source.name))
-            for number, source, target in self._sources()
-            if not _is_direct(source, target)
-        ]
+        faults, again = [], self._column("again")
+        for number, source, target in self._sources():
+            if not _is_direct(source, target):
+                hoped = _is_hoped(source, target)
+                told = again.getField(source.name).isNotNull() if hoped else self._column("is told", number)
+                faults.append(F.when(told & self._column("value", number).isNull(), F.lit(source.name)))
         return F.coalesce(*faults, F.when(self._column("corrupt"), F.lit("the image as a whole")))
 
     def _column(self, step: str, number: int | str = "") -> Expression:
