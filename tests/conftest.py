@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,32 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemark.lake import Lake
+
+_OWN = pytest.StashKey[str]()
+_PASSED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the run a temporary folder of its own, outside the one that pytest has for all runs of a user.
+
+    Every start of pytest closes that one to other users. PostgreSQL, when root starts it, is another user, and panics
+    at its next checkpoint: a run beside this one would end this one's databases.
+    """
+    if not config.option.basetemp:
+        config.option.basetemp = config.stash[_OWN] = tempfile.mkdtemp(prefix="tidemark-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave the folder to be looked at if a test failed."""
+    folder = config.stash.get(_OWN, None)
+    if folder and config.stash.get(_PASSED, False):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Note whether all tests passed."""
+    session.config.stash[_PASSED] = exitstatus == pytest.ExitCode.OK
 
 
 @pytest.fixture(scope="session", autouse=True)
