@@ -9,7 +9,7 @@ Traps this module steps around, each with a test: ``from_json`` rewrites unquote
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
@@ -89,9 +89,7 @@ def read_images(
     """
     by_image = {image.into: _readings_of(image, shapes, names) for image in images}
     readings = [reading for found in by_image.values() for reading in found]
-    parsed = frame.select("*", *(reading.parsed() for reading in readings))
-    if hoping := [reading for reading in readings if reading.hopes]:
-        parsed = parsed.select("*", *(reading.parsed_again() for reading in hoping))
+    parsed = frame.select("*", *(column for reading in readings for column in reading.parsed()))
     prepared = parsed.select("*", *(column for reading in readings for column in reading.prepared()))
     typed = prepared.select("*", *(column for reading in readings for column in reading.typed()))
     return typed.select("*", *(_struct(image, by_image[image.into]) for image in images))
@@ -176,21 +174,23 @@ class _Reading(NamedTuple):
         """The sources of which the parsed image holds something else than the typed value."""
         return (found for found in self._sources() if not (_is_direct(*found[1:]) or _is_hoped(*found[1:])))
 
-    def parsed(self) -> Expression:
-        json = _from_json(
-            self.image.text, [(source, _wire_type(source, target)) for _, source, target in self._sources()]
-        )
-        mine = json if self.alone else F.when(F.col("shape").isin(*self.ids), json)
-        return mine.alias(self._name("parsed"))
+    def parsed(self) -> Iterator[Expression]:
+        """The parsed image, and the one with every untyped value as text where one was not of the kind hoped for.
 
-    def parsed_again(self) -> Expression:
-        """The image with every untyped value as text, where one of them was not of the JSON kind that was hoped for."""
-        told = [(source, _careful_type(source, target)) for _, source, target in self._sources()]
-        return F.when(self._misfits(), _from_json(self.image.text, told)).alias(self._name("again"))
+        Both in one projection, in which Spark parses once what stands in it twice: one that parses copies whole rows.
+        """
+        parsed = self._json(_wire_type)
+        yield parsed.alias(self._name("parsed"))
+        if self.hopes:
+            yield F.when(self._misfits(parsed), self._json(_careful_type)).alias(self._name("again"))
 
-    def _misfits(self) -> Expression:
+    def _json(self, type_of: Callable[[Column, TableColumn], str]) -> Expression:
+        told = [(source, type_of(source, target)) for _, source, target in self._sources()]
+        json = _from_json(self.image.text, told)
+        return json if self.alone else F.when(F.col("shape").isin(*self.ids), json)
+
+    def _misfits(self, parsed: Expression) -> Expression:
         """Whether the image is no JSON, or a value in it does not fit the type that it was read with."""
-        parsed = self._column("parsed")
         overflows = [
             is_overflow(parsed.getField(source.name), self.image.text)
             for _, source, target in self._sources()
@@ -199,7 +199,8 @@ class _Reading(NamedTuple):
         return F.coalesce(any_of([parsed.getField(_CORRUPT).isNotNull(), *overflows]), F.lit(False))
 
     def prepared(self) -> Iterator[Expression]:
-        corrupt, parsed, again = self._misfits(), self._column("parsed"), self._column("again")
+        parsed, again = self._column("parsed"), self._column("again")
+        corrupt = self._misfits(parsed)
         if self.hopes:
             corrupt = F.coalesce(again.getField(_CORRUPT).isNotNull(), F.lit(False))
             yield F.when(again.isNull(), parsed).alias(self._name("sound"))
