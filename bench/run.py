@@ -189,17 +189,22 @@ def _cpu_seconds() -> float:
     total = 0.0
     for process in (me, *me.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):  # ended since it was listed
-            seconds = float(sum(process.cpu_times()[:4]))  # user, system, and both of children that it waited for
+            times = process.cpu_times()[:4]  # user, system, and both of children that it waited for
             if _is_worker(process):
-                _workers[process] = seconds
+                _workers[process] = sum(times)
             else:
-                total += seconds
+                total += sum(times[:2] if _is_daemon(process) else times)
     return total + sum(_workers.values())
 
 
 def _is_worker(process: psutil.Process) -> bool:
     parent = process.parent()
-    return process in _workers or (parent is not None and "pyspark.daemon" in parent.cmdline())
+    return process in _workers or (parent is not None and _is_daemon(parent))
+
+
+def _is_daemon(process: psutil.Process) -> bool:
+    """Whether it forks workers: what these took is counted from themselves, while they live."""
+    return any(word.endswith("daemon") for word in process.cmdline())
 
 
 def _median(batches: list[Costs]) -> Costs:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from histories import Table, deliver, message
 from running import run_all
-from tidemark import session
+from tidemark import formats, session
 from tidemark.candidates import Candidate
 from tidemark.lake import Lake
 from tidemark.ledger import Row
@@ -50,3 +52,15 @@ def test_small_tables_are_built_apart_from_large_ones(
     deliver(Path(shop.landing).parent, "1", [message(tables["few"].insert(9, 9, "x"))])
     run_all(shop)
     assert seen["shop.few"] == ["false", "2", "false"]
+
+
+def test_workers_are_forked_with_all_that_they_need(spark: SparkSession) -> None:
+    """A worker that is new, as each is after a minute without work, imports nothing."""
+
+    def imported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        known = [name for name in sys.modules if name.startswith("tidemark.")]
+        yield from (pa.RecordBatch.from_pydict({"name": known}) for _ in batches)
+
+    told = spark.range(0, 1, 1, 1).mapInArrow(imported, "name string").collect()
+    needed = {"tidemark.workers", *(f"tidemark.formats.{name}" for name in formats.names())}
+    assert needed <= {row["name"] for row in told}

@@ -47,6 +47,7 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.memory": "4g",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {JVM_OPTIONS}",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.python.daemon.module": "tidemark.worker_daemon",
     # What runs kept is freed when the JVM's garbage is collected.
     "spark.cleaner.periodicGC.interval": "5min",
     # One run generates more classes than Spark keeps by default; what the next run generates again is compiled again.
