@@ -102,19 +102,17 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
     # The verdict comes out of the generator because the optimizer pushes no filter on it below one: pushed further, a
     # filter would parse the image again for every column it asks about.
     sides = keyed.withColumn("side", F.explode(F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays))))
+    left, stayed = F.col("side.moved_away"), ~F.col("side.deleted")
     acted = [
-        F.when(F.col("side.moved_away"), was).otherwise(now).alias(name)
+        F.when(left, was).otherwise(now).alias(name)
         for name, was, now in zip(key_names(plan), before, after, strict=True)
     ]
-    cells = [_acted(plan, number).alias(field(number)) for number in value_numbers(plan)]
-    return sides.select(*acted, *cells, "side.*", half.alias("half"), *kept)
-
-
-def _acted(plan: Plan, number: int) -> Expression:
-    """What an action leaves in a column."""
     if plan.soft:
-        return F.when(F.col("side.moved_away"), cell(plan, number, "was")).otherwise(cell(plan, number))
-    return F.when(~F.col("side.deleted"), cell(plan, number))
+        left_in = {n: F.when(left, cell(plan, n, "was")).otherwise(cell(plan, n)) for n in value_numbers(plan)}
+    else:
+        left_in = {n: F.when(stayed, cell(plan, n)) for n in value_numbers(plan)}
+    cells = [value.alias(field(number)) for number, value in left_in.items()]
+    return sides.select(*acted, *cells, "side.*", half.alias("half"), *kept)
 
 
 def cell(plan: Plan, number: int, image: str = "image") -> Expression:
@@ -228,10 +226,11 @@ def _newest(acted: DataFrame, plan: Plan) -> DataFrame:
         "distinct_events": F.count_if(own & ~F.col("is_copy")).over(of_key),
     }
     # What all paths begin with would be a quarter of the bytes that are shuffled and sorted.
-    own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH).alias("own file")
-    ordered = acted.select(*keys, *payload, own_file, "place", "row").repartition(*keys).withColumns(steps)
+    own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH)
+    ordered = acted.withColumn("own file", own_file).repartition(*keys).withColumns(steps)
     newest = ordered.withColumns(counts).where(F.col("age") == 1)
-    return newest.select(*keys, *payload, *counts)
+    # As SQL: PySpark asks the JVM for each column of a `select` four times.
+    return newest.selectExpr(*map(quoted, [*keys, *payload, *counts]))
 
 
 def _by_cell(acted: DataFrame, plan: Plan) -> DataFrame:

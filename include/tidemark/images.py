@@ -9,6 +9,7 @@ Traps this module steps around, each with a test: ``from_json`` rewrites unquote
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -273,8 +274,14 @@ def _careful_type(source: Column, target: TableColumn) -> str:
     return _WIRE_TYPES.get(source.encoding, "string")
 
 
+@functools.lru_cache(maxsize=256)
+def _parsed_type(kind: str) -> DataType:
+    """A type by its name: Spark's JVM is asked once for each."""
+    return DataType.fromDDL(kind)
+
+
 def _from_json(image: Expression, told: Sequence[tuple[Column, str]]) -> Expression:
-    fields = [StructField(column.name, DataType.fromDDL(kind)) for column, kind in told]
+    fields = [StructField(column.name, _parsed_type(kind)) for column, kind in told]
     schema = StructType([*fields, StructField(_CORRUPT, StringType())])
     return F.from_json(image, schema, {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"})
 
