@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tidemark.lake import Lake
 
 _OWN = pytest.StashKey[str]()
-_PASSED = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,16 +32,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.basetemp = config.stash[_OWN] = tempfile.mkdtemp(prefix="tidemark-tests-")
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Leave the folder to be looked at if a test failed."""
-    folder = config.stash.get(_OWN, None)
-    if folder and config.stash.get(_PASSED, False):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Note whether all tests passed."""
-    session.config.stash[_PASSED] = exitstatus == pytest.ExitCode.OK
+    """Remove the folder, but leave it to be looked at if a test failed."""
+    if exitstatus == pytest.ExitCode.OK and (folder := session.config.stash.get(_OWN, None)):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

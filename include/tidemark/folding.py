@@ -102,16 +102,19 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
     # The verdict comes out of the generator because the optimizer pushes no filter on it below one: pushed further, a
     # filter would parse the image again for every column it asks about.
     sides = keyed.withColumn("side", F.explode(F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays))))
-    left, stayed = F.col("side.moved_away"), ~F.col("side.deleted")
+    left, alive = F.col("side.moved_away"), ~F.col("side.deleted")
     acted = [
         F.when(left, was).otherwise(now).alias(name)
         for name, was, now in zip(key_names(plan), before, after, strict=True)
     ]
-    if plan.soft:
-        left_in = {n: F.when(left, cell(plan, n, "was")).otherwise(cell(plan, n)) for n in value_numbers(plan)}
-    else:
-        left_in = {n: F.when(stayed, cell(plan, n)) for n in value_numbers(plan)}
-    cells = [value.alias(field(number)) for number, value in left_in.items()]
+    cells = [
+        (
+            F.when(left, cell(plan, number, "was")).otherwise(cell(plan, number))
+            if plan.soft
+            else F.when(alive, cell(plan, number))
+        ).alias(field(number))
+        for number in value_numbers(plan)
+    ]
     return sides.select(*acted, *cells, "side.*", half.alias("half"), *kept)
 
 

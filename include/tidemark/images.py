@@ -201,10 +201,11 @@ class _Reading(NamedTuple):
 
     def prepared(self) -> Iterator[Expression]:
         parsed, again = self._column("parsed"), self._column("again")
-        corrupt = self._misfits(parsed)
         if self.hopes:
             corrupt = F.coalesce(again.getField(_CORRUPT).isNotNull(), F.lit(False))
             yield F.when(again.isNull(), parsed).alias(self._name("sound"))
+        else:
+            corrupt = self._misfits(parsed)
         yield corrupt.alias(self._name("corrupt"))
         for number, source, target in self._unread():
             wire = parsed.getField(source.name)

@@ -70,7 +70,7 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.files.ignoreMissingFiles": "false",
     # Equal code is one class, wherever in its plan it stands: see the cache of them.
     "spark.sql.codegen.useIdInClassName": "false",
-    # Spark writes each plan down for its UI, again with every stage: 45 ms of a wide plan, half of one in short form.
+    # Spark writes each plan down for its UI, again with every stage: 45 ms for a wide one, 0.6 in short form.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "1",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
