@@ -17,10 +17,11 @@ from reference import Change, Row, fold
 from running import run_all
 from tidemark.events import Operation, encode_position
 from tidemark.lake import Lake
-from tidemark.ledger import Ledger, equals
-from tidemark.planning import POSITION
+from tidemark.ledger import Ledger
+from tidemark.row_filters import equals
 from tidemark.sources import Source
 from tidemark.stages import StageReport
+from tidemark.table_schemas import POSITION
 
 pytestmark = pytest.mark.spark
 

@@ -20,9 +20,9 @@ from running import die_at, run_all
 from tidemark import cuts
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
-from tidemark.planning import COMMITTED_AT, POSITION
 from tidemark.sources import Source
 from tidemark.stages import StageReport
+from tidemark.table_schemas import COMMITTED_AT, POSITION
 
 pytestmark = pytest.mark.spark
 

@@ -12,9 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidemark import data_files
+from tidemark.branches import marker
 from tidemark.data_files import Target, Writer, Written
-from tidemark.lake import LOG_PROPERTIES, Lake, marker
-from tidemark.ledger import above
+from tidemark.lake import LOG_PROPERTIES, Lake
+from tidemark.row_filters import above
 
 SCHEMA = pa.schema(
     [("batch", pa.int32()), ("name", pa.string()), ("tags", pa.list_(pa.string())), ("value", pa.binary())]

@@ -18,8 +18,8 @@ from formats import dts_records
 from running import run_all
 from tidemark.demo.dts_schema import record_schema
 from tidemark.lake import Lake
-from tidemark.planning import COMMITTED_AT, POSITION
 from tidemark.sources import Source
+from tidemark.table_schemas import COMMITTED_AT, POSITION
 
 PRIMARY = {"pk_uk_info": '{"PRIMARY":["id"]}'}
 MYSQL = {

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from histories import Table, deliver, message
 from running import run_all
 from tidemark import candidates, folding
-from tidemark.lake import Lake, ancestry
+from tidemark.branches import ancestry
+from tidemark.lake import Lake
 from tidemark.ledger import Ledger
 from tidemark.processes import wait_until
 from tidemark.session import checkpointed

@@ -22,8 +22,8 @@ from tidemark.explain import explain
 from tidemark.lake import Lake
 from tidemark.life import Chapter, Outcome, Step, tell, tell_bag
 from tidemark.pipeline import run_stage
-from tidemark.planning import COMMITTED_AT, POSITION
 from tidemark.sources import Source
+from tidemark.table_schemas import COMMITTED_AT, POSITION
 
 RUNNER = CliRunner()
 _RUNS, _HISTORIES = 3, 12

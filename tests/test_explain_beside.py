@@ -17,8 +17,8 @@ from tidemark.events import Operation
 from tidemark.explain import Life, explain
 from tidemark.lake import Lake
 from tidemark.life import Chapter, Outcome
-from tidemark.planning import DELETED, POSITION
 from tidemark.sources import SchemaPolicy, Source
+from tidemark.table_schemas import DELETED, POSITION
 from transactional import change, transaction, written
 
 pytestmark = pytest.mark.spark

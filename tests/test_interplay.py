@@ -21,9 +21,9 @@ from tidemark.lake import Lake, history_of
 from tidemark.ledger import Ledger
 from tidemark.life import Outcome
 from tidemark.pipeline import run_stage
-from tidemark.planning import COMMITTED_AT, DELETED, POSITION
 from tidemark.sources import Source
 from tidemark.stages import REBUILD
+from tidemark.table_schemas import COMMITTED_AT, DELETED, POSITION
 
 pytestmark = pytest.mark.spark
 

@@ -17,9 +17,9 @@ from test_interplay import KINDS, Log, Message, assert_ledgers_close
 from tidemark.lake import Lake, history_of
 from tidemark.ledger import Ledger
 from tidemark.pipeline import run_stage
-from tidemark.planning import DELETED
 from tidemark.sources import Source
 from tidemark.stages import REBUILD, RETRY, STAGES, StageReport
+from tidemark.table_schemas import DELETED
 
 pytestmark = pytest.mark.spark
 

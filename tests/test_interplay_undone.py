@@ -16,9 +16,9 @@ from running import run_all
 from test_interplay import assert_ledgers_close
 from tidemark.lake import Lake, history_of
 from tidemark.pipeline import run_stage
-from tidemark.planning import DELETED
 from tidemark.sources import Source
 from tidemark.stages import REBUILD
+from tidemark.table_schemas import DELETED
 from transactional import TABLES, generated, transaction, written
 
 pytestmark = pytest.mark.spark

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 
+from tidemark.branches import branch_from_main, drop_ref, fast_forward, head, marker, tag
 from tidemark.errors import PublishConflictError
-from tidemark.lake import (
-    TABLE_PROPERTIES,
-    Lake,
-    branch_from_main,
-    drop_ref,
-    fast_forward,
-    head,
-    marker,
-    name_problem,
-    quoted,
-    tag,
-)
+from tidemark.lake import TABLE_PROPERTIES, Lake, quoted
+from tidemark.planning import name_problem
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.int32())])
 
@@ -90,6 +82,30 @@ def test_half_built_candidate_is_dropped(table: Table) -> None:
     table.append(rows(1), branch="candidate_1")
     table = branch_from_main(table.refresh(), "candidate_1")
     assert head(table, "candidate_1") == head(table)
+
+
+def test_branch_that_stands_on_main_is_left_alone(table: Table) -> None:
+    """A run that begins again makes no commit for what is so already."""
+    table.append(rows(1))
+    branch_from_main(table, "candidate_1")
+    before = table.metadata_location
+    branch_from_main(table, "candidate_1")
+    assert table.metadata_location == before
+
+
+def test_moves_leave_no_metadata_behind_but_what_the_table_keeps(lake: Lake) -> None:
+    """As commits of data do: each table would else grow by a file for every branch and tag."""
+    kept = {"write.metadata.previous-versions-max": "2"}
+    table = lake.ensure(("lake_tests", "much_moved"), SCHEMA, {**TABLE_PROPERTIES, **kept})
+    table.append(rows(1))
+    for number in range(4):
+        branch_from_main(table, f"candidate_{number}")
+        drop_ref(table, f"candidate_{number}")
+    log = {entry.metadata_file for entry in table.metadata.metadata_log}
+    folder = Path(table.location().removeprefix("file://")) / "metadata"
+    assert {path.name for path in folder.glob("*.metadata.json")} == {
+        location.rpartition("/")[2] for location in {*log, table.metadata_location}
+    }
 
 
 def test_tag_and_drop_are_idempotent(table: Table) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tidemark.lake import Lake
-from tidemark.ledger import Ledger, equals
+from tidemark.ledger import Ledger
+from tidemark.row_filters import equals
 
 
 def test_a_ledger_table_is_gathered_for_the_source_that_crowds_it(lake: Lake) -> None:

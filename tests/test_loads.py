@@ -18,11 +18,12 @@ from tidemark import cuts
 from tidemark.events import Position
 from tidemark.explain import explain
 from tidemark.lake import Lake, history_of
-from tidemark.ledger import Ledger, equals
+from tidemark.ledger import Ledger
 from tidemark.pipeline import run_stage
-from tidemark.planning import COMMITTED_AT, DELETED
+from tidemark.row_filters import equals
 from tidemark.sources import Source
 from tidemark.stages import StageReport
+from tidemark.table_schemas import COMMITTED_AT, DELETED
 
 pytestmark = pytest.mark.spark
 

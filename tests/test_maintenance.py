@@ -17,10 +17,13 @@ from histories import Table, deliver, message
 from reference import Change, fold
 from running import run_all
 from tidemark import cuts, maintenance
+from tidemark.branches import head, marker
 from tidemark.errors import ConfigurationError, UnknownNameError
-from tidemark.lake import Lake, head, marker
-from tidemark.ledger import NAMES, Ledger, equals
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger
+from tidemark.ledger_tables import NAMES
 from tidemark.pipeline import run_stage
+from tidemark.row_filters import equals
 from tidemark.sources import Source
 from tidemark.stages import StageReport
 

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from histories import COLUMNS, Table, deliver, message
 from running import run_all
 from tidemark import cuts
+from tidemark.branches import drop_ref, head
 from tidemark.errors import ExpectationError, PublishConflictError
-from tidemark.lake import Lake, drop_ref, head
+from tidemark.lake import Lake
 from tidemark.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources import Source

@@ -13,10 +13,12 @@ from histories import Table, deliver, message
 from reference import Change
 from running import run_all
 from tidemark import trend
+from tidemark.branches import head, put_back, remove_tags, tag
 from tidemark.cli import app
 from tidemark.errors import ConfigurationError
-from tidemark.lake import Lake, head, put_back, remove_tags, tag
-from tidemark.ledger import NAMES, Ledger
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger
+from tidemark.ledger_tables import NAMES
 from tidemark.pipeline import run_stage
 from tidemark.sources import Source
 

@@ -22,9 +22,9 @@ from test_interplay import Log, assert_ledgers_close
 from tidemark.events import Operation
 from tidemark.lake import Lake
 from tidemark.pipeline import run_stage
-from tidemark.planning import COMMITTED_AT
 from tidemark.sources import Source
 from tidemark.stages import REBUILD
+from tidemark.table_schemas import COMMITTED_AT
 
 pytestmark = pytest.mark.spark
 

@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import bags, folding, merging
+from tidemark.branches import head
 from tidemark.candidates import Candidate, merge_counts
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
-from tidemark.lake import head
 from tidemark.ledger import Row
-from tidemark.planning import Plan
+from tidemark.plan import Plan
 from tidemark.session import checkpointed
 
 _HIGH, _TRUNCATE = "high", "truncate"

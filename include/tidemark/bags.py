@@ -16,7 +16,8 @@ from tidemark.events import Operation
 from tidemark.folding import TRUNCATED, UNREADABLE_VALUE, cell
 from tidemark.images import UNREADABLE, Image, by_table_name, field, read_images
 from tidemark.lake import quoted
-from tidemark.planning import COMMITTED_AT, POSITION, Plan
+from tidemark.plan import Plan
+from tidemark.table_schemas import COMMITTED_AT, POSITION
 
 INCOMPLETE_IMAGE = "incomplete_image"
 

@@ -16,24 +16,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import MapType, StringType
 
-from tidemark import epochs, evolution, folding, held, maintenance, merging, planning
+from tidemark import epochs, evolution, folding, held, maintenance, merging, planning, table_schemas
+from tidemark.branches import ancestry, branch_from_main, greatest, head
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.history_candidates import HistoryCandidate
-from tidemark.lake import (
-    KEPT_PROPERTIES,
-    STATE_PROPERTIES,
-    Lake,
-    ancestry,
-    branch_from_main,
-    greatest,
-    head,
-)
-from tidemark.ledger import Ledger, Row, equals
-from tidemark.planning import DELETED, POSITION, Plan
+from tidemark.lake import KEPT_PROPERTIES, STATE_PROPERTIES, Lake
+from tidemark.ledger import Ledger, Row
+from tidemark.plan import Plan
 from tidemark.quarantine import quarantine
+from tidemark.row_filters import equals
 from tidemark.schema_history import Emptying
 from tidemark.session import checkpointed
+from tidemark.table_schemas import DELETED, POSITION
 
 _VERSIONS = MapType(StringType(), StringType())
 
@@ -80,7 +75,7 @@ class Candidate:
     def _build(self, after: int, views: ExitStack) -> Row:
         table = self._prepared_table()
         base = head(table)
-        if self._plan.soft and planning.was_hard(table):
+        if self._plan.soft and table_schemas.was_hard(table):
             merging.mark_alive(self._session, self._branch())
         changes = self._changes(after)
         truncated, truncated_at, is_kept = self._truncated(changes)
@@ -121,22 +116,22 @@ class Candidate:
 
     def _prepared_table(self) -> Table:
         plan = self._plan
-        key = {planning.KEY_PROPERTY: json.dumps(plan.key)}
+        key = {table_schemas.KEY_PROPERTY: json.dumps(plan.key)}
         table = self._lake.ensure(
             plan.target,
-            planning.table_schema(plan),
+            table_schemas.table_schema(plan),
             {
                 **STATE_PROPERTIES,
                 **key,
-                planning.OBJECT_PROPERTY: plan.found.object,
-                planning.SOURCE_PROPERTY: self._source,
+                table_schemas.OBJECT_PROPERTY: plan.found.object,
+                table_schemas.SOURCE_PROPERTY: self._source,
             },
         )
-        state = self._lake.ensure(plan.state, planning.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
+        state = self._lake.ensure(plan.state, table_schemas.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
         self._state_table = branch_from_main(state, self._cut.branch)
-        table = planning.evolve(table, plan)
+        table = table_schemas.evolve(table, plan)
         table = evolution.plan_pending(table, self._cut.number, plan.today, key)
-        return branch_from_main(planning.soften(table) if plan.soft else table, self._cut.branch)
+        return branch_from_main(table_schemas.soften(table) if plan.soft else table, self._cut.branch)
 
     def _changes(self, after: int) -> DataFrame:
         changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))

@@ -11,10 +11,12 @@ from tidemark import epochs, schema_history
 from tidemark.events import Shape
 from tidemark.images import Image, Names, TableColumn, field, read_images
 from tidemark.lake import Identifier, Lake
-from tidemark.ledger import Ledger, equals
-from tidemark.planning import OBJECT_PROPERTY, OWN_COLUMNS, SOURCE_PROPERTY, shape_from
+from tidemark.ledger import Ledger
+from tidemark.planning import shape_from
+from tidemark.row_filters import equals
 from tidemark.rows import Kind
 from tidemark.session import open_session
+from tidemark.table_schemas import OBJECT_PROPERTY, OWN_COLUMNS, SOURCE_PROPERTY
 
 _META = (
     "operation",

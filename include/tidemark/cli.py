@@ -23,10 +23,9 @@ from typing import Annotated, Any, ParamSpec
 import msgspec
 import structlog
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tidemark.errors import ConfigurationError, TidemarkError
+from tidemark.printing import errors, print_status, print_table
 from tidemark.sources import find_source, load_sources, validate
 from tidemark.stages import REBUILD, REHEARSED, RETRY, STAGES, StageReport
 
@@ -42,8 +41,6 @@ quarantine_app = typer.Typer(help="Messages that could not be read.", no_args_is
 app.add_typer(quarantine_app, name="quarantine")
 
 P = ParamSpec("P")
-
-errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a source (a file in include/sources).")]
 Start = Annotated[str | None, typer.Option(help="Start of the interval, ISO 8601, UTC unless it has an offset.")]
@@ -275,7 +272,7 @@ def quality(
             typer.echo(msgspec.json.encode(entry).decode())
     else:
         _print_report(report)
-        _print_table([list(trend.COLUMNS), *([_plain(entry[column]) for column in trend.COLUMNS] for entry in entries)])
+        print_table([list(trend.COLUMNS), *([_plain(entry[column]) for column in trend.COLUMNS] for entry in entries)])
         typer.echo(f"page: {page}")
     for problem in report.problems:
         errors.print(problem)
@@ -310,7 +307,7 @@ def demo(
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     outcome = run_demo(sources or DEFAULT)
-    _print_status(outcome.statuses)
+    print_status(outcome.statuses)
     for table in outcome.differences:
         errors.print(f"{table} is not what the history ends with")
     if outcome.differences:
@@ -340,76 +337,7 @@ def status(
         for entry in found:
             typer.echo(msgspec.json.encode(entry).decode())
     else:
-        _print_status(found)
-
-
-_OPEN_SHOWN = 10
-"""Open transactions of a source that are listed."""
-
-
-def _print_status(found: Sequence[Mapping[str, Any]]) -> None:
-    columns = ("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined", "verdict", "state")
-    rows = [["table", "cut", *columns, "lag"]]
-    for entry in found:
-        for name, table in entry["tables"].items():
-            cut = entry["cut"]["number"]
-            told = ["" if table[column] is None else str(table[column]) for column in columns]
-            rows.append([name, str(cut), *told, _duration(table["lag_seconds"])])
-            if table["reason"]:
-                errors.print(f"{name} stopped: {table['reason']}")
-            if not table["closes"]:
-                errors.print(f"{name}: events are not applied + superseded + duplicate + held + quarantined")
-        for path, problem in entry["refused"].items():
-            errors.print(f"{path} refused: {problem}")
-        for name, notes in entry["ddl_not_followed"].items():
-            for note in notes:
-                errors.print(f"{name}: {note}")
-    _print_table(rows)
-    for entry in found:
-        _print_source_status(entry)
-
-
-def _print_source_status(entry: Mapping[str, Any]) -> None:
-    messages = entry["messages"]
-    equal = "=" if entry["closes"] else "IS NOT"
-    parts = " + ".join(f"{messages[name]} {name}" for name in ("decoded", "control", "quarantined"))
-    cut, at = entry["published_cut"], entry["published_at"]
-    published = f"published cut {cut} at {at}" if cut else "nothing is published yet"
-    typer.echo(f"{entry['source']}: {messages['landed']} messages landed {equal} {parts}")
-    typer.echo(f"{entry['source']}: {published}")
-    for waiting in entry["transactions"]["open"][:_OPEN_SHOWN]:
-        errors.print(
-            f"{entry['source']}: transaction {waiting['id']} is open since {waiting['since']}: "
-            f"{waiting['events']} events held in {', '.join(waiting['tables'])}"
-        )
-    more = len(entry["transactions"]["open"]) - _OPEN_SHOWN
-    if more > 0:
-        errors.print(f"{entry['source']}: {more} more transactions are open; --json lists them all")
-    cut = entry["cut"]
-    if cut and cut["state"] == "held":
-        errors.print(
-            f"{entry['source']}: cut {cut['number']} is held, as it deletes many rows: "
-            f"`tidemark publish {entry['source']} --approve {cut['number']}`"
-        )
-
-
-def _duration(seconds: int | None) -> str:
-    """The two largest parts of a duration: ``3d4h``, ``4h5m``, ``5m6s``."""
-    if seconds is None:
-        return ""
-    days, rest = divmod(max(0, seconds), 86_400)
-    parts = {"d": days, "h": rest // 3600, "m": rest // 60 % 60, "s": rest % 60}
-    units = [unit for unit, count in parts.items() if count] or ["s"]
-    first = list(parts).index(units[0])
-    return "".join(f"{parts[unit]}{unit}" for unit in list(parts)[first : first + 2])
-
-
-def _print_table(rows: list[list[str]]) -> None:
-    table = Table(*rows[0], box=None, pad_edge=False, show_edge=False)
-    for row in rows[1:]:
-        table.add_row(*row)
-    width = None if sys.stdout.isatty() else 100_000
-    Console(highlight=False, markup=False, width=width).print(table)
+        print_status(found)
 
 
 @app.command()
@@ -428,7 +356,7 @@ def sql(
     elif layout is Layout.CSV:
         csv.writer(sys.stdout).writerows(query.as_text_rows(answer))
     else:
-        _print_table(list(query.as_text_rows(answer)))
+        print_table(list(query.as_text_rows(answer)))
 
 
 @app.command()
@@ -548,7 +476,7 @@ def quarantine_retry(
 def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bool) -> None:
     from tidemark import query
     from tidemark.lake import Lake
-    from tidemark.ledger import equals
+    from tidemark.row_filters import equals
 
     table = Lake.open().find(("quarantine", find_source(name).source))
     if table is None:
@@ -563,7 +491,7 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
     if as_json:
         sys.stdout.buffer.writelines(query.as_json_lines(rows))
     else:
-        _print_table(list(query.as_text_rows(rows)))
+        print_table(list(query.as_text_rows(rows)))
 
 
 def job(stage: str) -> None:

@@ -30,7 +30,8 @@ from pyiceberg.table.update import (
 from pyiceberg.types import NestedField
 from sqlalchemy.exc import IntegrityError
 
-from tidemark.lake import BRINGS, Identifier, Lake, ancestry, as_iceberg, head, standing_in, to
+from tidemark.branches import BRINGS, ancestry, head, to
+from tidemark.lake import Identifier, Lake, as_iceberg, standing_in
 from tidemark.queueing import retried
 
 _LOGS = frozenset({"raw", "changelog", "quarantine", "ledger"})

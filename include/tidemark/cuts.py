@@ -13,9 +13,11 @@ import structlog
 from pyiceberg.table import Table
 
 from tidemark import evolution
+from tidemark.branches import drop_ref, fast_forward, head, put_back, remove_tags, tag
 from tidemark.errors import ConfigurationError, PublishConflictError
-from tidemark.lake import Identifier, Lake, drop_ref, fast_forward, head, history_of, put_back, remove_tags, tag
-from tidemark.ledger import Ledger, Row, above, equals
+from tidemark.lake import Identifier, Lake, history_of
+from tidemark.ledger import Ledger, Row
+from tidemark.row_filters import above, equals
 
 log = structlog.get_logger(__name__)
 

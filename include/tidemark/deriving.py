@@ -10,12 +10,13 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 
 from tidemark import tasks, workers
+from tidemark.branches import drop_ref, fast_forward, marker
 from tidemark.data_files import ROW_GROUP_BYTES, Target
 from tidemark.decode import metadata_of
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve, together
-from tidemark.lake import Lake, drop_ref, fast_forward, marker
-from tidemark.ledger import equals
+from tidemark.lake import Lake
+from tidemark.row_filters import equals
 from tidemark.rows import Kind
 from tidemark.sources import Source
 from tidemark.workers import RawPart

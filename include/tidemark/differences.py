@@ -10,11 +10,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import cuts
+from tidemark.branches import properties_at
 from tidemark.images import any_of, field
-from tidemark.lake import Identifier, Lake, properties_at, quoted
+from tidemark.lake import Identifier, Lake, quoted
 from tidemark.ledger import Ledger
-from tidemark.planning import KEY_PROPERTY
 from tidemark.session import open_session
+from tidemark.table_schemas import KEY_PROPERTY
 
 
 def differences(lake: Lake, source: str) -> dict[str, dict[str, int]]:

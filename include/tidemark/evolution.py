@@ -15,8 +15,8 @@ from pyiceberg.expressions import And, GreaterThan, NotNull
 from pyiceberg.table import Table
 from pyiceberg.types import NestedField
 
+from tidemark.branches import put_schema
 from tidemark.errors import IncompatibleSchemaError
-from tidemark.lake import put_schema
 from tidemark.schema_history import Names, Renaming
 
 PENDING_PROPERTY = "tidemark.pending"

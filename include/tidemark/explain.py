@@ -20,13 +20,14 @@ from tidemark import cuts, held, life
 from tidemark.errors import UnknownNameError
 from tidemark.events import Operation
 from tidemark.lake import Lake
-from tidemark.ledger import Ledger, Row, among, equals
+from tidemark.ledger import Ledger, Row
 from tidemark.life import Chapter, Key, Outcome, Step
 from tidemark.life_events import FIELDS, Aside, Reader, made, micros
-from tidemark.planning import OBJECT_PROPERTY, OWN_PREFIX, POSITION, SOURCE_PROPERTY
+from tidemark.row_filters import among, equals
 from tidemark.rows import Kind
 from tidemark.schema_history import Emptying, History, histories
 from tidemark.source_fields import RESERVED_NAMES
+from tidemark.table_schemas import OBJECT_PROPERTY, OWN_PREFIX, POSITION, SOURCE_PROPERTY
 from tidemark.types import decimal_parts
 from tidemark.values import Value
 from tidemark.yaml_errors import suggestion

@@ -17,7 +17,8 @@ from tidemark.encodings import READERS, regex_quoted
 from tidemark.events import Encoding, Operation
 from tidemark.images import UNREADABLE, Image, TableColumn, any_of, by_table_name, field, read_images
 from tidemark.lake import quoted
-from tidemark.planning import DELETED, Plan
+from tidemark.plan import Plan
+from tidemark.table_schemas import DELETED
 from tidemark.types import spark_type
 
 KEPT = ("position", "committed_at", "shape", "partial", "absent", "batch", "file", "place", "row")

@@ -21,7 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark import tasks, transactions, workers
 from tidemark.data_files import Target, Written
-from tidemark.ledger import Ledger, Row, above, among, equals
+from tidemark.ledger import Ledger, Row
+from tidemark.row_filters import above, among, equals
 from tidemark.rows import Kind
 from tidemark.transactions import Seen
 from tidemark.workers import Done, LogPart

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark import folding
 from tidemark.folding import key_names, value_numbers
 from tidemark.images import field
-from tidemark.planning import Plan
+from tidemark.plan import Plan
 
 KEPT = (*folding.KEPT, "captured_at", "landed_at")
 """Columns of the change log that the actions of a history keep."""

@@ -15,13 +15,15 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import evolution, folding, history, merging, planning
+from tidemark import evolution, folding, history, merging, table_schemas
+from tidemark.branches import branch_from_main
 from tidemark.events import Operation
 from tidemark.images import field
-from tidemark.lake import STATE_PROPERTIES, Lake, branch_from_main, quoted
-from tidemark.planning import COMMITTED_AT, IS_CURRENT, POSITION, VALID_FROM, VALID_TO, Plan
+from tidemark.lake import STATE_PROPERTIES, Lake, quoted
+from tidemark.plan import Plan
 from tidemark.schema_history import Emptying
 from tidemark.session import checkpointed
+from tidemark.table_schemas import COMMITTED_AT, IS_CURRENT, POSITION, VALID_FROM, VALID_TO
 
 WholeLog = Callable[[], tuple[Plan, DataFrame]]
 """All events that the table is to hold, and the plan with what they tell."""
@@ -74,16 +76,16 @@ class HistoryCandidate:
 
     def _prepared_table(self) -> None:
         plan = self._plan
-        key = {planning.KEY_PROPERTY: json.dumps(plan.key)}
-        own = {planning.OBJECT_PROPERTY: plan.found.object, planning.SOURCE_PROPERTY: self._source}
+        key = {table_schemas.KEY_PROPERTY: json.dumps(plan.key)}
+        own = {table_schemas.OBJECT_PROPERTY: plan.found.object, table_schemas.SOURCE_PROPERTY: self._source}
         known = self._lake.find(plan.versions)
         if known is None or not self._goes_on():
             # It begins with the names of today.
             self._plan = plan = replace(plan, today={})
         table = self._lake.ensure(
-            plan.versions, planning.history_schema(plan), {**_PROPERTIES, **key, **own}, partition_by=[IS_CURRENT]
+            plan.versions, table_schemas.history_schema(plan), {**_PROPERTIES, **key, **own}, partition_by=[IS_CURRENT]
         )
-        table = planning.evolve(table, plan)
+        table = table_schemas.evolve(table, plan)
         cut = int(self._branch.removeprefix("candidate_"))
         branch_from_main(evolution.plan_pending(table, cut, plan.today, key), self._branch)
 

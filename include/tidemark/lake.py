@@ -1,4 +1,4 @@
-"""The lake: the only module that creates Iceberg tables, changes their schema, and moves branches and tags.
+"""The lake: its catalog, and the tables in it; branches and tags are moved in ``branches``.
 
 It speaks to the catalog through PyIceberg, so that none of this needs Spark, and none of it is SQL text. The catalog
 is configured the way PyIceberg is (``.pyiceberg.yaml`` or ``PYICEBERG_CATALOG__TIDEMARK__...``); without that, an
@@ -8,61 +8,35 @@ same properties, so both open the same tables.
 
 from __future__ import annotations
 
-import io
-import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io.pyarrow import (
     PyArrowFileIO,
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-    parquet_path_to_id_mapping,
     pyarrow_to_schema,
 )
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table, Transaction
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
-from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import (
-    AddSchemaUpdate,
-    AssertCurrentSchemaId,
-    AssertRefSnapshotId,
-    RemovePropertiesUpdate,
-    RemoveSnapshotRefUpdate,
-    SetCurrentSchemaUpdate,
-    SetPropertiesUpdate,
-    SetSnapshotRefUpdate,
-    TableRequirement,
-    TableUpdate,
-)
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.typedef import Record
-from pyiceberg.types import NestedField
 from pyiceberg.utils.config import Config
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 
+from tidemark.branches import MARKER
+from tidemark.commits import commit_files
 from tidemark.data_files import Target, Written
-from tidemark.errors import ConfigurationError, PublishConflictError, RetriableLakeError
+from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.queueing import retried
-
-MARKER = "tidemark."
-"""Prefix of what Tidemark writes into snapshot summaries, in the commit that holds the data."""
 
 TABLE_PROPERTIES: Mapping[str, str] = {
     "format-version": "2",
@@ -357,66 +331,6 @@ def _with_id(field: pa.Field, told: pa.Field) -> pa.Field:
     return pa.field(field.name, kind, metadata=named)
 
 
-def commit_files(
-    table: Table,
-    files: Iterable[Written],
-    *,
-    replaced: Sequence[DataFile] = (),
-    summary: Mapping[str, str] = MappingProxyType({}),
-    branch: str = MAIN_BRANCH,
-) -> None:
-    """Commit files in the place of others, in one snapshot; nothing where there is nothing to tell.
-
-    Raises:
-        CommitFailedException: the table stands elsewhere meanwhile.
-    """
-    made = [_data_file(table, file) for file in files]
-    if not (made or replaced or summary):
-        return
-    with _Transaction(table) as transaction:
-        update = transaction.update_snapshot(snapshot_properties=dict(summary), branch=branch)
-        with update.overwrite() if replaced else update.fast_append() as snapshot:
-            for old in replaced:
-                snapshot.delete_data_file(old)
-            for new in made:
-                snapshot.append_data_file(new)
-
-
-class _Transaction(Transaction):
-    """Copies the table's metadata once a step: PyIceberg copies it, snapshots and all, whenever a step asks for any."""
-
-    _copied: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
-
-    @property
-    def table_metadata(self) -> TableMetadata:
-        """The metadata as the updates so far leave it."""
-        base, updates = self._table.metadata, self._updates
-        if self._copied is None or self._copied[0] is not base or self._copied[1] is not updates:
-            self._copied = base, updates, super().table_metadata
-        return self._copied[2]
-
-
-def _data_file(table: Table, file: Written) -> DataFile:
-    schema = table.schema()
-    statistics = data_file_statistics_from_parquet_metadata(
-        parquet_metadata=pq.read_metadata(io.BytesIO(file.footer)),
-        stats_columns=compute_statistics_plan(schema, table.properties),
-        parquet_column_mapping=parquet_path_to_id_mapping(schema),
-    )
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=file.location,
-        file_format=FileFormat.PARQUET,
-        partition=Record(*file.partition),
-        file_size_in_bytes=file.size,
-        sort_order_id=None,
-        spec_id=table.metadata.default_spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **statistics.to_serialized_dict(),
-    )
-
-
 def _spark_properties(properties: Mapping[str, str]) -> dict[str, str]:
     kind = properties.get("type", "rest" if properties.get("uri", "").startswith("http") else "sql")
     if kind == "sql":
@@ -437,190 +351,3 @@ def _jdbc_properties(properties: Mapping[str, str]) -> dict[str, str]:
     access = {"jdbc.user": url.username, "jdbc.password": url.password}
     secrets = {key: value for key, value in access.items() if value is not None}
     return {**jdbc, **secrets, "uri": f"jdbc:{url.get_backend_name()}://{url.host}{port}/{url.database}"}
-
-
-def ancestry(table: Table, ref: str = MAIN_BRANCH) -> Iterator[Snapshot]:
-    """The snapshots of a branch or tag, newest first, as far back as they are kept."""
-    snapshot = table.snapshot_by_name(ref)
-    while snapshot is not None:
-        yield snapshot
-        parent = snapshot.parent_snapshot_id
-        snapshot = table.snapshot_by_id(parent) if parent is not None else None
-
-
-def greatest(table: Table, column: str, ref: str = MAIN_BRANCH) -> str | None:
-    """No value of a text column is above this one, as the files of a branch tell; None where one of them does not."""
-    field = table.schema().find_field(column)
-    bounds = [
-        (task.file.upper_bounds or {}).get(field.field_id)
-        for task in table.scan(snapshot_id=head(table, ref)).plan_files()
-        if task.file.record_count
-    ]
-    return None if None in bounds else max((bound.decode() for bound in bounds if bound is not None), default="")
-
-
-def marker(table: Table | None, key: str, ref: str = MAIN_BRANCH) -> str | None:
-    """What Tidemark last wrote under ``key`` into a snapshot summary on a branch; None when never."""
-    if table is None:
-        return None
-    for snapshot in ancestry(table, ref):
-        if snapshot.summary is not None and (value := snapshot.summary.additional_properties.get(MARKER + key)):
-            return str(value)
-    return None
-
-
-def head(table: Table, ref: str = MAIN_BRANCH) -> int:
-    """Id of the snapshot that a branch stands on.
-
-    Raises:
-        PublishConflictError: there is no such branch.
-    """
-    snapshot = table.snapshot_by_name(ref)
-    if snapshot is None:
-        raise PublishConflictError(f"{'.'.join(table.name())} has no branch {ref!r}: run compact again")
-    return snapshot.snapshot_id
-
-
-def branch_from_main(table: Table, branch: str) -> Table:
-    """Put a branch where ``main`` stands, dropping what an earlier attempt left on it.
-
-    A half-built candidate is never continued.
-    """
-    if branch in table.refs():
-        drop_ref(table, branch)
-        table = table.refresh()
-    table.manage_snapshots().create_branch(snapshot_id=head(table), branch_name=branch).commit()
-    return table
-
-
-def drop_ref(table: Table, name: str) -> None:
-    """Remove a branch or tag, if it is there; the snapshots stay until they expire."""
-    if name in table.refs():
-        _commit(table, (), RemoveSnapshotRefUpdate(ref_name=name))
-
-
-def remove_tags(table: Table, names: Sequence[str]) -> None:
-    """Remove tags in one commit; the snapshots stay until they expire."""
-    if names:
-        with table.manage_snapshots() as refs:
-            for name in names:
-                refs.remove_tag(name)
-
-
-def put_back(table: Table, snapshot_id: int) -> None:
-    """Set ``main`` to a snapshot that is still kept."""
-    if head(table) != snapshot_id:
-        table.manage_snapshots().set_current_snapshot(snapshot_id=snapshot_id).commit()
-
-
-def tag(table: Table, name: str, snapshot_id: int) -> None:
-    """Tag a snapshot; the same tag on the same snapshot again is nothing."""
-    existing = table.refs().get(name)
-    if existing is not None and existing.snapshot_id == snapshot_id:
-        return
-    table.manage_snapshots().create_tag(snapshot_id=snapshot_id, tag_name=name).commit()
-
-
-def fast_forward(table: Table, branch: str) -> int:
-    """Move ``main`` to the head of a branch that descends from it: one compare-and-set in the catalog.
-
-    Returns:
-        The snapshot that ``main`` stands on afterwards. Doing it again is nothing.
-
-    Raises:
-        PublishConflictError: ``main`` is not an ancestor of the branch, or moved meanwhile.
-    """
-    target, base = head(table, branch), head(table)
-    if target == base:
-        return base
-    if base not in {snapshot.snapshot_id for snapshot in ancestry(table, branch)}:
-        name = ".".join(table.name())
-        raise PublishConflictError(f"main of {name} moved since {branch} was built: run compact again")
-    _commit(
-        table,
-        (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),),
-        *_brought(table, target),
-        to(MAIN_BRANCH, target),
-    )
-    return target
-
-
-def put_schema(
-    table: Table, fields: Sequence[NestedField], properties: Mapping[str, str], without: Sequence[str]
-) -> None:
-    """Give a table another schema, whose fields keep their ids, and properties, all in one commit.
-
-    Raises:
-        PublishConflictError: the schema was changed meanwhile.
-    """
-    known = table.schemas()
-    schema = Schema(*fields, schema_id=max(known) + 1)
-    number = next((number for number, told in known.items() if told == schema), None)
-    added = [] if number is not None else [AddSchemaUpdate.model_validate({"schema": schema})]
-    _commit(
-        table,
-        (AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id}),),
-        *added,
-        SetCurrentSchemaUpdate.model_validate({"schema-id": -1 if number is None else number}),
-        SetPropertiesUpdate(updates=dict(properties)),
-        RemovePropertiesUpdate(removals=list(without)),
-    )
-
-
-def to(branch: str, snapshot_id: int) -> SetSnapshotRefUpdate:
-    """The change of a table's metadata that puts a branch on a snapshot."""
-    return SetSnapshotRefUpdate.model_validate(
-        {"ref-name": branch, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
-    )
-
-
-BRINGS = f"{MARKER}brings"
-"""In the summary of a rebuilt snapshot: properties (JSON) that its table has from the moment that ``main`` is on it."""
-
-
-def properties_at(table: Table, snapshot_id: int) -> dict[str, str]:
-    """Properties of the table as it is, or will be, once ``main`` stands on a snapshot."""
-    snapshot = table.snapshot_by_id(snapshot_id)
-    summary = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary else {}
-    return {**table.properties, **json.loads(summary.get(BRINGS, "{}"))}
-
-
-def _brought(table: Table, snapshot_id: int) -> list[TableUpdate]:
-    """A rebuilt snapshot brings its schema and properties with it, in the commit that moves ``main``."""
-    properties = properties_at(table, snapshot_id)
-    snapshot = table.snapshot_by_id(snapshot_id)
-    if snapshot is None or snapshot.summary is None or BRINGS not in snapshot.summary.additional_properties:
-        return []
-    updates: list[TableUpdate] = [SetPropertiesUpdate(updates=properties)] if properties != table.properties else []
-    if snapshot.schema_id is not None and snapshot.schema_id != table.metadata.current_schema_id:
-        updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": snapshot.schema_id}))
-    return updates
-
-
-def _commit(table: Table, requirements: tuple[TableRequirement, ...], *updates: TableUpdate) -> None:
-    try:
-        table.catalog.commit_table(table, requirements, updates)
-    except CommitFailedException as error:
-        raise PublishConflictError(f"{'.'.join(table.name())}: {error}: run compact again") from error
-
-
-_SAFE_NAME = re.compile(r"[^\W\d][\w $-]{0,126}")
-_RESERVED = re.compile(r"(branch|tag|at_timestamp|snapshot_id)_.*|.*__(changes|history|state)", re.IGNORECASE)
-_METADATA_TABLE = re.compile(
-    "history|snapshots|files|manifests|entries|partitions|refs|metadata_log_entries|position_deletes|data_files"
-    "|delete_files|changes|all_(data_files|delete_files|files|manifests|entries)",
-    re.IGNORECASE,
-)
-
-
-def name_problem(name: str) -> str | None:
-    """Why a name from a message cannot name a table, or None when it can.
-
-    Catalogs turn names into paths and engines read some as metadata tables or branches, so a name that a message
-    brings must be plain: a letter or underscore, then letters, digits, underscores, ``$``, blanks and hyphens.
-    """
-    if not _SAFE_NAME.fullmatch(name):
-        return "is not a plain name (a letter or underscore, then letters, digits, _ $ - or blanks; 127 at most)"
-    if _METADATA_TABLE.fullmatch(name) or _RESERVED.fullmatch(name):
-        return "is a name that Iceberg or Tidemark uses for something else"
-    return None

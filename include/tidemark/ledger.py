@@ -15,191 +15,19 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationException
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThan, In, IsNull
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
 
 from tidemark.change_log import Content, Statement, Tally
+from tidemark.commits import commit_files
 from tidemark.data_files import Writer
 from tidemark.events import TableId
-from tidemark.lake import TABLE_PROPERTIES, Lake, commit_files
+from tidemark.lake import TABLE_PROPERTIES, Lake
+from tidemark.ledger_tables import SCHEMAS
 from tidemark.queueing import retried
-from tidemark.rows import INSTANT
-
-FILES = pa.schema(
-    [
-        ("source", pa.string()),
-        ("batch", pa.int32()),
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("modified", pa.string()),
-        ("checksum", pa.string()),
-        ("container", pa.string()),
-        ("messages", pa.int64()),
-        ("interval_start", INSTANT),
-        ("at", INSTANT),
-    ]
-)
-"""Files landed, written before their messages are committed: a row whose batch ``raw`` has not reached is an aborted
-attempt."""
-
-REFUSALS = pa.schema([("source", pa.string()), ("path", pa.string()), ("problem", pa.string()), ("at", INSTANT)])
-"""Files that the newest land refused, and why; empty again once they are mended or gone."""
-
-INTERVALS = pa.schema([("source", pa.string()), ("start", INSTANT), ("end", INSTANT), ("at", INSTANT)])
-"""Intervals that land has run for: a file that appears later in one of them is late, not early."""
-
-BATCHES = pa.schema(
-    [
-        ("source", pa.string()),
-        ("batch", pa.int32()),
-        ("landed", pa.int64()),
-        ("decoded", pa.int64()),
-        ("control", pa.int64()),
-        ("quarantined", pa.int64()),
-        ("events", pa.int64()),
-        ("retry_of", pa.int32()),
-        ("at", INSTANT),
-    ]
-)
-"""Messages of a batch: ``landed = decoded + control + quarantined``; ``events`` are the change events they held. A
-batch with ``retry_of`` is of messages that landed with that batch and were quarantined: none of it landed anew, what
-was decoded is taken off the quarantined (0 = decoded + control - both), so the sums over all batches hold as well."""
-
-CONTENTS = pa.schema(
-    [
-        ("source", pa.string()),
-        ("batch", pa.int32()),
-        ("object", pa.string()),
-        ("database", pa.string()),
-        ("schema", pa.string()),
-        ("name", pa.string()),
-        ("operation", pa.string()),
-        ("shape", pa.string()),
-        ("partial", pa.bool_()),
-        ("key", pa.list_(pa.string())),
-        ("half", pa.bool_()),
-        ("events", pa.int64()),
-        ("at", INSTANT),
-    ]
-)
-"""Change events of a batch by what a plan asks of them: ``object`` is the table as source files name it."""
-
-SHAPES = pa.schema(
-    [
-        ("source", pa.string()),
-        ("batch", pa.int32()),
-        ("object", pa.string()),
-        ("shape", pa.string()),
-        ("columns", pa.string()),
-        ("at", INSTANT),
-    ]
-)
-"""Columns (JSON) of the shapes that the change log refers to, and the batch that each came first in."""
-
-DDL = pa.schema(
-    [
-        ("source", pa.string()),
-        ("batch", pa.int32()),
-        ("database", pa.string()),
-        ("schema", pa.string()),
-        ("name", pa.string()),
-        ("position", pa.string()),
-        ("dialect", pa.string()),
-        ("statement", pa.string()),
-        ("at", INSTANT),
-    ]
-)
-"""DDL that may change tables which are there already: ``database``, ``schema`` and ``name`` are those of the message,
-null where it names none; ``position`` is the change log's. And complete initial loads, in the dialect ``initial_load``:
-the table that a load has rows of, where it began, and the time that they tell. The table is made when the first of
-these comes."""
-
-TABLES = pa.schema(
-    [
-        ("source", pa.string()),
-        ("cut", pa.int32()),
-        ("object", pa.string()),
-        ("target", pa.string()),
-        ("state", pa.string()),
-        ("reason", pa.string()),
-        ("batch", pa.int32()),
-        ("events", pa.int64()),
-        ("applied", pa.int64()),
-        ("superseded", pa.int64()),
-        ("duplicate", pa.int64()),
-        ("held", pa.int64()),
-        ("quarantined", pa.int64()),
-        ("rebuilt", pa.string()),
-        ("rows_before", pa.int64()),
-        ("rows_after", pa.int64()),
-        ("deleted", pa.int64()),
-        ("committed_at", INSTANT),
-        ("base", pa.int64()),
-        ("snapshot", pa.int64()),
-        ("verdict", pa.string()),
-        ("at", INSTANT),
-    ]
-)
-"""Events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined``. ``state``: candidate,
-published, stopped with its ``reason``, or unmoved (all its events are held); ``batch`` is the last one that the
-snapshot holds; ``rebuilt`` the asking that was answered, where the table was built again from its whole change log: its
-events are all that there are. ``deleted``: rows that readers of the cut before saw and that went, or were marked as
-deleted, other than by a new key; of a table without a key, or rebuilt, by how many it shrank.
-``committed_at``: of the newest event applied."""
-
-REBUILDS = pa.schema([("source", pa.string()), ("object", pa.string()), ("asked", pa.string()), ("at", INSTANT)])
-"""Tables that the next compact builds again from the whole change log; gone once a cut with them is published."""
-
-REPROCESSING = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("at", INSTANT)])
-"""Batches whose events are being derived again: written ahead, gone once the change log has them."""
-
-CUTS = pa.schema(
-    [
-        ("source", pa.string()),
-        ("cut", pa.int32()),
-        ("state", pa.string()),
-        ("batch", pa.int32()),
-        ("at", INSTANT),
-    ]
-)
-"""Cuts of a source: ``candidate`` (compacted), ``publishing`` (checked; tables are being moved), ``published``."""
-
-TRANSACTIONS = pa.schema(
-    [
-        ("source", pa.string()),
-        ("batch", pa.int32()),
-        ("id", pa.string()),
-        ("state", pa.string()),
-        ("since", pa.int32()),
-        ("events", pa.int64()),
-        ("seen", pa.string()),
-        ("at", INSTANT),
-    ]
-)
-"""Source transactions that were open at the end of a run, or undone: how each stood once ``batch`` was normalized.
-``state``: open, whole, rolled_back; ``since`` is its first batch, ``events`` counts its change events up to ``batch``,
-``seen`` is a ``transactions.Seen`` as JSON. The row without an id, in state marked, says that the source sends
-markers."""
-
-_SCHEMAS: Mapping[str, pa.Schema] = {
-    "files": FILES,
-    "refusals": REFUSALS,
-    "intervals": INTERVALS,
-    "batches": BATCHES,
-    "contents": CONTENTS,
-    "shapes": SHAPES,
-    "ddl": DDL,
-    "tables": TABLES,
-    "rebuilds": REBUILDS,
-    "reprocessing": REPROCESSING,
-    "cuts": CUTS,
-    "transactions": TRANSACTIONS,
-}
-
-NAMES = tuple(_SCHEMAS)
-"""Tables of the ledger, in the namespace ``ledger``."""
+from tidemark.row_filters import above, among, equals
 
 Row = dict[str, Any]
 
@@ -326,7 +154,7 @@ class Ledger:
     def _stamped(self, name: str, rows: Sequence[Row]) -> pa.Table:
         now = datetime.now(UTC)
         stamped = [{"source": self._source, "at": now, **row} for row in rows]
-        return pa.Table.from_pylist(stamped, schema=_SCHEMAS[name])
+        return pa.Table.from_pylist(stamped, schema=SCHEMAS[name])
 
 
 def _content(batch: int, content: Content, events: int) -> Row:
@@ -369,14 +197,14 @@ def _rewrite(lake: Lake, name: str, source: str, where: BooleanExpression, least
     table = lake.load(("ledger", name))
     found = table.scan(row_filter=where)
     if len(tasks := list(found.plan_files())) >= least:
-        _write(lake, table, source, found.to_arrow().cast(_SCHEMAS[name]), tasks)
+        _write(lake, table, source, found.to_arrow().cast(SCHEMAS[name]), tasks)
 
 
 @_retried
 def _delete(lake: Lake, name: str, source: str, where: BooleanExpression) -> None:
     table = lake.find(("ledger", name))
     if table is not None:
-        _exchange(lake, table, source, _SCHEMAS[name].empty_table(), where)
+        _exchange(lake, table, source, SCHEMAS[name].empty_table(), where)
 
 
 def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
@@ -408,34 +236,3 @@ def _write(lake: Lake, table: Table, source: str, rows: pa.Table, instead_of: Se
     for batch in rows.combine_chunks().to_batches():
         writer.write((source,), batch)
     commit_files(table, writer.close(), replaced=[task.file for task in instead_of])
-
-
-_EQUAL_TO: Any = EqualTo
-_GREATER_THAN: Any = GreaterThan
-_IN: Any = In
-_IS_NULL: Any = IsNull
-# Any: PyIceberg's expressions are models whose constructors type checkers read in two ways.
-
-
-def equals(column: str, value: str | int) -> BooleanExpression:
-    """Rows whose column holds a value."""
-    expression: BooleanExpression = _EQUAL_TO(column, value)
-    return expression
-
-
-def above(column: str, value: int) -> BooleanExpression:
-    """Rows whose column holds a greater number."""
-    expression: BooleanExpression = _GREATER_THAN(column, value)
-    return expression
-
-
-def among(column: str, values: Iterable[str | int]) -> BooleanExpression:
-    """Rows whose column holds one of some values."""
-    expression: BooleanExpression = _IN(column, set(values))
-    return expression
-
-
-def unset(column: str) -> BooleanExpression:
-    """Rows whose column is null."""
-    expression: BooleanExpression = _IS_NULL(column)
-    return expression

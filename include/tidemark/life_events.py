@@ -23,18 +23,12 @@ from tidemark.events import Column, Encoding, Operation, Shape
 from tidemark.images import TableColumn
 from tidemark.iso8601 import instant
 from tidemark.lake import Lake
-from tidemark.ledger import Ledger, Row, equals
+from tidemark.ledger import Ledger, Row
 from tidemark.life import Key, Outcome, Step
-from tidemark.planning import (
-    DELETED,
-    KEY_PROPERTY,
-    OBJECT_PROPERTY,
-    OWN_COLUMNS,
-    OWN_PREFIX,
-    SOURCE_PROPERTY,
-    shape_from,
-)
+from tidemark.planning import shape_from
+from tidemark.row_filters import equals
 from tidemark.schema_history import History, Names
+from tidemark.table_schemas import DELETED, KEY_PROPERTY, OBJECT_PROPERTY, OWN_COLUMNS, OWN_PREFIX, SOURCE_PROPERTY
 from tidemark.values import Value, read_value
 from tidemark.yaml_errors import suggestion
 

@@ -16,7 +16,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyspark.sql import Row, SparkSession
 
-from tidemark.lake import MARKER, Identifier, Lake, ancestry, quoted
+from tidemark.branches import MARKER, ancestry
+from tidemark.lake import Identifier, Lake, quoted
 
 MANY_FILES = 8
 """So many data files are worth a rewrite, where they are small."""

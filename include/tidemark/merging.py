@@ -1,7 +1,7 @@
 """Writing folded rows into a candidate branch: one MERGE, one commit.
 
-The columns of what is merged have names that no column of a table has (``planning.OWN_PREFIX``): a MERGE resolves the
-names of both sides together.
+The columns of what is merged have names that no column of a table has (``OWN_PREFIX``): a MERGE resolves the names of
+both sides together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.folding import key_names, value_numbers
 from tidemark.images import field
 from tidemark.lake import quoted
-from tidemark.planning import COMMITTED_AT, DELETED, IS_CURRENT, OWN_PREFIX, POSITION, VALID_FROM, VALID_TO, Plan
+from tidemark.plan import Plan
+from tidemark.table_schemas import COMMITTED_AT, DELETED, IS_CURRENT, OWN_PREFIX, POSITION, VALID_FROM, VALID_TO
 
 
 def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:

@@ -7,41 +7,35 @@ number of events. Types come from the source file first, then from the shapes, t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import msgspec
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import BooleanType, IcebergType, IntegerType, MapType, NestedField, StringType, TimestamptzType
 
 from tidemark import formats, sources
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Column, Shape
 from tidemark.evolution import NEW_PREFIX, is_empty, names_today
-from tidemark.held import NOTHING, Withheld
-from tidemark.images import Names as ByShape
 from tidemark.images import TableColumn, by_table_name
-from tidemark.lake import Identifier, history_of, name_problem
-from tidemark.schema_history import History, Names
-from tidemark.types import declared, iceberg_type, is_number, wider
-
-POSITION = "_cdc_position"
-COMMITTED_AT = "_cdc_committed_at"
-DELETED = "_cdc_deleted"
-VALID_FROM = "valid_from"
-VALID_TO = "valid_to"
-IS_CURRENT = "is_current"
-KEY_PROPERTY = "tidemark.key"
-OBJECT_PROPERTY = "tidemark.object"
-SOURCE_PROPERTY = "tidemark.source"
-
-OWN_PREFIX = "tidemark "
-"""Begins names that Tidemark gives to columns of its own frames beside those of a table."""
-
-OWN_COLUMNS = (POSITION, COMMITTED_AT, DELETED)
-"""Columns that Tidemark adds to those of a published table; the last of them where deletes are soft."""
+from tidemark.lake import Identifier
+from tidemark.plan import Default, Found, Plan
+from tidemark.schema_history import Names
+from tidemark.table_schemas import (
+    DELETED,
+    IS_CURRENT,
+    KEY_PROPERTY,
+    OBJECT_PROPERTY,
+    OWN_COLUMNS,
+    OWN_PREFIX,
+    POSITION,
+    SOURCE_PROPERTY,
+    VALID_FROM,
+    VALID_TO,
+    columns_of,
+)
+from tidemark.types import declared, is_number, wider
 
 _HISTORY_COLUMNS = (VALID_FROM, VALID_TO, IS_CURRENT)
 _RESERVED_COLUMNS = frozenset({
@@ -50,98 +44,6 @@ _RESERVED_COLUMNS = frozenset({
 })  # fmt: skip
 """Iceberg's metadata columns: engines refuse to open a table that has one of them (Iceberg specification, Reserved
 Field IDs)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What the change log's new events tell of one table."""
-
-    object: str
-    database: str | None
-    schema: str | None
-    name: str
-    events: int
-    truncates: int
-    shapes: Mapping[str, Shape]
-    keys: Sequence[tuple[str, ...]]
-    """Keys that messages named, distinct."""
-    partial: bool
-    """Whether any image is partial."""
-    halves: bool
-    """Whether any update comes as two events, the old half and the new one."""
-    inferred: Mapping[str, str] = field(default_factory=dict)
-    """Types of columns that only their values tell; such columns are read by way of text, strictly."""
-    history: History = field(default_factory=History)
-    """Every schema change that is known of the table."""
-    after: int = 0
-    """Batch that the published table stands at."""
-    names: ByShape = field(default_factory=dict)
-    """What columns are called today, for shapes by epoch (``epochs.shapes_by_epoch``)."""
-    withheld: Withheld = NOTHING
-    """Of open and undone transactions; ``events`` and ``truncates`` are without them."""
-    common_path: int = 0
-    """Characters that the paths of all files of the source begin with alike, or fewer."""
-
-
-class Default(NamedTuple):
-    """The constant that a column was added with."""
-
-    position: str
-    """Rows that were there before got it."""
-    batch: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is to be done for one table."""
-
-    found: Found
-    target: Identifier
-    key: tuple[str, ...]
-    """Empty: the table is a bag of rows."""
-    columns: tuple[TableColumn, ...]
-    pairs_updates: bool = False
-    """Whether an image of an update may come alone, its other half in another message; told of bags only."""
-    today: Mapping[str, str | None] = field(default_factory=dict)
-    """Stored column to its name when the cut is published, where that is another one; None for one that goes."""
-    defaults: Mapping[str, Default] = field(default_factory=dict)
-    """Constants that rows got in columns which were added."""
-
-    def stored(self, name: str) -> str:
-        """What the table calls a column until the cut is published."""
-        return next((old for old, new in self.today.items() if new == name), name)
-
-    def new_defaults(self) -> list[tuple[TableColumn, Default]]:
-        """Columns outside the key that this cut's statements added, with the constants that stored rows get in them."""
-        told = ((column, self.defaults.get(column.name)) for column in self.columns if column.name not in self.key)
-        return [(column, default) for column, default in told if default and self.found.after < default.batch]
-
-    @property
-    def leaving(self) -> list[str]:
-        """Stored columns that go when the cut is published."""
-        return [old for old, new in self.today.items() if new is None]
-
-    history: bool = False
-    """Whether ``<table>__history`` is kept beside the table."""
-    soft: bool = False
-    """Whether a deleted row stays, marked."""
-
-    @property
-    def key_numbers(self) -> list[int]:
-        """Numbers of the key's columns among ``columns``."""
-        names = [column.name for column in self.columns]
-        return [names.index(name) for name in self.key]
-
-    @property
-    def state(self) -> Identifier:
-        """The table that keeps tombstones and the versions of partly written rows."""
-        return ("state", "__".join(self.target))
-
-    @property
-    def versions(self) -> Identifier:
-        """The table that keeps the versions of each row."""
-        return history_of(self.target)
 
 
 def target_of(source: sources.Source, found: Found) -> Identifier:
@@ -210,7 +112,7 @@ def plan(source: sources.Source, found: Found, table: Table | None, *, anew: boo
 
 def names_of(found: Found, table: Table | None) -> Names:
     """Follows the names of a table's columns."""
-    stored = (name.removeprefix(NEW_PREFIX) for name, _ in _existing(table))
+    stored = (name.removeprefix(NEW_PREFIX) for name, _ in columns_of(table))
     return Names(found.history.renamings, [*(column.name for column in _all_columns(found.shapes.values())), *stored])
 
 
@@ -238,7 +140,7 @@ def _evolving(found: Found, promised: sources.Table, table: Table | None) -> _Ev
 
 
 def _names_today(found: Found, names: Names, table: Table | None) -> dict[str, str | None]:
-    stored = [name for name, _ in _existing(table)]
+    stored = [name for name, _ in columns_of(table)]
     if table is None or not (names.renamings or any(name.startswith(NEW_PREFIX) for name in stored)):
         return {name: name for name in stored}
     return names_today(found.object, table, stored, names, found.after, POSITION)
@@ -264,7 +166,7 @@ def _defaults(found: Found, names: Names) -> dict[str, Default]:
 def _refuse_changes(
     found: Found, table: Table, columns: Sequence[TableColumn], today: Mapping[str, str | None]
 ) -> None:
-    existing = dict(_existing(table))
+    existing = dict(columns_of(table))
     stored = {new: old for old, new in today.items()}
     changes = [
         f"{old!r} is {'gone' if new is None else f'called {new!r}'}" for old, new in today.items() if old in existing
@@ -306,21 +208,14 @@ def _all_columns(shapes: Iterable[Shape]) -> Iterable[Column]:
     return (column for shape in shapes for column in shape.columns)
 
 
-def _existing(table: Table | None) -> list[tuple[str, str]]:
-    if table is None:
-        return []
-    fields = [(column.name, str(column.field_type)) for column in table.schema().fields]
-    return [(name, kind) for name, kind in fields if name not in OWN_COLUMNS]
-
-
 def _columns(
     evolving: _Evolving, table: Table | None, *, follows: bool, history: bool
 ) -> tuple[list[TableColumn], dict[str, str | None]]:
     """The table's columns, and what becomes of stored ones that do not stay as they are called."""
     found = evolving.found
-    stored = {evolving.before[name]: (name, kind) for name, kind in _existing(table)}
+    stored = {evolving.before[name]: (name, kind) for name, kind in columns_of(table)}
     types = {name: kind for name, (_, kind) in stored.items() if name is not None}
-    order = [name for name in map(evolving.before.get, dict(_existing(table))) if name is not None]
+    order = [name for name in map(evolving.before.get, dict(columns_of(table))) if name is not None]
     today = {old: new for old, new in evolving.before.items() if old != new}
     for shape_id, shape in found.shapes.items():
         told = [
@@ -341,7 +236,7 @@ def _columns(
     for name in order:
         if problem := _column_problem(name, history=history):
             raise IncompatibleSchemaError(f"{found.object}: a column is called {name!r}, {problem}")
-    occupied = dict(_existing(table))
+    occupied = dict(columns_of(table))
     for name in order:
         if name not in stored and name in occupied:
             today[NEW_PREFIX + name] = name
@@ -444,93 +339,28 @@ def _key(
     return key
 
 
-def table_schema(plan: Plan) -> Schema:
-    """Schema of the published table: the source's columns in its order, then Tidemark's own."""
-    return _schema(plan, [*_WRITTEN, (DELETED, BooleanType(), _DELETED_DOC)] if plan.soft else _WRITTEN)
-
-
-def history_schema(plan: Plan) -> Schema:
-    """Schema of the history table: the source's columns in its order, the interval of the version, its event."""
-    interval = [
-        (VALID_FROM, TimestamptzType(), "When the version began"),
-        (VALID_TO, TimestamptzType(), "When it ended; null: it has not"),
-        (IS_CURRENT, BooleanType(), "Whether the published table holds this version"),
-    ]
-    return _schema(plan, [*interval, *_WRITTEN])
-
-
-_WRITTEN = (
-    (POSITION, StringType(), "Position of the event that last wrote the row"),
-    (COMMITTED_AT, TimestamptzType(), "When the source committed it"),
-)
-_DELETED_DOC = "Whether the row was deleted at the source"
-
-
-def _schema(plan: Plan, own: Iterable[tuple[str, IcebergType, str]]) -> Schema:
-    told = [(column.name, iceberg_type(column.type), None) for column in plan.columns]
-    fields = enumerate([*told, *own], start=1)
-    return Schema(*(NestedField(number, name, kind, doc=doc) for number, (name, kind, doc) in fields))
-
-
-_VERSIONS = MapType(key_id=9001, key_type=StringType(), value_id=9002, value_type=StringType(), value_required=False)
-
-
-def state_schema(plan: Plan) -> Schema:
-    """Schema of the state table: ``k0 .. kn``, the key, then what is kept of it.
-
-    ``kind``: tombstone (the key was deleted at ``position``), cells (the row that stands at ``position`` was written in
-    parts: ``versions`` holds the position of each column, under the empty name that of all columns not named, empty
-    where never written), truncate (everything below ``position``; no key; ``versions`` holds, under the empty name,
-    when the source committed it, in epoch µs), high (the highest position seen; of tables without a key).
-    """
-    keys = [(f"k{place}", plan.columns[number].type) for place, number in enumerate(plan.key_numbers)]
-    fields = [NestedField(number, name, iceberg_type(kind)) for number, (name, kind) in enumerate(keys, start=1)]
-    own = [
-        NestedField(len(fields) + 1, "kind", StringType()),
-        NestedField(len(fields) + 2, "position", StringType()),
-        NestedField(len(fields) + 3, "versions", _VERSIONS),
-        NestedField(len(fields) + 4, "batch", IntegerType()),
-    ]
-    return Schema(*fields, *own)
-
-
-def evolve(table: Table, plan: Plan) -> Table:
-    """Add and widen columns so that the table holds the plan's; a no-op when it does."""
-    existing = dict(_existing(table))
-    if all(existing.get(plan.stored(column.name)) == column.type for column in plan.columns):
-        return table
-    with table.update_schema() as update:
-        before: str | None = None
-        for column in plan.columns:
-            name = plan.stored(column.name)
-            if name not in existing:
-                update.add_column((name,), iceberg_type(column.type))
-                if before is None:
-                    update.move_first((name,))
-                else:
-                    update.move_after((name,), (before,))
-            elif existing[name] != column.type:
-                update.update_column((name,), field_type=iceberg_type(column.type))
-            before = name
-    return table
-
-
-def soften(table: Table) -> Table:
-    """Add the column that marks deleted rows; a no-op when it is there."""
-    if DELETED in table.schema().column_names:
-        return table
-    with table.update_schema() as update:
-        update.add_column((DELETED,), BooleanType(), doc=_DELETED_DOC)
-    return table
-
-
-def was_hard(table: Table) -> bool:
-    """Whether the rows on ``main`` were written before deletes became soft: their mark is null."""
-    snapshot = table.current_snapshot()
-    schema = table.schemas().get(snapshot.schema_id or 0) if snapshot else None
-    return schema is not None and DELETED not in schema.column_names
-
-
 def shape_from(text: str) -> Shape:
     """A shape as the change log keeps it."""
     return Shape(msgspec.json.decode(text, type=tuple[Column, ...]))
+
+
+_SAFE_NAME = re.compile(r"[^\W\d][\w $-]{0,126}")
+_RESERVED = re.compile(r"(branch|tag|at_timestamp|snapshot_id)_.*|.*__(changes|history|state)", re.IGNORECASE)
+_METADATA_TABLE = re.compile(
+    "history|snapshots|files|manifests|entries|partitions|refs|metadata_log_entries|position_deletes|data_files"
+    "|delete_files|changes|all_(data_files|delete_files|files|manifests|entries)",
+    re.IGNORECASE,
+)
+
+
+def name_problem(name: str) -> str | None:
+    """Why a name from a message cannot name a table, or None when it can.
+
+    Catalogs turn names into paths and engines read some as metadata tables or branches, so a name that a message
+    brings must be plain: a letter or underscore, then letters, digits, underscores, ``$``, blanks and hyphens.
+    """
+    if not _SAFE_NAME.fullmatch(name):
+        return "is not a plain name (a letter or underscore, then letters, digits, _ $ - or blanks; 127 at most)"
+    if _METADATA_TABLE.fullmatch(name) or _RESERVED.fullmatch(name):
+        return "is a name that Iceberg or Tidemark uses for something else"
+    return None

@@ -6,7 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.lake import LOG_PROPERTIES, Lake
-from tidemark.ledger import Ledger, above
+from tidemark.ledger import Ledger
+from tidemark.row_filters import above
 from tidemark.rows import QUARANTINE
 from tidemark.session import open_session
 

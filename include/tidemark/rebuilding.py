@@ -10,10 +10,13 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark import copies, cuts, evolution
 from tidemark.bag_candidates import candidate_of
+from tidemark.branches import branch_from_main, head
 from tidemark.candidates import Cut
-from tidemark.lake import Lake, branch_from_main, head
-from tidemark.ledger import Ledger, Row, equals
-from tidemark.planning import DELETED, Plan, was_hard
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger, Row
+from tidemark.plan import Plan
+from tidemark.row_filters import equals
+from tidemark.table_schemas import DELETED, was_hard
 
 
 def build(session: SparkSession, lake: Lake, source: str, plan: Plan, cut: Cut, asked: str) -> Row:

@@ -1,4 +1,4 @@
-"""The rows of a state table, rewritten to what compact still asks of them (``planning.state_schema``)."""
+"""The rows of a state table, rewritten to what compact still asks of them (``table_schemas.state_schema``)."""
 
 from __future__ import annotations
 

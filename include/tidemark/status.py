@@ -8,7 +8,8 @@ from typing import Any
 
 from tidemark import cuts, held
 from tidemark.lake import Lake
-from tidemark.ledger import Ledger, equals
+from tidemark.ledger import Ledger
+from tidemark.row_filters import equals
 from tidemark.schema_history import histories
 
 

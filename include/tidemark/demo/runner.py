@@ -24,11 +24,11 @@ from tidemark.demo.model import History
 from tidemark.demo.render import SOURCES, STAGING, deliver_late, render
 from tidemark.errors import ContractError, UnknownNameError
 from tidemark.lake import Lake, home
-from tidemark.planning import COMMITTED_AT, POSITION
 from tidemark.session import local_settings
 from tidemark.sources import default_folder
 from tidemark.spark_server import SparkConnectServer
 from tidemark.status import status_of
+from tidemark.table_schemas import COMMITTED_AT, POSITION
 
 log = structlog.get_logger(__name__)
 

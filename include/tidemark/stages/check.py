@@ -17,12 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import cuts, epochs, evolution
-from tidemark.lake import Lake, head, history_of, home, properties_at, quoted
-from tidemark.ledger import Ledger, Row, equals
-from tidemark.planning import DELETED, IS_CURRENT, KEY_PROPERTY, POSITION
+from tidemark.branches import head, properties_at
+from tidemark.lake import Lake, history_of, home, quoted
+from tidemark.ledger import Ledger, Row
+from tidemark.row_filters import equals
 from tidemark.session import open_session, tuned_for
 from tidemark.sources import Severity, Source
 from tidemark.stages import StageReport
+from tidemark.table_schemas import DELETED, IS_CURRENT, KEY_PROPERTY, POSITION
 from tidemark.verdicts import Candidate, Invariant, Verdict
 
 log = structlog.get_logger(__name__)

@@ -23,13 +23,15 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark import cuts, deriving, epochs, held, inference, planning, rebuilding
 from tidemark.bag_candidates import candidate_of
+from tidemark.branches import MARKER, marker
 from tidemark.candidates import Cut
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation
 from tidemark.held import Withheld
-from tidemark.lake import MARKER, Lake, marker
-from tidemark.ledger import Ledger, Row, above, equals
-from tidemark.planning import Found, Plan
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger, Row
+from tidemark.plan import Found, Plan
+from tidemark.row_filters import above, equals
 from tidemark.schema_history import History, histories
 from tidemark.session import is_small, open_session, tuned_for
 from tidemark.sources import SchemaPolicy, Source, Transactions

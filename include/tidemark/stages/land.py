@@ -17,8 +17,9 @@ import structlog
 from pyiceberg.table import Table
 
 from tidemark import tasks, workers
+from tidemark.branches import marker
 from tidemark.data_files import Written
-from tidemark.lake import LOG_PROPERTIES, Lake, marker
+from tidemark.lake import LOG_PROPERTIES, Lake
 from tidemark.landing import DumpFile, find
 from tidemark.ledger import Ledger, Row
 from tidemark.rows import RAW, VARIED

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from tidemark import cuts, maintenance, state
 from tidemark.errors import UnknownNameError
 from tidemark.lake import Identifier, Lake
-from tidemark.ledger import NAMES, Ledger
+from tidemark.ledger import Ledger
+from tidemark.ledger_tables import NAMES
 from tidemark.session import open_session, tuned_for
 from tidemark.sources import Maintenance, Source
 from tidemark.stages import StageReport

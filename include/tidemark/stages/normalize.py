@@ -23,10 +23,12 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark import deriving, held, tasks, workers
+from tidemark.branches import marker
 from tidemark.change_log import Tally
 from tidemark.errors import LedgerError
-from tidemark.lake import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES, Lake, marker
-from tidemark.ledger import Ledger, Row, above, among
+from tidemark.lake import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES, Lake
+from tidemark.ledger import Ledger, Row
+from tidemark.row_filters import above, among
 from tidemark.rows import CHANGE_LOG, QUARANTINE, RAW, VARIED
 from tidemark.sources import Source
 from tidemark.stages import StageReport

@@ -10,7 +10,8 @@ import structlog
 from tidemark import cuts
 from tidemark.errors import ConfigurationError, ExpectationError
 from tidemark.lake import Lake
-from tidemark.ledger import Ledger, equals
+from tidemark.ledger import Ledger
+from tidemark.row_filters import equals
 from tidemark.sources import Source
 from tidemark.stages import StageReport
 

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark import cuts
 from tidemark.lake import Lake, home, quoted
 from tidemark.ledger import Ledger, Row
-from tidemark.planning import KEY_PROPERTY
 from tidemark.session import open_session, tuned_for
 from tidemark.sources import Source
 from tidemark.stages import StageReport
+from tidemark.table_schemas import KEY_PROPERTY
 from tidemark.verdicts import Candidate, Invariant, Verdict
 
 log = structlog.get_logger(__name__)

@@ -20,10 +20,12 @@ from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark import deriving, held, tasks, workers
+from tidemark.branches import branch_from_main, marker
 from tidemark.change_log import Tally
 from tidemark.errors import LedgerError, RetriableLakeError
-from tidemark.lake import Lake, branch_from_main, marker
-from tidemark.ledger import Ledger, Row, above, equals, unset
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger, Row
+from tidemark.row_filters import above, equals, unset
 from tidemark.rows import CHANGE_LOG, QUARANTINE, VARIED
 from tidemark.sources import Source
 from tidemark.stages import StageReport
