@@ -51,6 +51,7 @@ Reprocess = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="With --reprocess: show the rows that would differ, and change nothing.")
 ]
+Reason = Annotated[str | None, typer.Option(help="Only this reason.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 
 
@@ -441,34 +442,21 @@ def validate_files(
 
 @quarantine_app.command("list")
 @_exits
-def quarantine_list(
-    source: SourceName,
-    reason: Annotated[str | None, typer.Option(help="Only this reason.")] = None,
-    *,
-    as_json: AsJson = False,
-) -> None:
+def quarantine_list(source: SourceName, reason: Reason = None, *, as_json: AsJson = False) -> None:
     """List the messages that were set aside: where they stood, and why."""
     _quarantined(source, reason, as_json=as_json, with_bytes=False)
 
 
 @quarantine_app.command("show")
 @_exits
-def quarantine_show(
-    source: SourceName,
-    reason: Annotated[str | None, typer.Option(help="Only this reason.")] = None,
-    *,
-    as_json: AsJson = False,
-) -> None:
+def quarantine_show(source: SourceName, reason: Reason = None, *, as_json: AsJson = False) -> None:
     """Show the messages that were set aside, with their bytes."""
     _quarantined(source, reason, as_json=as_json, with_bytes=True)
 
 
 @quarantine_app.command("retry")
 @_exits
-def quarantine_retry(
-    source: SourceName,
-    reason: Annotated[str | None, typer.Option(help="Only this reason.")] = None,
-) -> None:
+def quarantine_retry(source: SourceName, reason: Reason = None) -> None:
     """Try quarantined messages again, after a fix; what can be read now is compacted, checked and published."""
     _run(RETRY, source, arguments={"retry": {"reason": reason}})
 
