@@ -69,6 +69,10 @@ class Plan:
     """Stored column to its name when the cut is published, where that is another one; None for one that goes."""
     defaults: Mapping[str, Default] = field(default_factory=dict)
     """Constants that rows got in columns which were added."""
+    history: bool = False
+    """Whether ``<table>__history`` is kept beside the table."""
+    soft: bool = False
+    """Whether a deleted row stays, marked."""
 
     def stored(self, name: str) -> str:
         """What the table calls a column until the cut is published."""
@@ -83,11 +87,6 @@ class Plan:
     def leaving(self) -> list[str]:
         """Stored columns that go when the cut is published."""
         return [old for old, new in self.today.items() if new is None]
-
-    history: bool = False
-    """Whether ``<table>__history`` is kept beside the table."""
-    soft: bool = False
-    """Whether a deleted row stays, marked."""
 
     @property
     def key_numbers(self) -> list[int]:
