@@ -277,5 +277,19 @@ def test_any_delivery_of_a_source_gives_the_model(seed: int, spark: SparkSession
         pytest.fail(f"seed {seed}: {failing}; {table} with the fewest events that fail:\n{_as_text(least)}")
 
 
+def test_a_column_that_only_waiting_events_tell_is_none_yet(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Nothing types it before its values count: made at once it would be text for good."""
+    items = []
+    for number, table in enumerate(("ended", "open")):
+        rows: list[Row] = [{"id": 1, "a": "x"}, {"id": 2, "a": "y", "e": 5}]
+        for at, row in enumerate(rows, 10 * number):
+            insert = Change(table, Operation.INSERT, position(at, Operation.INSERT), ("id",), None, row)
+            items.append(Item(0, insert, table if "e" in row else None))
+    world = World(items, {"ended": 1, "open": None})
+    assert _failing(world, "waiting", tmp_path, lake, again=True) == {}
+    assert str(lake.load(("waiting", "ended")).schema().find_type("e")) == "long"
+    assert "e" not in lake.load(("waiting", "open")).schema().column_names
+
+
 def _as_text(world: World) -> str:
     return "\n".join(f"run {run}: {line.decode()}" for run in range(_RUNS) for line in world.messages(run))

@@ -263,11 +263,12 @@ def _concerned(lake: Lake, source: Source, found: Found, cut: Cut) -> bool:
 
 
 def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int, *, anew: bool) -> Plan:
+    events = _events(session, lake, source, found, batch)
+    found = _without_untaken(events, found)
     table = lake.find(planning.target_of(source, found))
     if table is None and not found.shapes:
         raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
     known = None if anew else table
-    events = _events(session, lake, source, found, batch)
     found = _by_epoch(events, found, known)
     # Columns that are left out need no type.
     complete = known is not None and source.schema_policy is SchemaPolicy.IGNORE
@@ -279,6 +280,17 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch
         hint = "give it with `key:`, or write `key: []` to say that there is none"
         log.warning("table_without_key", object=found.object, published_as="a bag of rows", hint=hint)
     return plan
+
+
+def _without_untaken(events: DataFrame, found: Found) -> Found:
+    """Leave out the shapes of events that wait for their transaction or were undone with it.
+
+    A column that only they tell is none of the table's yet, and nothing tells its type before their values count.
+    """
+    if not (found.withheld.left_out or found.withheld.released):
+        return found
+    taken = {row["shape"] for row in events.select("shape").distinct().collect()}
+    return replace(found, shapes={name: shape for name, shape in found.shapes.items() if name in taken})
 
 
 def _by_epoch(events: DataFrame, found: Found, table: Table | None) -> Found:
