@@ -108,6 +108,19 @@ def test_moves_leave_no_metadata_behind_but_what_the_table_keeps(lake: Lake) -> 
     }
 
 
+def test_moves_of_a_copy_delete_no_metadata_that_it_shares(lake: Lake) -> None:
+    """The copies of a dry run name files of the real table in their log, and say that they are not theirs."""
+    kept = {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "false"}
+    table = lake.ensure(("lake_tests", "much_moved_copy"), SCHEMA, {**TABLE_PROPERTIES, **kept})
+    table.append(rows(1))
+    folder = Path(table.location().removeprefix("file://")) / "metadata"
+    before = set(folder.glob("*.metadata.json"))
+    for number in range(4):
+        branch_from_main(table, f"candidate_{number}")
+    assert len(table.metadata.metadata_log) == 2
+    assert before <= set(folder.glob("*.metadata.json"))
+
+
 def test_tag_and_drop_are_idempotent(table: Table) -> None:
     """A crash between two refs is finished by doing all of it again."""
     for _ in range(2):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import structlog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
+from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
@@ -28,6 +28,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 from pyiceberg.types import NestedField
+from pyiceberg.utils.properties import property_as_bool
 
 from tidemark.errors import PublishConflictError
 
@@ -85,10 +86,10 @@ def branch_from_main(table: Table, branch: str) -> Table:
     Raises:
         PublishConflictError: somebody moved the branch meanwhile.
     """
-    known = table.refs().get(branch)
+    known, main = table.refs().get(branch), head(table)
     stands = known.snapshot_id if known is not None else None
-    if stands != head(table):
-        _commit(table, (AssertRefSnapshotId(ref=branch, snapshot_id=stands),), to(branch, head(table)))
+    if stands != main:
+        _commit(table, (AssertRefSnapshotId(ref=branch, snapshot_id=stands),), to(branch, main))
     return table
 
 
@@ -204,9 +205,18 @@ def _commit(table: Table, requirements: tuple[TableRequirement, ...], *updates: 
     except CommitFailedException as error:
         raise PublishConflictError(f"{'.'.join(table.name())}: {error}: run compact again") from error
     table.metadata, table.metadata_location = told.metadata, told.metadata_location
-    # As every writer of these tables does (`write.metadata.delete-after-commit.enabled`).
-    for path in _metadata_files(before) - _metadata_files(told.metadata):
-        _remove(table, path)
+    if _may_delete(told.metadata):
+        for path in _metadata_files(before) - _metadata_files(told.metadata):
+            _remove(table, path)
+
+
+def _may_delete(metadata: TableMetadata) -> bool:
+    """Whether files that leave the log go: not so where a copy names those of the real table in it."""
+    return property_as_bool(
+        metadata.properties,
+        TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED,
+        TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED_DEFAULT,
+    )
 
 
 def _metadata_files(metadata: TableMetadata) -> set[str]:
