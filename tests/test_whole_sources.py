@@ -288,9 +288,9 @@ def test_a_column_that_only_waiting_events_tell_is_none_yet(spark: SparkSession,
             insert = Change(table, Operation.INSERT, position(at, Operation.INSERT), ("id",), None, row)
             items.append(Item(0, insert, table if "e" in row else None))
     world = World(items, {"ended": 1, "open": None})
-    assert _failing(world, "waiting", tmp_path, lake, again=True) == {}
-    assert str(lake.load(("waiting", "ended")).schema().find_type("e")) == "long"
-    assert "e" not in lake.load(("waiting", "open")).schema().column_names
+    assert _failing(world, "waiting_columns", tmp_path, lake, again=True) == {}
+    assert str(lake.load(("waiting_columns", "ended")).schema().find_type("e")) == "long"
+    assert "e" not in lake.load(("waiting_columns", "open")).schema().column_names
 
 
 def _as_text(world: World) -> str:
