@@ -263,13 +263,12 @@ def _concerned(lake: Lake, source: Source, found: Found, cut: Cut) -> bool:
 
 
 def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int, *, anew: bool) -> Plan:
-    events = _events(session, lake, source, found, batch)
-    found = _without_untaken(events, found)
     table = lake.find(planning.target_of(source, found))
+    known = None if anew else table
+    events = _events(session, lake, source, found, batch)
+    found = _as_taken(events, found, known)
     if table is None and not found.shapes:
         raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
-    known = None if anew else table
-    found = _by_epoch(events, found, known)
     # Columns that are left out need no type.
     complete = known is not None and source.schema_policy is SchemaPolicy.IGNORE
     unknown = [] if complete else planning.untyped(found, source.table_for(found.object), known)
@@ -282,26 +281,22 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch
     return plan
 
 
-def _without_untaken(events: DataFrame, found: Found) -> Found:
-    """Leave out the shapes of events that wait for their transaction or were undone with it.
+def _as_taken(events: DataFrame, found: Found, table: Table | None) -> Found:
+    """Keep the shapes of the events that are taken, those of before a rename or drop told from the same ones after it.
 
-    A column that only they tell is none of the table's yet, and nothing tells its type before their values count.
+    A column that only events tell which wait for their transaction, or were undone with it, is none of the table's yet:
+    nothing tells its type before their values count.
     """
-    if not (found.withheld.left_out or found.withheld.released):
-        return found
-    taken = {row["shape"] for row in events.select("shape").distinct().collect()}
-    return replace(found, shapes={name: shape for name, shape in found.shapes.items() if name in taken})
-
-
-def _by_epoch(events: DataFrame, found: Found, table: Table | None) -> Found:
-    """Tell shapes of before a rename or drop from the same shapes after it, where an event may have such a column."""
     names = planning.names_of(found, table)
-    if not names.touches(column.name for shape in found.shapes.values() for column in shape.columns):
+    renamed = names.touches(column.name for shape in found.shapes.values() for column in shape.columns)
+    if not (renamed or found.withheld.left_out or found.withheld.released):
         return found
-    ids = events.select(epochs.shape_in_epoch(names).alias("shape"))
-    occurring = [row["shape"] for row in ids.distinct().collect() if row["shape"] is not None]
-    shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, occurring)
-    return replace(found, shapes=shapes, names=by_shape)
+    ids = epochs.shape_in_epoch(names) if renamed else F.col("shape")
+    occurring = {row["shape"] for row in events.select(ids.alias("shape")).distinct().collect()}
+    if renamed:
+        shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, occurring)
+        return replace(found, shapes=shapes, names=by_shape)
+    return replace(found, shapes={name: shape for name, shape in found.shapes.items() if name in occurring})
 
 
 def _inferred(events: DataFrame, found: Found, unknown: Sequence[str], table: Table | None) -> dict[str, str]:
