@@ -18,6 +18,7 @@ from threading import Event
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemark import jvm_lookups
 from tidemark.errors import SparkWithheldError
 from tidemark.jars import jar_paths
 from tidemark.lake import Lake
@@ -91,9 +92,10 @@ _INTERPRETED: Mapping[str, str] = {
 processor time this way (docs/adr/0009)."""
 _IN_ONE_GO: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
 }
-"""Planning each stage anew, and many tasks, cost more than a small table has to do."""
+"""Planning each stage anew, and many tasks, cost more than a small table has to do; and it is left with one new file.
+The tables that are built side by side keep the cores at work."""
 
 
 @contextmanager
@@ -168,6 +170,7 @@ def _open(remote: str | None) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         session = SparkSession.builder.config(map=dict(_local_settings())).getOrCreate()
+        jvm_lookups.remember(session.sparkContext._jvm)  # noqa: SLF001  PySpark's functions are looked up there
     for name, value in {**SESSION_SETTINGS, **lake.spark_settings()}.items():
         session.conf.set(name, value)
     log.debug("spark_session_open", remote=bool(remote), version=session.version)
