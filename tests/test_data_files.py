@@ -59,6 +59,23 @@ def test_files_and_row_groups_end_where_they_are_large(tmp_path: Path, monkeypat
     assert sum(file.metadata.num_rows for file in files) == 18
 
 
+def test_memory_does_not_grow_with_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many partitions whose rows take turns, the one that holds most is written when all hold too much."""
+    size = rows(1, "a", "b").nbytes
+    monkeypatch.setattr(data_files, "HELD_BYTES", 5 * size)
+    writer = Writer(local(tmp_path))
+    for batch in (1, 2, 3, 2, 2):
+        writer.write((batch,), rows(batch, "a", "b"))
+    assert list(tmp_path.iterdir()) == []
+    writer.write((4,), rows(4, "a", "b"))
+    assert len(list(tmp_path.iterdir())) == 1
+    for batch in (2, 1):
+        writer.write((batch,), rows(batch, "c", "d"))
+    files = {file.partition[0]: pq.ParquetFile(_path(file.location)) for file in writer.close()}
+    assert {batch: file.metadata.num_row_groups for batch, file in files.items()} == {1: 1, 2: 2, 3: 1, 4: 1}
+    assert files[2].read().column("name").to_pylist() == ["a", "b"] * 3 + ["c", "d"]
+
+
 def test_rows_without_a_file_are_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fits in memory joins another writer's file, a larger partition has files of its own; each row once."""
     monkeypatch.setattr(data_files, "ROW_GROUP_BYTES", 2 * rows(1, "a").nbytes)

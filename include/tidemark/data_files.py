@@ -17,7 +17,9 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 ROW_GROUP_BYTES = 32 << 20
-"""Arrow bytes of rows that are written together: what one open file holds in memory."""
+"""Arrow bytes of rows that are written together: what one open file holds in memory at most."""
+HELD_BYTES = 128 << 20
+"""Arrow bytes of rows that all open files of a task hold in memory: beyond it, the one that holds most is written."""
 FILE_BYTES = 512 << 20
 """Arrow bytes after which the next file begins, so that later readers can share the work."""
 OPEN_FILES = 64
@@ -73,6 +75,8 @@ class Writer:
         file.write(rows)
         if file.size >= FILE_BYTES:
             self._close(partition)
+        if sum(each.held for each in self._open.values()) > HELD_BYTES:
+            max(self._open.values(), key=lambda each: each.held).flush()
 
     def close(self) -> list[Written]:
         """Close every file and tell of all that were written."""
@@ -105,7 +109,7 @@ class _File:
         self._target = target
         self._name = f"{uuid.uuid4()}.parquet"
         self._output: tuple[pa.NativeFile, pq.ParquetWriter] | None = None
-        self._pending_size = 0
+        self.held = 0
         self.pending: list[pa.RecordBatch] = []
         self.size = 0
 
@@ -115,13 +119,13 @@ class _File:
 
     def write(self, rows: pa.RecordBatch) -> None:
         self.pending.append(rows)
-        self._pending_size += rows.nbytes
+        self.held += rows.nbytes
         self.size += rows.nbytes
-        if self._pending_size >= ROW_GROUP_BYTES:
-            self._flush()
+        if self.held >= ROW_GROUP_BYTES:
+            self.flush()
 
     def close(self, partition: Partition) -> Written:
-        stream, writer = self._flush()
+        stream, writer = self.flush()
         writer.close()
         size = stream.tell()
         stream.close()
@@ -130,12 +134,12 @@ class _File:
         location = f"{self._target.location}/{self._name}"
         return Written(location=location, size=size, partition=partition, footer=footer.getvalue())
 
-    def _flush(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
+    def flush(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
         self._output = self._output or self._begin()
         if self.pending:
             arrays = (pa.chunked_array(columns) for columns in zip(*self.pending, strict=True))
             self._output[1].write_table(pa.Table.from_arrays(list(arrays), schema=self._target.schema))
-        self.pending, self._pending_size = [], 0
+        self.pending, self.held = [], 0
         return self._output
 
     def _begin(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
