@@ -15,6 +15,7 @@ from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import MapType, StringType
+from pyspark.sql.utils import is_remote
 
 from tidemark import epochs, evolution, folding, held, maintenance, merging, planning, table_schemas
 from tidemark.branches import ancestry, branch_from_main, greatest, head
@@ -108,7 +109,9 @@ class Candidate:
         return self._row(base, start, counts)
 
     def _named(self, frame: DataFrame, views: ExitStack) -> DataFrame:
-        """The same frame by name: Spark Connect nests what is built on a frame into it, and ends at 100 levels."""
+        """The same frame, by a name for Spark Connect, which nests what is built on a frame and ends at 100 levels."""
+        if not is_remote():
+            return frame
         name = f"tidemark_{uuid.uuid4().hex}"
         frame.createOrReplaceTempView(name)
         views.callback(self._session.catalog.dropTempView, name)

@@ -76,11 +76,18 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
     keys = [plan.columns[number] for number in plan.key_numbers]
     half = F.col("after").isNull() & (F.col("operation") == Operation.UPDATE)
     whole_update = F.col("after").isNotNull() & (F.col("operation") == Operation.UPDATE)
-    old = F.when(whole_update & ~_same_key(plan), F.col("before"))
-    images = [Image(F.coalesce("after", "before"), plan.columns, "image"), Image(old, keys, "old")]
+    # In a projection of their own: Spark compiles nothing that stands in the one that parses. The rows that go there
+    # are without the images as they came, of which most old ones are not looked at.
+    texts = {
+        "new text": F.coalesce("after", "before"),
+        "old text": F.when(whole_update & ~_same_key(plan), F.col("before")),
+        "half": half,
+    }
+    new, old = F.col("`new text`"), F.col("`old text`")
+    images = [Image(new, plan.columns, "image"), Image(old, keys, "old")]
     if plan.soft:  # apart from the old key, as a value that does not fit is no reason to set an update aside
         images.append(Image(old, plan.columns, "was"))
-    read = read_images(events, images, shapes=plan.found.shapes, names=plan.found.names)
+    read = read_images(events.withColumns(texts), images, shapes=plan.found.shapes, names=plan.found.names)
     told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
     named = [f"new {name}" for name in key_names(plan)]
     # In a projection of its own, because it is used often and must be made once.
@@ -96,7 +103,7 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
     moved = F.coalesce(any_of([was != now for was, now in zip(before, after, strict=True)]), F.lit(False))
     # What the old row held in the columns that were not captured is not known here, and must not become null unseen.
     torn = moved & F.col("partial")
-    writes = (F.col("operation") != Operation.DELETE) & ~half
+    writes = (F.col("operation") != Operation.DELETE) & ~F.col("half")
     verdict = [(~writes).alias("deleted"), *_set_aside(after, keys, torn, writes, truncated)]
     stays = F.struct(F.lit(False).alias("moved_away"), *verdict)
     leaves = F.struct(F.lit(True).alias("moved_away"), F.lit(True).alias("deleted"), *verdict[1:])
@@ -116,7 +123,7 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
         ).alias(field(number))
         for number in value_numbers(plan)
     ]
-    return sides.select(*acted, *cells, "side.*", half.alias("half"), *kept)
+    return sides.select(*acted, *cells, "side.*", "half", *kept)
 
 
 def cell(plan: Plan, number: int, image: str = "image") -> Expression:
