@@ -109,7 +109,7 @@ class Candidate:
         return self._row(base, start, counts)
 
     def _named(self, frame: DataFrame, views: ExitStack) -> DataFrame:
-        """The same frame, by a name for Spark Connect, which nests what is built on a frame and ends at 100 levels."""
+        """The same frame; in Spark Connect by a name, as it nests what is built on a frame, and ends at 100 levels."""
         if not is_remote():
             return frame
         name = f"tidemark_{uuid.uuid4().hex}"

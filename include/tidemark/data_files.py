@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 ROW_GROUP_BYTES = 32 << 20
 """Arrow bytes of rows that are written together: what one open file holds in memory at most."""
 HELD_BYTES = 128 << 20
-"""Arrow bytes of rows that all open files of a task hold in memory: beyond it, the one that holds most is written."""
+"""Arrow bytes of rows that all open files of a writer hold in memory: beyond it, what the fullest holds is written."""
 FILE_BYTES = 512 << 20
 """Arrow bytes after which the next file begins, so that later readers can share the work."""
 OPEN_FILES = 64

@@ -74,14 +74,14 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
         and ``kept``.
     """
     keys = [plan.columns[number] for number in plan.key_numbers]
-    half = F.col("after").isNull() & (F.col("operation") == Operation.UPDATE)
-    whole_update = F.col("after").isNotNull() & (F.col("operation") == Operation.UPDATE)
-    # In a projection of their own: Spark compiles nothing that stands in the one that parses. The rows that go there
+    update = F.col("operation") == Operation.UPDATE
+    whole_update = F.col("after").isNotNull() & update
+    # In a projection of their own: what `from_json` is given directly, Spark interprets. And the rows that are parsed
     # are without the images as they came, of which most old ones are not looked at.
     texts = {
         "new text": F.coalesce("after", "before"),
         "old text": F.when(whole_update & ~_same_key(plan), F.col("before")),
-        "half": half,
+        "half": F.col("after").isNull() & update,
     }
     new, old = F.col("`new text`"), F.col("`old text`")
     images = [Image(new, plan.columns, "image"), Image(old, keys, "old")]

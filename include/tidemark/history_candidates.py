@@ -56,7 +56,7 @@ class HistoryCandidate:
             new: the table's new events in the change log.
             emptyings: new statements that emptied the table.
             log: all events, for what has to be folded again.
-            named: gives the same frame by name.
+            named: gives the same frame, by a name where it needs one.
         """
         self._prepared_table()
         emptied = self._emptied(new, self._plan.found.truncates, emptyings)
