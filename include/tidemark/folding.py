@@ -7,13 +7,16 @@ idempotent, so the outcome depends on the set of events alone: not on their orde
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.encodings import READERS, regex_quoted
+from tidemark.encodings import READERS
 from tidemark.events import Encoding, Operation
 from tidemark.images import UNREADABLE, Image, TableColumn, any_of, by_table_name, field, read_images
 from tidemark.lake import quoted
@@ -154,23 +157,35 @@ def _holders(plan: Plan, name: str) -> dict[str, str]:
 
 _LEADING = 4
 """Most members of an image that are looked at for the key."""
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]+')
+"""A name that JSON writes as it is."""
 
 
 def _same_key(plan: Plan) -> Expression:
     """Whether the old image begins, up to and with its key, as the new one does: then there is no need to parse it.
 
-    Asked of tables whose key columns come first, as they mostly do; false means that the key may be the same.
+    Asked of tables whose key columns come first, as they mostly do; false means that the key may be the same. What
+    stands before the name of the member behind the key is compared as text, which costs less than any pattern does. A
+    comma and a quotation mark begin a member wherever a name and a colon follow them; that it is one of the row, and
+    not of a value, is told by the brackets.
     """
-    names = {tuple(column.name for column in shape.columns[:_LEADING]) for shape in plan.found.shapes.values()}
-    if len(names) != 1 or plan.found.names:
+    leading = {tuple(column.name for column in shape.columns[: _LEADING + 1]) for shape in plan.found.shapes.values()}
+    if len(leading) != 1 or plan.found.names:
         return F.lit(False)
-    leading = next(iter(names))
-    if not set(plan.key) <= set(leading):
+    names = next(iter(leading))
+    if not set(plan.key) <= set(names[:_LEADING]) or not all(map(_PLAIN.fullmatch, names)):
         return F.lit(False)
-    members = leading[: max(leading.index(name) for name in plan.key) + 1]
-    pattern = ",".join(rf'"{regex_quoted(name)}":(?:"[^"\\]*"|[^"\\,{{}}\[\]]+)' for name in members)
-    beginning = F.regexp_extract("after", rf"^\{{{pattern}[,}}]", 0)
-    return F.coalesce((beginning != "") & F.startswith("before", beginning), F.lit(False))
+    places = [names.index(name) for name in plan.key]
+    behind = names[max(places) + 1 :]
+    new, old = (
+        F.substring_index(image, f',"{behind[0]}":', 1) if behind else F.col(image) for image in ("after", "before")
+    )
+    holds_key = [
+        F.contains(new, F.lit(f',"{names[place]}":')) if place else F.startswith(new, F.lit(f'{{"{names[0]}":'))
+        for place in places
+    ]
+    flat = (F.locate("{", new, 2) == 0) & (F.locate("[", new) == 0)
+    return F.coalesce(reduce(and_, [new == old, *holds_key, flat]), F.lit(False))
 
 
 def _set_aside(
