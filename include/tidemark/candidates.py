@@ -80,7 +80,7 @@ class Candidate:
             merging.mark_alive(self._session, self._branch())
         changes = self._changes(after)
         truncated, truncated_at, is_kept = self._truncated(changes)
-        rows = changes.where(F.col("operation") != Operation.TRUNCATE)
+        rows = changes.where(F.col("operation") != Operation.TRUNCATE) if self._plan.found.truncates else changes
         acted = self._named(folding.actions(rows, self._plan, None if self._plan.soft else truncated), views)
         folded = folding.fold(acted.where(F.col("set_aside").isNull()), self._plan)
         if self._plan.soft and truncated is not None:

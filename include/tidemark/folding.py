@@ -90,7 +90,8 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
     images = [Image(new, plan.columns, "image"), Image(old, keys, "old")]
     if plan.soft:  # apart from the old key, as a value that does not fit is no reason to set an update aside
         images.append(Image(old, plan.columns, "was"))
-    read = read_images(events.withColumns(texts), images, shapes=plan.found.shapes, names=plan.found.names)
+    wanted = events.select("operation", *kept, *(text.alias(name) for name, text in texts.items()))
+    read = read_images(wanted, images, shapes=plan.found.shapes, names=plan.found.names)
     told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
     named = [f"new {name}" for name in key_names(plan)]
     # In a projection of its own, because it is used often and must be made once.
@@ -253,7 +254,7 @@ def _newest(acted: DataFrame, plan: Plan) -> DataFrame:
     }
     # What all paths begin with would be a quarter of the bytes that are shuffled and sorted.
     own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH)
-    ordered = acted.withColumn("own file", own_file).repartition(*keys).withColumns(steps)
+    ordered = acted.withColumn("own file", own_file).withColumns(steps)
     newest = ordered.withColumns(counts).where(F.col("age") == 1)
     # As SQL: PySpark asks the JVM for each column of a `select` four times.
     return newest.selectExpr(*map(quoted, [*keys, *payload, *counts]))

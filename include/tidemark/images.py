@@ -90,17 +90,16 @@ def read_images(
     """
     by_image = {image.into: _readings_of(image, shapes, names) for image in images}
     readings = [reading for found in by_image.values() for reading in found]
-    parsed = frame.select("*", *(column for reading in readings for column in reading.parsed()))
-    prepared = parsed.select("*", *(column for reading in readings for column in reading.prepared()))
-    typed = prepared.select("*", *(column for reading in readings for column in reading.typed()))
-    return typed.select("*", *(_struct(image, by_image[image.into]) for image in images))
+    for step in (_Reading.parsed, _Reading.prepared, _Reading.typed):
+        frame = frame.withColumns(dict(column for reading in readings for column in step(reading)))
+    return frame.withColumns({image.into: _struct(image, by_image[image.into]) for image in images})
 
 
 def _struct(image: Image, readings: Sequence[_Reading]) -> Expression:
     told = [dict(reading.values()) for reading in readings]
     values = [_value(told, number, column.type).alias(field(number)) for number, column in enumerate(image.columns)]
     faults = F.coalesce(F.lit(None), *(reading.fault() for reading in readings)).cast("string").alias(UNREADABLE)
-    return F.struct(*values, faults).alias(image.into)
+    return F.struct(*values, faults)
 
 
 def _value(told: Iterable[Mapping[int, Expression]], number: int, kind: str) -> Expression:
@@ -175,15 +174,15 @@ class _Reading(NamedTuple):
         """The sources of which the parsed image holds something else than the typed value."""
         return (found for found in self._sources() if not (_is_direct(*found[1:]) or _is_hoped(*found[1:])))
 
-    def parsed(self) -> Iterator[Expression]:
+    def parsed(self) -> Iterator[tuple[str, Expression]]:
         """The parsed image, and the one with every untyped value as text where one was not of the kind hoped for.
 
         Both in one projection, in which Spark parses once what stands in it twice: one that parses copies whole rows.
         """
         parsed = self._json(_wire_type)
-        yield parsed.alias(self._name("parsed"))
+        yield self._name("parsed"), parsed
         if self.hopes:
-            yield F.when(self._misfits(parsed), self._json(_careful_type)).alias(self._name("again"))
+            yield self._name("again"), F.when(self._misfits(parsed), self._json(_careful_type))
 
     def _json(self, type_of: Callable[[Column, TableColumn], str]) -> Expression:
         told = [(source, type_of(source, target)) for _, source, target in self._sources()]
@@ -199,30 +198,30 @@ class _Reading(NamedTuple):
         ]
         return F.coalesce(any_of([parsed.getField(_CORRUPT).isNotNull(), *overflows]), F.lit(False))
 
-    def prepared(self) -> Iterator[Expression]:
+    def prepared(self) -> Iterator[tuple[str, Expression]]:
         parsed, again = self._column("parsed"), self._column("again")
         if self.hopes:
             corrupt = F.coalesce(again.getField(_CORRUPT).isNotNull(), F.lit(False))
-            yield F.when(again.isNull(), parsed).alias(self._name("sound"))
+            yield self._name("sound"), F.when(again.isNull(), parsed)
         else:
             corrupt = self._misfits(parsed)
-        yield corrupt.alias(self._name("corrupt"))
+        yield self._name("corrupt"), corrupt
         for number, source, target in self._unread():
             wire = parsed.getField(source.name)
             if self.hopes:
                 wire = F.when(again.isNull(), wire).otherwise(again.getField(source.name))
-            yield prepare(wire, self.image.text, source, target.type).alias(self._name("wire", number))
+            yield self._name("wire", number), prepare(wire, self.image.text, source, target.type)
 
-    def typed(self) -> Iterator[Expression]:
+    def typed(self) -> Iterator[tuple[str, Expression]]:
         sound, again = self._column("sound"), self._column("again")
         for number, source, target in self._sources():
             if _is_hoped(source, target):
                 text = READERS[source.encoding](again.getField(source.name), target.type)
-                yield F.coalesce(sound.getField(source.name), text).alias(self._name("value", number))
+                yield self._name("value", number), F.coalesce(sound.getField(source.name), text)
         for number, source, target in self._unread():
             wire = self._column("wire", number)
-            yield READERS[source.encoding](wire, target.type).alias(self._name("value", number))
-            yield wire.isNotNull().alias(self._name("is told", number))
+            yield self._name("value", number), READERS[source.encoding](wire, target.type)
+            yield self._name("is told", number), wire.isNotNull()
 
     def values(self) -> Iterator[tuple[int, Expression]]:
         """The typed values by the numbers of their columns."""
