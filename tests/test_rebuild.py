@@ -12,8 +12,10 @@ from pyspark.sql import SparkSession
 
 from histories import COLUMNS, canal, deliver, generated, message, mixed
 from running import die_at, run_all
+from tidemark import copies
+from tidemark.branches import branch_from_main
 from tidemark.errors import UnknownNameError
-from tidemark.lake import Lake
+from tidemark.lake import STATE_PROPERTIES, Lake
 from tidemark.ledger import Ledger
 from tidemark.pipeline import run_stage, run_task
 from tidemark.sources import Source
@@ -114,6 +116,31 @@ def test_a_rebuild_takes_key_and_columns_from_the_source_file(spark: SparkSessio
 def _values(lake: Lake, table: str, source: str = "rekeyed") -> list[tuple[Any, ...]]:
     rows = lake.load((source, table)).scan().to_arrow().drop_columns(["_cdc_position", "_cdc_committed_at"])
     return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
+
+
+def test_a_rebuild_deletes_no_metadata_that_the_table_names(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """An owner may keep one old metadata file only: what is built beside the table leaves those of the table alone.
+
+    Else the table's current one goes while it is published, and no reader can open the table any more.
+    """
+    source = _canal("few_kept", tmp_path / "landing")
+    deliver(tmp_path / "landing", "1", [canal("orders", "INSERT", INT, ("1", "5"))])
+    run_all(source)
+    with lake.load(("few_kept", "orders")).transaction() as transaction:
+        transaction.set_properties({"write.metadata.previous-versions-max": "1"})
+    published = lake.load(("few_kept", "orders"))
+    rows = _rows(lake, "few_kept", "orders")
+    folder = Path(published.location().removeprefix("file://")) / "metadata"
+    named = {each.metadata_file for each in published.metadata.metadata_log} | {published.metadata_location}
+    named_files = {location.rpartition("/")[2] for location in named}
+    assert named_files <= {path.name for path in folder.glob("*.metadata.json")}
+    with copies.emptied(lake) as beside:
+        copy = beside.ensure(("few_kept", "orders"), published.schema(), STATE_PROPERTIES)
+        for name in "abc":
+            branch_from_main(copy, name)
+        assert named_files <= {path.name for path in folder.glob("*.metadata.json")}
+    assert _problems(_rebuild(source)) == []
+    assert _rows(lake, "few_kept", "orders") == rows
 
 
 def test_an_unknown_table_is_named_with_those_that_there_are(lake: Lake, tmp_path: Path, spark: SparkSession) -> None:

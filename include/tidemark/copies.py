@@ -25,6 +25,7 @@ from pyiceberg.table.update import (
     AssertRefSnapshotId,
     RemoveSnapshotRefUpdate,
     SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
     TableUpdate,
 )
 from pyiceberg.types import NestedField
@@ -35,6 +36,9 @@ from tidemark.lake import Identifier, Lake, as_iceberg, standing_in
 from tidemark.queueing import retried
 
 _LOGS = frozenset({"raw", "changelog", "quarantine", "ledger"})
+
+_NOT_ITS_OWN: Mapping[str, str] = {"write.metadata.delete-after-commit.enabled": "false"}
+"""A copy's log names metadata files of the real table, the current one among them, and would delete the oldest."""
 
 
 class _Beside(Lake):
@@ -91,7 +95,11 @@ class Emptied(_Beside):
         self.catalog.commit_table(
             copy,
             (),
-            (RemoveSnapshotRefUpdate(ref_name=MAIN_BRANCH), *_new_schema(copy, as_iceberg(schema))),
+            (
+                SetPropertiesUpdate(updates=dict(_NOT_ITS_OWN)),
+                RemoveSnapshotRefUpdate(ref_name=MAIN_BRANCH),
+                *_new_schema(copy, as_iceberg(schema)),
+            ),
         )
         self._made[identifier] = properties
         return super().ensure(identifier, schema, properties, partition_by=partition_by)
@@ -195,10 +203,8 @@ class _Rehearsal(_Beside):
             if real is not None:
                 folder = f"{self._folder}/{'__'.join(identifier)}"
                 paths = {"write.data.path": f"{folder}/data", "write.metadata.path": f"{folder}/metadata"}
-                # The shared metadata files are not the copy's to delete.
-                paths["write.metadata.delete-after-commit.enabled"] = "false"
                 with self._copy(real, identifier).transaction() as transaction:
-                    transaction.set_properties(paths)
+                    transaction.set_properties({**paths, **_NOT_ITS_OWN})
         return (self.namespace, "__".join(identifier))
 
     def location(self, identifier: Identifier) -> str | None:
