@@ -141,6 +141,7 @@ def test_a_rebuild_deletes_no_metadata_that_the_table_names(spark: SparkSession,
         assert named_files <= {path.name for path in folder.glob("*.metadata.json")}
     assert _problems(_rebuild(source)) == []
     assert _rows(lake, "few_kept", "orders") == rows
+    assert lake.load(("few_kept", "orders")).properties == published.properties
 
 
 def test_an_unknown_table_is_named_with_those_that_there_are(lake: Lake, tmp_path: Path, spark: SparkSession) -> None:

@@ -31,7 +31,7 @@ from pyiceberg.table.update import (
 from pyiceberg.types import NestedField
 from sqlalchemy.exc import IntegrityError
 
-from tidemark.branches import BRINGS, ancestry, head, to
+from tidemark.branches import BRINGS, MARKER, ancestry, head, to
 from tidemark.lake import Identifier, Lake, as_iceberg, standing_in
 from tidemark.queueing import retried
 
@@ -119,7 +119,9 @@ class Emptied(_Beside):
             snapshots[0] = snapshots[0].model_copy(
                 update={"parent_snapshot_id": base, "summary": _told(snapshots[0], {}, Operation.OVERWRITE)}
             )
-            brings = {BRINGS: json.dumps(dict(properties))}
+            # How its files are kept stays as it is: the owner may have changed it.
+            own = {name: value for name, value in properties.items() if name.startswith(MARKER)}
+            brings = {BRINGS: json.dumps(own)}
             snapshots[-1] = snapshots[-1].model_copy(update={"summary": _told(snapshots[-1], brings)})
             known = {schema.schema_id for schema in real.schemas().values()}
             updates: list[TableUpdate] = [
