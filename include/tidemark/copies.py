@@ -53,9 +53,14 @@ class _Beside(Lake):
         """Where the files of a new table are to be."""
         return self.lake.location(identifier)
 
+    def _copy(self, real: Table, identifier: Identifier, *updates: TableUpdate) -> None:
+        """Give a table a second name, and change what it names at once."""
+        copy = self._registered(real, identifier)
+        self.catalog.commit_table(copy, (), (SetPropertiesUpdate(updates=dict(_NOT_ITS_OWN)), *updates))
+
     # Another table of the source may be making the namespace at this moment.
     @retried(IntegrityError)
-    def _copy(self, real: Table, identifier: Identifier) -> Table:
+    def _registered(self, real: Table, identifier: Identifier) -> Table:
         self.catalog.create_namespace_if_not_exists(self.namespace)
         return self.catalog.register_table(self.at(identifier), real.metadata_location)
 
@@ -91,16 +96,8 @@ class Emptied(_Beside):
             return super().ensure(identifier, schema, properties, partition_by=partition_by)
         real = self.lake.ensure(identifier, schema, properties, partition_by=partition_by)
         self._drop(self.at(identifier)[1])  # of an attempt that was cut short
-        copy = self._copy(real, identifier)
-        self.catalog.commit_table(
-            copy,
-            (),
-            (
-                SetPropertiesUpdate(updates=dict(_NOT_ITS_OWN)),
-                RemoveSnapshotRefUpdate(ref_name=MAIN_BRANCH),
-                *_new_schema(copy, as_iceberg(schema)),
-            ),
-        )
+        without_rows = RemoveSnapshotRefUpdate(ref_name=MAIN_BRANCH)
+        self._copy(real, identifier, without_rows, *_new_schema(real, as_iceberg(schema)))
         self._made[identifier] = properties
         return super().ensure(identifier, schema, properties, partition_by=partition_by)
 
@@ -205,8 +202,7 @@ class _Rehearsal(_Beside):
             if real is not None:
                 folder = f"{self._folder}/{'__'.join(identifier)}"
                 paths = {"write.data.path": f"{folder}/data", "write.metadata.path": f"{folder}/metadata"}
-                with self._copy(real, identifier).transaction() as transaction:
-                    transaction.set_properties({**paths, **_NOT_ITS_OWN})
+                self._copy(real, identifier, SetPropertiesUpdate(updates=paths))
         return (self.namespace, "__".join(identifier))
 
     def location(self, identifier: Identifier) -> str | None:
