@@ -206,6 +206,58 @@ CASES = [
         lambda t: [t.put(3, id=2, a="y"), t.put(13, number=3, a="n"), t.delete(14, number=9, a="")],
     ),
     case(
+        "null_first",
+        "id n d b",
+        [(1, None, None, None), (2, 5, Decimal("1.500000000000000000"), True), (3, 7, None, None)],
+        lambda t: [t.put(1, id=1, n=None, d=None, b=None)],
+        lambda t: [t.put(2, id=2, n=5, d=1.5, b=True), t.put(3, id=3, n=None)],
+        lambda t: [t.put(4, id=3, n=7)],
+    ),
+    case(
+        "null_for_long",
+        "id n m",
+        [(1, None, None), (2, None, None), (3, 7, None)],
+        lambda t: [t.put(1, id=1, n=None, m=None)],
+        lambda t: [t.put(2, id=2, n=None, m=None)],
+        lambda t: [t.put(4, id=3, n=7, m=None)],
+    ),
+    case(
+        "null_first_in_parts",
+        "id n c",
+        [(1, None, "y"), (2, 6, "w")],
+        lambda t: [t.put(10, id=1, n=..., c="x"), t.put(11, id=2, n=None, c="v")],
+        lambda t: [t.put(20, id=1, n=None, c=...), t.put(21, id=1, n=..., c="y")],
+        lambda t: [t.put(15, id=1, n=5, c=...), t.put(30, id=2, n=6, c="w")],
+    ),
+    case(
+        "null_first_and_renamed",
+        "id m c",
+        [(1, None, "y"), (2, 6, "w")],
+        lambda t: [t.put(10, id=1, n=..., c="x"), t.put(11, id=2, n=None, c="v")],
+        lambda t: [t.put(20, id=1, n=None, c=...), t.put(21, id=1, n=..., c="y")],
+        lambda t: [
+            t.ddl(25, "ALTER TABLE {} RENAME COLUMN n TO m"),
+            t.put(15, id=1, n=5, c=...),
+            t.put(30, id=2, m=6, c="w"),
+        ],
+    ),
+    case(
+        "null_first_and_retyped",
+        "id n",
+        [(1, None), (2, None), (3, Decimal("1.50"))],
+        lambda t: [t.put(1, id=1, n=None)],
+        lambda t: [t.ddl(10, "ALTER TABLE {} MODIFY n decimal(8,2)"), t.put(12, id=2, n=None)],
+        lambda t: [t.put(13, id=3, n=1.5)],
+    ),
+    case(
+        "added_alone",
+        "id a d",
+        [(1, "x", None), (2, "y", Decimal("1.50"))],
+        lambda t: [t.put(1, id=1, a="x")],
+        lambda t: [t.ddl(10, "ALTER TABLE {} ADD COLUMN d decimal(8,2)")],
+        lambda t: [t.put(11, id=2, a="y", d=1.5)],
+    ),
+    case(
         "told_of_another_table",
         "id a",
         [(1, "x")],
@@ -340,6 +392,68 @@ def test_a_cut_that_was_not_published_is_built_again_with_the_same_schema(follow
     followed([Log("t").put(14, id=3, c="c3", n=3, a=9)], **TYPES)
     rows = [(1, "a1", 1, 7), (2, "c2", 5_000_000_000, 8), (3, "c3", 3, 9)]
     assert _table(lake, source.source, "t") == ("id c n a", rows)
+
+
+def test_types_seen_by_a_cut_that_was_not_published_bind_none_after_it(followed: Any, lake: Lake) -> None:
+    """Values of a first cut, of a new column and of one that was null so far tell more with those that follow."""
+    t, u = Log("t"), Log("u")
+    first = [t.put(1, id=1, n=1), u.put(1, id=1, n=None)]
+    source, _ = followed(first, stages=("land", "normalize", "compact"))
+    followed([t.put(2, id=2, n=1.5), u.put(2, id=2, n=None)])
+    half = Decimal("1.5").quantize(Decimal(10) ** -18)
+    assert _table(lake, source.source, "t")[1] == [(1, Decimal(1)), (2, half)]
+    followed([u.put(3, id=3, n=1, m=1)], stages=("land", "normalize", "compact"))
+    followed([u.put(4, id=4, n=1.5, m=1.5)])
+    rows = [(1, None, None), (2, None, None), (3, Decimal(1), Decimal(1)), (4, half, half)]
+    assert _table(lake, source.source, "u") == ("id n m", rows)
+
+
+@pytest.mark.parametrize("policy", ["strict", "ignore"])
+def test_the_first_value_of_a_column_changes_no_schema_at_the_source(policy: str, followed: Any, lake: Lake) -> None:
+    """Whatever becomes of changes there, a column that was null so far gets the type of its values."""
+    t = Log("t")
+    source, _ = followed([t.put(1, id=1, n=None)], schema=policy)
+    followed([t.put(2, id=2, n=5)], schema=policy)
+    assert _table(lake, source.source, "t") == ("id n", [(1, None), (2, 5)])
+
+
+def test_a_column_that_was_null_so_far_begins_in_histories_and_bags_too(followed: Any, lake: Lake) -> None:
+    """Late events and removed rows meet the null of before."""
+    tables = {"shop.h": {"key": ["id"], "history": True, "deletes": "soft"}, "shop.bag": {"key": []}}
+    h, bag = Log("h"), Log("bag")
+    source, _ = followed([h.put(1, id=1, n=None), bag.put(1, id=1, n=None), bag.put(2, id=1, n=None)], tables=tables)
+    again = [h.put(5, {"id": 1, "n": None}, id=1, n=5), bag.put(5, id=2, n=7), bag.delete(6, id=1, n=None)]
+    followed(again, tables=tables)
+    followed([h.put(3, {"id": 1, "n": None}, id=1, n=4), h.delete(7, id=1, n=5)], tables=tables)
+    assert _table(lake, source.source, "bag") == ("id n", [(1, None), (2, 7)])
+    assert _table(lake, source.source, "h") == ("id n _cdc_deleted", [(1, 5, True)])
+    versions = lake.load((source.source, "h__history")).scan(selected_fields=("n", POSITION)).to_arrow().to_pylist()
+    assert [row["n"] for row in sorted(versions, key=lambda row: str(row[POSITION]))] == [None, 4, 5]
+
+
+def test_a_number_that_outgrows_a_guessed_type_is_taken_as_if_it_had_been_there_at_first(
+    followed: Any, lake: Lake
+) -> None:
+    """The table is folded anew with the type of all its values; where text is among them, it stays as it is."""
+    tables = {"shop.*": {"key": ["id"]}, "shop.h": {"key": ["id"], "history": True}, "shop.bag": {"key": []}}
+    t, h, bag = Log("t"), Log("h"), Log("bag")
+    source, _ = followed([log.put(1, id=1, n=10) for log in (t, h, bag)], tables=tables)
+    _, reports = followed([log.put(2, id=2, n=10.5) for log in (h, bag)] + [t.put(2, id=2, n=11)], tables=tables)
+    assert [report.problems for report in reports.values()] == [()] * 5
+    half = Decimal("10.5").quantize(Decimal(10) ** -18)
+    for name in ("h", "bag", "h__history"):
+        rows = lake.load((source.source, name)).scan(selected_fields=("n",)).to_arrow().column("n").to_pylist()
+        assert sorted(rows) == [Decimal(10), half], name
+    assert _table(lake, source.source, "t")[1] == [(1, 10), (2, 11)]
+    followed([h.put(3, id=3, n=10**19), h.put(3, id=4, n="abc"), t.put(3, id=3, n="abc")], tables=tables)
+    assert _table(lake, source.source, "h")[1] == [(1, Decimal(10)), (2, half), (3, Decimal(10**19))]
+    followed([t.put(4, id=4, n=10.5), t.put(5, id=5, n=12)], tables=tables)
+    assert _table(lake, source.source, "t")[1] == [(1, 10), (2, 11), (5, 12)]
+    quarantined = lake.load(("quarantine", source.source)).scan().to_arrow()
+    assert quarantined.column("detail").to_pylist() == ["does not fit its type: n"] * 3
+    accounted = ("applied", "superseded", "duplicate", "held", "quarantined")
+    for row in Ledger(lake, source.source).read("tables"):
+        assert row["events"] == sum(row[name] for name in accounted), row
 
 
 def test_a_change_that_would_lose_data_stops_its_table_and_no_other(followed: Any, lake: Lake) -> None:

@@ -53,7 +53,7 @@ class BagCandidate(Candidate):
         base = head(self._prepared_table())
         marks = self._marks()
         high = marks.get(_HIGH, "")
-        changes = self._changes(after)
+        changes = self.changes(after)
         truncated, at, _ = self._truncated(changes)
         rows = self._named(_rows(changes, self._plan, truncated), views)
         events = checkpointed(bags.once(rows))
@@ -144,7 +144,7 @@ class BagCandidate(Candidate):
 
     def _fold_again(self, touched: DataFrame | None, truncated: str | None, views: ExitStack) -> None:
         """Fold the values that were touched (all of them: None) from the change log, whatever is published of them."""
-        plan, changes = self._whole_log()
+        plan, changes = self.whole_log()
         if truncated is not None:
             changes = changes.where(F.col("position") > truncated)
         events = self._named(_sound(bags.once(_rows(changes, plan, truncated))), views)

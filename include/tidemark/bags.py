@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Operation
-from tidemark.folding import TRUNCATED, UNREADABLE_VALUE, cell
+from tidemark.folding import MISFIT, TRUNCATED, UNREADABLE_VALUE, cell
 from tidemark.images import UNREADABLE, Image, by_table_name, field, read_images
 from tidemark.lake import quoted
 from tidemark.plan import Plan
@@ -52,9 +52,9 @@ def read_rows(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame
         .when(late, TRUNCATED)
         .when(F.col("unknown").isNotNull(), INCOMPLETE_IMAGE)
     )
-    detail = F.when(
-        F.col("unreadable").isNotNull(), F.concat(F.lit("does not fit its type: "), F.col("unreadable"))
-    ).otherwise(F.concat(F.lit("the table has no key, and the old row is not told whole: "), F.col("unknown")))
+    detail = F.when(F.col("unreadable").isNotNull(), F.concat(F.lit(MISFIT), F.col("unreadable"))).otherwise(
+        F.concat(F.lit("the table has no key, and the old row is not told whole: "), F.col("unknown"))
+    )
     columns = list(enumerate(column.name for column in plan.columns))
     old = F.struct(*(_old(plan, number, name).alias(field(number)) for number, name in columns))
     new = F.struct(*(_new(plan, number, name).alias(field(number)) for number, name in columns))

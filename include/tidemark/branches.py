@@ -37,6 +37,9 @@ log = structlog.get_logger(__name__)
 MARKER = "tidemark."
 """Prefix of what Tidemark writes into snapshot summaries, in the commit that holds the data."""
 
+CUT_TAG = "cut_"
+"""Begins the tag that each table of a published cut has; the cut's number follows."""
+
 
 def ancestry(table: Table, ref: str = MAIN_BRANCH) -> Iterator[Snapshot]:
     """The snapshots of a branch or tag, newest first, as far back as they are kept."""
@@ -78,6 +81,18 @@ def head(table: Table, ref: str = MAIN_BRANCH) -> int:
     if snapshot is None:
         raise PublishConflictError(f"{'.'.join(table.name())} has no branch {ref!r}: run compact again")
     return snapshot.snapshot_id
+
+
+def total(table: Table, name: str) -> int:
+    """A total that the newest snapshot of ``main`` tells (Iceberg specification, Optional Snapshot Summary Fields)."""
+    snapshot = table.current_snapshot()
+    told = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+    return int(told.get(name, 0))
+
+
+def rows_in(table: Table) -> int:
+    """Rows in the data files of ``main``, those that delete files took away among them."""
+    return total(table, "total-records")
 
 
 def branch_from_main(table: Table, branch: str) -> Table:

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from pyspark.sql.types import MapType, StringType
 from pyspark.sql.utils import is_remote
 
-from tidemark import epochs, evolution, folding, held, maintenance, merging, planning, table_schemas
-from tidemark.branches import ancestry, branch_from_main, greatest, head
+from tidemark import epochs, evolution, folding, held, merging, planning, table_schemas
+from tidemark.branches import ancestry, branch_from_main, greatest, head, rows_in
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.history_candidates import HistoryCandidate
@@ -78,7 +78,7 @@ class Candidate:
         base = head(table)
         if self._plan.soft and table_schemas.was_hard(table):
             merging.mark_alive(self._session, self._branch())
-        changes = self._changes(after)
+        changes = self.changes(after)
         truncated, truncated_at, is_kept = self._truncated(changes)
         rows = changes.where(F.col("operation") != Operation.TRUNCATE) if self._plan.found.truncates else changes
         acted = self._named(folding.actions(rows, self._plan, None if self._plan.soft else truncated), views)
@@ -103,9 +103,7 @@ class Candidate:
             merging.upsert(ready, self._plan, self._branch(), by_cell=by_cell)
         if self._plan.history:
             kept = HistoryCandidate(self._session, self._lake, self._source, self._plan, self._cut.branch)
-            kept.build(
-                self._changes(after), self._emptyings(), self._whole_log, lambda frame: self._named(frame, views)
-            )
+            kept.build(self.changes(after), self._emptyings(), self.whole_log, lambda frame: self._named(frame, views))
         return self._row(base, start, counts)
 
     def _named(self, frame: DataFrame, views: ExitStack) -> DataFrame:
@@ -136,7 +134,8 @@ class Candidate:
         table = evolution.plan_pending(table, self._cut.number, plan.today, key)
         return branch_from_main(table_schemas.soften(table) if plan.soft else table, self._cut.branch)
 
-    def _changes(self, after: int) -> DataFrame:
+    def changes(self, after: int) -> DataFrame:
+        """The events that the table is to take in, as the change log has them, their shapes by epoch."""
         changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
         found = self._plan.found
         changes = held.taken(changelog, found.object, after, self._cut.batch, found.withheld)
@@ -152,7 +151,7 @@ class Candidate:
         found = self._plan.found
         return held.log_of(changelog, found.object, batch, found.withheld.waiting | undone | but)
 
-    def _whole_log(self) -> tuple[Plan, DataFrame]:
+    def whole_log(self) -> tuple[Plan, DataFrame]:
         """All events that the table is to hold, and the plan with what they tell, to fold them from the first on."""
         ledger, found = Ledger(self._lake, self._source), self._plan.found
         of_table = equals("object", found.object)
@@ -181,8 +180,9 @@ class Candidate:
     def _state(self) -> DataFrame:
         state = self._session.table(self._lake.spark_name(self._plan.state))
         versions = F.col("versions")
-        if self._plan.today:
-            versions = folding.renamed_versions(versions, self._plan.today).alias("versions")
+        renamed = {**self._plan.today, **self._plan.begun}
+        if renamed:
+            versions = folding.renamed_versions(versions, renamed).alias("versions")
         return state.select(*folding.key_names(self._plan), "kind", "position", versions, "batch")
 
     def _truncated(self, changes: DataFrame) -> tuple[str | None, int | None, bool]:
@@ -351,7 +351,7 @@ class Candidate:
         Then keys need no comparing of positions. A batch with one late event in it is merged row by row.
         """
         table = self._lake.load(self._plan.target)
-        if self._plan.soft or oldest is None or maintenance.rows_in(table) < LARGE:
+        if self._plan.soft or oldest is None or rows_in(table) < LARGE:
             return False
         newest = greatest(table, POSITION, self._cut.branch)
         return newest is not None and newest < oldest

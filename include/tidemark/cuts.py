@@ -13,7 +13,7 @@ import structlog
 from pyiceberg.table import Table
 
 from tidemark import evolution
-from tidemark.branches import drop_ref, fast_forward, head, put_back, remove_tags, tag
+from tidemark.branches import CUT_TAG, drop_ref, fast_forward, head, put_back, remove_tags, tag
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import Identifier, Lake, history_of
 from tidemark.ledger import Ledger, Row
@@ -34,8 +34,6 @@ UNMOVED = "unmoved"
 REPLACED = "replaced"
 """Was held and dropped for a cut that holds more, or lost a candidate: its number is not given again, as someone may be
 approving it."""
-
-_TAG = "cut_"
 
 
 def last_published(ledger: Ledger) -> Row | None:
@@ -75,12 +73,12 @@ def drop_tags(table: Table, oldest: int) -> int:
     A table is tagged in the cuts that changed it, so the newest tag before ``oldest`` is what that cut shows of it.
     """
     gone = [number for number in _tagged(table) if number <= oldest][:-1]
-    remove_tags(table, [f"{_TAG}{number}" for number in gone])
+    remove_tags(table, [f"{CUT_TAG}{number}" for number in gone])
     return len(gone)
 
 
 def _tagged(table: Table) -> list[int]:
-    numbers = (name.removeprefix(_TAG) for name in table.refs() if name.startswith(_TAG))
+    numbers = (name.removeprefix(CUT_TAG) for name in table.refs() if name.startswith(CUT_TAG))
     return sorted(int(number) for number in numbers if number.isdecimal())
 
 
@@ -104,7 +102,7 @@ def tagged_snapshot(table: Table, cut: int) -> int:
     Raises:
         ConfigurationError: the tag was dropped.
     """
-    ref = table.refs().get(f"{_TAG}{cut}")
+    ref = table.refs().get(f"{CUT_TAG}{cut}")
     if ref is None:
         raise ConfigurationError(
             f"{'.'.join(table.name())} as of cut {cut} is no longer kept (`maintenance: keep_cuts`)"
@@ -114,7 +112,7 @@ def tagged_snapshot(table: Table, cut: int) -> int:
 
 def _restored(table: Table, cut: int) -> int | None:
     """Snapshot that a table goes back to; None for a history that was not kept then: it begins again."""
-    if table.name()[-1].endswith(history_of(("", ""))[1]) and f"{_TAG}{cut}" not in table.refs():
+    if table.name()[-1].endswith(history_of(("", ""))[1]) and f"{CUT_TAG}{cut}" not in table.refs():
         return None
     return tagged_snapshot(table, cut)
 
@@ -147,7 +145,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
         else:
             put_back(table, snapshot)
             later = [number for number in _tagged(table.refresh()) if number > cut]
-            remove_tags(table, [f"{_TAG}{number}" for number in later])
+            remove_tags(table, [f"{CUT_TAG}{number}" for number in later])
     ledger.forget("tables", above("cut", cut))
     return len(shown)
 
@@ -246,7 +244,7 @@ def _require_candidates(ledger: Ledger, cut: Row, tables: Collection[Table]) -> 
 
     A history without its candidate is either asked for no more or, as the tag tells it, folded anew by the next cut.
     """
-    branch, name = f"candidate_{cut['cut']}", f"{_TAG}{cut['cut']}"
+    branch, name = f"candidate_{cut['cut']}", f"{CUT_TAG}{cut['cut']}"
     moved = [table for table in tables if name in table.refs()]
     gone = [".".join(table.name()) for table in tables if not {branch, name} & table.refs().keys()]
     if not gone:
@@ -261,7 +259,7 @@ def _require_candidates(ledger: Ledger, cut: Row, tables: Collection[Table]) -> 
 
 
 def _move(lake: Lake, row: Row, cut: int, tables: Mapping[Identifier, Table]) -> None:
-    branch, name = f"candidate_{cut}", f"{_TAG}{cut}"
+    branch, name = f"candidate_{cut}", f"{CUT_TAG}{cut}"
     kept = lake.find(_history(row))
     moved: tuple[Identifier, ...] = identifiers(row["target"])
     # A history that the source file no longer asks for has no candidate and stays as it is, without the tag.

@@ -29,6 +29,8 @@ KEPT = ("position", "committed_at", "shape", "partial", "absent", "batch", "file
 
 NULL_KEY = "null_key"
 UNREADABLE_VALUE = "unreadable_value"
+MISFIT = "does not fit its type: "
+"""Begins the detail of an unreadable value; the name of its column follows, as the message has it."""
 PARTIAL_KEY_CHANGE = "partial_key_change"
 TRUNCATED = "truncated"
 
@@ -207,7 +209,7 @@ def _set_aside(
     ).alias("set_aside")
     names = ", ".join(column.name for column in columns)
     detail = (
-        F.when(writes & unreadable.isNotNull(), F.concat(F.lit("does not fit its type: "), unreadable))
+        F.when(writes & unreadable.isNotNull(), F.concat(F.lit(MISFIT), unreadable))
         .when(null, F.lit(f"the key is ({names}) and a part of it is null or missing"))
         .when(torn, F.lit(f"the key ({names}) changed, and the new row was not captured whole"))
         .alias("detail")

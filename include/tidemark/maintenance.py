@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyspark.sql import Row, SparkSession
 
-from tidemark.branches import MARKER, ancestry
+from tidemark.branches import MARKER, ancestry, total
 from tidemark.lake import Identifier, Lake, quoted
 
 MANY_FILES = 8
@@ -43,18 +43,7 @@ class Size(NamedTuple):
 def size_of(table: Table) -> Size:
     """Data files, delete files and the bytes of both, as the newest snapshot of ``main`` tells."""
     names = ("total-data-files", "total-delete-files", "total-files-size")
-    return Size(*(_total(table, name) for name in names))
-
-
-def rows_in(table: Table) -> int:
-    """Rows in the data files of ``main``, those that delete files took away among them."""
-    return _total(table, "total-records")
-
-
-def _total(table: Table, name: str) -> int:
-    snapshot = table.current_snapshot()
-    told = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
-    return int(told.get(name, 0))
+    return Size(*(total(table, name) for name in names))
 
 
 def is_crowded(size: Size) -> bool:

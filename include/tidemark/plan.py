@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -67,6 +67,10 @@ class Plan:
     """Whether an image of an update may come alone, its other half in another message; told of bags only."""
     today: Mapping[str, str | None] = field(default_factory=dict)
     """Stored column to its name when the cut is published, where that is another one; None for one that goes."""
+    void: Collection[str] = frozenset()
+    """Columns that no event has had a value for, of which nothing tells the type; they are text meanwhile."""
+    begun: Mapping[str, str] = field(default_factory=dict)
+    """Stored columns that were void, and are no more, to the names of the new ones that take their place."""
     defaults: Mapping[str, Default] = field(default_factory=dict)
     """Constants that rows got in columns which were added."""
     history: bool = False

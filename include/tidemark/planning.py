@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from pyiceberg.table import Table
@@ -34,6 +35,8 @@ from tidemark.table_schemas import (
     VALID_FROM,
     VALID_TO,
     columns_of,
+    unsettled_columns,
+    void_columns,
 )
 from tidemark.types import declared, is_number, wider
 
@@ -82,9 +85,10 @@ def plan(source: sources.Source, found: Found, table: Table | None, *, anew: boo
     table = None if anew else table
     follows = source.schema_policy is not sources.SchemaPolicy.IGNORE
     evolving = _evolving(found, promised, table)
-    columns, today = _columns(evolving, table, follows=follows, history=promised.history)
+    evolved = _columns(evolving, table, follows=follows, history=promised.history)
+    columns, today = evolved.columns, evolved.today
     if source.schema_policy is sources.SchemaPolicy.STRICT and table is not None:
-        _refuse_changes(found, table, columns, today)
+        _refuse_changes(found, table, evolved, _unsettled(evolving, table))
     key = _key(source.source, evolving, promised, table, [column.name for column in columns])
     soft = promised.deletes is sources.Deletes.SOFT
     if table is not None and not soft and DELETED in table.schema().column_names:
@@ -103,6 +107,8 @@ def plan(source: sources.Source, found: Found, table: Table | None, *, anew: boo
         key=key,
         columns=tuple(columns),
         today=today,
+        void=evolved.void,
+        begun=evolved.begun,
         defaults=_defaults(found, evolving.names),
         pairs_updates=not key and formats.pairs_updates(formats.resolve(source.format)),
         history=promised.history,
@@ -163,16 +169,18 @@ def _defaults(found: Found, names: Names) -> dict[str, Default]:
     return defaults
 
 
-def _refuse_changes(
-    found: Found, table: Table, columns: Sequence[TableColumn], today: Mapping[str, str | None]
-) -> None:
+def _refuse_changes(found: Found, table: Table, evolved: _Evolved, unsettled: Container[str]) -> None:
     existing = dict(columns_of(table))
-    stored = {new: old for old, new in today.items()}
+    stored = {new: old for old, new in evolved.today.items()}
     changes = [
-        f"{old!r} is {'gone' if new is None else f'called {new!r}'}" for old, new in today.items() if old in existing
+        f"{old!r} is {'gone' if new is None else f'called {new!r}'}"
+        for old, new in evolved.today.items()
+        if old in existing and old not in evolved.begun
     ]
-    for name, kind in columns:
+    for name, kind in evolved.columns:
         was = existing.get(stored.get(name, name))
+        if name in unsettled:
+            continue
         if was is None:
             changes.append(f"{name!r} is new")
         elif was != kind:
@@ -196,25 +204,44 @@ def _claim(source: sources.Source, found: Found, table: Table | None) -> None:
         )
 
 
-def untyped(found: Found, promised: sources.Table, table: Table | None) -> list[str]:
+def untyped(found: Found, source: sources.Source, table: Table | None) -> list[str]:
     """Columns, by today's names, whose type neither source file, nor messages, nor table tell: the values decide."""
-    evolving = _evolving(found, promised, table)
-    known = {*evolving.promised, *evolving.before.values()}
+    evolving = _evolving(found, source.table_for(found.object), table)
+    unsettled = _unsettled(evolving, table)
+    known = {*evolving.promised, *(name for name in evolving.before.values() if name not in unsettled)}
     known |= {name for name, column in evolving.told() if column.type is not None}
-    return [name for name in dict.fromkeys(name for name, _ in evolving.told()) if name not in known]
+    unknown = [name for name in dict.fromkeys(name for name, _ in evolving.told()) if name not in known]
+    if table is not None and source.schema_policy is sources.SchemaPolicy.IGNORE:
+        return [name for name in unknown if name in unsettled]  # columns that are left out need no type
+    return unknown
+
+
+def _unsettled(evolving: _Evolving, table: Table | None) -> set[str]:
+    """Columns, by today's names, whose type no published row needs."""
+    names = (evolving.before.get(name) for name in unsettled_columns(table))
+    return {name for name in names if name is not None}
 
 
 def _all_columns(shapes: Iterable[Shape]) -> Iterable[Column]:
     return (column for shape in shapes for column in shape.columns)
 
 
-def _columns(
-    evolving: _Evolving, table: Table | None, *, follows: bool, history: bool
-) -> tuple[list[TableColumn], dict[str, str | None]]:
-    """The table's columns, and what becomes of stored ones that do not stay as they are called."""
+class _Evolved(NamedTuple):
+    """A table's columns, and what becomes of stored ones."""
+
+    columns: list[TableColumn]
+    today: dict[str, str | None]
+    """Of those that do not stay as they are called."""
+    void: set[str]
+    begun: dict[str, str]
+    """Stored columns that were void, to the names that they have today."""
+
+
+def _columns(evolving: _Evolving, table: Table | None, *, follows: bool, history: bool) -> _Evolved:
     found = evolving.found
     stored = {evolving.before[name]: (name, kind) for name, kind in columns_of(table)}
-    types = {name: kind for name, (_, kind) in stored.items() if name is not None}
+    unsettled = _unsettled(evolving, table)
+    types = {name: kind for name, (_, kind) in stored.items() if name is not None and name not in unsettled}
     order = [name for name in map(evolving.before.get, dict(columns_of(table))) if name is not None]
     today = {old: new for old, new in evolving.before.items() if old != new}
     for shape_id, shape in found.shapes.items():
@@ -232,16 +259,33 @@ def _columns(
                 old = None
             types[name] = _agreed(found, name, old, kind)
     if follows:
-        _follow_ddl(evolving, order, types, stored.keys())
-    for name in order:
-        if problem := _column_problem(name, history=history):
-            raise IncompatibleSchemaError(f"{found.object}: a column is called {name!r}, {problem}")
+        _follow_ddl(evolving, order, types, stored.keys() - unsettled)
+    were_void = void_columns(table)
+    for old in were_void & {stored[name][0] for name in types if name in stored}:
+        today[stored.pop(evolving.before[old])[0]] = None  # a new column takes its place
+    void = _settle(order, types, stored, were_void)
+    _refuse_names(found, order, history=history)
     occupied = dict(columns_of(table))
     for name in order:
         if name not in stored and name in occupied:
             today[NEW_PREFIX + name] = name
-    # A column that was never anything but null has no type yet; text can hold whatever comes.
-    return [TableColumn(name, types.get(name, "string")) for name in order], today
+    columns = [TableColumn(name, types[name]) for name in order]
+    begun = {old: evolving.before[old] or old for old in were_void if today.get(old, old) is None}
+    return _Evolved(columns, today, void, begun)
+
+
+def _settle(
+    order: Sequence[str],
+    types: dict[str, str],
+    stored: Mapping[str | None, tuple[str, str]],
+    were_void: Container[str],
+) -> set[str]:
+    """Give every column a type; the names of those of which nothing tells it: text can hold whatever comes."""
+    void = {name for name in order if name not in types and (name not in stored or stored[name][0] in were_void)}
+    for name in order:
+        kind = stored[name][1] if name in stored else types.get(name, "string")
+        types[name] = wider(kind, types.get(name, kind)) or types[name]
+    return void
 
 
 def _unused(table: Table | None, stored: tuple[str, str] | None) -> bool:
@@ -260,7 +304,7 @@ def _follow_ddl(evolving: _Evolving, order: list[str], types: dict[str, str], st
         if name is None or addition.type is None or addition.batch <= found.after:
             continue
         name = next((known for known in order if names.same(known, name)), name)
-        if name in told or (addition.retyped and name not in types):
+        if name in told or (addition.retyped and name not in order):
             continue
         old = types.get(name)
         if name not in stored and old is not None:
@@ -272,6 +316,12 @@ def _follow_ddl(evolving: _Evolving, order: list[str], types: dict[str, str], st
             types[name] = kind
             if name not in order:
                 order.append(name)
+
+
+def _refuse_names(found: Found, columns: Iterable[str], *, history: bool) -> None:
+    for name in columns:
+        if problem := _column_problem(name, history=history):
+            raise IncompatibleSchemaError(f"{found.object}: a column is called {name!r}, {problem}")
 
 
 def _column_problem(name: str, *, history: bool) -> str | None:

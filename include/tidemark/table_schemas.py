@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import BooleanType, IcebergType, IntegerType, MapType, NestedField, StringType, TimestamptzType
 
+from tidemark.branches import CUT_TAG, rows_in
 from tidemark.plan import Plan
-from tidemark.types import iceberg_type
+from tidemark.types import iceberg_type, wider
 
 POSITION = "_cdc_position"
 COMMITTED_AT = "_cdc_committed_at"
@@ -23,6 +25,9 @@ SOURCE_PROPERTY = "tidemark.source"
 
 OWN_PREFIX = "tidemark "
 """Begins names that Tidemark gives to columns of its own frames beside those of a table."""
+
+VOID_DOC = "No value so far; its type is that of the first ones"
+"""Marks columns whose type nothing has told yet: Iceberg has none for them that every reader knows."""
 
 OWN_COLUMNS = (POSITION, COMMITTED_AT, DELETED)
 """Columns that Tidemark adds to those of a published table; the last of them where deletes are soft."""
@@ -51,9 +56,13 @@ _DELETED_DOC = "Whether the row was deleted at the source"
 
 
 def _schema(plan: Plan, own: Iterable[tuple[str, IcebergType, str]]) -> Schema:
-    told = [(column.name, iceberg_type(column.type), None) for column in plan.columns]
+    told = [(column.name, iceberg_type(column.type), _doc(plan, column.name)) for column in plan.columns]
     fields = enumerate([*told, *own], start=1)
     return Schema(*(NestedField(number, name, kind, doc=doc) for number, (name, kind, doc) in fields))
+
+
+def _doc(plan: Plan, name: str) -> str | None:
+    return VOID_DOC if name in plan.void else None
 
 
 _VERSIONS = MapType(key_id=9001, key_type=StringType(), value_id=9002, value_type=StringType(), value_required=False)
@@ -79,16 +88,24 @@ def state_schema(plan: Plan) -> Schema:
 
 
 def evolve(table: Table, plan: Plan) -> Table:
-    """Add and widen columns so that the table holds the plan's; a no-op when it does."""
+    """Add and widen columns so that the table holds the plan's; a no-op when it does.
+
+    A column that was never published gives way where its type does not hold the plan's.
+    """
     existing = dict(columns_of(table))
     if all(existing.get(plan.stored(column.name)) == column.type for column in plan.columns):
         return table
+    if in_the_way := _in_the_way(table, plan, existing):
+        with table.update_schema() as update:  # apart: PyIceberg moves a new column by the name, which is the old one's
+            for name in in_the_way:
+                update.delete_column((name,))
+        existing = dict(columns_of(table))
     with table.update_schema() as update:
         before: str | None = None
         for column in plan.columns:
             name = plan.stored(column.name)
             if name not in existing:
-                update.add_column((name,), iceberg_type(column.type))
+                update.add_column((name,), iceberg_type(column.type), doc=_doc(plan, column.name))
                 if before is None:
                     update.move_first((name,))
                 else:
@@ -97,6 +114,16 @@ def evolve(table: Table, plan: Plan) -> Table:
                 update.update_column((name,), field_type=iceberg_type(column.type))
             before = name
     return table
+
+
+def _in_the_way(table: Table, plan: Plan, existing: Mapping[str, str]) -> list[str]:
+    """Columns that were never published, of types that do not hold the plan's."""
+    types = {plan.stored(column.name): column.type for column in plan.columns}
+    return [
+        name
+        for name in _unpublished(table) & types.keys() & existing.keys()
+        if wider(existing[name], types[name]) != types[name]
+    ]
 
 
 def soften(table: Table) -> Table:
@@ -113,6 +140,32 @@ def was_hard(table: Table) -> bool:
     snapshot = table.current_snapshot()
     schema = table.schemas().get(snapshot.schema_id or 0) if snapshot else None
     return schema is not None and DELETED not in schema.column_names
+
+
+def void_columns(table: Table | None) -> set[str]:
+    """Names of the columns outside the key that no event had a value for, and whose type is still to be told."""
+    if table is None:
+        return set()
+    return {field.name for field in table.schema().fields if field.doc == VOID_DOC} - _key(table)
+
+
+def unsettled_columns(table: Table | None) -> set[str]:
+    """Names of the columns outside the key whose type no published row needs: void ones, and those never published."""
+    if table is None:
+        return set()
+    return void_columns(table) | (_unpublished(table) - _key(table))
+
+
+def _key(table: Table) -> set[str]:
+    return set(json.loads(table.properties.get(KEY_PROPERTY, "[]")))
+
+
+def _unpublished(table: Table) -> set[str]:
+    """Names of the columns that only candidates had."""
+    snapshot, known = table.current_snapshot(), set[int]()
+    if snapshot is not None and (rows_in(table) or any(name.startswith(CUT_TAG) for name in table.refs())):
+        known = {field.field_id for field in table.schemas()[snapshot.schema_id or 0].fields}
+    return {field.name for field in table.schema().fields if field.field_id not in known}
 
 
 def columns_of(table: Table | None) -> list[tuple[str, str]]:

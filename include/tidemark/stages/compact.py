@@ -21,7 +21,7 @@ from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import cuts, deriving, epochs, held, inference, planning, rebuilding
+from tidemark import cuts, deriving, epochs, guesses, held, planning, rebuilding
 from tidemark.bag_candidates import candidate_of
 from tidemark.branches import MARKER, marker
 from tidemark.candidates import Cut
@@ -75,6 +75,10 @@ def run(source: Source) -> StageReport:
     known = {name: row["rows_after"] or 0 for name, row in published.items()}
     sizes = {name: found.events + known.get(name, 0) for name, found in finds.items()}
     rows = _build(session, lake, source, finds, sizes, cut, stands, last["batch"] if last else 0, asked)
+    if outgrown := [row["object"] for row in rows if row.pop("outgrown", False)]:
+        log.warning("types_outgrown", tables=outgrown, hint="their types were guessed from values: they are built anew")
+        ledger.ask_for_rebuild(outgrown)
+        return run(source)
     rows += rebuilding.without_events(lake, ledger, cut, {name: asked[name] for name in asked.keys() - finds.keys()})
     for row in rows:
         row["rows_before"] = known.get(row["object"], 0)
@@ -249,11 +253,20 @@ def _build(
             jobs = [
                 pool.submit(rebuilding.build, session, lake, source.source, plan, cut, asked[plan.found.object])
                 if plan.found.object in asked
-                else pool.submit(candidate_of(plan)(session, lake, source.source, plan, cut).build, after)
+                else pool.submit(_build_one, session, lake, source, plan, cut, after)
                 for plan, after in alike
             ]
             rows += [job.result() for job in jobs]
     return rows
+
+
+def _build_one(session: SparkSession, lake: Lake, source: Source, plan: Plan, cut: Cut, after: int) -> Row:
+    candidate = candidate_of(plan)(session, lake, source.source, plan, cut)
+    row = candidate.build(after)
+    if row["quarantined"]:
+        events = candidate.changes(after)
+        row["outgrown"] = guesses.are_outgrown(session, lake, source, plan, events, candidate.whole_log)
+    return row
 
 
 def _concerned(lake: Lake, source: Source, found: Found, cut: Cut) -> bool:
@@ -269,11 +282,10 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch
     found = _as_taken(events, found, known)
     if table is None and not found.shapes:
         raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
-    # Columns that are left out need no type.
-    complete = known is not None and source.schema_policy is SchemaPolicy.IGNORE
-    unknown = [] if complete else planning.untyped(found, source.table_for(found.object), known)
-    if unknown:
-        found = replace(found, inferred=_inferred(events, found, unknown, known))
+    if unknown := planning.untyped(found, source, known):
+        if found.names:
+            events = events.withColumn("shape", epochs.shape_in_epoch(planning.names_of(found, known)))
+        found = replace(found, inferred=guesses.types_seen(events, found, unknown))
     plan = planning.plan(source, found, table, anew=anew)
     if not plan.key and table is None and source.table_for(found.object).key is None and () not in found.keys:
         hint = "give it with `key:`, or write `key: []` to say that there is none"
@@ -297,25 +309,6 @@ def _as_taken(events: DataFrame, found: Found, table: Table | None) -> Found:
         shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, occurring)
         return replace(found, shapes=shapes, names=by_shape)
     return replace(found, shapes={name: shape for name, shape in found.shapes.items() if name in occurring})
-
-
-def _inferred(events: DataFrame, found: Found, unknown: Sequence[str], table: Table | None) -> dict[str, str]:
-    """Types of columns by the values seen; images whose columns have other names are looked at apart."""
-    images = F.coalesce("after", "before").alias("image")
-    if not found.names:
-        return inference.types_of(events.select(images), unknown)
-    alike: dict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
-    for shape, names in found.names.items():
-        if wanted := tuple(sorted((old, new) for old, new in names.items() if new in unknown)):
-            alike[wanted].append(shape)
-    in_epoch = epochs.shape_in_epoch(planning.names_of(found, table))
-    types: dict[str, str] = {}
-    for wanted, shapes in alike.items():
-        seen = inference.types_of(events.where(in_epoch.isin(*shapes)).select(images), [old for old, _ in wanted])
-        for old, new in wanted:
-            if old in seen:
-                types[new] = inference.together(types.get(new, seen[old]), seen[old])
-    return types
 
 
 def _events(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int) -> DataFrame:

@@ -14,6 +14,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from tidemark import cuts, maintenance, state
+from tidemark.branches import rows_in
 from tidemark.errors import UnknownNameError
 from tidemark.lake import Identifier, Lake
 from tidemark.ledger import Ledger
@@ -69,7 +70,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
         session = open_session()
         horizons = _horizons(ledger, source.maintenance)
         for identifier in [*chosen, *logs]:
-            with tuned_for(session, [maintenance.rows_in(lake.load(identifier))]):
+            with tuned_for(session, [rows_in(lake.load(identifier))]):
                 details[".".join(identifier)] = _maintain(session, lake, ledger, identifier, horizons)
     for name in ("tags", "snapshots", "orphans", "tombstones"):
         summary[name] = sum(int(detail.get(name, 0)) for detail in details.values())

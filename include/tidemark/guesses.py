@@ -1,0 +1,95 @@
+"""Types of columns that only values tell: guessed from those of one run, and outgrown by those of a later one.
+
+A guess that is outgrown is no change at the source. What does not fit is set aside by the fold, as any value that its
+column cannot hold; only then are guesses looked at, so that runs in which all fits pay nothing for them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark import inference, planning
+from tidemark.folding import MISFIT, UNREADABLE_VALUE
+from tidemark.history_candidates import WholeLog
+from tidemark.images import by_table_name
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger
+from tidemark.plan import Found, Plan
+from tidemark.row_filters import equals
+from tidemark.sources import Source
+
+
+def types_seen(
+    events: DataFrame, found: Found, columns: Collection[str], *, of_numbers: bool = False
+) -> dict[str, str]:
+    """Types of columns by the values seen; images whose columns have other names are looked at apart.
+
+    Args:
+        events: row changes of one table; their shapes by epoch where ``found`` has names by them.
+        found: what is known of the table.
+        columns: by the names of today.
+        of_numbers: whether values of other kinds are passed over.
+    """
+    if not found.names:
+        return inference.types_of(events, sorted(columns), of_numbers=of_numbers)
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
+    for shape, names in found.names.items():
+        if wanted := tuple(sorted((old, new) for old, new in names.items() if new in columns)):
+            alike[wanted].append(shape)
+    types: dict[str, str] = {}
+    for wanted, shapes in alike.items():
+        alike_events, names_then = events.where(F.col("shape").isin(*shapes)), [old for old, _ in wanted]
+        seen = inference.types_of(alike_events, names_then, of_numbers=of_numbers)
+        for old, new in wanted:
+            if old in seen:
+                types[new] = inference.together(types.get(new, seen[old]), seen[old])
+    return types
+
+
+def are_outgrown(
+    session: SparkSession, lake: Lake, source: Source, plan: Plan, events: DataFrame, whole_log: WholeLog
+) -> bool:
+    """Whether a number was set aside only because the type of its column was guessed without it.
+
+    Not so where text stands among the numbers, whenever it came: one such value does not make text of a column.
+
+    Args:
+        session: Spark's.
+        lake: the lake.
+        source: the source file.
+        plan: by which the events were folded; some of them were set aside.
+        events: those events.
+        whole_log: gives all events of the table, and the plan with what they tell.
+    """
+    found = plan.found
+    aside = session.table(lake.spark_name(("quarantine", source.source)))
+    aside = aside.where((F.col("object") == found.object) & (F.col("reason") == UNREADABLE_VALUE))
+    misfits = {row["detail"].removeprefix(MISFIT) for row in aside.select("detail").distinct().collect()}
+    told = (each for shape in found.shapes.items() for each in by_table_name(*shape, found.names))
+    suspects = {name for name, column in told if column.name in misfits}
+    guessed = suspects & _guessed(lake, source, found) if suspects else set()
+    types = dict(plan.columns)
+
+    def outgrown(seen: Mapping[str, str]) -> list[str]:
+        return [name for name, kind in seen.items() if inference.outgrows(kind, types[name])]
+
+    columns = outgrown(types_seen(events, found, guessed, of_numbers=True)) if guessed else []
+    if not columns:
+        return False
+    whole, log = whole_log()
+    return outgrown(types_seen(log, whole.found, columns)) == columns
+
+
+def _guessed(lake: Lake, source: Source, found: Found) -> set[str]:
+    """Columns whose type nothing ever told: not the source file, no message, no DDL."""
+    rows = Ledger(lake, source.source).read("shapes", equals("object", found.object))
+    every = replace(found, shapes={row["shape"]: planning.shape_from(row["columns"]) for row in rows})
+    names = planning.names_of(every, None)
+    typed = (told for told in found.history.additions if told.type is not None)
+    declared = {names.today(told.name, names.epoch(told.position, after=True)) for told in typed}
+    return {name for name in planning.untyped(every, source, None) if name not in declared}
