@@ -269,6 +269,7 @@ def test_the_ledger_of_all_cases_closes(cases: list[dict[str, StageReport]], lak
 
 
 INT, WIDE = {"id": "int", "n": "int"}, {"id": "int", "n": "bigint"}
+BIG = {"id": "bigint", "n": "int"}
 PRICE, DEAR = {"id": "int", "p": "decimal(8,2)"}, {"id": "int", "p": "decimal(12,2)"}
 TEXT = {"id": "int", "n": "varchar(9)"}
 PAIR = {"a": "int", "b": "varchar(9)", "n": "int"}
@@ -311,11 +312,15 @@ CANAL_RUNS = [
         canal("misfit_too", "INSERT", PRICE, ("1", "1234567.00")),
         canal("misfit_too", "INSERT", PRICE, (None, "1.00"), ("3", "3.00")),
         *(_keyed(name, "INSERT", value, "1") for name, told in KEYS.items() for value in told[1:3]),
+        canal("wider_key", "INSERT", INT, ("1", "5")),
+        canal("wider_key", "DELETE", INT, ("2", "5")),
     ],
     [
         canal("moved", "UPDATE", PAIR, ("1", "y", "1"), key=("a", "b"), old={"b": "x"}),
         canal("moved", "UPDATE", PAIR, ("3", "x", "9"), key=("a", "b"), old={"a": "2", "n": "2"}),
         canal("widened", "UPDATE", WIDE, ("1", "50000000000"), old={"n": "5"}),
+        canal("wider_key", "INSERT", BIG, ("50000000000", "5")),
+        canal("wider_key", "DELETE", BIG, ("50000000001", "5")),
         canal("dearer", "INSERT", DEAR, ("2", "1234567890.12")),
         canal("broken", "INSERT", TEXT, ("2", "text")),
         canal("claimed", "INSERT", INT, ("2", "7"), database="crm"),
@@ -327,6 +332,7 @@ CANAL_RUNS = [
 CANAL_ROWS: dict[str, list[tuple[Any, ...]]] = {
     "moved": [(1, "y", 1), (3, "x", 9)],
     "widened": [(1, 50_000_000_000)],
+    "wider_key": [(1, 5), (50_000_000_000, 5)],
     "dearer": [(1, Decimal("5.10")), (2, Decimal("1234567890.12"))],
     "broken": [(1, 5)],
     "claimed": [(1, 5)],

@@ -129,7 +129,7 @@ class Candidate:
             },
         )
         state = self._lake.ensure(plan.state, table_schemas.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
-        self._state_table = branch_from_main(state, self._cut.branch)
+        self._state_table = branch_from_main(table_schemas.widen_keys(state, plan), self._cut.branch)
         table = table_schemas.evolve(table, plan)
         table = evolution.plan_pending(table, self._cut.number, plan.today, key)
         return branch_from_main(table_schemas.soften(table) if plan.soft else table, self._cut.branch)

@@ -116,6 +116,18 @@ def evolve(table: Table, plan: Plan) -> Table:
     return table
 
 
+def widen_keys(state: Table, plan: Plan) -> Table:
+    """Give the key in a state table the types that it has in the published table; a no-op when it has them."""
+    existing = {field.name: field.field_type for field in state.schema().fields}
+    keys = state_schema(plan).fields[: len(plan.key)]
+    wider_now = [field for field in keys if field.field_type != existing[field.name]]
+    if wider_now:
+        with state.update_schema() as update:
+            for field in wider_now:
+                update.update_column((field.name,), field_type=field.field_type)
+    return state
+
+
 def _in_the_way(table: Table, plan: Plan, existing: Mapping[str, str]) -> list[str]:
     """Columns that were never published, of types that do not hold the plan's."""
     types = {plan.stored(column.name): column.type for column in plan.columns}
