@@ -408,6 +408,40 @@ def test_types_seen_by_a_cut_that_was_not_published_bind_none_after_it(followed:
     assert _table(lake, source.source, "u") == ("id n m", rows)
 
 
+def test_a_column_that_a_rebuild_found_values_for_is_void_no_more(
+    followed: Any, lake: Lake, spark: SparkSession
+) -> None:
+    """Neither is one that somebody else wrote into: what is in it stays."""
+    t, u = Log("t"), Log("u")
+    source, _ = followed([t.put(1, id=1, n=None), u.put(1, id=1, n=None)])
+    first = followed([t.put(2, id=2, n="x")], stages=("land", "normalize"))[0]
+    for stage in ("rebuild", "compact", "check", "publish"):
+        run_stage(stage, first)
+    spark.sql(f"UPDATE {lake.spark_name((source.source, 'u'))} SET n = 'mine'")  # noqa: S608  names of this test
+    followed([t.put(3, id=3, n="y"), u.put(3, id=3, n=5)])
+    assert _table(lake, source.source, "t")[1] == [(1, None), (2, "x"), (3, "y")]
+    assert _table(lake, source.source, "u")[1] == [(1, "mine"), (3, "5")]
+
+
+def test_a_table_that_is_not_there_any_more_is_published_whole(followed: Any, lake: Lake) -> None:
+    """It was dropped, or the source file names it otherwise: what was published under the old name stays there."""
+    tables = {"shop.*": {"key": ["id"]}, "shop.h": {"key": ["id"], "history": True}, "shop.bag": {"key": []}}
+    logs = [Log(name) for name in ("h", "bag", "other")]
+    source, _ = followed([log.put(1, id=1, n=1) for log in logs], tables=tables)
+    lake.catalog.drop_table((source.source, "h"))
+    _, reports = followed([log.put(2, id=2, n=2) for log in logs[:2]], tables=tables)
+    assert [report.problems for report in reports.values()] == [()] * 5
+    for name in ("h", "bag", "h__history"):
+        rows = lake.load((source.source, name)).scan(selected_fields=("n",)).to_arrow().column("n").to_pylist()
+        assert sorted(rows) == [1, 2], name
+    followed([log.put(3, id=3, n=3) for log in logs], tables=tables, target="{source}.the_{table}")
+    for name in ("the_h", "the_bag", "the_h__history"):
+        rows = lake.load((source.source, name)).scan(selected_fields=("n",)).to_arrow().column("n").to_pylist()
+        assert sorted(rows) == [1, 2, 3], name
+    assert _table(lake, source.source, "the_other")[1] == [(1, 1), (3, 3)]
+    assert _table(lake, source.source, "h")[1] == [(1, 1), (2, 2)]
+
+
 @pytest.mark.parametrize("policy", ["strict", "ignore"])
 def test_the_first_value_of_a_column_changes_no_schema_at_the_source(policy: str, followed: Any, lake: Lake) -> None:
     """Whatever becomes of changes there, a column that was null so far gets the type of its values."""
@@ -415,6 +449,29 @@ def test_the_first_value_of_a_column_changes_no_schema_at_the_source(policy: str
     source, _ = followed([t.put(1, id=1, n=None)], schema=policy)
     followed([t.put(2, id=2, n=5)], schema=policy)
     assert _table(lake, source.source, "t") == ("id n", [(1, None), (2, 5)])
+
+
+def test_a_table_of_which_only_a_truncate_came_waits_and_is_no_problem(followed: Any, lake: Lake) -> None:
+    """There is nothing to publish, nor a reason for a cut; rows that come later meet the TRUNCATE at its place."""
+    from tidemark.status import status_of
+
+    t = Log("t")
+    truncate = json.dumps({"op": "t", "before": None, "after": None, "source": _origin("t", 5)}).encode()
+    source, first = followed([truncate, Log("u").put(1, id=1)])
+    assert [report.problems for report in first.values()] == [()] * 5
+    run_all(source)
+    status = status_of(lake, source.source)
+    assert status["cut"]["number"] == 1, status
+    told = {table["object"]: (table["state"], table["held"]) for table in status["tables"].values()}
+    assert told == {"shop.t": ("waiting", 1), "shop.u": ("published", 0)}
+    run_stage("rebuild", source)
+    run_all(source)
+    _, later = followed([t.put(4, id=1, n=1), t.put(6, id=2, n=2)])
+    assert [report.problems for report in later.values()] == [()] * 5
+    assert _table(lake, source.source, "t")[1] == [(2, 2)]
+    run_all(source)
+    assert status_of(lake, source.source)["cut"]["number"] == 3
+    assert Ledger(lake, source.source).rebuilds() == {}
 
 
 def test_a_column_that_was_null_so_far_begins_in_histories_and_bags_too(followed: Any, lake: Lake) -> None:

@@ -209,8 +209,6 @@ def _failing(world: World, name: str, landing: Path, lake: Lake, *, again: bool 
         for number in range(2):
             deliver(landing, f"{run}-{number}", messages[number::2])
         problems += [problem for report in run_all(source).values() for problem in report.problems]
-    # A table stands still while all that is known of it is a TRUNCATE, as where everything else waits for its end.
-    problems = [problem for problem in problems if "only TRUNCATE so far" not in problem]
     failing = {table: "run by run" for table in world.tables() if not _agrees(world, table, name, lake)}
     if again and not failing:
         problems += [problem for stage in REBUILD for problem in run_stage(stage, source).problems]

@@ -34,6 +34,7 @@ from sqlalchemy.exc import IntegrityError
 from tidemark.branches import BRINGS, MARKER, ancestry, head, to
 from tidemark.lake import Identifier, Lake, as_iceberg, standing_in
 from tidemark.queueing import retried
+from tidemark.table_schemas import VOID_DOC
 
 _LOGS = frozenset({"raw", "changelog", "quarantine", "ledger"})
 
@@ -162,10 +163,12 @@ def _new_schema(table: Table, wanted: Schema) -> list[TableUpdate]:
 
 def _field(field: NestedField, schema: Schema, fresh: Iterator[int]) -> NestedField:
     was = next((old for old in schema.fields if old.name == field.name), None)
+    # Comments are the owner's, but for the one that tells something.
+    doc = field.doc if was is None or was.doc == VOID_DOC else field.doc or was.doc
     if was is not None and str(was.field_type) == str(field.field_type):
-        return was
+        return was.model_copy(update={"doc": doc})
     if was is not None and _promotes(was, field):
-        return field.model_copy(update={"field_id": was.field_id})
+        return field.model_copy(update={"field_id": was.field_id, "doc": doc})
     number = next(fresh)
     kind = assign_fresh_schema_ids(field.field_type, lambda: next(fresh))
     return field.model_copy(update={"field_id": number, "field_type": kind})

@@ -31,6 +31,8 @@ PUBLISHED = "published"
 STOPPED = "stopped"
 UNMOVED = "unmoved"
 """All new events of the table are held, or of undone transactions: it is left as it is, and its row tells of them."""
+WAITING = "waiting"
+"""Nothing but TRUNCATE came for the table so far: there is none yet, and its row stands where a stopped one would."""
 REPLACED = "replaced"
 """Was held and dropped for a cut that holds more, or lost a candidate: its number is not given again, as someone may be
 approving it."""
@@ -157,7 +159,7 @@ def tables_of(ledger: Ledger, cut: int) -> list[Row]:
 
 def is_built(row: Row) -> bool:
     """Whether a table of a cut has a candidate."""
-    return row["state"] not in {STOPPED, UNMOVED}
+    return row["state"] not in {STOPPED, UNMOVED, WAITING}
 
 
 def set_state(ledger: Ledger, cut: Row, state: str) -> Row:

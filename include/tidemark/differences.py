@@ -29,7 +29,7 @@ def differences(lake: Lake, source: str) -> dict[str, dict[str, int]]:
     if cut is None or cut["state"] == cuts.PUBLISHED:
         return {}
     session = open_session()
-    rows = [row for row in cuts.tables_of(ledger, cut["cut"]) if row["state"] != cuts.STOPPED]
+    rows = [row for row in cuts.tables_of(ledger, cut["cut"]) if cuts.is_built(row)]
     return {row["target"]: _difference(session, lake, row["target"], row["base"], row["snapshot"]) for row in rows}
 
 

@@ -124,10 +124,11 @@ TABLES = pa.schema(
     ]
 )
 """Events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined``. ``state``: candidate,
-published, stopped with its ``reason``, or unmoved (all its events are held); ``batch`` is the last one that the
-snapshot holds; ``rebuilt`` the asking that was answered, where the table was built again from its whole change log: its
-events are all that there are. ``deleted``: rows that readers of the cut before saw and that went, or were marked as
-deleted, other than by a new key; of a table without a key, or rebuilt, by how many it shrank.
+published, stopped with its ``reason``, unmoved (all its events are held), or waiting (for what tells its columns);
+``batch`` is the last one that the snapshot holds; ``rebuilt`` the asking that was answered, where the table was built
+again from its whole change log: its events are all that there are. ``deleted``: rows that readers of the cut before saw
+and that went, or were marked as deleted, other than by a new key; of a table without a key, or rebuilt, by how many it
+shrank.
 ``committed_at``: of the newest event applied."""
 
 REBUILDS = pa.schema([("source", pa.string()), ("object", pa.string()), ("asked", pa.string()), ("at", INSTANT)])

@@ -261,8 +261,12 @@ def _columns(evolving: _Evolving, table: Table | None, *, follows: bool, history
     if follows:
         _follow_ddl(evolving, order, types, stored.keys() - unsettled)
     were_void = void_columns(table)
-    for old in were_void & {stored[name][0] for name in types if name in stored}:
-        today[stored.pop(evolving.before[old])[0]] = None  # a new column takes its place
+    for name in [name for name in types if name in stored and stored[name][0] in were_void]:
+        old, kind = stored[name]
+        if table is not None and is_empty(table, old):
+            today[stored.pop(name)[0]] = None  # a new column takes its place
+        else:  # somebody wrote into it, or marked it
+            types[name] = kind if name in found.inferred else _agreed(found, name, kind, types[name])
     void = _settle(order, types, stored, were_void)
     _refuse_names(found, order, history=history)
     occupied = dict(columns_of(table))

@@ -27,7 +27,7 @@ def print_status(found: Sequence[Mapping[str, Any]]) -> None:
             told = ["" if table[column] is None else str(table[column]) for column in columns]
             rows.append([name, str(cut), *told, _duration(table["lag_seconds"])])
             if table["reason"]:
-                errors.print(f"{name} stopped: {table['reason']}")
+                errors.print(f"{name} {table['state']}: {table['reason']}")
             if not table["closes"]:
                 errors.print(f"{name}: events are not applied + superseded + duplicate + held + quarantined")
         for path, problem in entry["refused"].items():

@@ -176,7 +176,8 @@ def _unpublished(table: Table) -> set[str]:
     """Names of the columns that only candidates had."""
     snapshot, known = table.current_snapshot(), set[int]()
     if snapshot is not None and (rows_in(table) or any(name.startswith(CUT_TAG) for name in table.refs())):
-        known = {field.field_id for field in table.schemas()[snapshot.schema_id or 0].fields}
+        written = table.schemas()[snapshot.schema_id] if snapshot.schema_id is not None else table.schema()
+        known = {field.field_id for field in written.fields}
     return {field.name for field in table.schema().fields if field.field_id not in known}
 
 

@@ -12,9 +12,9 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import structlog
 from pyiceberg.table import Table
@@ -42,6 +42,8 @@ log = structlog.get_logger(__name__)
 _SIDE_BY_SIDE = 4
 """Tables that are built at once: a commit waits for the catalog longer than it computes."""
 
+_NOTHING_TOLD = "only TRUNCATE so far, nothing tells its columns"
+
 _BATCH_PROPERTY = f"spark.sql.iceberg.snapshot-property.{MARKER}batch"
 
 
@@ -62,11 +64,12 @@ def run(source: Source) -> StageReport:
     deriving.finish_retry(lake, source.source)
     last = cuts.last_published(ledger)
     newest = int(marker(lake.find(("changelog", source.source)), "batch") or 0)
-    stands = _stands(ledger, last)
+    stands = _stands(ledger, last, cuts.STOPPED)
     asked = ledger.rebuilds()
     nothing_new = newest <= min([last["batch"] if last else 0, *stands.values()]) and not _released(ledger, source)
     if not asked and (nothing_new or _is_held(ledger, newest)):
         return _report(source, [], {})
+    stands |= _stands(ledger, last, cuts.WAITING)
     cut = Cut(number=cuts.next_number(lake, ledger), batch=newest)
     session = open_session()
     published = ledger.published_tables()
@@ -74,6 +77,11 @@ def run(source: Source) -> StageReport:
     finds = {name: _told_by_ddl(source, found) for name, found in finds.items()}
     known = {name: row["rows_after"] or 0 for name, row in published.items()}
     sizes = {name: found.events + known.get(name, 0) for name, found in finds.items()}
+    were_there = ledger.targets().keys() & published.keys() - asked.keys()
+    if gone := _gone(lake, source, [found for name, found in finds.items() if name in were_there and found.after]):
+        log.warning("tables_gone", tables=gone, hint="they were published, and are no more: they are built anew")
+        ledger.ask_for_rebuild(gone)
+        return run(source)
     rows = _build(session, lake, source, finds, sizes, cut, stands, last["batch"] if last else 0, asked)
     if outgrown := [row["object"] for row in rows if row.pop("outgrown", False)]:
         log.warning("types_outgrown", tables=outgrown, hint="their types were guessed from values: they are built anew")
@@ -90,6 +98,19 @@ def run(source: Source) -> StageReport:
     return _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
 
 
+def _gone(lake: Lake, source: Source, finds: Iterable[Found]) -> list[str]:
+    """Tables that are not where the source file says that they are, though they were published."""
+    listed = cache(lake.tables)
+    gone = []
+    for found in finds:
+        with suppress(IncompatibleSchemaError):  # of a name that cannot be one, which planning tells
+            target = planning.target_of(source, found)
+            # Listing is one question for all of them; catalogs may fold the case of what they list.
+            if target[1] not in listed(target[0]) and lake.find(target) is None:
+                gone.append(found.object)
+    return gone
+
+
 def _ddl_not_followed(found: Found) -> str:
     """Statements of the new batches that were not followed: told, and no reason to hold anything back."""
     notes = [note.text for note in found.history.notes if note.batch > found.after]
@@ -104,10 +125,10 @@ def _is_held(ledger: Ledger, batch: int) -> bool:
     return cut is not None and cut["state"] == cuts.HELD and cut["batch"] == batch
 
 
-def _stands(ledger: Ledger, last: Row | None) -> dict[str, int]:
-    """Objects that stand behind the last cut because they were stopped, and the batch they stand at."""
+def _stands(ledger: Ledger, last: Row | None, state: str) -> dict[str, int]:
+    """Objects that stand behind the last cut because of their state in it, and the batch they stand at."""
     published = ledger.published_tables().items() if last else ()
-    return {name: row["batch"] for name, row in published if row["state"] == cuts.STOPPED}
+    return {name: row["batch"] for name, row in published if row["state"] == state}
 
 
 def _released(ledger: Ledger, source: Source) -> bool:
@@ -230,7 +251,12 @@ def _build(
                     rows.append(_unmoved(cut, source, found))
                     continue
                 anew = name in asked and bool(found.shapes)
-                planned.append((_plan(session, lake, source, found, cut.batch, anew=anew), found.after))
+                plan = _plan(session, lake, source, found, cut.batch, anew=anew)
+                if plan is None:
+                    told = {"state": cuts.WAITING, "reason": _NOTHING_TOLD, "rebuilt": asked.get(name)}
+                    rows.append({**_standing(cut, found, after), **told})
+                else:
+                    planned.append((plan, found.after))
             except IncompatibleSchemaError as error:
                 rows.append(_stopped(cut, found, after, str(error)))
     for target, claimants in _by_target(planned).items():
@@ -275,13 +301,14 @@ def _concerned(lake: Lake, source: Source, found: Found, cut: Cut) -> bool:
     return stated and lake.find(planning.target_of(source, found)) is not None
 
 
-def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int, *, anew: bool) -> Plan:
+def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int, *, anew: bool) -> Plan | None:
+    """What is to be done to a table; None for one that there is not yet, and that nothing tells the columns of."""
     table = lake.find(planning.target_of(source, found))
     known = None if anew else table
     events = _events(session, lake, source, found, batch)
     found = _as_taken(events, found, known)
     if table is None and not found.shapes:
-        raise IncompatibleSchemaError(f"{found.object}: only TRUNCATE so far, nothing tells its columns")
+        return None
     if unknown := planning.untyped(found, source, known):
         if found.names:
             events = events.withColumn("shape", epochs.shape_in_epoch(planning.names_of(found, known)))
@@ -323,11 +350,14 @@ def _by_target(planned: Iterable[tuple[Plan, int]]) -> dict[str, list[tuple[Plan
 
 def _stopped(cut: Cut, found: Found, after: int, reason: str) -> Row:
     log.warning("table_stopped", object=found.object, reason=reason)
-    withheld = found.withheld
-    events = found.events + withheld.held + withheld.discarded
-    counts = {"events": events, "applied": 0, "superseded": 0, "duplicate": 0, "quarantined": 0}
-    state = {"state": cuts.STOPPED, "reason": reason, "batch": after, "held": events}
-    return {"cut": cut.number, "object": found.object, **counts, **state}
+    return {**_standing(cut, found, after), "state": cuts.STOPPED, "reason": reason}
+
+
+def _standing(cut: Cut, found: Found, after: int) -> Row:
+    """The row of a table that stays where it is, its new events held; without what tells why."""
+    events = found.events + found.withheld.held + found.withheld.discarded
+    counts = {"events": events, "applied": 0, "superseded": 0, "duplicate": 0, "held": events, "quarantined": 0}
+    return {"cut": cut.number, "object": found.object, "batch": after, **counts}
 
 
 def _unmoved(cut: Cut, source: Source, found: Found) -> Row:
