@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tidemark.cli import app
+from tidemark.errors import ConfigurationError
 from tidemark.lake import Lake
 
 RUNNER = CliRunner()
@@ -66,6 +67,13 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
         {"id": 1, "price": "1.10"},
         {"id": 2, "price": "0.00"},
     ]
+    for statement in (
+        "SELECT count(*) AS n FROM cli_shop.items a JOIN cli_shop.items b USING (id), range(1)",
+        "SELECT count(*) AS n FROM cli_shop.items WHERE price >= (SELECT min(price) FROM cli_shop.items)",
+        "WITH i AS (FROM cli_shop.items) SELECT count(*) AS n FROM i a JOIN i b USING (id)",
+    ):
+        twice = RUNNER.invoke(app, ["sql", statement, "--format", "csv"])
+        assert twice.stdout.splitlines() == ["n", "2"], twice.output
     items = lake.load(("cli_shop", "items")).scan().to_arrow()
     assert [str(total) for (total,) in duckdb.sql("SELECT sum(price) FROM items").fetchall()] == ["1.10"]
     assert items.num_rows == 2
@@ -121,6 +129,55 @@ def test_wrong_usage_ends_with_2_and_helps(sources: Path, arguments: list[str], 
     done = RUNNER.invoke(app, arguments)
     assert done.exit_code == 2, done.output
     assert wanted in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("uri", "status", "wanted"),
+    [
+        ("postgresql+psycopg://etl:swordfish@127.0.0.1:1/lake", 3, "cannot be opened: "),
+        ("postgresql+psycopg9://etl:swordfish@127.0.0.1:1/lake", 2, "postgresql+psycopg://"),
+        ("swordfish", 2, ".pyiceberg.yaml"),
+    ],
+)
+@pytest.mark.parametrize("command", ["status", "run cli_shop", "explain cli_shop.items id=1", "sql SELECT+1"])
+def test_a_catalog_that_cannot_be_opened_is_told_without_its_password(
+    sources: Path, monkeypatch: pytest.MonkeyPatch, command: str, uri: str, status: int, wanted: str
+) -> None:
+    """Whether a person must mend the configuration or the store is away, no command ends as if data were held back."""
+    told = {"type": "sql", "uri": uri, "warehouse": (sources / "warehouse").as_uri()}
+    monkeypatch.setenv("TIDEMARK_CATALOG", "away")
+    for name, value in told.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__AWAY__{name.upper()}", value)
+    done = RUNNER.invoke(app, [word.replace("+", " ") for word in command.split()])
+    assert done.exit_code == status, done.output
+    assert wanted in done.stderr
+    assert "swordfish" not in done.output
+
+
+def test_an_error_that_nobody_thought_of_does_not_end_as_data_held_back(
+    sources: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its traceback is shown, and the status is that of a failure."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr("tidemark.status.status_of", fail)
+    done = RUNNER.invoke(app, ["status", "cli_shop"])
+    assert done.exit_code == 3
+    assert "Traceback" in done.stderr
+    assert "ZeroDivisionError: a mistake" in done.stderr
+
+
+def test_the_embedded_lake_stands_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But one whose name holds what ends a path for Java's driver of SQLite."""
+    for name in ("per%20cent", "a b#ü%"):
+        monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / name))
+        assert Lake.open().tables("anything") == []
+        assert (tmp_path / name / "catalog.db").is_file()
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "what?"))
+    with pytest.raises(ConfigurationError, match="without '\\?'"):
+        Lake.open()
 
 
 def test_validate_names_file_and_line(sources: Path) -> None:

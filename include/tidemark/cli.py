@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ import msgspec
 import structlog
 import typer
 
-from tidemark.errors import ConfigurationError, TidemarkError
+from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError, first_line
 from tidemark.printing import errors, print_status, print_table
 from tidemark.sources import find_source, load_sources, validate
 from tidemark.stages import REBUILD, REHEARSED, RETRY, STAGES, StageReport
@@ -87,15 +88,28 @@ def configure_logging(*, verbose: bool = False) -> None:
 
 
 def _exits(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn Tidemark's errors into its exit statuses."""
+    """Turn errors into exit statuses; one that nobody thought of must not end as data that is held back."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
+            sys.stdout.flush()
         except TidemarkError as error:
             errors.print(f"{type(error).__name__}: {error}")
             raise typer.Exit(error.exit_status) from error
+        except BrokenPipeError:  # the reader has seen enough (| head); Python would complain again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as error:
+            from tidemark.pipeline import STORE_ERRORS
+
+            if isinstance(error, STORE_ERRORS):
+                errors.print(f"RetriableLakeError: the store or the engine failed: {first_line(error)}")
+            else:
+                traceback.print_exception(error)
+            raise typer.Exit(RetriableLakeError.exit_status) from error
 
     return run
 
@@ -392,11 +406,7 @@ def decode(
     """Print the canonical events of dump files as JSON lines, in the order of the dump, without Spark."""
     from tidemark.decode import decode_files
 
-    try:
-        sys.stdout.buffer.writelines(decode_files(format_name, files, _options(option or [])))
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough (| head); Python would complain again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.stdout.buffer.writelines(decode_files(format_name, files, _options(option or [])))
 
 
 def _options(given: Iterable[str]) -> dict[str, object]:

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, NotInstalledError, RESTError
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io.pyarrow import PyArrowFileIO, pyarrow_to_schema
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
@@ -27,12 +28,12 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.utils.config import Config
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from tidemark.branches import MARKER
 from tidemark.commits import commit_files
 from tidemark.data_files import Target, Written
-from tidemark.errors import ConfigurationError, RetriableLakeError
+from tidemark.errors import ConfigurationError, RetriableLakeError, first_line
 from tidemark.queueing import retried
 
 TABLE_PROPERTIES: Mapping[str, str] = {
@@ -104,14 +105,39 @@ def catalog_properties() -> Mapping[str, str]:
     """The catalog as PyIceberg is configured, else the embedded one on SQLite.
 
     Raises:
-        ConfigurationError: the configuration is not a flat mapping of texts.
+        ConfigurationError: SQLite cannot be told the path of the embedded one.
     """
     configured = Config().get_catalog_config(catalog_name())
     if configured:
         return {key: str(value) for key, value in configured.items()}
     base = home()
+    if "?" in str(base):  # where Java's driver begins to read options
+        raise ConfigurationError(f"TIDEMARK_HOME is {str(base)!r}: a path without '?' is needed.")
     (base / "warehouse").mkdir(parents=True, exist_ok=True)
-    return {"type": "sql", "uri": f"sqlite:///{base / 'catalog.db'}", "warehouse": (base / "warehouse").as_uri()}
+    return {
+        "type": "sql",
+        "uri": f"sqlite:///{quote(str(base / 'catalog.db'))}",
+        "warehouse": (base / "warehouse").as_uri(),
+    }
+
+
+@contextmanager
+def opening() -> Iterator[None]:
+    """Name what is wrong with the catalog that is being opened.
+
+    Raises:
+        ConfigurationError: it is not one that can be opened as it is configured.
+        RetriableLakeError: it cannot be reached.
+    """
+    try:
+        yield
+    except (ImportError, NotInstalledError, NoSuchModuleError, ArgumentError, ValueError) as error:
+        raise ConfigurationError(
+            f"catalog {catalog_name()!r} cannot be opened as it is configured: {first_line(error)}. Look at "
+            "`.pyiceberg.yaml` and PYICEBERG_CATALOG__...; a database is told as `postgresql+psycopg://...`"
+        ) from error
+    except (OSError, SQLAlchemyError, RESTError) as error:
+        raise RetriableLakeError(f"catalog {catalog_name()!r} cannot be opened: {first_line(error)}") from error
 
 
 class Lake:
@@ -127,15 +153,14 @@ class Lake:
         """The lake that the environment names, or the one that stands in for it (``standing_in``).
 
         Raises:
+            ConfigurationError: the catalog is not one that can be opened as it is configured.
             RetriableLakeError: the catalog cannot be reached.
         """
         other = _OTHER.get()
         if other is not None:
             return other
-        try:
+        with opening():
             return _opened(catalog_name(), tuple(sorted(catalog_properties().items())))
-        except OSError as error:
-            raise RetriableLakeError(f"catalog {catalog_name()!r} cannot be opened: {error}") from error
 
     def spark_settings(self) -> dict[str, str]:
         """Spark's settings for this catalog, derived from PyIceberg's."""

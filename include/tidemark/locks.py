@@ -26,7 +26,7 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.pool import NullPool
 
 from tidemark.errors import SourceBusyError
-from tidemark.lake import catalog_name, catalog_properties, home
+from tidemark.lake import catalog_name, catalog_properties, home, opening
 
 log = structlog.get_logger(__name__)
 
@@ -85,11 +85,12 @@ def _wait(source: str, patience: float) -> Release:
 
 def _take(source: str) -> Release | None:
     """Take the lock if it is free."""
-    properties = catalog_properties()
-    url = make_url(properties["uri"]) if properties.get("type") == "sql" else None
-    name = f"{catalog_name()}.{source}"
-    if url is not None and url.get_backend_name() == "postgresql":
-        return _take_advisory(url, name)
+    with opening():
+        properties = catalog_properties()
+        url = make_url(properties.get("uri", "")) if properties.get("type") == "sql" else None
+        name = f"{catalog_name()}.{source}"
+        if url is not None and url.get_backend_name() == "postgresql":
+            return _take_advisory(url, name)
     beside = Path(url.database).parent if url is not None and url.database else home()
     return _take_file(beside / "locks" / name)
 

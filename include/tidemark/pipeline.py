@@ -14,13 +14,14 @@ from pyspark.errors import PySparkException
 from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark import cuts, locks
-from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
+from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError, first_line
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
 from tidemark.sources import Source
 from tidemark.stages import REHEARSED, StageReport
 
-_STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
+STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
+"""What the store and the engine raise."""
 
 HOLDING = frozenset({"check", "publish", "quality"})
 """Stages whose held-back data ends a scheduled run as failed; the problems of earlier ones do not stop the rest of the
@@ -142,8 +143,8 @@ def _store_errors(stage: str, source: Source) -> Iterator[None]:
         yield
     except TidemarkError:
         raise
-    except _STORE_ERRORS as error:
-        first = str(error).strip().partition("\n")[0][:500]
+    except STORE_ERRORS as error:
         raise RetriableLakeError(
-            f"{stage} of {source.source} failed in the store or the engine: {first}. It is safe to run it again."
+            f"{stage} of {source.source} failed in the store or the engine: {first_line(error)}. "
+            "It is safe to run it again."
         ) from error

@@ -30,13 +30,14 @@ def query(lake: Lake, sql: str) -> pa.Table:
         ConfigurationError: the text is no query, or names a table that is not there.
     """
     connection = duckdb.connect()
-    for namespace, name in sorted(_tables(sql)):
+    for (namespace, name), once in sorted(_tables(sql).items()):
         rows = _rows(lake, (namespace, name))
         staged = f"tidemark {namespace}.{name}"
         connection.register(staged, rows)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(namespace)}")
         view = f"{_quoted(namespace)}.{_quoted(name)}"
-        connection.execute(f"CREATE VIEW {view} AS FROM {_quoted(staged)}")  # every part is quoted
+        kind = "VIEW" if once else "TABLE"  # what is streamed can be read once
+        connection.execute(f"CREATE {kind} {view} AS FROM {_quoted(staged)}")  # every part is quoted
     connection.execute("SET enable_external_access = false")  # a query reads the lake, not this machine's files
     try:
         return connection.sql(sql).to_arrow_table()
@@ -44,7 +45,8 @@ def query(lake: Lake, sql: str) -> pa.Table:
         raise ConfigurationError(str(error).strip()) from error
 
 
-def _tables(sql: str) -> set[Identifier]:
+def _tables(sql: str) -> dict[Identifier, bool]:
+    """The tables that a query names, and whether it reads each of them once for certain."""
     try:
         statement = sqlglot.parse_one(sql, read="duckdb")
     except SqlglotError as error:
@@ -52,11 +54,11 @@ def _tables(sql: str) -> set[Identifier]:
     if not isinstance(statement, exp.Query | exp.Describe):
         raise ConfigurationError("only queries are answered: SELECT ..., WITH ... SELECT, DESCRIBE")
     common = {cte.alias_or_name for cte in statement.find_all(exp.CTE)}
-    found = set()
+    found: dict[Identifier, bool] = {}
     for table in statement.find_all(exp.Table):
         if table.db:
-            found.add((table.db, table.name))
-        elif table.name not in common:
+            found[table.db, table.name] = not common and (table.db, table.name) not in found
+        elif isinstance(table.this, exp.Identifier) and table.name not in common:
             raise ConfigurationError(f"table {table.name!r}: name tables as `source.table`")
     return found
 
