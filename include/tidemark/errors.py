@@ -100,6 +100,10 @@ class IncompatibleSchemaError(ContractError):
     """A schema change that would lose data; stops its table and no other."""
 
 
+class LateSchemaChangeError(ContractError):
+    """DDL came after newer rows had been published: nobody knows which of their cells it speaks of, but the log."""
+
+
 class ExpectationError(ContractError):
     """A blocking check failed."""
 

@@ -25,7 +25,7 @@ from tidemark import cuts, deriving, epochs, guesses, held, planning, rebuilding
 from tidemark.bag_candidates import candidate_of
 from tidemark.branches import MARKER, marker
 from tidemark.candidates import Cut
-from tidemark.errors import IncompatibleSchemaError
+from tidemark.errors import IncompatibleSchemaError, LateSchemaChangeError
 from tidemark.events import Operation
 from tidemark.held import Withheld
 from tidemark.lake import Lake
@@ -79,13 +79,15 @@ def run(source: Source) -> StageReport:
     sizes = {name: found.events + known.get(name, 0) for name, found in finds.items()}
     were_there = ledger.targets().keys() & published.keys() - asked.keys()
     if gone := _gone(lake, source, [found for name, found in finds.items() if name in were_there and found.after]):
-        log.warning("tables_gone", tables=gone, hint="they were published, and are no more: they are built anew")
+        for name in gone:
+            log.warning("table_built_anew", object=name, reason="it was published, and is not there any more")
         ledger.ask_for_rebuild(gone)
         return run(source)
     rows = _build(session, lake, source, finds, sizes, cut, stands, last["batch"] if last else 0, asked)
-    if outgrown := [row["object"] for row in rows if row.pop("outgrown", False)]:
-        log.warning("types_outgrown", tables=outgrown, hint="their types were guessed from values: they are built anew")
-        ledger.ask_for_rebuild(outgrown)
+    if anew := {row["object"]: row.pop("anew") for row in rows if "anew" in row}:
+        for name, reason in anew.items():
+            log.warning("table_built_anew", object=name, reason=reason)
+        ledger.ask_for_rebuild(anew)
         return run(source)
     rows += rebuilding.without_events(lake, ledger, cut, {name: asked[name] for name in asked.keys() - finds.keys()})
     for row in rows:
@@ -241,30 +243,10 @@ def _build(
     default: int,
     asked: Mapping[str, str],
 ) -> list[Row]:
-    planned: list[tuple[Plan, int]] = []
-    rows: list[Row] = []
     with tuned_for(session, sizes.values()):
-        for name, found in finds.items():
-            after = stands.get(name, default)
-            try:
-                if not found.events and not _concerned(lake, source, found, cut):
-                    rows.append(_unmoved(cut, source, found))
-                    continue
-                anew = name in asked and bool(found.shapes)
-                plan = _plan(session, lake, source, found, cut.batch, anew=anew)
-                if plan is None:
-                    told = {"state": cuts.WAITING, "reason": _NOTHING_TOLD, "rebuilt": asked.get(name)}
-                    rows.append({**_standing(cut, found, after), **told})
-                else:
-                    planned.append((plan, found.after))
-            except IncompatibleSchemaError as error:
-                rows.append(_stopped(cut, found, after, str(error)))
-    for target, claimants in _by_target(planned).items():
-        if len(claimants) > 1:
-            names = " and ".join(plan.found.object for plan, _ in claimants)
-            reason = f"{names} would both be published as {target}; tell them apart with `target:`"
-            rows += [_stopped(cut, plan.found, stands.get(plan.found.object, default), reason) for plan, _ in claimants]
-            planned = [item for item in planned if item not in claimants]
+        planned, rows = _plan_all(session, lake, source, finds, cut, stands, default, asked)
+    if any("anew" in row for row in rows):
+        return rows
     # Making a frame makes the session the active one of a thread. Where there is none, Spark's cache takes the settings
     # that Spark has by itself, and refuses tables with columns whose names differ in case only.
     activate = partial(session.createDataFrame, [], "nothing int")
@@ -286,12 +268,55 @@ def _build(
     return rows
 
 
+def _plan_all(
+    session: SparkSession,
+    lake: Lake,
+    source: Source,
+    finds: Mapping[str, Found],
+    cut: Cut,
+    stands: Mapping[str, int],
+    default: int,
+    asked: Mapping[str, str],
+) -> tuple[list[tuple[Plan, int]], list[Row]]:
+    """What is to be built and from which batch on, and the rows of the tables that are not."""
+    planned: list[tuple[Plan, int]] = []
+    rows: list[Row] = []
+    for name, found in finds.items():
+        after = stands.get(name, default)
+        try:
+            if not found.events and not _concerned(lake, source, found, cut):
+                rows.append(_unmoved(cut, source, found))
+                continue
+            anew = name in asked and bool(found.shapes)
+            plan = _plan(session, lake, source, found, cut.batch, anew=anew)
+            if plan is None:
+                told = {"state": cuts.WAITING, "reason": _NOTHING_TOLD, "rebuilt": asked.get(name)}
+                rows.append({**_standing(cut, found, after), **told})
+            else:
+                planned.append((plan, found.after))
+        except IncompatibleSchemaError as error:
+            rows.append(_stopped(cut, found, after, str(error)))
+        except LateSchemaChangeError as error:
+            if name in asked or source.schema_policy is not SchemaPolicy.EVOLVE:
+                rows.append(_stopped(cut, found, after, f"{error}. The table stays as it is; rebuild it."))
+            else:
+                rows.append({**_standing(cut, found, after), "anew": str(error)})
+    for target, claimants in _by_target(planned).items():
+        if len(claimants) > 1:
+            names = " and ".join(plan.found.object for plan, _ in claimants)
+            reason = f"{names} would both be published as {target}; tell them apart with `target:`"
+            rows += [_stopped(cut, plan.found, stands.get(plan.found.object, default), reason) for plan, _ in claimants]
+            planned = [item for item in planned if item not in claimants]
+    return planned, rows
+
+
 def _build_one(session: SparkSession, lake: Lake, source: Source, plan: Plan, cut: Cut, after: int) -> Row:
     candidate = candidate_of(plan)(session, lake, source.source, plan, cut)
     row = candidate.build(after)
     if row["quarantined"]:
         events = candidate.changes(after)
-        row["outgrown"] = guesses.are_outgrown(session, lake, source, plan, events, candidate.whole_log)
+        if guesses.are_outgrown(session, lake, source, plan, events, candidate.whole_log):
+            row["anew"] = "a number does not fit a type that was guessed from values"
     return row
 
 
