@@ -250,6 +250,14 @@ CASES = [
         lambda t: [t.put(13, id=3, n=1.5)],
     ),
     case(
+        "whole_numbers_declared_decimal",
+        "id n",
+        [(1, Decimal("5.00")), (2, Decimal("1.50")), (3, Decimal("7.00"))],
+        lambda t: [t.put(1, id=1, n=5)],
+        lambda t: [t.ddl(10, "ALTER TABLE {} MODIFY n decimal(8,2)"), t.put(12, id=2, n=1.5)],
+        lambda t: [t.put(2, id=3, n=7)],
+    ),
+    case(
         "added_alone",
         "id a d",
         [(1, "x", None), (2, "y", Decimal("1.50"))],

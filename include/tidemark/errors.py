@@ -100,8 +100,8 @@ class IncompatibleSchemaError(ContractError):
     """A schema change that would lose data; stops its table and no other."""
 
 
-class LateSchemaChangeError(ContractError):
-    """DDL came after newer rows had been published: nobody knows which of their cells it speaks of, but the log."""
+class RebuildNeededError(ContractError):
+    """What a schema change makes of the published rows only the table's change log tells."""
 
 
 class ExpectationError(ContractError):

@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import NestedField
 
 from tidemark.branches import put_schema
-from tidemark.errors import LateSchemaChangeError
+from tidemark.errors import RebuildNeededError
 from tidemark.schema_history import Names, Renaming
 
 PENDING_PROPERTY = "tidemark.pending"
@@ -45,7 +45,7 @@ def names_today(
         position: name of the column that holds the position at which a row was written.
 
     Raises:
-        LateSchemaChangeError: rows were published that a rename or drop, told late, speaks of otherwise.
+        RebuildNeededError: rows were published that a rename or drop, told late, speaks of otherwise.
     """
     done = Names([told for told in names.renamings if told.batch <= after], stored)
     today: dict[str, str | None] = {name: name.removeprefix(NEW_PREFIX) for name in stored}
@@ -65,9 +65,9 @@ def names_today(
     return _one_each(object_name, table, today)
 
 
-def _late(object_name: str, told: Renaming, column: str) -> LateSchemaChangeError:
+def _late(object_name: str, told: Renaming, column: str) -> RebuildNeededError:
     what = f"renamed to {told.new!r}" if told.new is not None else "dropped"
-    return LateSchemaChangeError(
+    return RebuildNeededError(
         f"{object_name}: column {column!r} was {what} by DDL that came after newer rows with that column had been "
         "published"
     )
@@ -80,7 +80,7 @@ def _one_each(object_name: str, table: Table, today: dict[str, str | None]) -> d
         if len(claimants) > 1:
             full = [column for column in claimants if _has(table, column)]
             if len(full) > 1:
-                raise LateSchemaChangeError(
+                raise RebuildNeededError(
                     f"{object_name}: {' and '.join(map(repr, full))} are one column, {name!r}, by DDL that came after "
                     "rows under both names had been published"
                 )

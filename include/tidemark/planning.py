@@ -16,7 +16,7 @@ import msgspec
 from pyiceberg.table import Table
 
 from tidemark import formats, sources
-from tidemark.errors import IncompatibleSchemaError
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Column, Shape
 from tidemark.evolution import NEW_PREFIX, is_empty, names_today
 from tidemark.images import TableColumn, by_table_name
@@ -38,7 +38,7 @@ from tidemark.table_schemas import (
     unsettled_columns,
     void_columns,
 )
-from tidemark.types import declared, is_number, wider
+from tidemark.types import declared, is_number, joined, wider
 
 _HISTORY_COLUMNS = (VALID_FROM, VALID_TO, IS_CURRENT)
 _RESERVED_COLUMNS = frozenset({
@@ -267,6 +267,7 @@ def _columns(evolving: _Evolving, table: Table | None, *, follows: bool, history
             today[stored.pop(name)[0]] = None  # a new column takes its place
         else:  # somebody wrote into it, or marked it
             types[name] = kind if name in found.inferred else _agreed(found, name, kind, types[name])
+    _refuse_rewriting(found, stored, types, unsettled)
     void = _settle(order, types, stored, were_void)
     _refuse_names(found, order, history=history)
     occupied = dict(columns_of(table))
@@ -276,6 +277,18 @@ def _columns(evolving: _Evolving, table: Table | None, *, follows: bool, history
     columns = [TableColumn(name, types[name]) for name in order]
     begun = {old: evolving.before[old] or old for old in were_void if today.get(old, old) is None}
     return _Evolved(columns, today, void, begun)
+
+
+def _refuse_rewriting(
+    found: Found, stored: Mapping[str | None, tuple[str, str]], types: Mapping[str, str], unsettled: set[str]
+) -> None:
+    """Refuse types that hold all values, but not as they lie in the table's files."""
+    for name, (_, kind) in stored.items():
+        if name is not None and name in types.keys() - unsettled and wider(kind, types[name]) != types[name]:
+            raise RebuildNeededError(
+                f"{found.object}: column {name!r} changed from {kind} to {types[name]}, for which the published rows "
+                "have to be written again"
+            )
 
 
 def _settle(
@@ -350,7 +363,7 @@ def _merge_order(order: list[str], names: Sequence[str]) -> None:
 def _agreed(found: Found, name: str, old: str | None, new: str) -> str:
     if old is None:
         return new
-    agreed = wider(old, new)
+    agreed = joined(old, new)
     if agreed is None:
         raise IncompatibleSchemaError(
             f"{found.object}: column {name!r} changed from {old} to {new}, which would lose data. The table stays as "

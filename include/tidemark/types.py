@@ -87,6 +87,27 @@ def wider(old: str, new: str) -> str | None:
     return None
 
 
+_DIGITS = {"int": 10, "long": 19}
+
+
+def joined(old: str, new: str) -> str | None:
+    """The narrowest type of numbers that holds every value of both; None when none holds them all exactly.
+
+    >>> joined("int", "decimal(8, 2)"), joined("decimal(8, 2)", "decimal(8, 4)"), joined("long", "double")
+    ('decimal(12, 2)', 'decimal(10, 4)', None)
+    """
+    if promoted := wider(old, new):
+        return promoted
+    if {old, new} <= {"int", "float", "double"}:
+        return "double"
+    parts = [decimal_parts(kind) or ((_DIGITS[kind], 0) if kind in _DIGITS else None) for kind in (old, new)]
+    if None in parts:
+        return None
+    scale = max(part[1] for part in parts if part)
+    precision = max(part[0] - part[1] for part in parts if part) + scale
+    return f"decimal({precision}, {scale})" if precision <= 38 else None
+
+
 def declared(table: str, column: str, old: str | None, new: str) -> str | None:
     """The type of a column that was declared as ``new`` by DDL, where no message tells it and it was ``old`` so far.
 
@@ -106,7 +127,7 @@ def declared(table: str, column: str, old: str | None, new: str) -> str | None:
             f"{table}: column {column!r} changed from {old} to {new}, which would lose data. The table stays as it is; "
             f"give the type in the source file (`columns: {{{column}: ...}}`) or rebuild the table."
         )
-    return (wider(old, new) if is_number(old) and is_number(new) else None) or old
+    return (joined(old, new) if is_number(old) and is_number(new) else None) or old
 
 
 def is_number(text: str) -> bool:

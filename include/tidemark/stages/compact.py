@@ -25,7 +25,7 @@ from tidemark import cuts, deriving, epochs, guesses, held, planning, rebuilding
 from tidemark.bag_candidates import candidate_of
 from tidemark.branches import MARKER, marker
 from tidemark.candidates import Cut
-from tidemark.errors import IncompatibleSchemaError, LateSchemaChangeError
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.held import Withheld
 from tidemark.lake import Lake
@@ -296,7 +296,7 @@ def _plan_all(
                 planned.append((plan, found.after))
         except IncompatibleSchemaError as error:
             rows.append(_stopped(cut, found, after, str(error)))
-        except LateSchemaChangeError as error:
+        except RebuildNeededError as error:
             if name in asked or source.schema_policy is not SchemaPolicy.EVOLVE:
                 rows.append(_stopped(cut, found, after, f"{error}. The table stays as it is; rebuild it."))
             else:
