@@ -77,7 +77,7 @@ def run(source: Source) -> StageReport:
     finds = {name: _told_by_ddl(source, found) for name, found in finds.items()}
     known = {name: row["rows_after"] or 0 for name, row in published.items()}
     sizes = {name: found.events + known.get(name, 0) for name, found in finds.items()}
-    were_there = ledger.targets().keys() & published.keys() - asked.keys()
+    were_there = {row["object"] for row in ledger.read("tables", equals("state", cuts.PUBLISHED))} - asked.keys()
     if gone := _gone(lake, source, [found for name, found in finds.items() if name in were_there and found.after]):
         for name in gone:
             log.warning("table_built_anew", object=name, reason="it was published, and is not there any more")
