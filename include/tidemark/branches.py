@@ -114,6 +114,12 @@ def drop_ref(table: Table, name: str) -> None:
         _commit(table, (), RemoveSnapshotRefUpdate(ref_name=name))
 
 
+def cut_tags(table: Table) -> list[int]:
+    """Numbers of the published cuts that a table is tagged for, ascending."""
+    numbers = (name.removeprefix(CUT_TAG) for name in table.refs() if name.startswith(CUT_TAG))
+    return sorted(int(number) for number in numbers if number.isdecimal())
+
+
 def remove_tags(table: Table, names: Sequence[str]) -> None:
     """Remove tags in one commit; the snapshots stay until they expire."""
     if names:

@@ -13,7 +13,7 @@ import structlog
 from pyiceberg.table import Table
 
 from tidemark import evolution
-from tidemark.branches import CUT_TAG, drop_ref, fast_forward, head, put_back, remove_tags, tag
+from tidemark.branches import CUT_TAG, cut_tags, drop_ref, fast_forward, head, put_back, remove_tags, tag
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import Identifier, Lake, history_of
 from tidemark.ledger import Ledger, Row
@@ -74,14 +74,9 @@ def drop_tags(table: Table, oldest: int) -> int:
 
     A table is tagged in the cuts that changed it, so the newest tag before ``oldest`` is what that cut shows of it.
     """
-    gone = [number for number in _tagged(table) if number <= oldest][:-1]
+    gone = [number for number in cut_tags(table) if number <= oldest][:-1]
     remove_tags(table, [f"{CUT_TAG}{number}" for number in gone])
     return len(gone)
-
-
-def _tagged(table: Table) -> list[int]:
-    numbers = (name.removeprefix(CUT_TAG) for name in table.refs() if name.startswith(CUT_TAG))
-    return sorted(int(number) for number in numbers if number.isdecimal())
 
 
 def shown_by(ledger: Ledger, cut: int) -> dict[str, Row]:
@@ -146,7 +141,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
             lake.catalog.drop_table(table.name())
         else:
             put_back(table, snapshot)
-            later = [number for number in _tagged(table.refresh()) if number > cut]
+            later = [number for number in cut_tags(table.refresh()) if number > cut]
             remove_tags(table, [f"{CUT_TAG}{number}" for number in later])
     ledger.forget("tables", above("cut", cut))
     return len(shown)

@@ -15,7 +15,7 @@ from tidemark.images import any_of, field
 from tidemark.lake import Identifier, Lake, quoted
 from tidemark.ledger import Ledger
 from tidemark.session import open_session
-from tidemark.table_schemas import KEY_PROPERTY
+from tidemark.table_schemas import KEY_PROPERTY, key_of
 
 
 def differences(lake: Lake, source: str) -> dict[str, dict[str, int]]:
@@ -43,7 +43,7 @@ def _difference(session: SparkSession, lake: Lake, target: str, base: int, candi
     old, new = (
         frame.select(*(_cell(frame, name, n, name in as_text) for n, name in enumerate(names))) for frame in (old, new)
     )
-    if not key or key != json.loads(table.properties.get(KEY_PROPERTY, "[]")):
+    if not key or key != key_of(table):
         return {"added": new.exceptAll(old).count(), "removed": old.exceptAll(new).count(), "changed": 0}
     return _by_key(old, new, [names.index(name) for name in key])
 

@@ -75,10 +75,10 @@ def are_outgrown(
     guessed = suspects & _guessed(lake, source, found) if suspects else set()
     types = dict(plan.columns)
 
-    def outgrown(seen: Mapping[str, str]) -> list[str]:
-        return [name for name, kind in seen.items() if inference.outgrows(kind, types[name])]
+    def outgrown(seen: Mapping[str, str]) -> set[str]:
+        return {name for name, kind in seen.items() if inference.outgrows(kind, types[name])}
 
-    columns = outgrown(types_seen(events, found, guessed, of_numbers=True)) if guessed else []
+    columns = outgrown(types_seen(events, found, guessed, of_numbers=True)) if guessed else set()
     if not columns:
         return False
     whole, log = whole_log()

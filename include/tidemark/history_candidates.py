@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import evolution, folding, history, merging, table_schemas
-from tidemark.branches import CUT_TAG, branch_from_main
+from tidemark.branches import CUT_TAG, branch_from_main, cut_tags
 from tidemark.events import Operation
 from tidemark.images import field
 from tidemark.lake import STATE_PROPERTIES, Lake, quoted
@@ -238,6 +238,5 @@ def _truncates(changes: DataFrame) -> DataFrame:
 
 def _last_cut(table: Table) -> str | None:
     """The tag of the newest cut that a table was published in."""
-    numbers = (name.removeprefix(CUT_TAG) for name in table.refs() if name.startswith(CUT_TAG))
-    newest = max((int(number) for number in numbers if number.isdecimal()), default=None)
-    return None if newest is None else f"{CUT_TAG}{newest}"
+    numbers = cut_tags(table)
+    return f"{CUT_TAG}{numbers[-1]}" if numbers else None

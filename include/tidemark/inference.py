@@ -26,9 +26,9 @@ WHOLE = "decimal(38, 0)"
 
 
 def types_of(events: DataFrame, columns: Sequence[str], *, of_numbers: bool = False) -> dict[str, str]:
-    """Iceberg type strings of columns, from all their values at once; one pass, one row to the driver.
+    """Iceberg type strings of columns, from all their values at once, in one pass.
 
-    What stands for a value that was not captured is none: there is one row for each set of such columns.
+    What stands for a value that was not captured is none. The driver gets one row for each set of such columns.
 
     Whole numbers are ``long``, numbers with a fraction ``decimal(38, 18)``, or ``double`` where one is written with an
     exponent; true and false ``boolean``; everything else, and what is mixed, ``string``. A column that is always null

@@ -28,7 +28,7 @@ from tidemark.life import Key, Outcome, Step
 from tidemark.planning import shape_from
 from tidemark.row_filters import equals
 from tidemark.schema_history import History, Names
-from tidemark.table_schemas import DELETED, KEY_PROPERTY, OBJECT_PROPERTY, OWN_COLUMNS, OWN_PREFIX, SOURCE_PROPERTY
+from tidemark.table_schemas import DELETED, OBJECT_PROPERTY, OWN_COLUMNS, OWN_PREFIX, SOURCE_PROPERTY, key_of
 from tidemark.values import Value, read_value
 from tidemark.yaml_errors import suggestion
 
@@ -77,7 +77,7 @@ class Reader:
         names = Names(history.renamings, spelled)
         return cls(
             columns=columns,
-            key=tuple(json.loads(table.properties[KEY_PROPERTY])),
+            key=tuple(key_of(table)),
             shapes=shapes,
             names=names,
             defaults=_defaults(history, names, columns),

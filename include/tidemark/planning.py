@@ -6,7 +6,6 @@ number of events. Types come from the source file first, then from the shapes, t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from tidemark.schema_history import Names
 from tidemark.table_schemas import (
     DELETED,
     IS_CURRENT,
-    KEY_PROPERTY,
     OBJECT_PROPERTY,
     OWN_COLUMNS,
     OWN_PREFIX,
@@ -35,6 +33,7 @@ from tidemark.table_schemas import (
     VALID_FROM,
     VALID_TO,
     columns_of,
+    key_of,
     unsettled_columns,
     void_columns,
 )
@@ -178,9 +177,9 @@ def _refuse_changes(found: Found, table: Table, evolved: _Evolved, unsettled: Co
         if old in existing and old not in evolved.begun
     ]
     for name, kind in evolved.columns:
-        was = existing.get(stored.get(name, name))
         if name in unsettled:
             continue
+        was = existing.get(stored.get(name, name))
         if was is None:
             changes.append(f"{name!r} is new")
         elif was != kind:
@@ -307,7 +306,7 @@ def _settle(
 
 def _unused(table: Table | None, stored: tuple[str, str] | None) -> bool:
     """Whether a stored column holds nothing; one of the key counts as used, as its type is that of tombstones too."""
-    if table is None or stored is None or stored[0] in json.loads(table.properties.get(KEY_PROPERTY, "[]")):
+    if table is None or stored is None or stored[0] in key_of(table):
         return False
     return is_empty(table, stored[0])
 
@@ -381,8 +380,7 @@ def _key(
         """A key that may be told by the names of once."""
         return tuple(name if name in names else evolving.names.today(name, 0) or name for name in key)
 
-    kept = json.loads(table.properties.get(KEY_PROPERTY, "[]")) if table is not None else []
-    stored = tuple(evolving.before.get(name) or name for name in kept)
+    stored = tuple(evolving.before.get(name) or name for name in key_of(table))
     told = {today(key) for key in found.keys if key}
     if promised.key is not None:
         key = today(promised.key)

@@ -9,7 +9,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import BooleanType, IcebergType, IntegerType, MapType, NestedField, StringType, TimestamptzType
 
-from tidemark.branches import CUT_TAG, rows_in
+from tidemark.branches import cut_tags, rows_in
 from tidemark.plan import Plan
 from tidemark.types import iceberg_type, wider
 
@@ -158,24 +158,25 @@ def void_columns(table: Table | None) -> set[str]:
     """Names of the columns outside the key that no event had a value for, and whose type is still to be told."""
     if table is None:
         return set()
-    return {field.name for field in table.schema().fields if field.doc == VOID_DOC} - _key(table)
+    return {field.name for field in table.schema().fields if field.doc == VOID_DOC}.difference(key_of(table))
 
 
 def unsettled_columns(table: Table | None) -> set[str]:
     """Names of the columns outside the key whose type no published row needs: void ones, and those never published."""
     if table is None:
         return set()
-    return void_columns(table) | (_unpublished(table) - _key(table))
+    return void_columns(table) | _unpublished(table).difference(key_of(table))
 
 
-def _key(table: Table) -> set[str]:
-    return set(json.loads(table.properties.get(KEY_PROPERTY, "[]")))
+def key_of(table: Table | None) -> list[str]:
+    """Names of a table's key columns; none of a bag, nor where there is no table."""
+    return json.loads(table.properties.get(KEY_PROPERTY, "[]")) if table is not None else []
 
 
 def _unpublished(table: Table) -> set[str]:
     """Names of the columns that only candidates had."""
     snapshot, known = table.current_snapshot(), set[int]()
-    if snapshot is not None and (rows_in(table) or any(name.startswith(CUT_TAG) for name in table.refs())):
+    if snapshot is not None and (rows_in(table) or cut_tags(table)):
         written = table.schemas()[snapshot.schema_id] if snapshot.schema_id is not None else table.schema()
         known = {field.field_id for field in written.fields}
     return {field.name for field in table.schema().fields if field.field_id not in known}

@@ -79,16 +79,10 @@ def run(source: Source) -> StageReport:
     sizes = {name: found.events + known.get(name, 0) for name, found in finds.items()}
     were_there = {row["object"] for row in ledger.read("tables", equals("state", cuts.PUBLISHED))} - asked.keys()
     if gone := _gone(lake, source, [found for name, found in finds.items() if name in were_there and found.after]):
-        for name in gone:
-            log.warning("table_built_anew", object=name, reason="it was published, and is not there any more")
-        ledger.ask_for_rebuild(gone)
-        return run(source)
+        return _begin_anew(source, ledger, dict.fromkeys(gone, "it was published, and is not there any more"))
     rows = _build(session, lake, source, finds, sizes, cut, stands, last["batch"] if last else 0, asked)
     if anew := {row["object"]: row.pop("anew") for row in rows if "anew" in row}:
-        for name, reason in anew.items():
-            log.warning("table_built_anew", object=name, reason=reason)
-        ledger.ask_for_rebuild(anew)
-        return run(source)
+        return _begin_anew(source, ledger, anew)
     rows += rebuilding.without_events(lake, ledger, cut, {name: asked[name] for name in asked.keys() - finds.keys()})
     for row in rows:
         row["rows_before"] = known.get(row["object"], 0)
@@ -98,6 +92,14 @@ def run(source: Source) -> StageReport:
     ledger.replace("tables", rows, equals("cut", cut.number))
     ledger.replace("cuts", [{"cut": cut.number, "state": cuts.CANDIDATE, "batch": newest}], equals("cut", cut.number))
     return _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
+
+
+def _begin_anew(source: Source, ledger: Ledger, reasons: Mapping[str, str]) -> StageReport:
+    """Run again, and build the tables that have a reason from their whole change log."""
+    for name, reason in reasons.items():
+        log.warning("table_built_anew", object=name, reason=reason)
+    ledger.ask_for_rebuild(reasons)
+    return run(source)
 
 
 def _gone(lake: Lake, source: Source, finds: Iterable[Found]) -> list[str]:

@@ -6,8 +6,6 @@ all rows are looked at, not only those that the cut wrote. Nothing of the cut ch
 
 from __future__ import annotations
 
-import json
-
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
@@ -18,7 +16,7 @@ from tidemark.ledger import Ledger, Row
 from tidemark.session import open_session, tuned_for
 from tidemark.sources import Source
 from tidemark.stages import StageReport
-from tidemark.table_schemas import KEY_PROPERTY
+from tidemark.table_schemas import key_of
 from tidemark.verdicts import Candidate, Invariant, Verdict
 
 log = structlog.get_logger(__name__)
@@ -84,7 +82,7 @@ def _shown(session: SparkSession, lake: Lake, source: Source, row: Row) -> Candi
             {"type": check.type, "severity": check.severity, **check.arguments}
             for check in source.table_for(row["object"]).checks
         ],
-        invariants=_invariants(frame, json.loads(table.properties[KEY_PROPERTY]), row),
+        invariants=_invariants(frame, key_of(table), row),
     )
 
 
