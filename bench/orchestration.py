@@ -97,7 +97,7 @@ def _airflow(home: Path, connection: str) -> AirflowService:
 
 
 def _measure(airflow: AirflowService, kind: str, first: datetime, count: int) -> str:
-    before = set(airflow.api.runs(DAG))
+    before = set(airflow.api.runs([DAG])[DAG])
     airflow.backfill(DAG, first, first + timedelta(days=count - 1))
     states = airflow.wait_runs([DAG])[DAG]
     told = airflow.api.request("GET", f"dags/{DAG}/dagRuns", params={"limit": 1000})["dag_runs"]

@@ -205,9 +205,8 @@ class AirflowService:
         """
         wanted = set(dag_ids)
         try:
-            wait_until(
-                lambda: wanted <= self.api.dag_ids(), servers=self._servers, seconds=seconds, what="reading the DAGs"
-            )
+            read = "reading the DAGs"
+            wait_until(lambda: wanted <= self.api.dag_ids(), servers=self._servers, seconds=seconds, what=read, poll=1)
         except RetriableLakeError as error:
             missing = ", ".join(sorted(wanted - self.api.dag_ids()))
             problems = self.api.import_errors().values()
@@ -222,7 +221,9 @@ class AirflowService:
             RetriableLakeError: another backfill of the DAG goes on.
         """
         what, seconds = f"the backfill of {dag_id} before this one", _NOTED_SECONDS
-        wait_until(lambda: not self.api.is_backfilling(dag_id), servers=self._servers, seconds=seconds, what=what)
+        wait_until(
+            lambda: not self.api.is_backfilling(dag_id), servers=self._servers, seconds=seconds, what=what, poll=1
+        )
         return self.api.backfill(dag_id, start, end, again=again)
 
     def wait_runs(self, dag_ids: Iterable[str], *, seconds: float = 1800.0) -> dict[str, dict[str, str]]:
@@ -235,14 +236,15 @@ class AirflowService:
         wanted = sorted(set(dag_ids))
 
         def over() -> bool:
-            states = {(dag_id, run): state for dag_id in wanted for run, state in self.api.runs(dag_id).items()}
+            told = self.api.runs(wanted)
+            states = {(dag_id, run): state for dag_id, runs in told.items() for run, state in runs.items()}
             for (dag_id, run), state in sorted(states.items() - shown.items()):
                 if state != "queued":
                     log.info("airflow_run", dag=dag_id, run=run, state=state)
             shown.update(states)
             return bool(states) and set(states.values()) <= _FINISHED
 
-        wait_until(over, servers=self._servers, seconds=seconds, what=f"the runs of {', '.join(wanted)}", poll=0.5)
+        wait_until(over, servers=self._servers, seconds=seconds, what=f"the runs of {', '.join(wanted)}", poll=1)
         return {dag_id: {run: state for (dag, run), state in shown.items() if dag == dag_id} for dag_id in wanted}
 
     def _take_lock(self) -> IO[str]:

@@ -240,7 +240,8 @@ def maintain_meanwhile(airflow: AirflowService) -> None:
 
     def crowded() -> bool:
         """Eight files in a table are worth a rewrite."""
-        return any(list(airflow.api.runs(f"cdc_{source}").values()).count("success") >= 8 for source in SOURCES)
+        told = airflow.api.runs(f"cdc_{source}" for source in SOURCES)
+        return any(list(runs.values()).count("success") >= 8 for runs in told.values())
 
     wait_until(crowded, servers=[], seconds=HANG, what="eight runs of a source", poll=1)
     assert is_backfilling(airflow)
