@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -79,6 +79,12 @@ class AirflowApi:
             "run_backwards": backwards,
         }
         return int(self.request("POST", "backfills", json=wanted)["id"])
+
+    def trigger(self, dag_id: str, form: Mapping[str, Any]) -> str:
+        """Ask for a run with a filled in trigger form; return its id."""
+        return str(
+            self.request("POST", f"dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": form})["dag_run_id"]
+        )
 
     def is_backfilling(self, dag_id: str) -> bool:
         """Whether a backfill of a DAG is not over; Airflow takes no other one until then."""

@@ -105,6 +105,8 @@ class AirflowService:
         self._postgres: EmbeddedPostgres | None = None
         self._lock: IO[str] | None = None
         self._api: AirflowApi | None = None
+        self._shown: dict[tuple[str, str], str] = {}
+        """States of runs that were logged, by DAG and run."""
 
     @property
     def api(self) -> AirflowApi:
@@ -232,8 +234,7 @@ class AirflowService:
         Raises:
             RetriableLakeError: the time is over, or a component of Airflow ended.
         """
-        shown: dict[tuple[str, str], str] = {}
-        wanted = sorted(set(dag_ids))
+        shown, wanted = self._shown, sorted(set(dag_ids))
 
         def over() -> bool:
             told = self.api.runs(wanted)
