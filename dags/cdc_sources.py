@@ -5,8 +5,12 @@ A wrong source file takes no other source with it: cdc_source_errors.py shows it
 
 from __future__ import annotations
 
-from tidemark.orchestration import build_dag
-from tidemark.sources import read_sources
+from airflow.sdk import get_parsing_context
 
-for source in read_sources()[0]:
+from tidemark.orchestration import build_dag
+from tidemark.sources import DAG_PREFIX, find_source, read_sources
+
+# Each task reads this file anew, and needs no DAG but its own; the DAG processor asks for all of them.
+wanted = get_parsing_context().dag_id
+for source in [find_source(wanted.removeprefix(DAG_PREFIX))] if wanted else read_sources()[0]:
     globals()[source.dag_id] = build_dag(source)

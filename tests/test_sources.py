@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -153,6 +154,18 @@ def test_wrong_file_does_not_hide_the_others(tmp_path: Path) -> None:
     assert [source.source for source in sources] == ["a"]
     assert {problem.key for problem in problems} == {"format", "landing"}
     assert find_source("a", tmp_path) == sources[0]
+
+
+def test_finding_a_source_reads_no_file_without_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each task looks for its source, one of hundreds; a name written with an escape is found all the same."""
+    for name in ("a1", "b1", "b1_too"):
+        write(tmp_path, f"{name}.yaml", SMALLEST.format(name=name))
+    write(tmp_path, "other.yaml", SMALLEST.format(name=r'"\x63\x31"'))
+    read = Mock(wraps=read_document)
+    monkeypatch.setattr("tidemark.sources.read_document", read)
+    assert find_source("b1", tmp_path).source == "b1"
+    assert [call.args[0].stem for call in read.call_args_list] == ["b1", "b1_too"]
+    assert find_source("c1", tmp_path).source == "c1"
 
 
 def test_unknown_source_is_named_with_a_near_one(tmp_path: Path) -> None:

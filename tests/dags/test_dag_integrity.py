@@ -41,6 +41,16 @@ def test_every_declared_source_has_its_dag(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.import_errors == {}
 
 
+def test_a_task_builds_no_dag_but_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow reads the file of a DAG anew for each of its tasks, and tells which DAG it wants."""
+    for name in ("erp", "crm", "crm_old"):
+        write(tmp_path, name)
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "cdc_crm")
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path))
+    found = DagBag(dag_folder=str(DAGS / "cdc_sources.py"), bundle_path=DAGS, bundle_name="dags-folder")
+    assert set(found.dags) == {"cdc_crm"}
+
+
 def test_dag_is_five_stages_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Land >> normalize >> compact >> check >> publish, one run at a time, nothing caught up."""
     write(tmp_path, "erp")

@@ -25,7 +25,7 @@ from tidemark.demo.render import SOURCES, STAGING, deliver_late, render
 from tidemark.errors import ContractError, UnknownNameError
 from tidemark.lake import Lake, home
 from tidemark.session import local_settings
-from tidemark.sources import default_folder
+from tidemark.sources import DAG_PREFIX, default_folder
 from tidemark.spark_server import SparkConnectServer
 from tidemark.status import status_of
 from tidemark.table_schemas import COMMITTED_AT, POSITION
@@ -116,7 +116,7 @@ def _run_days(airflow: AirflowService, names: Sequence[str], landing: Path) -> N
 
     A second backfill would wait: Airflow notes every 30 s which ones are over, and takes no other one until then.
     """
-    dags = [f"cdc_{name}" for name in names]
+    dags = [f"{DAG_PREFIX}{name}" for name in names]
     airflow.wait_dags(dags)
     for dag in dags:
         airflow.backfill(dag, DAYS[0], DAYS[2], again=True)
