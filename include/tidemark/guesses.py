@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark import inference, planning
 from tidemark.folding import MISFIT, UNREADABLE_VALUE
-from tidemark.history_candidates import WholeLog
 from tidemark.images import by_table_name
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
@@ -51,12 +50,28 @@ def types_seen(
     return types
 
 
-def are_outgrown(
-    session: SparkSession, lake: Lake, source: Source, plan: Plan, events: DataFrame, whole_log: WholeLog
-) -> bool:
-    """Whether a number was set aside only because the type of its column was guessed without it.
+def types_again(
+    events: DataFrame, found: Found, columns: Collection[str], published: Mapping[str, str]
+) -> dict[str, str]:
+    """Types of columns by all values, for a table that is built anew though nobody asked.
 
-    Not so where text stands among the numbers, whenever it came: one such value does not make text of a column.
+    What readers know as a number, or as true and false, becomes no text by the values that were set aside for it.
+
+    Args:
+        events: row changes of one table; their shapes by epoch where ``found`` has names by them.
+        found: what is known of the table.
+        columns: by the names of today.
+        published: types of the columns that the table has.
+    """
+    seen = types_seen(events, found, columns)
+    texts = {name: published[name] for name, kind in seen.items() if kind == "string" and name in published}
+    numbers = {name for name, kind in texts.items() if kind in inference.NUMBERS}
+    truths = {name: kind for name, kind in texts.items() if kind == "boolean"}
+    return seen | truths | (types_seen(events, found, numbers, of_numbers=True) if numbers else {})
+
+
+def are_outgrown(session: SparkSession, lake: Lake, source: Source, plan: Plan, events: DataFrame) -> bool:
+    """Whether a number was set aside only because the type of its column was guessed without it.
 
     Args:
         session: Spark's.
@@ -64,7 +79,6 @@ def are_outgrown(
         source: the source file.
         plan: by which the events were folded; some of them were set aside.
         events: those events.
-        whole_log: gives all events of the table, and the plan with what they tell.
     """
     found = plan.found
     aside = session.table(lake.spark_name(("quarantine", source.source)))
@@ -73,16 +87,9 @@ def are_outgrown(
     told = (each for shape in found.shapes.items() for each in by_table_name(*shape, found.names))
     suspects = {name for name, column in told if column.name in misfits}
     guessed = suspects & _guessed(lake, source, found) if suspects else set()
+    seen = types_seen(events, found, guessed, of_numbers=True) if guessed else {}
     types = dict(plan.columns)
-
-    def outgrown(seen: Mapping[str, str]) -> set[str]:
-        return {name for name, kind in seen.items() if inference.outgrows(kind, types[name])}
-
-    columns = outgrown(types_seen(events, found, guessed, of_numbers=True)) if guessed else set()
-    if not columns:
-        return False
-    whole, log = whole_log()
-    return outgrown(types_seen(log, whole.found, columns)) == columns
+    return any(inference.outgrows(kind, types[name]) for name, kind in seen.items())
 
 
 def _guessed(lake: Lake, source: Source, found: Found) -> set[str]:

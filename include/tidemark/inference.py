@@ -63,7 +63,7 @@ def _types(schema: str) -> dict[str, str]:
     return {name: kind for name, kind in types if kind is not None}
 
 
-_NUMBERS = ("long", WHOLE, EXACT, "double")
+NUMBERS = ("long", WHOLE, EXACT, "double")
 """Each is read where one of those before it was seen too."""
 
 
@@ -75,7 +75,7 @@ def together(one: str, other: str) -> str:
     """
     if one == other:
         return one
-    return max(one, other, key=_NUMBERS.index) if {one, other} <= set(_NUMBERS) else "string"
+    return max(one, other, key=NUMBERS.index) if {one, other} <= set(NUMBERS) else "string"
 
 
 def outgrows(new: str, old: str) -> bool:
@@ -84,7 +84,7 @@ def outgrows(new: str, old: str) -> bool:
     >>> outgrows("decimal(38, 18)", "long"), outgrows("long", "decimal(38, 18)"), outgrows("string", "long")
     (True, False, False)
     """
-    return {new, old} <= set(_NUMBERS) and together(new, old) != old
+    return {new, old} <= set(NUMBERS) and together(new, old) != old
 
 
 def _type(seen: DataType) -> str | None:

@@ -36,6 +36,9 @@ _retried = retried(CommitFailedException, ValidationException, attempts=12)
 its files replaced already (it was written, and its answer got lost) writes the same rows again."""
 
 
+BY_HAND = " by hand"
+
+
 class Ledger:
     """The ledger of one source."""
 
@@ -82,15 +85,15 @@ class Ledger:
         rows = sorted(self.read("tables"), key=lambda row: int(row["cut"]))
         return {row["object"]: row["target"] for row in rows if row["target"] is not None}
 
-    def ask_for_rebuild(self, objects: Iterable[str]) -> None:
+    def ask_for_rebuild(self, objects: Iterable[str], *, by_hand: bool = False) -> None:
         """Let the next compact build tables again; asked anew, what was built for an earlier asking is not enough."""
-        asked = datetime.now(UTC).isoformat()
+        asked = datetime.now(UTC).isoformat() + (BY_HAND if by_hand else "")
         rows = [{"object": name, "asked": asked} for name in sorted(set(objects))]
         if rows:
             self.replace("rebuilds", rows, among("object", [row["object"] for row in rows]))
 
     def rebuilds(self) -> dict[str, str]:
-        """Objects that are to be built again, and the asking."""
+        """Objects that are to be built again, and the asking; it ends in ``BY_HAND`` where a person asked."""
         return {row["object"]: row["asked"] for row in self.read("rebuilds")}
 
     def rebuilt(self, asked: Iterable[str]) -> None:

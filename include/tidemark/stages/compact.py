@@ -29,13 +29,14 @@ from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.held import Withheld
 from tidemark.lake import Lake
-from tidemark.ledger import Ledger, Row
+from tidemark.ledger import BY_HAND, Ledger, Row
 from tidemark.plan import Found, Plan
 from tidemark.row_filters import above, equals
 from tidemark.schema_history import History, histories
 from tidemark.session import is_small, open_session, tuned_for
 from tidemark.sources import SchemaPolicy, Source, Transactions
 from tidemark.stages import StageReport
+from tidemark.table_schemas import columns_of, unsettled_columns
 
 log = structlog.get_logger(__name__)
 
@@ -289,7 +290,7 @@ def _plan_all(
             if not found.events and not _concerned(lake, source, found, cut):
                 rows.append(_unmoved(cut, source, found))
                 continue
-            anew = name in asked and bool(found.shapes)
+            anew = asked.get(name) if found.shapes else None
             plan = _plan(session, lake, source, found, cut.batch, anew=anew)
             if plan is None:
                 told = {"state": cuts.WAITING, "reason": _NOTHING_TOLD, "rebuilt": asked.get(name)}
@@ -315,10 +316,9 @@ def _plan_all(
 def _build_one(session: SparkSession, lake: Lake, source: Source, plan: Plan, cut: Cut, after: int) -> Row:
     candidate = candidate_of(plan)(session, lake, source.source, plan, cut)
     row = candidate.build(after)
-    if row["quarantined"]:
-        events = candidate.changes(after)
-        if guesses.are_outgrown(session, lake, source, plan, events, candidate.whole_log):
-            row["anew"] = "a number does not fit a type that was guessed from values"
+    follows = source.schema_policy is not SchemaPolicy.STRICT
+    if follows and row["quarantined"] and guesses.are_outgrown(session, lake, source, plan, candidate.changes(after)):
+        row["anew"] = "a number does not fit a type that was guessed from values"
     return row
 
 
@@ -328,8 +328,13 @@ def _concerned(lake: Lake, source: Source, found: Found, cut: Cut) -> bool:
     return stated and lake.find(planning.target_of(source, found)) is not None
 
 
-def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int, *, anew: bool) -> Plan | None:
-    """What is to be done to a table; None for one that there is not yet, and that nothing tells the columns of."""
+def _plan(
+    session: SparkSession, lake: Lake, source: Source, found: Found, batch: int, *, anew: str | None
+) -> Plan | None:
+    """What is to be done to a table; None for one that there is not yet, and that nothing tells the columns of.
+
+    ``anew`` is the asking to build it as if there were none, or None.
+    """
     table = lake.find(planning.target_of(source, found))
     known = None if anew else table
     events = _events(session, lake, source, found, batch)
@@ -339,8 +344,10 @@ def _plan(session: SparkSession, lake: Lake, source: Source, found: Found, batch
     if unknown := planning.untyped(found, source, known):
         if found.names:
             events = events.withColumn("shape", epochs.shape_in_epoch(planning.names_of(found, known)))
-        found = replace(found, inferred=guesses.types_seen(events, found, unknown))
-    plan = planning.plan(source, found, table, anew=anew)
+        kept = dict(columns_of(table)) if anew and not anew.endswith(BY_HAND) else {}
+        published = {name: kind for name, kind in kept.items() if name not in unsettled_columns(table)}
+        found = replace(found, inferred=guesses.types_again(events, found, unknown, published))
+    plan = planning.plan(source, found, table, anew=bool(anew))
     if not plan.key and table is None and source.table_for(found.object).key is None and () not in found.keys:
         hint = "give it with `key:`, or write `key: []` to say that there is none"
         log.warning("table_without_key", object=found.object, published_as="a bag of rows", hint=hint)

@@ -33,7 +33,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
     targets = {row["object"]: "" for row in ledger.read("contents")}
     targets |= ledger.targets()
     asked = sorted(targets) if table is None else [_named(source, targets, table)]
-    ledger.ask_for_rebuild(asked)
+    ledger.ask_for_rebuild(asked, by_hand=True)
     log.info("rebuild_asked", source=source.source, tables=asked)
     return StageReport(stage="rebuild", source=source.source, summary={"tables": len(asked)})
 
