@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,7 +68,7 @@ class Log:
         return self._message(at, ts_ms=_START + at * 1000, **told)
 
     def empty(self, at: int) -> Message:
-        """A statement that takes all rows and tells no event; its time is when it was read."""
+        """A statement that takes all rows and tells no event."""
         told = {"databaseName": "shop", "ddl": f"TRUNCATE TABLE {self.table}", "tableChanges": []}
         return self._message(at, ts_ms=_START + at * 1000, **told)
 
@@ -260,6 +261,17 @@ CASES = [
         lambda t: [t.put(1, id=1, Id=2, a="x")],
         lambda t: [t.put(2, {"id": 1, "Id": 2, "a": "x", "A": None}, id=1, Id=3, A="y")],
     ),
+    *_cases(
+        ["hist", "soft", "both"], "emptied_by_a_statement", "id a", [(2, "y"), (3, "z")],
+        lambda t: [t.put(1, id=1, a="x")],
+        lambda t: [t.empty(10), t.put(11, id=2, a="y")],
+        lambda t: [t.put(12, id=3, a="z"), t.put(5, id=4, a="late")],
+    ),
+    *_cases(
+        ["hist", "soft", "both"], "emptied_by_a_late_statement", "id a", [(2, "y")],
+        lambda t: [t.put(1, id=1, a="x"), t.put(11, id=2, a="y")],
+        lambda t: [t.empty(10)],
+    ),
 ]  # fmt: skip
 _RUNS = max(len(case.runs) for case in CASES)
 
@@ -341,6 +353,17 @@ def assert_ledgers_close(lake: Lake, *sources: str) -> None:
         for row in Ledger(lake, source).read("tables"):
             assert row["events"] == sum(row[name] for name in _COUNTS), row
             assert min(row[name] for name in _COUNTS) >= 0, row
+
+
+@pytest.mark.parametrize("name", ["emptied_by_a_statement", "emptied_by_a_late_statement"])
+def test_a_statement_ends_rows_when_the_source_committed_it(name: str, ways: Ways) -> None:
+    """Not when it was read, which depends on the delivery."""
+    emptied = datetime.fromtimestamp(_START / 1000 + 10, UTC)
+    for kind in ("hist", "both"):
+        versions = ways.by_runs[history_of(("", f"{kind}_{name}"))[1]]
+        assert {row["valid_to"] for row in versions if not row["is_current"]} == {emptied}
+    marked = [row for kind in ("soft", "both") for row in ways.by_runs[f"{kind}_{name}"] if row[DELETED]]
+    assert {row[COMMITTED_AT] for row in marked} == {emptied}
 
 
 WITH_HISTORY = [case for case in CASES if case.name.startswith(("hist", "both"))]

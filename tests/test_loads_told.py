@@ -116,13 +116,13 @@ def test_which_loads_replace_what_came_before_and_since_when(case: str, lake: La
 
 
 def test_a_load_and_a_statement_that_empties_stand_in_the_order_of_the_log(lake: Lake) -> None:
-    """A load says when by its rows, a statement by when it was read."""
+    """A load says when by its rows, a statement by the time in its own row."""
     ledger = Ledger(lake, "told_beside_ddl")
     of = {"batch": 1, "database": "shop", "schema": None, "name": "a"}
     loads = [
         {**of, "position": place, "dialect": LOAD, "statement": _text(at)} for place, at in ((P, 5), (R, 9), (R, 7))
     ]
-    ledger.replace("ddl", [*loads, {**of, "position": Q, "dialect": "mysql", "statement": "DROP TABLE a"}])
+    ledger.replace("ddl", [*loads, {**of, "position": Q, "dialect": "mysql", "statement": "DROP TABLE a", "at": 8}])
     dropped, loaded = histories(ledger, ["shop.a"])["shop.a"].emptyings
-    assert (dropped.position, dropped.load) == (Q, False)
+    assert dropped == Emptying(Q, 1, 8)
     assert loaded == Emptying(R, 1, 7, load=True)

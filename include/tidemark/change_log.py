@@ -60,6 +60,8 @@ class Statement(msgspec.Struct, frozen=True):
     dialect: str
     text: str
     """Of a load what its rows tell (``Load`` as JSON)."""
+    at: int | None = None
+    """When it was committed, else captured, else landed; epoch µs, UTC. None of a load, whose rows tell."""
 
 
 LOAD = "initial_load"
@@ -132,7 +134,7 @@ class Decoder:
         for write, partition, rows in batches:
             write(partition, rows)
             self._track(partition, rows)
-        self._count(raw.num_rows, found)
+        self._count(raw, found)
 
     def _track(self, partition: Partition, rows: pa.RecordBatch) -> None:
         if self._tracker is None:
@@ -153,7 +155,7 @@ class Decoder:
         found = _Decoded([Quarantined(MalformedMessageError.reason, f"a number beyond its bounds: {error}"[:300])])
         for write, partition, rows in self._batches(raw, found):
             write(partition, rows)
-        self._count(1, found)
+        self._count(raw, found)
 
     def _batches(self, raw: pa.RecordBatch, found: _Decoded) -> Iterator[tuple[Write, Partition, pa.RecordBatch]]:
         for table, events in found.changes.items():
@@ -163,8 +165,8 @@ class Decoder:
         for reason, told in found.refused.items():
             yield self._set_aside, (self._batch, reason, None), self._quarantined(raw, told)
 
-    def _count(self, landed: int, found: _Decoded) -> None:
-        tally = self._tally
+    def _count(self, raw: pa.RecordBatch, found: _Decoded) -> None:
+        tally, landed = self._tally, raw.num_rows
         quarantined = sum(map(len, found.refused.values()))
         tally.landed += landed
         tally.quarantined += quarantined
@@ -178,7 +180,8 @@ class Decoder:
 
         for (kind, _), others in found.others.items():
             if kind is Kind.SCHEMA_CHANGE:
-                tally.statements += filter(None, map(_statement, others.events))
+                landed_at = raw.column("landed_at").cast(pa.int64()).take(pa.array(others.indexes, pa.int32()))
+                tally.statements += filter(None, map(_statement, others.events, landed_at.to_pylist()))
 
     def _note_loads(self, table: TableId, events: Iterable[ChangeEvent]) -> None:
         for event in events:
@@ -405,14 +408,18 @@ def _told(event: SchemaChange | ControlEvent) -> tuple[str, str]:
 _CHANGING = re.compile(r"\b(?:alter|drop|rename|replace|truncate)\b", re.IGNORECASE)
 _LONGEST_STATEMENT = 65_537
 """Characters that are told of a statement: one more than are read."""
+_YEAR_1, _YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""The times that the ledger can tell; a message may tell any."""
 
 
-def _statement(event: SchemaChange) -> Statement | None:
+def _statement(event: SchemaChange, landed_at: int) -> Statement | None:
     """The text of a change, unless it changes nothing that is there already, or the message tells the shape instead."""
     if event.shape is not None or not _CHANGING.search(event.statement):
         return None
     position = encode_position(event.position)
-    return Statement(event.table, position, event.dialect, event.statement[:_LONGEST_STATEMENT])
+    times = (event.committed_at, event.captured_at, landed_at)
+    at = next((time for time in times if time is not None and _YEAR_1 <= time < _YEAR_10000), None)
+    return Statement(event.table, position, event.dialect, event.statement[:_LONGEST_STATEMENT], at)
 
 
 def _images(values: list[bytes | None]) -> pa.Array:

@@ -179,6 +179,7 @@ def _content(batch: int, content: Content, events: int) -> Row:
 def _ddl(batch: int, told: Statement) -> Row:
     table = told.table or TableId(None, None, "")
     return {
+        **({} if told.at is None else {"at": told.at}),
         "batch": batch,
         "database": table.database,
         "schema": table.schema,

@@ -95,7 +95,8 @@ DDL = pa.schema(
 """DDL that may change tables which are there already: ``database``, ``schema`` and ``name`` are those of the message,
 null where it names none; ``position`` is the change log's. And complete initial loads, in the dialect ``initial_load``:
 the table that a load has rows of, where it began, and the time that they tell. The table is made when the first of
-these comes."""
+these comes. ``at`` is when the statement was committed, as far as its message tells that; else when it was captured,
+landed, or (of a load) read."""
 
 TABLES = pa.schema(
     [

@@ -11,6 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -47,7 +48,7 @@ class Emptying(NamedTuple):
     position: str
     batch: int
     at: int
-    """When it was first read, of a load the time that its rows tell; epoch µs, UTC."""
+    """The time that the statement, or the rows of the load, tell; else when it landed, or was read. Epoch µs, UTC."""
     load: bool = False
 
 
@@ -59,6 +60,7 @@ class _Part(NamedTuple):
     """Epoch µs, UTC."""
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOAD = msgspec.json.Decoder(Load)
 _Told = TypeVar("_Told", bound="tuple[object, ...]")
 
@@ -262,8 +264,8 @@ def _history(told: Sequence[tuple[Row, object]]) -> History:
 
 
 def _micros(row: Row) -> int:
-    """When a row of the ledger was written, in whole seconds."""
-    return int(row["at"].timestamp()) * 1_000_000
+    moment: datetime = row["at"]
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def _first_of_each(told: Sequence[Emptying]) -> tuple[Emptying, ...]:
