@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -44,6 +45,16 @@ def test_a_partition_is_one_file_however_its_rows_come(tmp_path: Path) -> None:
     read = pq.read_table(_path(written[1, "x"].location))
     assert read.column("name").to_pylist() == ["a", "b", "c"]
     assert written[2, None].size == Path(_path(written[2, None].location)).stat().st_size
+
+
+def test_columns_that_repeat_themselves_have_dictionaries_and_statistics(tmp_path: Path) -> None:
+    """Lists too; what is said to be plain has neither."""
+    writer = Writer(replace(local(tmp_path), plain=frozenset({"value"})))
+    writer.write((1,), rows(1, *"aabbb"))
+    group = pq.read_metadata(_path(writer.close()[0].location)).row_group(0)
+    columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
+    assert {path for path, column in columns.items() if column.has_dictionary_page} == {*columns} - {"value"}
+    assert {path for path, column in columns.items() if column.is_stats_set} == {*columns} - {"value"}
 
 
 def test_files_and_row_groups_end_where_they_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

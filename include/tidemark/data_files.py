@@ -144,10 +144,15 @@ class _File:
 
     def _begin(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
         target = self._target
-        repeated = [name for name in target.schema.names if name not in target.plain]
+        repeated = [_leaf(field) for field in target.schema if field.name not in target.plain]
         measured = [*repeated, *target.bounded]
         stream = target.filesystem.open_output_stream(f"{target.folder}/{self._name}")
         writer = pq.ParquetWriter(
             stream, target.schema, compression="zstd", use_dictionary=repeated, write_statistics=measured
         )
         return stream, writer
+
+
+def _leaf(field: pa.Field) -> str:
+    """Name of the only Parquet column of a field."""
+    return f"{field.name}.list.element" if pa.types.is_list(field.type) else str(field.name)
