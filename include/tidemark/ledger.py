@@ -37,6 +37,7 @@ its files replaced already (it was written, and its answer got lost) writes the 
 
 
 BY_HAND = " by hand"
+"""Ends the asking for a rebuild that came from a person."""
 
 
 class Ledger:

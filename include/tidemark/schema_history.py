@@ -11,7 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -20,6 +20,7 @@ from tidemark import ddl
 from tidemark.change_log import LOAD, Load
 from tidemark.events import TableId
 from tidemark.ledger import Ledger, Row
+from tidemark.sources import EPOCH
 
 
 class Renaming(NamedTuple):
@@ -60,7 +61,6 @@ class _Part(NamedTuple):
     """Epoch µs, UTC."""
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOAD = msgspec.json.Decoder(Load)
 _Told = TypeVar("_Told", bound="tuple[object, ...]")
 
@@ -265,7 +265,7 @@ def _history(told: Sequence[tuple[Row, object]]) -> History:
 
 def _micros(row: Row) -> int:
     moment: datetime = row["at"]
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def _first_of_each(told: Sequence[Emptying]) -> tuple[Emptying, ...]:

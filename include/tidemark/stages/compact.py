@@ -344,8 +344,10 @@ def _plan(
     if unknown := planning.untyped(found, source, known):
         if found.names:
             events = events.withColumn("shape", epochs.shape_in_epoch(planning.names_of(found, known)))
-        kept = dict(columns_of(table)) if anew and not anew.endswith(BY_HAND) else {}
-        published = {name: kind for name, kind in kept.items() if name not in unsettled_columns(table)}
+        published: dict[str, str] = {}
+        if anew and not anew.endswith(BY_HAND):
+            unsettled = unsettled_columns(table)
+            published = {name: kind for name, kind in columns_of(table) if name not in unsettled}
         found = replace(found, inferred=guesses.types_again(events, found, unknown, published))
     plan = planning.plan(source, found, table, anew=bool(anew))
     if not plan.key and table is None and source.table_for(found.object).key is None and () not in found.keys:
