@@ -74,15 +74,32 @@ def test_messages_and_events_are_counted_once() -> None:
     assert {shape for _, shape, _ in tally.shapes} == {row["shape"] for row in found.log if row["kind"] == "change"}
 
 
-@pytest.mark.parametrize("beyond", [{"es": 1 << 62}, {"ts": 1 << 63}])
+_LAST_MS = 253_402_300_799_999
+
+
+@pytest.mark.parametrize(
+    "beyond", [{"es": 1 << 62}, {"ts": 1 << 63}, {"es": _LAST_MS + 1}, {"ts": 10**15}, {"es": -62_135_596_800_001}]
+)
 def test_a_time_that_no_row_can_hold_sets_aside_its_message_only(beyond: dict[str, int]) -> None:
-    """A number beyond 64 bits of microseconds is quarantined with its bytes; the other messages go on."""
+    """Beyond 64 bits, or beyond the years that readers know: quarantined with its bytes; the other messages go on."""
     bad = canal("a", 9, **beyond)
     found = Collected(canal("a", 1), canal("b", 2), bad, canal("a", 3))
     assert [row["value"] for row in found.quarantine] == [bad["value"]]
     assert found.quarantine[0]["reason"] == "malformed"
     assert sorted(row["after"] for row in found.log) == ['{"id":1}', '{"id":2}', '{"id":3}']
     assert (found.tally.landed, found.tally.decoded, found.tally.quarantined) == (4, 3, 1)
+
+
+def test_statements_tell_when_they_were_committed_else_captured_else_landed() -> None:
+    """The first and the last time that an event may have are told as they are."""
+    drop = {"isDdl": True, "sql": "DROP TABLE a"}
+    found = Collected(
+        canal("a", es=-62_135_596_800_000, ts=5, **drop),
+        canal("a", es=None, ts=_LAST_MS, **drop),
+        canal("a", es=None, ts=None, **drop),
+    )
+    landed_at = int(LANDED.timestamp()) * 10**6
+    assert [told.at for told in found.tally.statements] == [-62_135_596_800_000_000, _LAST_MS * 1000, landed_at]
 
 
 def test_a_negative_offset_sets_aside_its_message_only() -> None:

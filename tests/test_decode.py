@@ -174,6 +174,16 @@ def test_hostile_message_is_set_aside_by_every_format(name: str, value: bytes) -
     assert isinstance(decode.decode_message(module, message, module.Options()), Quarantined)
 
 
+def test_a_time_that_no_reader_knows_is_quarantined(tmp_path: Path) -> None:
+    """As normalize does it: the lake's readers know the years 1 to 9999."""
+    path = tmp_path / "a.json"
+    path.write_text('{"type":"INSERT","database":"d","table":"t","data":[{"id":1}],"es":253402300800000}\n')
+    told = [json.loads(line) for line in decode.decode_files("canal_json", [str(path)], {})]
+    assert [each.get("quarantined") for each in told] == [
+        {"reason": "malformed", "detail": "a time outside of the years 1 to 9999"}
+    ]
+
+
 def test_wrong_options_and_names_are_configuration_errors(tmp_path: Path) -> None:
     """An unknown format, option or file says so, with what there is."""
     with pytest.raises(UnknownNameError, match="canal_json"):

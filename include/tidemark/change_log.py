@@ -15,10 +15,12 @@ from typing import Any, cast
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemark.data_files import Partition
 from tidemark.errors import MalformedMessageError
 from tidemark.events import (
+    TIMES,
     ChangeEvent,
     ControlEvent,
     Event,
@@ -146,7 +148,7 @@ class Decoder:
             self._tracker.controls(self._batch, rows)
 
     def _add_in_parts(self, raw: pa.RecordBatch, error: Exception) -> None:
-        """Find the message whose event no row can hold (a time beyond 64 bits, a position below zero)."""
+        """Find the message whose event no row can hold (a time beyond the year 9999, a position below zero)."""
         if raw.num_rows > 1:
             half = raw.num_rows // 2
             self.add(raw.slice(0, half))
@@ -408,8 +410,6 @@ def _told(event: SchemaChange | ControlEvent) -> tuple[str, str]:
 _CHANGING = re.compile(r"\b(?:alter|drop|rename|replace|truncate)\b", re.IGNORECASE)
 _LONGEST_STATEMENT = 65_537
 """Characters that are told of a statement: one more than are read."""
-_YEAR_1, _YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
-"""The times that the ledger can tell; a message may tell any."""
 
 
 def _statement(event: SchemaChange, landed_at: int) -> Statement | None:
@@ -418,7 +418,7 @@ def _statement(event: SchemaChange, landed_at: int) -> Statement | None:
         return None
     position = encode_position(event.position)
     times = (event.committed_at, event.captured_at, landed_at)
-    at = next((time for time in times if time is not None and _YEAR_1 <= time < _YEAR_10000), None)
+    at = next(time for time in times if time is not None)
     return Statement(event.table, position, event.dialect, event.statement[:_LONGEST_STATEMENT], at)
 
 
@@ -428,7 +428,12 @@ def _images(values: list[bytes | None]) -> pa.Array:
 
 
 def _instants(values: list[int | None]) -> pa.Array:
-    return pa.array(values, pa.int64()).cast(INSTANT)
+    """Columns of ``INSTANT``; a time that an event cannot have is a ValueError."""
+    times = pa.array(values, pa.int64())
+    bounds = pc.min_max(times).as_py().values()
+    if any(bound is not None and bound not in TIMES for bound in bounds):
+        raise ValueError("a time outside of the years 1 to 9999")
+    return times.cast(INSTANT)
 
 
 def _transactions(found: list[Transaction | None]) -> dict[str, pa.Array]:

@@ -115,6 +115,9 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
 
 Position = tuple[int | str, ...]
 
+TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
+"""What the times of an event may be, epoch µs: the years 1 to 9999, as readers of the lake know no others."""
+
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One undecoded unit as delivered, and where it stood."""

@@ -6,7 +6,9 @@ import json
 
 import msgspec
 
+from tidemark.errors import MalformedMessageError
 from tidemark.events import (
+    TIMES,
     ChangeEvent,
     ControlEvent,
     Event,
@@ -31,6 +33,7 @@ def event_to_json(event: Event | Quarantined, message: Message) -> dict[str, obj
 
     Raises:
         UnreadableValueError: a value of an image does not fit its column.
+        MalformedMessageError: a time that an event cannot have.
     """
     origin: dict[str, object] = {"file": message.file, "position": message.place}
     match event:
@@ -85,7 +88,11 @@ def _place(event: Event) -> dict[str, object]:
 
 
 def _time(micros: int | None) -> str | None:
-    return None if micros is None else f"{instant(micros)}Z"
+    if micros is None:
+        return None
+    if micros not in TIMES:
+        raise MalformedMessageError("a time outside of the years 1 to 9999")
+    return f"{instant(micros)}Z"
 
 
 def _table(table: TableId | None) -> dict[str, str | None] | None:

@@ -12,12 +12,13 @@ from typing import Annotated
 import msgspec
 
 from tidemark.errors import MalformedMessageError
+from tidemark.events import TIMES
 from tidemark.formats._json import read
 
 Sequence = str | int | None
 """As the wire has it: text nearly always."""
 
-Millis = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000, le=253_402_300_799_999)] | None
+Millis = Annotated[int, msgspec.Meta(ge=TIMES.start // 1000, le=TIMES.stop // 1000 - 1)] | None
 """Epoch ms, of the years 1 to 9999."""
 
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from tidemark import iso8601
 from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError
-from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, TableId, changed
+from tidemark.events import TIMES, ChangeEvent, ControlEvent, Event, Message, Operation, TableId, changed
 from tidemark.formats import _datahub
 from tidemark.formats._datahub_tuple import SETS, Added, plan, record_types
 from tidemark.formats._json import ABSENT, NULL, check_utf8, members, read, table_of_option
@@ -40,7 +40,6 @@ IMAGES = {
 
 _SECONDS, _MILLIS = 10**11, 10**14
 """Times below them count seconds or ms, times above µs: each unit reaches from 1973 far beyond the year 5000."""
-_END_OF_TIME = 253_402_300_800_000_000
 
 
 class Options(BaseModel):
@@ -164,7 +163,7 @@ def _time(told: str | int | None, name: str) -> int | None:
         except ValueError as error:
             raise MalformedMessageError(f"`{name}` is {text[:60]!r}, which is no time: {error}") from error
         micros = wall_clock - offset
-    if not 0 <= micros < _END_OF_TIME:
+    if not 0 <= micros < TIMES.stop:
         raise MalformedMessageError(f"`{name}` is {text[:60]!r}, which is no time of a change")
     return micros
 
