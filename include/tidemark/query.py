@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from tidemark import iso8601
 from tidemark.errors import ConfigurationError
 from tidemark.lake import Identifier, Lake
 
@@ -80,8 +81,8 @@ def _quoted(name: str) -> str:
 def as_json_lines(answer: pa.Table) -> Iterator[bytes]:
     """One object a row: decimals (and doubles that are no number) as text, bytes as Base64, times ISO 8601."""
     for batch in answer.to_batches():
-        for row in batch.to_pylist():
-            yield msgspec.json.encode(_plain(row)) + b"\n"
+        for row in zip(*map(_values, batch.columns), strict=True):
+            yield msgspec.json.encode(_plain(dict(zip(batch.schema.names, row, strict=True)))) + b"\n"
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  whatever a query may answer
@@ -94,11 +95,32 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  whatever a query may answer
     return value
 
 
+def _values(column: pa.Array) -> list[Any]:
+    """Python's values; times in years that Python does not know as ISO 8601."""
+    try:
+        return list(column.to_pylist())
+    except OverflowError:
+        return [_value(each) for each in column]
+
+
+def _value(told: pa.Scalar) -> Any:  # noqa: ANN401  likewise
+    if isinstance(told, pa.StructScalar) and told.is_valid:
+        return {name: _value(inner) for name, inner in told.items()}
+    if isinstance(told, pa.ListScalar) and told.is_valid:
+        return [_value(inner) for inner in told.values]
+    try:
+        return told.as_py()
+    except OverflowError:
+        if pa.types.is_date(told.type):
+            return iso8601.date(told.value)
+        return iso8601.instant(told.cast(pa.timestamp("us", told.type.tz)).value) + ("Z" if told.type.tz else "")
+
+
 def as_text_rows(answer: pa.Table) -> Iterator[list[str]]:
     """Rows as text, the header first, for tables and CSV; null is empty."""
     yield list(answer.column_names)
     for batch in answer.to_batches():
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for row in zip(*map(_values, batch.columns), strict=True):
             yield [_text(value) for value in row]
 
 
