@@ -55,6 +55,22 @@ def deliver(root: Path, day: str, name: str, *lines: str) -> Path:
 
 
 @pytest.mark.spark
+def test_names_and_values_steer_no_terminal(sources: Path, spark: SparkSession, lake: Lake) -> None:
+    """A table that a hostile message names, and a value in a row: what would steer a terminal is written as escapes."""
+    (sources / "sources" / "odd.yaml").write_text(SOURCE.format(landing=sources / "landing").replace("_shop", "_odd"))
+    hostile = message(1, "1.10").replace('"items"', '"\\u001b[2J\\u009b31m\\u202e"')
+    deliver(sources, "2026-01-05", "a.jsonl", hostile)
+    done = RUNNER.invoke(app, ["run", "cli_odd", "--start", "2026-01-05", "--end", "2026-01-06"])
+    assert done.exit_code == 1, done.output
+    shown = RUNNER.invoke(app, ["status", "cli_odd"])
+    rows = RUNNER.invoke(app, ["sql", "SELECT chr(27) || '[2J' || chr(10) || '表' AS \"a\x1b\""])
+    for printed in (done.output, shown.output, rows.output):
+        assert not {"\x1b", "\x9b", "\u202e"} & set(printed)
+    assert r"shop.\x1b[2J\x9b31m\u202e" in shown.output
+    assert [line.strip() for line in rows.stdout.splitlines()] == [r"a\x1b", r"\x1b[2J\n表"]
+
+
+@pytest.mark.spark
 def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
     """A run publishes; refused files and failed checks end it with 1; sql, status, quarantine show what came of it."""
     deliver(sources, "2026-01-01", "a.jsonl", message(1, "1.10"), message(2, "0.00"), "{broken}\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -102,11 +103,14 @@ def test_detail_shows_control_signs_and_is_cut() -> None:
 
 
 @given(text=st.text(st.characters(), max_size=1000))
-def test_detail_is_bounded_and_printable(text: str) -> None:
-    """No text makes a detail of more than 300 signs, or of one that is not printable."""
+def test_detail_is_bounded_and_steers_no_terminal(text: str) -> None:
+    """No text makes a detail of more than 300 signs, or of one that a terminal would not just show."""
     detail = outcome(UnreadableValueError(text)).detail
     assert len(detail) <= 300
-    assert detail.isprintable()
+    assert not {"Cc", "Cs", "Zl", "Zp"}.intersection(map(unicodedata.category, detail))
+    assert not {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}.intersection(
+        map(unicodedata.bidirectional, detail)
+    )
 
 
 def test_files_are_decoded_in_the_order_of_the_dump(tmp_path: Path) -> None:

@@ -26,9 +26,10 @@ import structlog
 import typer
 
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError, first_line
-from tidemark.printing import errors, print_status, print_table
+from tidemark.printing import print_status, print_table, tell
 from tidemark.sources import find_source, load_sources, validate
 from tidemark.stages import REBUILD, REHEARSED, RETRY, STAGES, StageReport
+from tidemark.terminal import harmless
 
 app = typer.Typer(
     name="tidemark",
@@ -76,6 +77,7 @@ def configure_logging(*, verbose: bool = False) -> None:
     level = logging.DEBUG if verbose or os.environ.get("TIDEMARK_LOG") == "debug" else logging.INFO
     structlog.configure(
         processors=[
+            _as_harmless,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=24),
@@ -87,6 +89,11 @@ def configure_logging(*, verbose: bool = False) -> None:
     )
 
 
+def _as_harmless(_logger: object, _method: str, told: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Log values of messages, as names of tables, without what would steer a terminal."""
+    return {name: harmless(value) if isinstance(value, str) else value for name, value in told.items()}
+
+
 def _exits(command: Callable[P, None]) -> Callable[P, None]:
     """Turn errors into exit statuses; one that nobody thought of must not end as data that is held back."""
 
@@ -96,7 +103,7 @@ def _exits(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except TidemarkError as error:
-            errors.print(f"{type(error).__name__}: {error}")
+            tell(f"{type(error).__name__}: {error}")
             raise typer.Exit(error.exit_status) from error
         except BrokenPipeError:  # the reader has seen enough (| head); Python would complain again at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -106,7 +113,7 @@ def _exits(command: Callable[P, None]) -> Callable[P, None]:
             from tidemark.pipeline import STORE_ERRORS
 
             if isinstance(error, STORE_ERRORS):
-                errors.print(f"RetriableLakeError: the store or the engine failed: {first_line(error)}")
+                tell(f"RetriableLakeError: the store or the engine failed: {first_line(error)}")
             else:
                 traceback.print_exception(error)
             raise typer.Exit(RetriableLakeError.exit_status) from error
@@ -150,7 +157,7 @@ def _run(
         for report in rehearse(stages, source, *bounds):
             _print_report(report)
             for problem in report.problems:
-                errors.print(f"would be held back: {problem}")
+                tell(f"would be held back: {problem}")
         return
     problems: dict[str, None] = {}
     with locks.hold(source.source):
@@ -161,7 +168,7 @@ def _run(
             if report.held and stage == "check":
                 break  # publish would only refuse
     for problem in problems:
-        errors.print(f"held back: {problem}")
+        tell(f"held back: {problem}")
     if problems:
         raise typer.Exit(1)
 
@@ -170,7 +177,7 @@ def _print_report(report: StageReport) -> None:
     words = " ".join(f"{name}={value}" for name, value in report.summary.items())
     typer.echo(f"{report.source} {report.stage}: {words}")
     for table, counts in report.details.items():
-        typer.echo(f"  {table}: " + " ".join(f"{name}={value}" for name, value in counts.items()))
+        typer.echo(f"  {harmless(table)}: " + " ".join(f"{name}={value}" for name, value in counts.items()))
 
 
 @app.command()
@@ -290,7 +297,7 @@ def quality(
         print_table([list(trend.COLUMNS), *([_plain(entry[column]) for column in trend.COLUMNS] for entry in entries)])
         typer.echo(f"page: {page}")
     for problem in report.problems:
-        errors.print(problem)
+        tell(problem)
     if report.held:
         raise typer.Exit(1)
 
@@ -324,7 +331,7 @@ def demo(
     outcome = run_demo(sources or DEFAULT)
     print_status(outcome.statuses)
     for table in outcome.differences:
-        errors.print(f"{table} is not what the history ends with")
+        tell(f"{table} is not what the history ends with")
     if outcome.differences:
         raise typer.Exit(1)
     docs = home() / "quality" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
@@ -389,7 +396,7 @@ def explain(
 
     life = explain_row(Lake.open(), table, key)
     if not life.chapters:
-        errors.print(f"No event of {table} has {' '.join(key)}")
+        tell(f"No event of {table} has {' '.join(key)}")
     elif as_json:
         sys.stdout.buffer.writelines(as_json_lines(life))
     else:
@@ -432,7 +439,7 @@ def init(
 
     path, remarks = write_draft(name, format_name, samples or [], _options(option or []))
     for remark in remarks:
-        errors.print(remark)
+        tell(remark)
     typer.echo(path)
 
 
@@ -444,7 +451,7 @@ def validate_files(
     """Check source files: every error with file, line and a suggestion."""
     problems = validate(paths or [])
     for problem in problems:
-        errors.print(str(problem))
+        tell(str(problem))
     if problems:
         raise typer.Exit(2)
     typer.echo(f"{len(paths) if paths else len(load_sources())} source files are valid")
@@ -525,7 +532,7 @@ def job(stage: str) -> None:
         report = run_task(stage, find_source(source), moment(start), moment(end), **options)
         _print_report(report)
         for problem in report.problems:
-            errors.print(f"held back: {problem}")
+            tell(f"held back: {problem}")
         if report.held and stage in HOLDING:
             raise typer.Exit(1)
 

@@ -13,6 +13,7 @@ from tidemark import containers
 from tidemark.errors import ConfigurationError, DecodeError, MalformedMessageError
 from tidemark.events import Event, Message, Quarantined
 from tidemark.formats import Format, Informed, Known, informed, resolve, together
+from tidemark.terminal import harmless
 from tidemark.wire import event_to_json, to_line
 
 DECODER_FAILED: Final = "decoder_failed"
@@ -102,8 +103,7 @@ def _set_aside(error: Exception) -> Quarantined:
 
 def _bounded(text: str) -> str:
     """Make text of a message safe to log and show: short, and nothing in it that steers a terminal."""
-    start = text[: _DETAIL_LIMIT + 1]
-    shown = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in start)
+    shown = harmless(text[: _DETAIL_LIMIT + 1])
     return shown if len(shown) <= _DETAIL_LIMIT else f"{shown[: _DETAIL_LIMIT - 1]}…"
 
 

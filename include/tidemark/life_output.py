@@ -10,6 +10,7 @@ import msgspec
 from tidemark import query
 from tidemark.explain import Life
 from tidemark.life import Chapter
+from tidemark.terminal import harmless
 
 
 def as_json_lines(life_of: Life) -> Iterator[bytes]:
@@ -46,23 +47,23 @@ def as_text(life_of: Life) -> Iterator[str]:
         yield from _chapter_lines(chapter)
     yield ""
     yield f"published rows: {life_of.rows.num_rows}"
-    yield from (f"  {_printable(line.decode().strip())}" for line in query.as_json_lines(life_of.rows))
+    yield from (f"  {harmless(line.decode().strip())}" for line in query.as_json_lines(life_of.rows))
 
 
 def _chapter_lines(chapter: Chapter) -> Iterator[str]:
     step = chapter.step
-    yield f"{chapter.number} {step.operation} {chapter.outcome}: {_printable(chapter.detail)}"
+    yield f"{chapter.number} {step.operation} {chapter.outcome}: {harmless(chapter.detail)}"
     transaction = f", transaction {_shown(step.transaction['id'])}" if step.transaction else ""
-    yield f"  {_printable(step.file)}:{step.place}, batch {step.batch}"
-    yield f"  position {_printable(step.position)}, committed {step.committed_at or 'at a time not told'}{transaction}"
+    yield f"  {harmless(step.file)}:{step.place}, batch {step.batch}"
+    yield f"  position {harmless(step.position)}, committed {step.committed_at or 'at a time not told'}{transaction}"
     for word, other in (("from", step.moved_from), ("to", step.moved_to)):
         if other is not None:
-            told = " ".join(f"{_printable(name)}={_shown(value)}" for name, value in other.items())
+            told = " ".join(f"{harmless(name)}={_shown(value)}" for name, value in other.items())
             yield f"  the key changed, {word} {told}"
     for name, cell in chapter.cells.items():
         if cell.stands or cell.old != cell.new or not chapter.existed:
             old = f"{_shown(cell.old)} -> " if chapter.existed else ""
-            yield f"  {_printable(name)}: {old}{_shown(cell.new)}{'  (stands)' if cell.stands else ''}"
+            yield f"  {harmless(name)}: {old}{_shown(cell.new)}{'  (stands)' if cell.stands else ''}"
 
 
 _SHOWN = 80
@@ -70,10 +71,5 @@ _SHOWN = 80
 
 
 def _shown(value: object) -> str:
-    text = _printable(json.dumps(value, ensure_ascii=False))
+    text = harmless(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-
-
-def _printable(text: str) -> str:
-    """Text of a message without what would steer a terminal."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)

@@ -10,11 +10,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-"""For what is not a result."""
+from tidemark.terminal import harmless, harmless_lines
+
+_errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 _OPEN_SHOWN = 10
 """Open transactions of a source that are listed."""
+_NAME_SHOWN = 150
+"""Characters of a name; one that can be published is shorter."""
+
+
+def tell(text: str) -> None:
+    """Print to standard error what is not a result."""
+    _errors.print(harmless_lines(text))
 
 
 def print_status(found: Sequence[Mapping[str, Any]]) -> None:
@@ -25,16 +33,16 @@ def print_status(found: Sequence[Mapping[str, Any]]) -> None:
         for name, table in entry["tables"].items():
             cut = entry["cut"]["number"]
             told = ["" if table[column] is None else str(table[column]) for column in columns]
-            rows.append([name, str(cut), *told, _duration(table["lag_seconds"])])
+            rows.append([_short(name), str(cut), *told, _duration(table["lag_seconds"])])
             if table["reason"]:
-                errors.print(f"{name} {table['state']}: {table['reason']}")
+                tell(f"{_short(name)} {table['state']}: {_short(table['reason'], 2000)}")
             if not table["closes"]:
-                errors.print(f"{name}: events are not applied + superseded + duplicate + held + quarantined")
+                tell(f"{name}: events are not applied + superseded + duplicate + held + quarantined")
         for path, problem in entry["refused"].items():
-            errors.print(f"{path} refused: {problem}")
+            tell(f"{path} refused: {problem}")
         for name, notes in entry["ddl_not_followed"].items():
             for note in notes:
-                errors.print(f"{name}: {note}")
+                tell(f"{name}: {note}")
     print_table(rows)
     for entry in found:
         _print_source_status(entry)
@@ -49,19 +57,23 @@ def _print_source_status(entry: Mapping[str, Any]) -> None:
     typer.echo(f"{entry['source']}: {messages['landed']} messages landed {equal} {parts}")
     typer.echo(f"{entry['source']}: {published}")
     for waiting in entry["transactions"]["open"][:_OPEN_SHOWN]:
-        errors.print(
+        tell(
             f"{entry['source']}: transaction {waiting['id']} is open since {waiting['since']}: "
             f"{waiting['events']} events held in {', '.join(waiting['tables'])}"
         )
     more = len(entry["transactions"]["open"]) - _OPEN_SHOWN
     if more > 0:
-        errors.print(f"{entry['source']}: {more} more transactions are open; --json lists them all")
+        tell(f"{entry['source']}: {more} more transactions are open; --json lists them all")
     cut = entry["cut"]
     if cut and cut["state"] == "held":
-        errors.print(
+        tell(
             f"{entry['source']}: cut {cut['number']} is held, as it deletes many rows: "
             f"`tidemark publish {entry['source']} --approve {cut['number']}`"
         )
+
+
+def _short(text: str, most: int = _NAME_SHOWN) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _duration(seconds: int | None) -> str:
@@ -77,8 +89,8 @@ def _duration(seconds: int | None) -> str:
 
 def print_table(rows: list[list[str]]) -> None:
     """Print rows of text, the first of them the names of the columns; as wide as they are unless to a terminal."""
-    table = Table(*rows[0], box=None, pad_edge=False, show_edge=False)
+    table = Table(*map(harmless, rows[0]), box=None, pad_edge=False, show_edge=False)
     for row in rows[1:]:
-        table.add_row(*row)
+        table.add_row(*map(harmless, row))
     width = None if sys.stdout.isatty() else 100_000
     Console(highlight=False, markup=False, width=width).print(table)
