@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import struct
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -19,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding, Shape
 from tidemark.images import Image, TableColumn, _readings, read_images
+from tidemark.types import spark_type
 from tidemark.values import read_value
 
 UNREADABLE = object()
@@ -122,10 +124,10 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def plainly(raw: str, column: Column) -> Any:
+def plainly(raw: str, column: Column, told: str | None = None) -> Any:
     """Read one value with the plain reader, as Python's own type."""
     try:
-        value = read_value(raw.encode(), column)
+        value = read_value(raw.encode(), column, told)
     except UnreadableValueError:
         return UNREADABLE
     if value is None or isinstance(value, bool):
@@ -144,9 +146,13 @@ def by_spark(spark: SparkSession, raws: Sequence[str], column: Column, told: str
     columns = [TableColumn(column.name, column.type or "string")]
     read = read_images(frame, [Image(F.col("i"), columns, "read")], shapes={shape.id: shape})
     kind = columns[0].type.partition("(")[0]
-    value = F.col("read.c0").cast("string") if kind in {"date", "timestamp", "timestamptz"} else F.col("read.c0")
+    value = F.col("read.c0").cast("string") if _is_time(kind) else F.col("read.c0")
     rows = read.select("n", value.alias("value"), "read.unreadable").orderBy("n").collect()
     return [UNREADABLE if row["unreadable"] else _python(row["value"], kind) for row in rows]
+
+
+def _is_time(kind: str) -> bool:
+    return kind in {"date", "timestamp", "timestamptz"}
 
 
 def _python(value: Any, kind: str) -> Any:
@@ -154,7 +160,7 @@ def _python(value: Any, kind: str) -> Any:
         return None
     if kind == "date":
         return date.fromisoformat(value)
-    if kind in {"timestamp", "timestamptz"}:
+    if _is_time(kind):
         return datetime.fromisoformat(value)
     return bytes(value) if kind == "binary" else value
 
@@ -164,6 +170,69 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, float) and isinstance(right, float) and math.isnan(left):
         return math.isnan(right)
     return left is right or left == right
+
+
+KINDS = (
+    "boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string", "binary",
+    "decimal(10, 2)", "decimal(38, 0)", "decimal(38, 20)",
+)  # fmt: skip
+BARE = ["null", "true", "5", "-1", "86400", "253402300799", "1.10", "-0.5", "12345678901234567890", "1.5e3", '{"a":1}']
+TEXTS = [
+    "null", '""', '"abc"', '"5"', '"1.10"', '"12.50"', '" 5"', '"t"', '"NaN"', '"ä"', '"a\\u0000b"', '"/w=="', '"AQ=="',
+    '"3q2+7w=="', '"MTIuNQ=="', '"w6Q="', '"dHJ1ZQ=="', '"3132"', '"2024-02-29"', '"2024-02-29 01:02:03.5"',
+    '"12:30:00"',
+]  # fmt: skip
+STRUCTS = ["null", '{"scale":1,"value":"AQ=="}', '{"scale":0,"value":"BNI="}', '{"scale":-2,"value":"/w=="}']
+COUNTS = [each for each in Encoding if each.value.startswith("epoch_") or each.value.endswith("_of_day")]
+BYTES = [Encoding.BASE64, Encoding.LATIN1, Encoding.HEX, Encoding.BITS_LE_BASE64]
+ANY = [
+    (Encoding.PLAIN, None, BARE + TEXTS),
+    (Encoding.PLAIN, "string", TEXTS),
+    (Encoding.PLAIN, "double", [raw for raw in BARE if raw not in {"true", '{"a":1}'}]),
+    *((encoding, None, BARE + TEXTS) for encoding in (Encoding.TEXT, Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS)),
+    *((encoding, None, BARE) for encoding in COUNTS),
+    *((encoding, None, TEXTS) for encoding in BYTES),
+    (Encoding.UNSCALED_BASE64, "decimal(12, 2)", [*TEXTS, "5", "-0.5", "12.345"]),
+    (Encoding.UNSCALED_BASE64, "decimal(38, 20)", TEXTS),
+    (Encoding.SCALED_STRUCT, None, STRUCTS),
+]
+"""Encoding, the type that the messages tell, and values."""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("encoding", "told", "raws"), ANY, ids=[f"{encoding}-{told}" for encoding, told, _ in ANY])
+def test_any_type_that_a_source_file_gives(
+    spark: SparkSession, encoding: Encoding, told: str | None, raws: list[str]
+) -> None:
+    """Whatever stands in a column of whatever type: read exactly or refused, by both readers alike; nothing fails."""
+    shape = Shape((Column("v", told, encoding),))
+    rows = [(n, f'{{"v":{raw}}}', shape.id) for n, raw in enumerate(raws)]
+    images = [Image(F.col("i"), [TableColumn("v", kind)], f"as {kind}") for kind in KINDS]
+    read = read_images(
+        spark.createDataFrame(rows, "n int, i string, shape string"), images, shapes={shape.id: shape}
+    ).orderBy("n")
+    values = [
+        F.col(f"`as {kind}`.c0").cast("string" if _is_time(kind) else spark_type(kind)).alias(kind) for kind in KINDS
+    ]
+    faults = [F.col(f"`as {kind}`.unreadable").alias(f"not {kind}") for kind in KINDS]
+    unlike = []
+    for raw, row in zip(raws, read.select(*values, *faults).collect(), strict=True):
+        for kind in KINDS:
+            found = UNREADABLE if row[f"not {kind}"] else _python(row[kind], kind.partition("(")[0])
+            wanted = plainly(raw, Column("v", kind, encoding), told)
+            if kind == "float" and isinstance(wanted, float):
+                wanted = struct.unpack("<f", struct.pack("<f", wanted))[0]
+            if kind == "binary" and (encoding in COUNTS or raw in {"1.10", "-0.5", "1.5e3"}):
+                wanted = found  # what a number is as bytes, nobody asks
+            if not same(found, wanted):
+                unlike.append((raw, kind, found, wanted))
+    assert not unlike
+
+
+def test_a_decimal_keeps_the_scale_that_its_message_tells() -> None:
+    """The type of the column says what is published, not what the bytes of an unscaled number mean."""
+    column = Column("v", "decimal(10, 4)", Encoding.UNSCALED_BASE64)
+    assert read_value(b'"BNI="', column, "decimal(8, 2)") == "12.34"
 
 
 @pytest.mark.spark

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.events import Column, Encoding
+from tidemark.events import TIMES, Column, Encoding
 from tidemark.types import decimal_parts, spark_type
 
 # Groups that capture nothing and quantifiers that give nothing back take Java half the time.
@@ -19,13 +19,33 @@ _DAY = r"^\d{4}-\d{2}-\d{2}(?:[ T]00:00(?::00(?:\.0++)?+)?+)?+Z?$"
 _WALL_CLOCK = r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}+0*+)?+)?+)?+Z?$"
 _ZONED = r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}+0*+)?+)?+(?:Z|[+-]\d{2}(?::?+\d{2})?+)?+)?+$"
 
+_REWRITTEN = r"^-?\d++\.\d++(?:E-?\d++)?+$"
+"""How Spark's JSON reader writes a number that has a fraction or an exponent."""
+
 _TEXT_OR_EPOCH = frozenset({Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS})
 _DAY_MICROS = 86_400_000_000
 
-_MICROS_OF_DAY = 86_400_000_000
+_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+_PRINTED = (TIMES.start, TIMES.stop - 1)
+_ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+"""Of times that are published as text."""
 
 _Reader = Callable[[Expression, str], Expression]
 """(value as prepared, the table's type string) to the typed value; null where it does not fit."""
+
+
+def typed(wire: Expression, source: Column, kind: str) -> Expression:
+    """The value of a column of the table, of what ``prepare`` made; null where it does not fit.
+
+    Args:
+        wire: the value as prepared.
+        source: the column as the messages tell it; of an unscaled number its type tells the scale.
+        kind: the table's type string.
+    """
+    if source.encoding is Encoding.UNSCALED_BASE64:
+        _, scale = decimal_parts(source.type or kind) or (0, 0)
+        return _unscaled(wire, scale, kind)
+    return READERS[source.encoding](wire, kind)
 
 
 def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> Expression:
@@ -56,10 +76,24 @@ def _verbatim_number(wire: Expression, image: Expression, name: str) -> Expressi
     A quoted number is found again between its quotes; else the bare digits behind the column's name are taken, and
     must be the same number as a double. A quotation mark inside a JSON text always has a backslash before it.
     """
-    pattern = rf'(?<!\\)"{regex_quoted(name)}"\s*:\s*(-?[0-9][0-9.eE+-]*)'
-    bare = F.regexp_extract(image, pattern, 1)
+    bare = F.regexp_extract(image, _bare(name), 1)
     same = bare.try_cast("double") == wire.try_cast("double")
     return F.when(wire.isNull() | _is_quoted(wire, image), wire).when(same, bare).otherwise(F.lit("not a number"))
+
+
+def as_written(text: Expression, image: Expression, name: str) -> Expression:
+    """The text of a JSON value as the image has it: of a bare number Spark's reader may have written other digits.
+
+    What begins as no number does, which is told by comparing bytes, is not looked at any further.
+    """
+    number = (text >= "-") & (text < ":") & text.rlike(_REWRITTEN)
+    bare = F.regexp_extract(image, _bare(name), 1)
+    same = bare.try_cast("double") == text.try_cast("double")
+    return F.when(number & ~_is_quoted(text, image) & same, bare).otherwise(text)
+
+
+def _bare(name: str) -> str:
+    return rf'(?<!\\)"{regex_quoted(name)}"\s*:\s*(-?[0-9][0-9.eE+-]*)'
 
 
 def _is_quoted(wire: Expression, image: Expression) -> Expression:
@@ -133,42 +167,47 @@ def _bytes(wire: Expression) -> Expression:
     return F.when(well_formed, F.try_to_binary(F.concat(text, padding), F.lit("base64")))
 
 
-def _base64(wire: Expression, _target: str) -> Expression:
-    return _bytes(wire)
+def _as_bytes(bytes_of: Callable[[Expression], Expression]) -> _Reader:
+    """The reader of bytes; where the column is no ``binary``, they are the UTF-8 of a text."""
+
+    def read(wire: Expression, target: str) -> Expression:
+        value = bytes_of(wire)
+        if target == "binary":
+            return value
+        text = F.try_validate_utf8(value.cast("string"))
+        return text if target == "string" else _let(text, lambda known: _text(known, target))
+
+    return read
 
 
-def _latin1(wire: Expression, _target: str) -> Expression:
+def _latin1(wire: Expression) -> Expression:
     return F.when(~wire.rlike(r"[^\x00-\xFF]"), F.encode(wire, "ISO-8859-1"))
 
 
-def _hex(wire: Expression, _target: str) -> Expression:
+def _hex(wire: Expression) -> Expression:
     return F.when(wire.rlike("^([0-9A-Fa-f]{2})*$"), F.unhex(wire))
 
 
-def _bits(wire: Expression, _target: str) -> Expression:
+def _bits(wire: Expression) -> Expression:
     pairs = F.split(F.regexp_replace(F.hex(_bytes(wire)), "(..)(?!$)", "$1 "), " ")
     return F.unhex(F.array_join(F.reverse(pairs), ""))
 
 
-def _unscaled(wire: Expression, target: str) -> Expression:
-    parts = decimal_parts(target)
-    if parts is None:
-        return F.lit(None)
+def _unscaled(wire: Expression, scale: int, target: str) -> Expression:
     unscaled = wire.getField("value")
-    general = _shifted(unscaled, F.lit(parts[1]), parts)
-    if parts[1] > 18:
-        return general
-    # The common case without a detour through text: eight bytes, and a product whose scale is the type's.
-    whole = _long(unscaled).cast("decimal(19,0)")
-    short = whole * _power(parts[1]) if parts[1] else whole
-    number = _exact_decimal(wire.getField("number"), *parts)
-    based = F.when(F.octet_length(unscaled).between(1, 8), short.try_cast(spark_type(target))).otherwise(general)
-    return F.when(wire.getField("number").isNotNull(), number).otherwise(based)
+    based = _shifted(unscaled, F.lit(scale), target)
+    parts = decimal_parts(target)
+    if parts is not None and scale <= min(parts[1], 18):
+        # The common case without a detour through text: eight bytes, and a product that the type has digits for.
+        whole = _long(unscaled).cast("decimal(19,0)")
+        short = whole * _power(scale) if scale else whole
+        based = F.when(F.octet_length(unscaled).between(1, 8), short.try_cast(spark_type(target))).otherwise(based)
+    number = wire.getField("number")
+    return F.when(number.isNotNull(), _text(number, target)).otherwise(based)
 
 
 def _scaled_struct(wire: Expression, target: str) -> Expression:
-    parts = decimal_parts(target)
-    return F.lit(None) if parts is None else _shifted(wire.getField("value"), wire.getField("scale"), parts)
+    return _shifted(wire.getField("value"), wire.getField("scale"), target)
 
 
 def _long(unscaled: Expression) -> Expression:
@@ -185,10 +224,10 @@ def _let(value: Expression, body: Callable[[Expression], Expression]) -> Express
     return F.element_at(F.transform(F.array(value), body), 1)
 
 
-def _shifted(unscaled: Expression, scale: Expression, parts: tuple[int, int]) -> Expression:
-    """A decimal from big-endian two's complement bytes and a scale, by its digits as text: nothing can round."""
+def _shifted(unscaled: Expression, scale: Expression, target: str) -> Expression:
+    """A number from big-endian two's complement bytes and a scale, by its digits as text: nothing can round."""
     text = _let(_integer_text(unscaled), lambda digits: _with_point(digits, scale))
-    return F.when(scale.between(-38, 76), _let(text, lambda digits: _exact_decimal(digits, *parts)))
+    return F.when(scale.between(-38, 76), _let(text, lambda digits: _text(digits, target)))
 
 
 def _with_point(digits: Expression, scale: Expression) -> Expression:
@@ -202,7 +241,7 @@ def _with_point(digits: Expression, scale: Expression) -> Expression:
         lambda number: F.concat(
             sign,
             number.substr(F.lit(1), F.length(number) - places),
-            F.lit("."),
+            F.when(places > 0, F.lit(".")).otherwise(F.lit("")),
             number.substr(F.length(number) - places + 1, places),
         ),
     )
@@ -234,15 +273,20 @@ def _magnitude(digits: Expression) -> Expression:
     return F.when(F.length(significant) <= 32, F.aggregate(words, F.lit(0).cast("decimal(38,0)"), append))
 
 
-def _days(wire: Expression, _target: str) -> Expression:
-    return F.date_add(F.lit("1970-01-01").cast("date"), wire.try_cast("int"))
+def _days(wire: Expression, target: str) -> Expression:
+    day = F.date_add(F.lit("1970-01-01").cast("date"), wire.try_cast("int"))
+    return day.cast(spark_type(target)) if target in _TIMES or target == "string" else F.lit(None)
 
 
 def _epoch(per_second: int) -> _Reader:
     def read(wire: Expression, target: str) -> Expression:
         micros = _rescaled(wire, per_second, 1_000_000)
         if target == "date":  # a time of day must not be lost
-            micros = F.when(micros % _MICROS_OF_DAY == 0, micros)
+            micros = F.when(micros % _DAY_MICROS == 0, micros)
+        if target == "string":
+            return F.date_format(F.timestamp_micros(F.when(micros.between(*_PRINTED), micros)), _ISO)
+        if target not in _TIMES:
+            return F.lit(None)
         instant = F.timestamp_micros(micros)
         return instant if target == "timestamptz" else instant.cast(spark_type(target))
 
@@ -266,7 +310,9 @@ def _text_or_epoch(per_second: int) -> _Reader:
 
 
 def _of_day(per_second: int) -> _Reader:
-    def read(wire: Expression, _target: str) -> Expression:
+    def read(wire: Expression, target: str) -> Expression:
+        if target != "string":
+            return F.lit(None)
         micros = _rescaled(wire, per_second, 1_000_000)
         size = F.abs(micros)
         clock = F.format_string(
@@ -297,11 +343,10 @@ def _div(number: Expression, by: int) -> Expression:
 READERS: Mapping[Encoding, _Reader] = {
     Encoding.PLAIN: _plain,
     Encoding.TEXT: _text,
-    Encoding.UNSCALED_BASE64: _unscaled,
     Encoding.SCALED_STRUCT: _scaled_struct,
-    Encoding.BASE64: _base64,
-    Encoding.LATIN1: _latin1,
-    Encoding.HEX: _hex,
+    Encoding.BASE64: _as_bytes(_bytes),
+    Encoding.LATIN1: _as_bytes(_latin1),
+    Encoding.HEX: _as_bytes(_hex),
     Encoding.EPOCH_SECONDS: _epoch(1),
     Encoding.EPOCH_MILLIS: _epoch(1_000),
     Encoding.EPOCH_MICROS: _epoch(1_000_000),
@@ -312,5 +357,5 @@ READERS: Mapping[Encoding, _Reader] = {
     Encoding.MILLIS_OF_DAY: _of_day(1_000),
     Encoding.MICROS_OF_DAY: _of_day(1_000_000),
     Encoding.NANOS_OF_DAY: _of_day(1_000_000_000),
-    Encoding.BITS_LE_BASE64: _bits,
+    Encoding.BITS_LE_BASE64: _as_bytes(_bits),
 }

@@ -40,7 +40,8 @@ class Encoding(StrEnum):
     TEXT = "text"
     """A JSON string that holds the value's text: ``"12.50"``, ``"2023-03-23 14:30:05.123456"``, ``"true"``, ``"1"``."""
     UNSCALED_BASE64 = "unscaled_base64"
-    """Base64 of the big-endian two's complement unscaled integer; the scale is that of the decimal type."""
+    """Base64 of the big-endian two's complement unscaled integer; the scale is that of the decimal type that
+    the message tells."""
     SCALED_STRUCT = "scaled_struct"
     """An object ``{"scale": n, "value": Base64 unscaled}`` (Debezium VariableScaleDecimal)."""
     BASE64 = "base64"

@@ -10,7 +10,7 @@ Traps this module steps around, each with a test: ``from_json`` rewrites unquote
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from tidemark.encodings import READERS, is_overflow, prepare
+from tidemark.encodings import as_written, is_overflow, prepare, typed
 from tidemark.events import Column, Encoding, Shape
 from tidemark.lake import quoted
-from tidemark.types import spark_type
+from tidemark.types import is_number, spark_type
 
 UNREADABLE = "unreadable"
 """Field of a read image: the name of the first column whose value does not fit, else null."""
@@ -124,9 +124,14 @@ def _readings(
     differ in nothing else, as those of rows with and without a null, are one reading.
     """
     readings: dict[tuple[Column | None, ...], list[str]] = {}
-    for shape_id, shape in shapes.items():
-        by_name = dict(by_table_name(shape_id, shape, names))
-        told = tuple(_as_read(by_name.get(column.name), column) for column in columns)
+    by_shape = {shape_id: dict(by_table_name(shape_id, shape, names)) for shape_id, shape in shapes.items()}
+    texts = {
+        column.name
+        for column in columns
+        if all(by_name[column.name].type == "string" for by_name in by_shape.values() if column.name in by_name)
+    }
+    for shape_id, by_name in by_shape.items():
+        told = tuple(_as_read(by_name.get(column.name), column, texts) for column in columns)
         readings.setdefault(told, []).append(shape_id)
     return readings
 
@@ -141,13 +146,15 @@ def by_table_name(shape_id: str, shape: Shape, names: Names) -> Iterator[tuple[s
             yield renamed[column.name], column
 
 
-def _as_read(source: Column | None, target: TableColumn) -> Column | None:
-    """What matters of a column for its reading: equal for columns that are read alike."""
+def _as_read(source: Column | None, target: TableColumn, texts: Container[str]) -> Column | None:
+    """What matters of a column for its reading: equal for columns that are read alike; ``texts`` hold JSON strings."""
     if source is None:
         return None
     if _is_direct(source, target):
-        return Column(source.name, target.type)
-    return Column(source.name, None, source.encoding)
+        return Column(source.name, None if target.type == "string" and target.name not in texts else target.type)
+    # Of an unscaled number the type tells the scale.
+    kind = source.type if source.encoding is Encoding.UNSCALED_BASE64 else None
+    return Column(source.name, kind, source.encoding)
 
 
 class _Reading(NamedTuple):
@@ -216,11 +223,11 @@ class _Reading(NamedTuple):
         sound, again = self._column("sound"), self._column("again")
         for number, source, target in self._sources():
             if _is_hoped(source, target):
-                text = READERS[source.encoding](again.getField(source.name), target.type)
+                text = typed(again.getField(source.name), source, target.type)
                 yield self._name("value", number), F.coalesce(sound.getField(source.name), text)
         for number, source, target in self._unread():
             wire = self._column("wire", number)
-            yield self._name("value", number), READERS[source.encoding](wire, target.type)
+            yield self._name("value", number), typed(wire, source, target.type)
             yield self._name("is told", number), wire.isNotNull()
 
     def values(self) -> Iterator[tuple[int, Expression]]:
@@ -229,10 +236,12 @@ class _Reading(NamedTuple):
         for number, source, target in self._sources():
             if not _is_direct(source, target):
                 yield number, self._column("value", number).cast(spark_type(target.type))
-            elif self.hopes:
-                yield number, F.coalesce(sound.getField(source.name), again.getField(source.name))
-            else:
-                yield number, parsed.getField(source.name)
+                continue
+            value = parsed.getField(source.name)
+            if self.hopes:
+                value = F.coalesce(sound.getField(source.name), again.getField(source.name))
+            is_text = target.type != "string" or source.type == "string"
+            yield number, value if is_text else as_written(value, self.image.text, source.name)
 
     def fault(self) -> Expression:
         """The first column that does not fit; asked of the values when they are there, so that none is read twice."""
@@ -256,7 +265,12 @@ def _is_direct(source: Column, target: TableColumn) -> bool:
     """Spark's JSON reader gives the typed value itself; a misfit shows in the corrupt record."""
     if source.encoding is not Encoding.PLAIN:
         return source.encoding in _TEXTS and target.type == "string"
-    return target.type in _DIRECT and (source.type is not None or target.type == "string")
+    return target.type == "string" or (target.type in _DIRECT and _json_kind(source.type) == _json_kind(target.type))
+
+
+def _json_kind(kind: str | None) -> str | None:
+    """What stands in JSON for values of a type."""
+    return "number" if kind is not None and is_number(kind) else kind
 
 
 def _is_hoped(source: Column, target: TableColumn) -> bool:

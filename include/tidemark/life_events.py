@@ -234,7 +234,7 @@ class Reader:
                 continue
             try:
                 typed = Column(told.name, self.columns[name].type, told.encoding)
-                read[name] = read_value(bytes(members[told.name]), typed)
+                read[name] = read_value(bytes(members[told.name]), typed, told.type)
             except UnreadableValueError as error:
                 fault = fault or str(error)
         return read, fault

@@ -37,7 +37,7 @@ from tidemark.table_schemas import (
     unsettled_columns,
     void_columns,
 )
-from tidemark.types import declared, is_number, joined, wider
+from tidemark.types import declared, held_by, is_number, joined, wider
 
 _HISTORY_COLUMNS = (VALID_FROM, VALID_TO, IS_CURRENT)
 _RESERVED_COLUMNS = frozenset({
@@ -249,7 +249,7 @@ def _columns(evolving: _Evolving, table: Table | None, *, follows: bool, history
         ]
         _merge_order(order, list(dict.fromkeys(name for name, _ in told)))
         for name, column in told:
-            kind = evolving.promised.get(name) or column.type or found.inferred.get(name)
+            kind = _type_of(evolving, name, column)
             if kind is None:
                 continue
             old = types.get(name)
@@ -276,6 +276,19 @@ def _columns(evolving: _Evolving, table: Table | None, *, follows: bool, history
     columns = [TableColumn(name, types[name]) for name in order]
     begun = {old: evolving.before[old] or old for old in were_void if today.get(old, old) is None}
     return _Evolved(columns, today, void, begun)
+
+
+def _type_of(evolving: _Evolving, name: str, column: Column) -> str | None:
+    """The type that source file, message or values tell, in this order."""
+    found = evolving.found
+    kind = evolving.promised.get(name) or column.type or found.inferred.get(name)
+    others = held_by(column.encoding, kind) if kind else None
+    if others:
+        raise IncompatibleSchemaError(
+            f"{found.object}: column {name!r} comes as {column.encoding}, which no {kind} holds; give it another type "
+            f"in the source file (`columns: {{{name}: ...}}`): {', '.join(others)}"
+        )
+    return kind
 
 
 def _refuse_rewriting(

@@ -32,10 +32,11 @@ _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
-def read_value(raw: bytes, column: Column) -> Value:
+def read_value(raw: bytes, column: Column, told: str | None = None) -> Value:
     """Read ``raw``, one JSON value of an image, as ``column`` says; JSON null is None.
 
-    A column without a type keeps what JSON tells: true and false, else the text (of a number as written).
+    A column without a type keeps what JSON tells: true and false, else the text (of a number as written). ``told`` is
+    the type that the messages tell, where the column has another.
 
     Raises:
         UnreadableValueError: the value does not fit exactly.
@@ -45,6 +46,8 @@ def read_value(raw: bytes, column: Column) -> Value:
     if column.type is None and raw in {b"true", b"false"}:
         return raw == b"true"
     try:
+        if column.encoding is Encoding.UNSCALED_BASE64:
+            return _type(column)(_unscaled(raw, Column(column.name, told or column.type)), column)
         return _type(column)(_ENCODINGS[column.encoding](raw, column), column)
     except (ValueError, KeyError, ArithmeticError, msgspec.MsgspecError) as error:
         shown = raw[:80].decode(errors="replace")
@@ -160,7 +163,6 @@ def _time_of_day(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str
 _ENCODINGS: dict[Encoding, Callable[[bytes, Column], str | bytes]] = {
     Encoding.PLAIN: _plain,
     Encoding.TEXT: _text,
-    Encoding.UNSCALED_BASE64: _unscaled,
     Encoding.SCALED_STRUCT: _scaled_struct,
     Encoding.BASE64: _base64,
     Encoding.LATIN1: lambda raw, column: _text(raw, column).encode("latin-1"),
