@@ -84,12 +84,13 @@ def _verbatim_number(wire: Expression, image: Expression, name: str) -> Expressi
 def as_written(text: Expression, image: Expression, name: str) -> Expression:
     """The text of a JSON value as the image has it: of a bare number Spark's reader may have written other digits.
 
-    What begins as no number does, which is told by comparing bytes, is not looked at any further.
+    What begins as no number does, which is told by comparing bytes, is not looked at any further. Spark works out all
+    of one condition early; that of the inner one would cost each text a microsecond in it.
     """
-    number = (text >= "-") & (text < ":") & text.rlike(_REWRITTEN)
     bare = F.regexp_extract(image, _bare(name), 1)
     same = bare.try_cast("double") == text.try_cast("double")
-    return F.when(number & ~_is_quoted(text, image) & same, bare).otherwise(text)
+    verbatim = F.when(~_is_quoted(text, image) & same, bare).otherwise(text)
+    return F.when((text < ":") & text.rlike(_REWRITTEN), verbatim).otherwise(text)
 
 
 def _bare(name: str) -> str:
