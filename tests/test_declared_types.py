@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from running import run_all
 from tidemark.explain import explain
@@ -121,3 +122,14 @@ def test_a_text_of_digits_and_a_number_are_what_they_were(source: MakeSource, la
     ]
     assert not _run(made, tmp_path, "a.json", *lines)
     assert [note for _, note in _rows(lake, made, "notes", "id, note")] == [note.strip('"') for note in notes]
+
+
+def test_a_type_for_a_column_that_is_not_there_is_told(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+    """A misspelt name in the source file gives no column its type, and does not go unseen."""
+    columns = {"prise": "double", "id": "long"}
+    made = source("debezium_json", tables={"shop.prices": {"key": ["id"], "columns": columns}})
+    with capture_logs() as logs:
+        assert not _run(made, tmp_path, "a.json", insert("prices", 1, price=decimal("12.34", 2)))
+    (told,) = [entry for entry in logs if entry["event"] == "column_not_found"]
+    assert (told["object"], told["column"]) == ("shop.prices", "prise")
+    assert told["hint"].startswith("Did you mean 'price'?")

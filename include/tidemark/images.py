@@ -21,7 +21,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from tidemark.encodings import as_written, is_overflow, prepare, typed
 from tidemark.events import Column, Encoding, Shape
 from tidemark.lake import quoted
-from tidemark.types import is_number, spark_type
+from tidemark.types import decimal_parts, is_number, spark_type
 
 UNREADABLE = "unreadable"
 """Field of a read image: the name of the first column whose value does not fit, else null."""
@@ -152,9 +152,10 @@ def _as_read(source: Column | None, target: TableColumn, texts: Container[str]) 
         return None
     if _is_direct(source, target):
         return Column(source.name, None if target.type == "string" and target.name not in texts else target.type)
-    # Of an unscaled number the type tells the scale.
-    kind = source.type if source.encoding is Encoding.UNSCALED_BASE64 else None
-    return Column(source.name, kind, source.encoding)
+    parts = decimal_parts(source.type or "")
+    if source.encoding is Encoding.UNSCALED_BASE64 and parts:  # of which the type tells the scale
+        return Column(source.name, f"decimal(38, {parts[1]})", source.encoding)
+    return Column(source.name, None, source.encoding)
 
 
 class _Reading(NamedTuple):

@@ -203,6 +203,13 @@ def _claim(source: sources.Source, found: Found, table: Table | None) -> None:
         )
 
 
+def unknown_columns(source: sources.Source, plan: Plan) -> list[str]:
+    """Columns that the source file gives a type in a table's own entry, and that the table neither has nor had."""
+    entry = source.tables.get(plan.found.object)
+    known = {column.name for column in plan.columns} | {told.old for told in plan.found.history.renamings}
+    return sorted(entry.columns.keys() - known) if entry else []
+
+
 def untyped(found: Found, source: sources.Source, table: Table | None) -> list[str]:
     """Columns, by today's names, whose type neither source file, nor messages, nor table tell: the values decide."""
     evolving = _evolving(found, source.table_for(found.object), table)

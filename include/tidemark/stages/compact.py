@@ -37,6 +37,7 @@ from tidemark.session import is_small, open_session, tuned_for
 from tidemark.sources import SchemaPolicy, Source, Transactions
 from tidemark.stages import StageReport
 from tidemark.table_schemas import columns_of, unsettled_columns
+from tidemark.yaml_errors import suggestion
 
 log = structlog.get_logger(__name__)
 
@@ -353,6 +354,9 @@ def _plan(
     if not plan.key and table is None and source.table_for(found.object).key is None and () not in found.keys:
         hint = "give it with `key:`, or write `key: []` to say that there is none"
         log.warning("table_without_key", object=found.object, published_as="a bag of rows", hint=hint)
+    for name in planning.unknown_columns(source, plan):
+        hint = suggestion(name, [column.name for column in plan.columns]).strip()
+        log.warning("column_not_found", object=found.object, column=name, named_in="source file", hint=hint)
     return plan
 
 
