@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from structlog.testing import capture_logs
 from running import run_all
 from tidemark.explain import explain
 from tidemark.lake import Lake
+from tidemark.pipeline import run_stage
 from tidemark.query import query
 from tidemark.sources import Source
 
@@ -133,3 +135,32 @@ def test_a_type_for_a_column_that_is_not_there_is_told(source: MakeSource, lake:
     (told,) = [entry for entry in logs if entry["event"] == "column_not_found"]
     assert (told["object"], told["column"]) == ("shop.prices", "prise")
     assert told["hint"].startswith("Did you mean 'price'?")
+
+
+BARE = """{"op":"c","before":null,"after":{"id":1,"born":-1,"placed":1767225600123,"paid":1767225600123456,
+"total":"BNI=","code":"/w==","nap":3661000000,"told":"2026-01-01T00:00:00"},"source":{"connector":"mysql",
+"snapshot":"false","db":"shop","table":"visits","ts_ms":1767225600000,"file":"b.1","row":0,"pos":4}}"""
+
+
+def test_the_source_file_tells_how_values_are_written_where_no_message_does(
+    source: MakeSource, lake: Lake, tmp_path: Path
+) -> None:
+    """Debezium without schemas, as it is by default: times are counts, decimals the Base64 of an unscaled number."""
+    columns = {"id": "long", "born": "date", "placed": "timestamp", "paid": "timestamp", "total": "decimal(8, 2)"}
+    columns |= {"code": "binary", "nap": "string", "told": "timestamp"}
+    encodings = {"born": "epoch_days", "placed": "epoch_ms", "paid": "epoch_us", "total": "unscaled_base64"}
+    encodings |= {"code": "base64", "nap": "us_of_day"}
+    made = source("debezium_json", tables={"shop.visits": {"key": ["id"], "columns": columns}})
+    message = BARE.replace("\n", "").encode()
+    _run(made, tmp_path, "a.json", message)
+    assert _rows(lake, made, "visits", "id") == []  # set aside: nothing tells that they are counts
+    tables = {"shop.*": {"key": ["id"], "columns": columns, "encodings": encodings}}
+    told = Source.model_validate({**made.model_dump(exclude={"tables"}, by_alias=True), "tables": tables})
+    assert not run_stage("normalize", told, None, None, reprocess=True).problems
+    assert not _run(told, tmp_path, "b.json", message.replace(b'"id":1', b'"id":2').replace(b'"pos":4', b'"pos":5'))
+    midnight = datetime(2026, 1, 1)  # noqa: DTZ001  a wall clock
+    times = (date(1969, 12, 31), midnight.replace(microsecond=123000), midnight.replace(microsecond=123456))
+    row = (*times, Decimal("12.34"), b"\xff", "01:01:01", midnight)
+    assert _rows(lake, made, "visits", "id, born, placed, paid, total, code, nap, told") == [(1, *row), (2, *row)]
+    cells = explain(lake, f"{made.source}.visits", ["id=1"]).chapters[0].cells
+    assert (cells["placed"].new, cells["total"].new) == ("2026-01-01T00:00:00.123000", "12.34")

@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any, cast
 
 import msgspec
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.data_files import Partition
+from tidemark.declared import Written, as_declared, entry_for
 from tidemark.errors import MalformedMessageError
 from tidemark.events import (
     TIMES,
@@ -104,7 +106,13 @@ class Decoder:
     """Decodes the messages of one batch and hands on rows, those of one partition together."""
 
     def __init__(
-        self, batch: int, decode: Decode, write: Write, set_aside: Write, tracker: Tracker | None = None
+        self,
+        batch: int,
+        decode: Decode,
+        write: Write,
+        set_aside: Write,
+        tracker: Tracker | None = None,
+        declared: Mapping[str, Written] = MappingProxyType({}),
     ) -> None:
         """Begin.
 
@@ -114,13 +122,14 @@ class Decoder:
             write: takes rows of ``CHANGE_LOG`` of one (batch, kind, object).
             set_aside: takes rows of ``QUARANTINE`` of one (batch, reason, object).
             tracker: takes note of what the events tell of transactions.
+            declared: by table or pattern, how the source file says that values are written of which messages do not.
         """
         self._batch = batch
         self._decode = decode
         self._write = write
         self._set_aside = set_aside
         self._tracker = tracker
-        self._shapes = _Shapes()
+        self._shapes = _Shapes(declared)
         self._contents = Counter[Content]()
         self._loads: dict[tuple[TableId, Position], _Load] = {}
         self._tally = Tally()
@@ -347,8 +356,9 @@ class _Load:
 class _Shapes:
     """Ids of shapes; decoders give the same object again and again."""
 
-    def __init__(self) -> None:
-        self._ids: dict[int, tuple[Shape, str]] = {}
+    def __init__(self, declared: Mapping[str, Written]) -> None:
+        self._declared = declared
+        self._ids: dict[tuple[TableId, int], tuple[Shape, str]] = {}
         self._told: dict[tuple[TableId, str], str] = {}
 
     def ids_of(self, table: TableId, events: Sequence[ChangeEvent]) -> list[str | None]:
@@ -365,11 +375,13 @@ class _Shapes:
     def id_of(self, table: TableId, shape: Shape | None) -> str | None:
         if shape is None:
             return None
-        known = self._ids.get(id(shape))
+        known = self._ids.get((table, id(shape)))
         if known is None or known[0] is not shape:  # an id may be used again after its object is gone
-            known = self._ids[id(shape)] = (shape, shape.id)
-        if (table, known[1]) not in self._told:
-            self._told[table, known[1]] = msgspec.json.encode(shape.columns).decode()
+            written = entry_for(self._declared, str(table))
+            full = as_declared(shape, written) if written else shape
+            known = self._ids[table, id(shape)] = (shape, full.id)
+            if (table, full.id) not in self._told:
+                self._told[table, full.id] = msgspec.json.encode(full.columns).decode()
         return known[1]
 
     def told(self) -> list[tuple[TableId, str, str]]:

@@ -15,6 +15,7 @@ import msgspec
 from pyiceberg.table import Table
 
 from tidemark import formats, sources
+from tidemark.declared import held_by
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Column, Shape
 from tidemark.evolution import NEW_PREFIX, is_empty, names_today
@@ -37,7 +38,7 @@ from tidemark.table_schemas import (
     unsettled_columns,
     void_columns,
 )
-from tidemark.types import declared, held_by, is_number, joined, wider
+from tidemark.types import declared, is_number, joined, wider
 
 _HISTORY_COLUMNS = (VALID_FROM, VALID_TO, IS_CURRENT)
 _RESERVED_COLUMNS = frozenset({

@@ -7,7 +7,6 @@ Cheap to import: Airflow reads every source file each time it parses the DAGs.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -31,7 +30,9 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidemark import formats, source_fields
+from tidemark.declared import Written, entry_for, held_by
 from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
+from tidemark.events import Encoding
 from tidemark.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.source_errors import explain
 from tidemark.source_fields import wrong
@@ -112,16 +113,16 @@ class Check(BaseModel):
     def _arguments_known(self) -> Self:
         given, allowed = self.arguments, EXPECTATIONS[self.type]
         unknown = [name for name in given if name not in allowed]
-        errors = [_error(name, "unknown_key", f"unknown key.{suggestion(name, allowed)}") for name in unknown]
+        errors = [_error((name,), "unknown_key", f"unknown key.{suggestion(name, allowed)}") for name in unknown]
         missing = sorted(REQUIRED[self.type] - given.keys())
-        errors += [_error(name, "missing_key", f"missing: {self.type} needs it.") for name in missing]
+        errors += [_error((name,), "missing_key", f"missing: {self.type} needs it.") for name in missing]
         if errors:
             raise ValidationError.from_exception_data("Check", errors)
         return self
 
 
-def _error(key: str, kind: LiteralString, message: str) -> InitErrorDetails:
-    return InitErrorDetails(type=PydanticCustomError(kind, "{message}", {"message": message}), loc=(key,), input=None)
+def _error(place: tuple[str, ...], kind: LiteralString, message: str) -> InitErrorDetails:
+    return InitErrorDetails(type=PydanticCustomError(kind, "{message}", {"message": message}), loc=place, input=None)
 
 
 class Table(BaseModel):
@@ -139,7 +140,31 @@ class Table(BaseModel):
     """As ``Source.max_deletes``, of this table."""
     columns: dict[str, Annotated[str, AfterValidator(source_fields.column_type)]] = Field(default_factory=dict)
     """Column -> Iceberg type string; comes before what the messages say."""
+    encodings: dict[str, Encoding] = Field(default_factory=dict)
+    """Column -> how its values are written, where the messages do not say; its type stands in ``columns``."""
     checks: tuple[Check, ...] = ()
+
+    @model_validator(mode="after")
+    def _encodings_fit(self) -> Self:
+        errors = []
+        for name, encoding in self.encodings.items():
+            kind = self.columns.get(name)
+            if kind is None:
+                text = f"'{name}' needs its type as well: `columns: {{{name}: ...}}`."
+                errors.append(_error(("encodings", name), "tidemark", text))
+            elif encoding is Encoding.UNSCALED_BASE64 and not kind.startswith("decimal("):
+                text = f"'{name}' comes as {encoding}, which needs decimal(p, s): s tells its scale."
+                errors.append(_error(("encodings", name), "tidemark", text))
+            elif others := held_by(encoding, kind):
+                text = f"'{name}' comes as {encoding}, which no {kind} holds: {', '.join(others)} do."
+                errors.append(_error(("encodings", name), "tidemark", text))
+        if errors:
+            raise ValidationError.from_exception_data("Table", errors)
+        return self
+
+    def written(self) -> Written:
+        """Return what ``encodings`` tell, with the types of the columns."""
+        return {name: (self.columns[name], encoding.value) for name, encoding in self.encodings.items()}
 
 
 class Maintenance(BaseModel):
@@ -188,10 +213,12 @@ class Source(BaseModel):
 
     def table_for(self, name: str) -> Table:
         """Return what is promised about a table: by its exact name, else by the first pattern, else the defaults."""
-        if name in self.tables:
-            return self.tables[name]
-        patterns = (table for pattern, table in self.tables.items() if _matches(pattern, name))
-        return next(patterns, Table())
+        return entry_for(self.tables, name) or Table()
+
+    def written(self) -> dict[str, Written]:
+        """Return what ``encodings`` tell by table, for workers; nothing where no table has any."""
+        told = {name: table.written() for name, table in self.tables.items()}
+        return told if any(told.values()) else {}
 
     def deletable(self, name: str, rows: int) -> int:
         """Return how many of a table's ``rows`` published rows one cut may delete without approval."""
@@ -214,11 +241,6 @@ class Source(BaseModel):
         if "format" not in info.data:
             raise PydanticCustomError("unknown_format", "not read: the format is unknown.")
         return formats.resolve(info.data["format"]).Options.model_validate(given)
-
-
-def _matches(pattern: str, name: str) -> bool:
-    expression = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-    return re.fullmatch(expression, name, re.DOTALL) is not None
 
 
 def load_source(path: Path) -> Source:

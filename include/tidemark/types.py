@@ -7,7 +7,7 @@ binary decimal(p, s)``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyiceberg.types import (
     BinaryType,
@@ -25,7 +25,6 @@ from pyiceberg.types import (
 )
 
 from tidemark.errors import ConfigurationError, IncompatibleSchemaError
-from tidemark.events import Encoding
 
 _PRIMITIVES: Mapping[str, tuple[PrimitiveType, str]] = {
     "boolean": (BooleanType(), "boolean"),
@@ -129,35 +128,6 @@ def declared(table: str, column: str, old: str | None, new: str) -> str | None:
             f"give the type in the source file (`columns: {{{column}: ...}}`) or rebuild the table."
         )
     return (joined(old, new) if is_number(old) and is_number(new) else None) or old
-
-
-_TIMES = ("date", "timestamp", "timestamptz", "string")
-_NUMBERS = ("int", "long", "float", "double", "decimal(p, s)", "string")
-_HELD_BY: Mapping[Encoding, Sequence[str]] = {
-    **dict.fromkeys(
-        (
-            Encoding.EPOCH_SECONDS,
-            Encoding.EPOCH_MILLIS,
-            Encoding.EPOCH_MICROS,
-            Encoding.EPOCH_NANOS,
-            Encoding.EPOCH_DAYS,
-        ),
-        _TIMES,
-    ),
-    **dict.fromkeys((Encoding.MILLIS_OF_DAY, Encoding.MICROS_OF_DAY, Encoding.NANOS_OF_DAY), ("string",)),
-    **dict.fromkeys((Encoding.UNSCALED_BASE64, Encoding.SCALED_STRUCT), _NUMBERS),
-}
-"""Types of columns by the encoding of their values; those not named here may hold whatever text or bytes come."""
-
-
-def held_by(encoding: Encoding, kind: str) -> Sequence[str] | None:
-    """None where a type may hold values of an encoding; else the types that may.
-
-    >>> held_by(Encoding.EPOCH_MILLIS, "date"), held_by(Encoding.MICROS_OF_DAY, "long")
-    (None, ('string',))
-    """
-    allowed = _HELD_BY.get(encoding)
-    return None if allowed is None or kind in allowed or (decimal_parts(kind) and allowed is _NUMBERS) else allowed
 
 
 def is_number(text: str) -> bool:

@@ -20,6 +20,7 @@ from tidemark import containers
 from tidemark.change_log import Decoder, Tally
 from tidemark.compression import opened
 from tidemark.data_files import Partition, Target, Writer, Written
+from tidemark.declared import Written as Declared
 from tidemark.decode import decode_message, metadata_of
 from tidemark.errors import LandingError
 from tidemark.events import Message
@@ -177,12 +178,13 @@ def normalize(
     marked: bool = False,
     unsettled: frozenset[str] = frozenset(),
     batches: Mapping[int, int] = MappingProxyType({}),
+    declared: Mapping[str, Declared] = MappingProxyType({}),
 ) -> bytes:
     """Decode the messages of parts of ``raw`` (``list[RawPart]``); what was written and counted (``Done``).
 
     ``marked`` tells whether the source is known to send markers of transactions, ``unsettled`` are those of which all
     is to be told. ``batches`` tells the batches that the events belong to, where these are not those that the messages
-    landed with.
+    landed with. ``declared`` is ``Source.written``.
     """
     module = resolve(format_name)
     decode = partial(decode_message, module, options=module.Options.model_validate(dict(options)), known=known)
@@ -194,7 +196,7 @@ def normalize(
         if decoder is None:
             batch = batches.get(part.batch, part.batch)
             put_aside = partial(_put_aside, set_aside, part.batch)
-            decoder = decoders[part.batch] = Decoder(batch, decode, writer.write, put_aside, tracker)
+            decoder = decoders[part.batch] = Decoder(batch, decode, writer.write, put_aside, tracker, declared)
         for messages in _batches(part, raw):
             decoder.add(messages)
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}

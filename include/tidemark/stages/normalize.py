@@ -133,6 +133,7 @@ def _decode(
         raw=read_from,
         log=log_to,
         quarantine=lake.target(quarantine, QUARANTINE, plain=VARIED),
+        declared=source.written(),
         marked=held.marked(transactions),
         unsettled=held.unsettled(transactions),
     )

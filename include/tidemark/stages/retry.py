@@ -88,6 +88,7 @@ def _decode_again(
         log=log_to,
         quarantine=read_from,
         batches=batches,
+        declared=source.written(),
         marked=held.marked(transactions),
         unsettled=held.unsettled(transactions),
     )
