@@ -46,7 +46,8 @@ tables:
     key: [id]
     history: false
     deletes: hard
-    columns: {total: "decimal(18,2)", y: long}
+    columns: {total: "decimal(18,2)", y: long, at: timestamp}
+    encodings: {at: epoch_ms}
     checks:
       - {type: expect_column_values_to_be_between, column: total, min_value: 0}
       - {type: expect_table_row_count_to_be_between, min_value: 1, severity: warn}
@@ -79,7 +80,8 @@ def test_full_file_is_read_as_written(full: Source) -> None:
     assert isinstance(full.options, formats.resolve("canal_json").Options)
     orders = full.tables["shop.orders"]
     assert (orders.key, orders.history, orders.deletes) == (("id",), False, Deletes.HARD)
-    assert orders.columns == {"total": "decimal(18, 2)", "y": "long"}
+    assert orders.columns == {"total": "decimal(18, 2)", "y": "long", "at": "timestamp"}
+    assert full.written()["shop.orders"] == {"at": ("timestamp", "epoch_ms")}
     assert [(check.severity, check.arguments) for check in orders.checks] == [
         (Severity.BLOCK, {"column": "total", "min_value": 0}),
         (Severity.WARN, {"min_value": 1}),

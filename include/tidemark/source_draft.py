@@ -139,6 +139,8 @@ def _table_lines(table: str, seen: _Seen) -> Iterator[str]:
     for name, kind in seen.columns.items():
         told = _scalar(kind) if kind else "string  # not told by the messages: the values decide"
         yield f"    #   {_scalar(name)}: {told}"
+    if None in seen.columns.values():
+        yield "    # encodings: {placed: epoch_ms}   # for values without a type that JSON does not tell: docs/types.md"
     if example := _check_of(seen):
         yield "    # checks:                      # Great Expectations by their own names; severity: warn never blocks"
         yield f"    #   - {example}"
