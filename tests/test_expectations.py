@@ -147,6 +147,18 @@ def test_a_warning_does_not_block(frame: DataFrame, quiet_home: Path) -> None:
     assert (blocked.success, blocked.results[0].success, blocked.results[0].severity) == (False, False, Severity.BLOCK)
 
 
+def test_a_time_beyond_the_years_of_python_is_no_lost_candidate(frame: DataFrame, quiet_home: Path) -> None:
+    """PostgreSQL's infinity, say: a check that looks at the value itself fails, and the others are judged."""
+    beyond = frame.withColumn("at", F.timestamp_micros(F.lit(9223372036825200000)))
+    latest = {"type": "expect_column_max_to_be_between", "column": "at", "max_value": "2100-01-01", "severity": "warn"}
+    (verdict,) = judge(quiet_home, candidate(beyond, latest, not_null("at")))
+    assert [(result.success, result.severity) for result in verdict.results[:2]] == [
+        (False, Severity.WARN),
+        (True, Severity.BLOCK),
+    ]
+    assert verdict.success
+
+
 def test_a_check_that_cannot_be_evaluated_fails_alone(frame: DataFrame, quiet_home: Path) -> None:
     """A missing column and a type that Spark refuses are failed checks, and take no other check with them."""
     (verdict,) = judge(
