@@ -164,3 +164,16 @@ def test_the_source_file_tells_how_values_are_written_where_no_message_does(
     assert _rows(lake, made, "visits", "id, born, placed, paid, total, code, nap, told") == [(1, *row), (2, *row)]
     cells = explain(lake, f"{made.source}.visits", ["id=1"]).chapters[0].cells
     assert (cells["placed"].new, cells["total"].new) == ("2026-01-01T00:00:00.123000", "12.34")
+
+
+def test_a_new_column_with_a_reserved_name_can_be_left_out(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+    """It stops its table, and the reason names the way on."""
+    made = source("debezium_json", tables={"shop.prices": {"key": ["id"]}})
+    assert not _run(made, tmp_path, "a.json", insert("prices", 1, price=decimal("12.34", 2)))
+    further = {"price": decimal("56.78", 2), "_deleted": ({"type": "int32"}, 0)}
+    problems = _run(made, tmp_path, "b.json", insert("prices", 2, **further))
+    assert all("'_deleted'" in problem and "`schema: ignore`" in problem for problem in problems)
+    assert problems
+    ignoring = Source.model_validate({**made.model_dump(by_alias=True), "schema": "ignore"})
+    assert not _run(ignoring, tmp_path, "c.json", insert("prices", 3, **further))
+    assert [number for number, _ in _rows(lake, made, "prices", "id, price")] == [1, 2, 3]

@@ -358,12 +358,15 @@ def _follow_ddl(evolving: _Evolving, order: list[str], types: dict[str, str], st
 def _refuse_names(found: Found, columns: Iterable[str], *, history: bool) -> None:
     for name in columns:
         if problem := _column_problem(name, history=history):
-            raise IncompatibleSchemaError(f"{found.object}: a column is called {name!r}, {problem}")
+            raise IncompatibleSchemaError(
+                f"{found.object}: a column is called {name!r}, {problem}; of a table that is published, "
+                "`schema: ignore` leaves new columns out"
+            )
 
 
 def _column_problem(name: str, *, history: bool) -> str | None:
     if history and name in _HISTORY_COLUMNS:
-        return "which the history of a table keeps for itself: leave `history` out for it"
+        return "which the history of a table keeps for itself, so leave `history` out for it"
     if name in OWN_COLUMNS or name.startswith(OWN_PREFIX):
         return "which Tidemark keeps for itself"
     return "which Iceberg keeps for itself" if name in _RESERVED_COLUMNS else None
