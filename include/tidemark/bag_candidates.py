@@ -18,12 +18,12 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark import bags, folding, merging
 from tidemark.branches import head
-from tidemark.candidates import Candidate, merge_counts
+from tidemark.candidates import Candidate, Fold, merge_counts
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.ledger import Row
 from tidemark.plan import Plan
-from tidemark.session import checkpointed
+from tidemark.session import checkpointed, named
 
 _HIGH, _TRUNCATE = "high", "truncate"
 
@@ -49,22 +49,21 @@ class _Counts:
 class BagCandidate(Candidate):
     """One table's way from new events to a branch, where nothing but their values tells its rows apart."""
 
-    def _build(self, after: int, views: ExitStack) -> Row:
-        base = head(self._prepared_table())
+    def _build(self, after: int, fold: Fold | None, views: ExitStack) -> Row:  # noqa: ARG002  nothing is folded by key
+        base = head(self._table)
         marks = self._marks()
         high = marks.get(_HIGH, "")
-        changes = self.changes(after)
-        truncated, at, _ = self._truncated(changes)
-        rows = self._named(_rows(changes, self._plan, truncated), views)
+        truncated, at, _ = self._truncated(after)
+        rows = named(_rows(self.changes(after), self.plan, truncated), views)
         events = checkpointed(bags.once(rows))
         counts = self._counted(events, rows, after)
         emptied, _, _ = self._truncate(truncated, at)
         self._fill(truncated)
-        start = head(self._lake.load(self._plan.target), self._cut.branch)
-        sound = self._named(_sound(events), views)
+        start = head(self._lake.load(self.plan.target), self._cut.branch)
+        sound = named(_sound(events), views)
         unseen, late, again = sound, 0, 0
         if counts.first is not None and counts.first <= high:
-            unseen = self._named(self._unseen(sound, counts.first, high, after), views)
+            unseen = named(self._unseen(sound, counts.first, high, after), views)
             late = unseen.where(F.col("position") <= high).count()
             again = sound.where(F.col("position") <= high).count() - late
         if truncated is not None and marks.get(_TRUNCATE, "") < truncated < high:
@@ -72,10 +71,10 @@ class BagCandidate(Candidate):
         elif late:
             self._fold_again(bags.sides(unseen), truncated, views)
         elif counts.distinct > again:
-            self._go_on(self._named(bags.sides(unseen), views), takes_out=counts.removals > 0)
+            self._go_on(named(bags.sides(unseen), views), takes_out=counts.removals > 0)
         self._mark(marks, {_HIGH: max(high, counts.last or ""), _TRUNCATE: truncated or ""})
-        table = self._lake.load(self._plan.target)
-        applied = counts.distinct - again + self._plan.found.truncates
+        table = self._lake.load(self.plan.target)
+        applied = counts.distinct - again + self.plan.found.truncates
         duplicate = counts.sound - counts.distinct + again
         change = _grown(table, start, self._cut.branch) - emptied
         return self._accounted(
@@ -108,12 +107,12 @@ class BagCandidate(Candidate):
         counts = _Counts(
             **numbers, first=found.get("first"), last=found.get("last"), committed_at=found.get("committed_at")
         )
-        total = counts.sound + counts.truncated + counts.bad + self._plan.found.truncates
-        if total != self._plan.found.events:
+        total = counts.sound + counts.truncated + counts.bad + self.plan.found.truncates
+        if total != self.plan.found.events:
             raise LedgerError(
-                f"{self._plan.found.object}: {self._plan.found.events} events in the change log, but {counts.sound} "
+                f"{self.plan.found.object}: {self.plan.found.events} events in the change log, but {counts.sound} "
                 f"take part + {counts.truncated} below a TRUNCATE + {counts.bad} set aside + "
-                f"{self._plan.found.truncates} truncates. Nothing of it is published."
+                f"{self.plan.found.truncates} truncates. Nothing of it is published."
             )
         if counts.bad:
             self._quarantine(rows.where(F.col("set_aside") != folding.TRUNCATED), after)
@@ -125,45 +124,45 @@ class BagCandidate(Candidate):
         An earlier event that went to quarantine took no part: one that is sent again with its position is new.
         """
         between = F.col("position").between(first, high)
-        released = self._plan.found.withheld.released
+        released = self.plan.found.withheld.released
         seen = self._log(after, released).where(between)
         name = ("quarantine", self._source)
         if self._lake.find(name) is not None:
-            aside = self._session.table(self._lake.spark_name(name)).where(F.col("object") == self._plan.found.object)
+            aside = self._session.table(self._lake.spark_name(name)).where(F.col("object") == self.plan.found.object)
             seen = seen.join(aside.select("batch", "file", "place"), ["batch", "file", "place"], "left_anti")
         return sound.join(seen.select("position"), "position", "left_anti")
 
     def _go_on(self, told: DataFrame, *, takes_out: bool) -> None:
         """Events later than all before them: they meet the rows that are published."""
         if not takes_out:
-            merging.append(told.select("value.*", "position", "committed_at"), self._plan, self._branch())
+            merging.append(told.select("value.*", "position", "committed_at"), self.plan, self._branch())
             return
         taken = told.where(F.col("delta") < 0)
-        stored = bags.of_values(bags.stored_sides(self._stored(), self._plan), taken)
-        merging.exchange(bags.changed(told.unionByName(stored)), self._plan, self._branch())
+        stored = bags.of_values(bags.stored_sides(self._stored(), self.plan), taken)
+        merging.exchange(bags.changed(told.unionByName(stored)), self.plan, self._branch())
 
     def _fold_again(self, touched: DataFrame | None, truncated: str | None, views: ExitStack) -> None:
         """Fold the values that were touched (all of them: None) from the change log, whatever is published of them."""
         plan, changes = self.whole_log()
         if truncated is not None:
             changes = changes.where(F.col("position") > truncated)
-        events = self._named(_sound(bags.once(_rows(changes, plan, truncated))), views)
-        told, stored = bags.sides(events), bags.stored_sides(self._stored(), self._plan)
+        events = named(_sound(bags.once(_rows(changes, plan, truncated))), views)
+        told, stored = bags.sides(events), bags.stored_sides(self._stored(), self.plan)
         if touched is not None:
             told, stored = bags.of_values(told, touched), bags.of_values(stored, touched)
-        folded = bags.changed(self._named(bags.marked(told, stored), views))
-        merging.exchange(folded, self._plan, self._branch())
+        folded = bags.changed(named(bags.marked(told, stored), views))
+        merging.exchange(folded, self.plan, self._branch())
 
     def _marks(self) -> dict[str, str]:
         """What the state keeps: the highest position seen, and that of the newest TRUNCATE."""
-        rows = self._lake.load(self._plan.state).scan().to_arrow().to_pylist()
+        rows = self._lake.load(self.plan.state).scan().to_arrow().to_pylist()
         return {row["kind"]: row["position"] for row in rows}
 
     def _mark(self, marks: Mapping[str, str], reached: Mapping[str, str]) -> None:
         new = {kind: position for kind, position in reached.items() if position}
         if new == marks:
             return
-        state = self._lake.load(self._plan.state)
+        state = self._lake.load(self.plan.state)
         rows = [{"kind": kind, "position": position, "batch": self._cut.batch} for kind, position in new.items()]
         told = pa.Table.from_pylist(rows, schema=state.schema().as_arrow())
         if marks:

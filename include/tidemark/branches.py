@@ -6,10 +6,11 @@ Each move is one commit in the catalog, by PyIceberg: none of it needs Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import structlog
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
@@ -52,12 +53,14 @@ def ancestry(table: Table, ref: str = MAIN_BRANCH) -> Iterator[Snapshot]:
 
 def greatest(table: Table, column: str, ref: str = MAIN_BRANCH) -> str | None:
     """No value of a text column is above this one, as the files of a branch tell; None where one of them does not."""
+    files = (task.file for task in table.scan(snapshot_id=head(table, ref)).plan_files())
+    return upper_bound(table, files, column)
+
+
+def upper_bound(table: Table, files: Iterable[DataFile], column: str) -> str | None:
+    """No value of a text column is above this one in some files of a table; None where one of them does not tell."""
     field = table.schema().find_field(column)
-    bounds = [
-        (task.file.upper_bounds or {}).get(field.field_id)
-        for task in table.scan(snapshot_id=head(table, ref)).plan_files()
-        if task.file.record_count
-    ]
+    bounds = [(file.upper_bounds or {}).get(field.field_id) for file in files if file.record_count]
     return None if None in bounds else max((bound.decode() for bound in bounds if bound is not None), default="")
 
 

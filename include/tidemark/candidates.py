@@ -6,19 +6,18 @@ Three Spark actions for the usual table (fold, merge, tombstones); the merge is 
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import MapType, StringType
-from pyspark.sql.utils import is_remote
 
 from tidemark import epochs, evolution, folding, held, merging, planning, table_schemas
-from tidemark.branches import ancestry, branch_from_main, greatest, head, rows_in
+from tidemark.branches import ancestry, branch_from_main, greatest, head, rows_in, upper_bound
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.history_candidates import HistoryCandidate
@@ -28,7 +27,7 @@ from tidemark.plan import Plan
 from tidemark.quarantine import quarantine
 from tidemark.row_filters import equals
 from tidemark.schema_history import Emptying
-from tidemark.session import checkpointed
+from tidemark.session import checkpointed, named
 from tidemark.table_schemas import DELETED, POSITION
 
 _VERSIONS = MapType(StringType(), StringType())
@@ -51,46 +50,82 @@ class Cut:
         return f"candidate_{self.number}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """The new events of one table, folded."""
+
+    rows: DataFrame
+    """``folding.fold``, kept."""
+    totals: Mapping[str, Any]
+    """``folding.totals`` of them; empty for no rows."""
+    acted: Callable[[], DataFrame]
+    """``folding.actions`` that they were folded from."""
+
+
 class Candidate:
     """One table's way from new events to a branch."""
 
+    _table: Table
+    """As it was before the batch, with the columns of the batch; this and what follows from ``prepare`` on."""
     _state_table: Table
-    """As it stands before the batch, from ``_prepared_table`` on."""
+    _state_kinds: Collection[str]
+    """Kinds of the rows that the state keeps (``table_schemas.state_schema``)."""
+    _state_newest: str | None
+    """No position that the state keeps is above this one; None where that is not known."""
+    _state_truncates: Sequence[tuple[str, int]]
 
     def __init__(self, session: SparkSession, lake: Lake, source: str, plan: Plan, cut: Cut) -> None:
+        self.plan = plan
         self._session = session
         self._lake = lake
         self._source = source
-        self._plan = plan
         self._cut = cut
 
-    def build(self, after: int) -> Row:
+    def prepare(self) -> None:
+        """Put the branches where ``main`` stands, with the columns that the batch wants: without Spark."""
+        self._table = self._prepared_table()
+        files = [task.file for task in self._state_table.scan().plan_files() if task.file.record_count]
+        self._state_kinds = frozenset(file.partition[0] for file in files)
+        self._state_newest = upper_bound(self._state_table, files, "position")
+        self._state_truncates = self._kept_truncates() if "truncate" in self._state_kinds else []
+
+    def _kept_truncates(self) -> list[tuple[str, int]]:
+        """Position and time (epoch µs, 0: unknown) of each TRUNCATE that the state keeps."""
+        rows = self._state_table.scan(row_filter=equals("kind", "truncate")).to_arrow().to_pylist()
+        return [(row["position"], int(dict(row["versions"] or {}).get(folding.REST) or 0)) for row in rows]
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether a TRUNCATE, of this batch or of an earlier one, has a say in what the events become."""
+        found = self.plan.found
+        return bool(found.truncates or found.history.emptyings or self._state_truncates)
+
+    def build(self, after: int, fold: Fold | None = None) -> Row:
         """Build the candidate from the events of batches above ``after``; the row for the ledger.
+
+        Args:
+            after: batch that the table stands at.
+            fold: of these events, where they were folded with those of other tables (``together``).
 
         Raises:
             LedgerError: events went missing between the change log and the fold.
         """
         with ExitStack() as views:
-            return self._build(after, views)
+            return self._build(after, fold, views)
 
-    def _build(self, after: int, views: ExitStack) -> Row:
-        table = self._prepared_table()
-        base = head(table)
-        if self._plan.soft and table_schemas.was_hard(table):
+    def _build(self, after: int, fold: Fold | None, views: ExitStack) -> Row:
+        base = head(self._table)
+        if self.plan.soft and table_schemas.was_hard(self._table):
             merging.mark_alive(self._session, self._branch())
-        changes = self.changes(after)
-        truncated, truncated_at, is_kept = self._truncated(changes)
-        rows = changes.where(F.col("operation") != Operation.TRUNCATE) if self._plan.found.truncates else changes
-        acted = self._named(folding.actions(rows, self._plan, None if self._plan.soft else truncated), views)
-        folded = folding.fold(acted.where(F.col("set_aside").isNull()), self._plan)
-        if self._plan.soft and truncated is not None:
-            folded = folding.truncated_softly(folded, self._plan, truncated, truncated_at)
-        folded = checkpointed(folded)
-        counts, oldest = self._counts(folded, acted, after)
+        truncated, truncated_at, is_kept = self._truncated(after)
+        if fold is None:
+            fold = self._fold(after, truncated, truncated_at, views)
+        folded = fold.rows
+        counts, oldest = self._counts(fold, after)
         counts["emptied"], counts["marked"], counts["back"] = self._truncate(truncated, truncated_at, folded)
         self._fill(truncated)
-        by_cell = self._plan.found.partial or self._state_has("cells")
-        start = head(self._lake.load(self._plan.target), self._cut.branch)
+        by_cell = self.plan.found.partial or "cells" in self._state_kinds
+        start = head(self._lake.load(self.plan.target), self._cut.branch)
         ready = checkpointed(self._combined(folded)) if by_cell else self._alive(folded, oldest)
         counts["marked"] += self._marked_rows(ready) if counts["marks"] else 0
         counts["moved_rows"] = self._moved_rows(ready, by_cell=by_cell) if counts["away"] else 0
@@ -100,23 +135,29 @@ class Candidate:
         if not by_cell and self._is_above(oldest):
             counts["replaced"] = self._exchange(ready, deletes=counts["deletes"])
         else:
-            merging.upsert(ready, self._plan, self._branch(), by_cell=by_cell)
-        if self._plan.history:
-            kept = HistoryCandidate(self._session, self._lake, self._source, self._plan, self._cut.branch)
-            kept.build(self.changes(after), self._emptyings(), self.whole_log, lambda frame: self._named(frame, views))
+            merging.upsert(ready, self.plan, self._branch(), by_cell=by_cell)
+        if self.plan.history:
+            kept = HistoryCandidate(self._session, self._lake, self._source, self.plan, self._cut.branch)
+            kept.build(self.changes(after), self._emptyings(), self.whole_log, lambda frame: named(frame, views))
         return self._row(base, start, counts)
 
-    def _named(self, frame: DataFrame, views: ExitStack) -> DataFrame:
-        """The same frame; in Spark Connect by a name, as it nests what is built on a frame, and ends at 100 levels."""
-        if not is_remote():
-            return frame
-        name = f"tidemark_{uuid.uuid4().hex}"
-        frame.createOrReplaceTempView(name)
-        views.callback(self._session.catalog.dropTempView, name)
-        return self._session.table(name)
+    def _fold(self, after: int, truncated: str | None, truncated_at: int | None, views: ExitStack) -> Fold:
+        """Fold the table's events by themselves."""
+        acted = named(self._acted(after, truncated), views)
+        folded = folding.fold(acted.where(F.col("set_aside").isNull()), self.plan)
+        if self.plan.soft and truncated is not None:
+            folded = folding.truncated_softly(folded, self.plan, truncated, truncated_at)
+        folded = checkpointed(folded)
+        totals = folded.agg(*folding.totals(self.plan)).first()
+        return Fold(rows=folded, totals=totals.asDict() if totals else {}, acted=lambda: acted)
+
+    def _acted(self, after: int, truncated: str | None) -> DataFrame:
+        changes = self.changes(after)
+        rows = changes.where(F.col("operation") != Operation.TRUNCATE) if self.plan.found.truncates else changes
+        return folding.actions(rows, self.plan, None if self.plan.soft else truncated)
 
     def _prepared_table(self) -> Table:
-        plan = self._plan
+        plan = self.plan
         key = {table_schemas.KEY_PROPERTY: json.dumps(plan.key)}
         table = self._lake.ensure(
             plan.target,
@@ -137,10 +178,10 @@ class Candidate:
     def changes(self, after: int) -> DataFrame:
         """The events that the table is to take in, as the change log has them, their shapes by epoch."""
         changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
-        found = self._plan.found
+        found = self.plan.found
         changes = held.taken(changelog, found.object, after, self._cut.batch, found.withheld)
-        if self._plan.found.names:
-            names = planning.names_of(self._plan.found, None)
+        if self.plan.found.names:
+            names = planning.names_of(self.plan.found, None)
             return changes.withColumn("shape", epochs.shape_in_epoch(names))
         return changes
 
@@ -148,12 +189,12 @@ class Candidate:
         """The change log of the table up to a batch, without the events of transactions that are not published."""
         changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
         undone = held.undone(Ledger(self._lake, self._source), self._cut.batch)
-        found = self._plan.found
+        found = self.plan.found
         return held.log_of(changelog, found.object, batch, found.withheld.waiting | undone | but)
 
     def whole_log(self) -> tuple[Plan, DataFrame]:
         """All events that the table is to hold, and the plan with what they tell, to fold them from the first on."""
-        ledger, found = Ledger(self._lake, self._source), self._plan.found
+        ledger, found = Ledger(self._lake, self._source), self.plan.found
         of_table = equals("object", found.object)
         shapes = {row["shape"]: planning.shape_from(row["columns"]) for row in ledger.read("shapes", of_table)}
         contents = [row for row in ledger.read("contents", of_table) if row["batch"] <= self._cut.batch]
@@ -172,57 +213,42 @@ class Candidate:
             told, today = epochs.shapes_by_epoch(shapes, names, every)
             whole = replace(whole, shapes=told, names=today)
             changes = changes.withColumn("shape", epochs.shape_in_epoch(names))
-        return replace(self._plan, found=whole), changes
-
-    def _state_has(self, kind: str) -> bool:
-        return bool(self._state_table.scan(row_filter=equals("kind", kind), limit=1).to_arrow().num_rows)
+        return replace(self.plan, found=whole), changes
 
     def _state(self) -> DataFrame:
-        state = self._session.table(self._lake.spark_name(self._plan.state))
+        state = self._session.table(self._lake.spark_name(self.plan.state))
         versions = F.col("versions")
-        renamed = {**self._plan.today, **self._plan.begun}
+        renamed = {**self.plan.today, **self.plan.begun}
         if renamed:
             versions = folding.renamed_versions(versions, renamed).alias("versions")
-        return state.select(*folding.key_names(self._plan), "kind", "position", versions, "batch")
+        return state.select(*folding.key_names(self.plan), "kind", "position", versions, "batch")
 
-    def _truncated(self, changes: DataFrame) -> tuple[str | None, int | None, bool]:
+    def _truncated(self, after: int) -> tuple[str | None, int | None, bool]:
         """Position of the newest TRUNCATE, when the source committed it (epoch µs), and whether the state has it."""
-        known = self._state_table.scan(row_filter=equals("kind", "truncate")).to_arrow().to_pylist()
-        told = [(row["position"], int(dict(row["versions"] or {}).get(folding.REST) or 0)) for row in known]
-        if self._plan.found.truncates:
+        told = list(self._state_truncates)
+        if self.plan.found.truncates:
             at = F.coalesce(F.unix_micros("committed_at"), F.lit(0)).alias("at")
-            newest = (
-                changes.where(F.col("operation") == Operation.TRUNCATE).agg(F.max(F.struct("position", at))).first()
-            )
+            truncates = self.changes(after).where(F.col("operation") == Operation.TRUNCATE)
+            newest = truncates.agg(F.max(F.struct("position", at))).first()
             told.extend([tuple(newest[0])] if newest and newest[0] else [])
         # Those of earlier batches as well: there may have been no table that could keep them.
-        told.extend((emptying.position, emptying.at) for emptying in self._plan.found.history.emptyings)
+        told.extend((emptying.position, emptying.at) for emptying in self.plan.found.history.emptyings)
         position, at_micros = max(told, default=(None, 0))
-        return position, at_micros or None, any(row["position"] == position for row in known)
+        return position, at_micros or None, any(known == position for known, _ in self._state_truncates)
 
     def _emptyings(self) -> list[Emptying]:
         """The statements and initial loads of this batch that emptied the table."""
-        found = self._plan.found
+        found = self.plan.found
         return [told for told in found.history.emptyings if found.after < told.batch]
 
-    def _counts(self, folded: DataFrame, acted: DataFrame, after: int) -> tuple[dict[str, int], str | None]:
+    def _counts(self, fold: Fold, after: int) -> tuple[dict[str, int], str | None]:
         """Numbers for the ledger, and the position of the oldest row."""
-        totals = folded.agg(
-            F.count("*").alias("keys"),
-            F.sum("events").alias("events"),
-            F.sum("distinct_events").alias("distinct"),
-            F.sum(F.when(F.col("moved_away"), 1).otherwise(0)).alias("away"),
-            F.count_if("deleted").alias("deletes"),
-            F.count_if(F.col("deleted") & ~F.col("moved_away") & F.lit(self._plan.soft)).alias("marks"),
-            F.unix_micros(F.max("committed_at")).alias("committed_at"),
-            F.min("position").alias("oldest"),
-        ).first()
-        told = totals.asDict() if totals else {}
+        told = dict(fold.totals)
         oldest = told.pop("oldest", None)
         counts = {name: int(value or 0) for name, value in told.items()}
-        found = self._plan.found
+        found = self.plan.found
         aside = found.events - found.truncates - counts["events"]
-        reasons = self._set_aside(acted, after) if aside else {}
+        reasons = self._set_aside(fold.acted(), after) if aside else {}
         if aside != sum(reasons.values()):
             raise LedgerError(
                 f"{found.object}: {found.events} events in the change log, but {counts['events']} folded + "
@@ -245,9 +271,9 @@ class Candidate:
             "place",
             F.col("set_aside").alias("reason"),
             "detail",
-            F.lit(self._plan.found.object).alias("object"),
+            F.lit(self.plan.found.object).alias("object"),
         )
-        withheld = self._plan.found.withheld
+        withheld = self.plan.found.withheld
         since = min(after, withheld.since - 1) if withheld.released else after
         quarantine(self._lake, self._source, found, since, settled=after)
 
@@ -258,35 +284,35 @@ class Candidate:
             How many rows went, how many that were alive were marked as deleted, and how many of the rows that went are
             back with ``folded``, by the key: those that a load, which is an order to replace, brings again.
         """
-        if not (self._plan.found.truncates or self._emptyings()) or truncated is None:
+        if not (self.plan.found.truncates or self._emptyings()) or truncated is None:
             return 0, 0, 0
         rows, back = self._stored().where(F.col(POSITION) < truncated), F.lit(False)
         if folded is not None and any(told.load and told.position == truncated for told in self._emptyings()):
-            keys = folding.key_names(self._plan)
-            state = [DELETED] if self._plan.soft else []
+            keys = folding.key_names(self.plan)
+            state = [DELETED] if self.plan.soft else []
             again = folded.where(~F.col("deleted")).select(*keys, F.lit(True).alias("again"))
-            rows = rows.select(*folding.key_columns(self._plan), *state).join(again, keys, "left")
+            rows = rows.select(*folding.key_columns(self.plan), *state).join(again, keys, "left")
             back = F.col("again").isNotNull()
-        alive = F.count_if(~F.col(DELETED) & ~back) if self._plan.soft else F.lit(0)
+        alive = F.count_if(~F.col(DELETED) & ~back) if self.plan.soft else F.lit(0)
         counted = rows.agg(F.count("*"), alive, F.count_if(back)).first()
         older, alive_rows, returned = (int(number) for number in counted) if counted else (0, 0, 0)
         if older:
-            merging.delete_older(self._session, self._plan, self._branch(), truncated, at)
-        if self._state_has("cells"):
-            merging.empty_cells(folding.emptied(self._state(), self._plan, truncated), self._plan, self._branch())
-        return (0, alive_rows, 0) if self._plan.soft else (older, 0, returned)
+            merging.delete_older(self._session, self.plan, self._branch(), truncated, at)
+        if "cells" in self._state_kinds:
+            merging.empty_cells(folding.emptied(self._state(), self.plan, truncated), self.plan, self._branch())
+        return (0, alive_rows, 0) if self.plan.soft else (older, 0, returned)
 
     def _branch(self) -> str:
         """Name of the candidate branch in Spark."""
-        return self._lake.spark_name(self._plan.target, self._cut.branch)
+        return self._lake.spark_name(self.plan.target, self._cut.branch)
 
     def _stored(self) -> DataFrame:
         """The rows of the candidate, under the names that their columns will have when it is published."""
-        return folding.of_today(self._session.table(self._branch()), self._plan)
+        return folding.of_today(self._session.table(self._branch()), self.plan)
 
     def _fill(self, truncated: str | None) -> None:
         """Give the rows that are there the defaults of columns that were added: nothing is delivered for them."""
-        plan = self._plan
+        plan = self.plan
         for column, told in plan.new_defaults():
             older = self._stored().where(F.col(POSITION) < told.position)
             if plan.soft and truncated is not None:
@@ -295,22 +321,21 @@ class Candidate:
             merging.fill(rows, plan, self._branch(), {column.name: folding.default_value(column, told.text)})
 
     def _combined(self, folded: DataFrame) -> DataFrame:
-        return folding.combine(folded, self._stored(), self._state(), self._plan)
+        return folding.combine(folded, self._stored(), self._state(), self.plan)
 
     def _alive(self, folded: DataFrame, oldest: str | None) -> DataFrame:
         """Without late events of keys that are dead. A batch that is newer than all that is kept has none."""
-        newest = greatest(self._state_table, "position")
-        if oldest is None or (newest is not None and newest < oldest):
+        if oldest is None or (self._state_newest is not None and self._state_newest < oldest):
             return folded
-        return folding.not_dead(folded, self._state().where(F.col("kind") == "tombstone"), self._plan)
+        return folding.not_dead(folded, self._state().where(F.col("kind") == "tombstone"), self.plan)
 
     def _moved_rows(self, ready: DataFrame, *, by_cell: bool) -> int:
         """Rows that change because their key did: in the ledger their event counts where it wrote the new key."""
-        keys = folding.key_names(self._plan)
+        keys = folding.key_names(self.plan)
         # With soft deletes the old key gets a row even if it had none.
-        how = "left" if self._plan.soft else "inner"
+        how = "left" if self.plan.soft else "inner"
         gone = ready.where("moved_away").join(
-            self._stored().select(*folding.key_columns(self._plan), POSITION), keys, how
+            self._stored().select(*folding.key_columns(self.plan), POSITION), keys, how
         )
         # By cell, a row that a newer event wrote a part of lives on without the cells that moved away.
         changes = F.col(POSITION) <= F.col("position") if by_cell else F.col(POSITION) < F.col("position")
@@ -318,15 +343,15 @@ class Candidate:
 
     def _marked_rows(self, ready: DataFrame) -> int:
         """Rows that are alive and become marked as deleted: readers who leave such rows out lose them."""
-        alive = self._stored().where(~F.col(DELETED)).select(*folding.key_columns(self._plan), POSITION)
-        gone = ready.where(F.col("deleted") & ~F.col("moved_away")).join(alive, folding.key_names(self._plan))
+        alive = self._stored().where(~F.col(DELETED)).select(*folding.key_columns(self.plan), POSITION)
+        gone = ready.where(F.col("deleted") & ~F.col("moved_away")).join(alive, folding.key_names(self.plan))
         return gone.where(F.col(POSITION) < F.col("position")).count()
 
     def _keep(self, ready: DataFrame, truncated: str | None, truncated_at: int | None) -> None:
         """Append what later runs need: tombstones, versions of rows written in parts, a TRUNCATE that is new."""
-        keys = folding.key_names(self._plan)
-        branch = self._lake.spark_name(self._plan.state, self._cut.branch)
-        if self._plan.today and self._state_has("cells"):
+        keys = folding.key_names(self.plan)
+        branch = self._lake.spark_name(self.plan.state, self._cut.branch)
+        if self.plan.today and "cells" in self._state_kinds:
             cells = self._state().where(F.col("kind") == "cells")
             self._session.sql(f"DELETE FROM {branch} WHERE kind = 'cells'")  # noqa: S608  every part is quoted
             cells.writeTo(branch).append()
@@ -350,10 +375,9 @@ class Candidate:
 
         Then keys need no comparing of positions. A batch with one late event in it is merged row by row.
         """
-        table = self._lake.load(self._plan.target)
-        if self._plan.soft or oldest is None or rows_in(table) < LARGE:
+        if self.plan.soft or oldest is None or rows_in(self._table) < LARGE:
             return False
-        newest = greatest(table, POSITION, self._cut.branch)
+        newest = greatest(self._lake.load(self.plan.target), POSITION, self._cut.branch)
         return newest is not None and newest < oldest
 
     def _exchange(self, ready: DataFrame, deletes: int) -> int:
@@ -361,19 +385,19 @@ class Candidate:
 
         A MERGE that inserts has to shuffle the table. Here the batch's keys go to the table's files.
         """
-        keys = folding.key_names(self._plan)
+        keys = folding.key_names(self.plan)
         gone = 0
         if deletes:
-            stored = self._stored().select(*folding.key_columns(self._plan))
+            stored = self._stored().select(*folding.key_columns(self.plan))
             gone = stored.join(ready.where("deleted").select(*keys), keys, "left_semi").count()
-        start = head(self._lake.load(self._plan.target), self._cut.branch)
-        merging.remove(ready, self._plan, self._branch())
-        removed = merge_counts(self._lake.load(self._plan.target), start, self._cut.branch)["deleted"]
-        merging.append(ready.where(~F.col("deleted")), self._plan, self._branch())
+        start = head(self._lake.load(self.plan.target), self._cut.branch)
+        merging.remove(ready, self.plan, self._branch())
+        removed = merge_counts(self._lake.load(self.plan.target), start, self._cut.branch)["deleted"]
+        merging.append(ready.where(~F.col("deleted")), self.plan, self._branch())
         return removed - gone
 
     def _row(self, base: int, start: int, counts: Mapping[str, int]) -> Row:
-        table = self._lake.load(self._plan.target)
+        table = self._lake.load(self.plan.target)
         merged = merge_counts(table, start, self._cut.branch)
         replaced = counts.get("replaced", 0)  # deleted and added
         merged = {
@@ -382,10 +406,10 @@ class Candidate:
             "deleted": merged["deleted"] - replaced,
         }
         effective = merged["inserted"] + merged["updated"] + merged["deleted"] - counts["moved_rows"]
-        applied = effective + self._plan.found.truncates
+        applied = effective + self.plan.found.truncates
         change = merged["inserted"] - merged["deleted"] - counts["emptied"]
         gone = merged["deleted"] + counts["emptied"] - counts["moved_rows"] - counts["back"]
-        deleted = counts["marked"] if self._plan.soft else max(0, gone)
+        deleted = counts["marked"] if self.plan.soft else max(0, gone)
         return self._accounted(
             table,
             base,
@@ -410,7 +434,7 @@ class Candidate:
         committed_at: int | None,
     ) -> Row:
         """The row for the ledger; ``change`` is how many more rows the table has, ``committed_at`` in epoch µs."""
-        found = self._plan.found
+        found = self.plan.found
         withheld = found.withheld
         superseded = found.events - applied - duplicate - quarantined
         if superseded < 0:
@@ -421,7 +445,7 @@ class Candidate:
         return {
             "cut": self._cut.number,
             "object": found.object,
-            "target": ".".join(self._plan.target),
+            "target": ".".join(self.plan.target),
             "state": "candidate",
             "batch": self._cut.batch,
             "events": found.events + withheld.held + withheld.discarded,

@@ -217,29 +217,30 @@ def _set_aside(
     return [reason, detail]
 
 
-def fold(acted: DataFrame, plan: Plan) -> DataFrame:
+def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = ()) -> DataFrame:
     """Fold actions to one row a key.
 
     Args:
         acted: ``actions``, without those set aside.
         plan: the table's.
+        apart: columns of ``acted`` that tell tables apart which are folded together.
 
     Returns:
-        ``k0 .. kn``; ``position``, ``committed_at``, ``deleted``, ``moved_away`` of the key's newest action; ``c<n>``,
-        the newest value of each column outside the key (a delete writes null; with soft deletes one that is the newest
-        action leaves what its old image holds); with partial images also ``whole_at``, the position at which the row
-        was last written whole (null: never), and ``p<n>``, the position a column was written at (null: no event wrote
-        it); ``events`` and ``distinct_events``, without the deletes of old keys.
+        ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted``, ``moved_away`` of the key's newest action;
+        ``c<n>``, the newest value of each column outside the key (a delete writes null; with soft deletes one that is
+        the newest action leaves what its old image holds); with partial images also ``whole_at``, the position at which
+        the row was last written whole (null: never), and ``p<n>``, the position a column was written at (null: no event
+        wrote it); ``events`` and ``distinct_events``, without the deletes of old keys.
     """
-    return _by_cell(acted, plan) if plan.found.partial else _newest(acted, plan)
+    keys = [*apart, *key_names(plan)]
+    return _by_cell(acted, plan, keys) if plan.found.partial else _newest(acted, plan, keys)
 
 
 _LONGEST_PATH = 1 << 16
 
 
-def _newest(acted: DataFrame, plan: Plan) -> DataFrame:
+def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     """The newest action of each key: whole images leave nothing of the older ones."""
-    keys = key_names(plan)
     cells = [field(number) for number in value_numbers(plan)]
     payload = ["position", "committed_at", "deleted", "moved_away", *cells]
     # All of a key's actions meet in one task, sorted; those of a hot key go to the disk where memory ends.
@@ -262,9 +263,8 @@ def _newest(acted: DataFrame, plan: Plan) -> DataFrame:
     return newest.selectExpr(*map(quoted, [*keys, *payload, *counts]))
 
 
-def _by_cell(acted: DataFrame, plan: Plan) -> DataFrame:
+def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     """The newest action of each key, and of each of its cells."""
-    keys = key_names(plan)
     if plan.found.halves:
         acted = paired(acted, keys)
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
@@ -295,6 +295,19 @@ def _by_cell(acted: DataFrame, plan: Plan) -> DataFrame:
         )
     ]
     return folded.select(*keys, "position", "newest.*", *values, "events", "distinct_events", "whole_at")
+
+
+def totals(plan: Plan) -> list[Expression]:
+    """What the ledger, and the way a batch is written, ask of ``fold``: aggregates over its rows."""
+    return [
+        F.sum("events").alias("events"),
+        F.sum("distinct_events").alias("distinct"),
+        F.sum(F.when(F.col("moved_away"), 1).otherwise(0)).alias("away"),
+        F.count_if("deleted").alias("deletes"),
+        F.count_if(F.col("deleted") & ~F.col("moved_away") & F.lit(plan.soft)).alias("marks"),
+        F.unix_micros(F.max("committed_at")).alias("committed_at"),
+        F.min("position").alias("oldest"),
+    ]
 
 
 def _shown(plan: Plan, number: int) -> Expression:

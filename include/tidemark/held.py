@@ -315,6 +315,12 @@ def taken(changelog: DataFrame, table: str, after: int, batch: int, found: Withh
     return changelog.where((F.col("kind") == Kind.CHANGE) & (F.col("object") == table) & new)
 
 
+def taken_of_all(changelog: DataFrame, tables: Sequence[str], after: int, batch: int) -> DataFrame:
+    """The change events of several tables that stand at one batch, and that transactions change nothing about."""
+    new = (F.col("batch") > after) & (F.col("batch") <= batch)
+    return changelog.where((F.col("kind") == Kind.CHANGE) & F.col("object").isin(*tables) & new)
+
+
 def log_of(changelog: DataFrame, table: str, batch: int, without: frozenset[str]) -> DataFrame:
     """All change events of a table up to a batch, but for those of some transactions.
 

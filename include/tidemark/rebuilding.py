@@ -42,7 +42,9 @@ def build(session: SparkSession, lake: Lake, source: str, plan: Plan, cut: Cut, 
             evolution.plan_pending(table, cut.number, {}, {})
     before = _alive(session, lake, plan, MAIN_BRANCH) if plan.soft else 0
     with copies.emptied(lake) as beside:
-        row = candidate_of(plan)(session, beside, source, plan, cut).build(0)
+        candidate = candidate_of(plan)(session, beside, source, plan, cut)
+        candidate.prepare()
+        row = candidate.build(0)
         beside.adopt(cut.branch)
     if plan.soft:
         row["lost"] = max(0, before - _alive(session, lake, plan, cut.branch))

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
+import uuid
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from threading import Event
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
 
 from tidemark import jvm_lookups
 from tidemark.errors import SparkWithheldError
@@ -123,6 +125,19 @@ def checkpointed(frame: DataFrame) -> DataFrame:
     table that they were read from is written to. An executor that is lost takes its rows along, and the stage fails.
     """
     return frame.localCheckpoint(eager=False)
+
+
+def named(frame: DataFrame, views: ExitStack) -> DataFrame:
+    """The same frame; in Spark Connect by a name, as it nests what is built on a frame, and ends at 100 levels.
+
+    ``views`` forgets the name when it closes.
+    """
+    if not is_remote():
+        return frame
+    session, name = frame.sparkSession, f"tidemark_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(name)
+    views.callback(session.catalog.dropTempView, name)
+    return session.table(name)
 
 
 def is_small(rows: int) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 
@@ -21,10 +21,10 @@ from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import cuts, deriving, epochs, guesses, held, planning, rebuilding
+from tidemark import cuts, deriving, epochs, guesses, held, planning, rebuilding, together
 from tidemark.bag_candidates import candidate_of
 from tidemark.branches import MARKER, marker
-from tidemark.candidates import Cut
+from tidemark.candidates import Candidate, Cut, Fold
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.held import Withheld
@@ -251,25 +251,52 @@ def _build(
         planned, rows = _plan_all(session, lake, source, finds, cut, stands, default, asked)
     if any("anew" in row for row in rows):
         return rows
+    small: list[tuple[Plan, int]] = []
+    large: list[tuple[Plan, int]] = []
+    for plan, after in planned:
+        (small if is_small(sizes[plan.found.object]) else large).append((plan, after))
+    for tables in filter(None, (small, large)):
+        rows += _build_side_by_side(session, lake, source, tables, sizes, cut, asked, alone=tables is large)
+    return rows
+
+
+def _build_side_by_side(
+    session: SparkSession,
+    lake: Lake,
+    source: Source,
+    tables: Sequence[tuple[Plan, int]],
+    sizes: Mapping[str, int],
+    cut: Cut,
+    asked: Mapping[str, str],
+    *,
+    alone: bool,
+) -> list[Row]:
+    """Build the tables; each is folded in a plan of its own where ``alone``."""
     # Making a frame makes the session the active one of a thread. Where there is none, Spark's cache takes the settings
     # that Spark has by itself, and refuses tables with columns whose names differ in case only.
     activate = partial(session.createDataFrame, [], "nothing int")
-    few: list[tuple[Plan, int]] = []
-    many: list[tuple[Plan, int]] = []
-    for plan, after in planned:
-        (few if is_small(sizes[plan.found.object]) else many).append((plan, after))
-    for alike in filter(None, (few, many)):
-        tuned = tuned_for(session, [sizes[plan.found.object] for plan, _ in alike])
-        pool = ThreadPoolExecutor(_SIDE_BY_SIDE, initializer=activate)
-        with _marked(session, cut.batch), tuned, pool:
+    again = [plan for plan, _ in tables if plan.found.object in asked]
+    candidates = [
+        (candidate_of(plan)(session, lake, source.source, plan, cut), after)
+        for plan, after in tables
+        if plan.found.object not in asked
+    ]
+    pool = ThreadPoolExecutor(_SIDE_BY_SIDE, initializer=activate)
+    with _marked(session, cut.batch), ExitStack() as views, pool:
+        deque(pool.map(Candidate.prepare, (candidate for candidate, _ in candidates)), maxlen=0)
+        folds: Mapping[str, Fold] = {}
+        if not alone:
+            folds = together.folds(session, lake, source.source, candidates, cut.batch, pool, views)
+        with tuned_for(session, [sizes[plan.found.object] for plan, _ in tables]):
             jobs = [
                 pool.submit(rebuilding.build, session, lake, source.source, plan, cut, asked[plan.found.object])
-                if plan.found.object in asked
-                else pool.submit(_build_one, session, lake, source, plan, cut, after)
-                for plan, after in alike
+                for plan in again
             ]
-            rows += [job.result() for job in jobs]
-    return rows
+            jobs += [
+                pool.submit(_build_one, session, lake, source, candidate, after, folds.get(candidate.plan.found.object))
+                for candidate, after in candidates
+            ]
+            return [job.result() for job in jobs]
 
 
 def _plan_all(
@@ -314,9 +341,10 @@ def _plan_all(
     return planned, rows
 
 
-def _build_one(session: SparkSession, lake: Lake, source: Source, plan: Plan, cut: Cut, after: int) -> Row:
-    candidate = candidate_of(plan)(session, lake, source.source, plan, cut)
-    row = candidate.build(after)
+def _build_one(
+    session: SparkSession, lake: Lake, source: Source, candidate: Candidate, after: int, fold: Fold | None
+) -> Row:
+    plan, row = candidate.plan, candidate.build(after, fold)
     follows = source.schema_policy is not SchemaPolicy.STRICT
     if follows and row["quarantined"] and guesses.are_outgrown(session, lake, source, plan, candidate.changes(after)):
         row["anew"] = "a number does not fit a type that was guessed from values"
@@ -338,18 +366,19 @@ def _plan(
     """
     table = lake.find(planning.target_of(source, found))
     known = None if anew else table
-    events = _events(session, lake, source, found, batch)
+    events = cache(partial(_events, session, lake, source, found, batch))
     found = _as_taken(events, found, known)
     if table is None and not found.shapes:
         return None
     if unknown := planning.untyped(found, source, known):
+        values = events()
         if found.names:
-            events = events.withColumn("shape", epochs.shape_in_epoch(planning.names_of(found, known)))
+            values = values.withColumn("shape", epochs.shape_in_epoch(planning.names_of(found, known)))
         published: dict[str, str] = {}
         if anew and not anew.endswith(BY_HAND):
             unsettled = unsettled_columns(table)
             published = {name: kind for name, kind in columns_of(table) if name not in unsettled}
-        found = replace(found, inferred=guesses.types_again(events, found, unknown, published))
+        found = replace(found, inferred=guesses.types_again(values, found, unknown, published))
     plan = planning.plan(source, found, table, anew=bool(anew))
     if not plan.key and table is None and source.table_for(found.object).key is None and () not in found.keys:
         hint = "give it with `key:`, or write `key: []` to say that there is none"
@@ -360,7 +389,7 @@ def _plan(
     return plan
 
 
-def _as_taken(events: DataFrame, found: Found, table: Table | None) -> Found:
+def _as_taken(events: Callable[[], DataFrame], found: Found, table: Table | None) -> Found:
     """Keep the shapes of the events that are taken, those of before a rename or drop told from the same ones after it.
 
     A column that only events tell which wait for their transaction, or were undone with it, is none of the table's yet:
@@ -371,7 +400,7 @@ def _as_taken(events: DataFrame, found: Found, table: Table | None) -> Found:
     if not (renamed or found.withheld.left_out or found.withheld.released):
         return found
     ids = epochs.shape_in_epoch(names) if renamed else F.col("shape")
-    occurring = {row["shape"] for row in events.select(ids.alias("shape")).distinct().collect()}
+    occurring = {row["shape"] for row in events().select(ids.alias("shape")).distinct().collect()}
     if renamed:
         shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, occurring)
         return replace(found, shapes=shapes, names=by_shape)
