@@ -48,6 +48,8 @@ def _runs() -> Iterator[list[Change]]:
         four.insert(30, 5, "once", "more"),
     ]  # fmt: skip
     yield [change for table in TENANTS for change in (table.update(40, 5, "last", "word"), table.delete(41, 6, "", ""))]
+    yield [_bad(one, 50, 1), two.insert(50, 7, "g", "h")]  # nothing of the first can be read
+    yield [_bad(one, 60, 1), _bad(two, 60, 2)]
 
 
 def _outcome(source: Source, lake: Lake, plans: list[list[str]]) -> list[Any]:
@@ -84,6 +86,8 @@ def test_folded_together_as_apart(source: Callable[..., Source], lake: Lake, mon
         [["tenant_0", "tenant_1", "tenant_3"]],  # one has a TRUNCATE
         [["tenant_0", "tenant_1"]],  # two have partial images, and of the others one was emptied
         [["tenant_0", "tenant_1", "tenant_3"]],
+        [["tenant_0", "tenant_1"]],
+        [["tenant_0", "tenant_1"]],
     ]
     monkeypatch.setattr(together, "_MOST", 1)
     landing = str(Path(source("debezium_json").landing).parent / "other" / "*")

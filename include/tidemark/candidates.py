@@ -57,7 +57,7 @@ class Fold:
     rows: DataFrame
     """``folding.fold``, kept."""
     totals: Mapping[str, Any]
-    """``folding.totals`` of them; empty for no rows."""
+    """``folding.totals`` of them, null or 0 for no rows."""
     acted: Callable[[], DataFrame]
     """``folding.actions`` that they were folded from."""
 

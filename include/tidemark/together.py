@@ -111,11 +111,13 @@ def _folded(changelog: DataFrame, plans: Sequence[Plan], after: int, batch: int,
     changes = held.taken_of_all(changelog, names, after, batch).withColumn(_NUMBER, number)
     acted = named(folding.actions(changes, plan, None, kept=(*folding.KEPT, _NUMBER)), views)
     rows = checkpointed(folding.fold(acted.where(F.col("set_aside").isNull()), plan, apart=[_NUMBER]))
-    totals = {row[_NUMBER]: row.asDict() for row in rows.groupBy(_NUMBER).agg(*folding.totals(plan)).collect()}
+    counted = rows.groupBy(_NUMBER).agg(*folding.totals(plan))
+    totals = {row[_NUMBER]: row.asDict() for row in counted.collect()}
+    nothing = dict.fromkeys(counted.columns)
     return {
         name: Fold(
             rows=_of_table(rows, place),
-            totals={key: value for key, value in totals.get(place, {}).items() if key != _NUMBER},
+            totals={key: value for key, value in totals.get(place, nothing).items() if key != _NUMBER},
             acted=partial(_of_table, acted, place),
         )
         for place, name in enumerate(names, start=1)

@@ -10,9 +10,12 @@ broken, a person may approve the cut (docs/adr/0016).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import structlog
+from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
@@ -21,7 +24,7 @@ from tidemark.branches import head, properties_at
 from tidemark.lake import Lake, history_of, home, quoted
 from tidemark.ledger import Ledger, Row
 from tidemark.row_filters import equals
-from tidemark.session import open_session, tuned_for
+from tidemark.session import is_small, open_session, tuned_for
 from tidemark.sources import Severity, Source
 from tidemark.stages import StageReport
 from tidemark.table_schemas import DELETED, IS_CURRENT, KEY_PROPERTY, POSITION
@@ -67,19 +70,37 @@ def _judge(lake: Lake, source: Source, rows: list[Row], cut: int) -> tuple[Verdi
     from tidemark.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
     with tuned_for(session, [row["rows_after"] for row in rows]):
-        candidates = [_candidate(session, lake, source, row) for row in rows]
+        tables = [_opened(session, lake, row) for row in rows]
+        counts = _count_keys(tables)
+        candidates = [_candidate(session, lake, source, *each) for each in zip(tables, counts, strict=True)]
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
 
 
-def _candidate(session: SparkSession, lake: Lake, source: Source, row: Row) -> Candidate:
+class _Opened(NamedTuple):
+    """A candidate that is to be judged, as it will be when it is published."""
+
+    row: Row
+    """Of the ledger."""
+    frame: DataFrame
+    key: list[str]
+    files: list[str]
+    """Data files that the cut wrote, sorted."""
+
+
+def _opened(session: SparkSession, lake: Lake, row: Row) -> _Opened:
     namespace, _, name = row["target"].partition(".")
     table = lake.load((namespace, name))
     after = {**properties_at(table, row["snapshot"]), **evolution.pending(table, row["cut"]).get("properties", {})}
-    key = json.loads(after[KEY_PROPERTY])
     frame = session.read.option("versionAsOf", str(row["snapshot"])).table(lake.spark_name((namespace, name)))
-    frame = epochs.as_published(frame, table, row["cut"])
     base = {task.file.file_path for task in table.scan(snapshot_id=row["base"]).plan_files()}
     files = {task.file.file_path for task in table.scan(snapshot_id=row["snapshot"]).plan_files()} - base
+    return _Opened(row, epochs.as_published(frame, table, row["cut"]), json.loads(after[KEY_PROPERTY]), sorted(files))
+
+
+def _candidate(
+    session: SparkSession, lake: Lake, source: Source, opened: _Opened, counts: Mapping[str, int]
+) -> Candidate:
+    row, frame = opened.row, opened.frame
     checks = source.table_for(row["object"]).checks
     alive = frame.where(~F.col(DELETED)) if DELETED in frame.columns else frame
     return Candidate(
@@ -88,32 +109,68 @@ def _candidate(session: SparkSession, lake: Lake, source: Source, row: Row) -> C
         snapshot=row["snapshot"],
         checks=[{"type": check.type, "severity": check.severity, **check.arguments} for check in checks],
         invariants={
-            **_key_invariants(frame, key, sorted(files), row),
+            **_key_invariants(opened, counts),
             **_delete_invariants(source, row),
-            **_history_invariants(session, lake, row, key, alive),
+            **_history_invariants(session, lake, row, opened.key, alive),
             **_ledger_invariants(row),
         },
     )
 
 
-def _key_invariants(frame: DataFrame, key: list[str], files: list[str], row: Row) -> dict[str, Invariant]:
-    """Of the keys that this cut wrote; those of untouched rows were checked when they were written."""
-    if not key:
-        return {"rows beyond the ledger's count": Invariant(value=frame.count() - row["rows_after"])}
-    columns = [F.col(quoted(name)) for name in key]
-    null = F.when(F.greatest(*(column.isNull().cast("int") for column in [*columns, columns[0]])) == 1, 1)
-    totals = frame.agg(F.count("*").alias("rows"), F.count(null).alias("null_keys")).first()
-    found = totals.asDict() if totals else {"rows": 0, "null_keys": 0}
-    written = frame.where(F.col("_file").isin(*files)).select(*columns).distinct() if files else None
-    repeated = 0
-    if written is not None:
-        twice = frame.select(*columns).join(written, key, "left_semi").groupBy(*columns).count().where("count > 1")
-        repeated = twice.count()
+def _key_invariants(opened: _Opened, counts: Mapping[str, int]) -> dict[str, Invariant]:
+    rows = {"rows beyond the ledger's count": Invariant(value=counts["rows"] - opened.row["rows_after"])}
+    if not opened.key:
+        return rows
     return {
-        "null keys": Invariant(value=found["null_keys"]),
-        "duplicate keys": Invariant(value=repeated),
-        "rows beyond the ledger's count": Invariant(value=found["rows"] - row["rows_after"]),
+        "null keys": Invariant(value=counts["null_keys"]),
+        "duplicate keys": Invariant(value=counts["duplicate_keys"]),
+        **rows,
     }
+
+
+def _count_keys(tables: Sequence[_Opened]) -> list[Counter[str]]:
+    """``rows``, ``null_keys`` and ``duplicate_keys`` of each table; of small tables many in one query."""
+    found = [Counter[str](dict.fromkeys(_COUNTED, 0)) for _ in tables]
+    asked: list[DataFrame] = []
+    for place, opened in enumerate(tables):
+        asked += _key_counts(opened, place)
+        if len(asked) >= _AT_ONCE or place + 1 == len(tables) or not is_small(opened.row["rows_after"]):
+            for row in _union(asked).collect():
+                found[row["place"]].update({name: row[name] for name in _COUNTED})
+            asked = []
+    return found
+
+
+_COUNTED = ("rows", "null_keys", "duplicate_keys")
+_AT_ONCE = 32
+"""Queries that are asked as one: a job of its own costs as much as counting a small table."""
+
+
+def _key_counts(opened: _Opened, place: int) -> Iterator[DataFrame]:
+    """Rows with ``place`` and ``_COUNTED``, to be added up.
+
+    Duplicates are of the keys that this cut wrote; those of untouched rows were looked for when they were written.
+    """
+    frame, keys, none = opened.frame, [F.col(quoted(name)) for name in opened.key], F.lit(0)
+    null = [column.isNull().cast("int") for column in keys]
+    null_keys = F.count(F.when(F.greatest(*null, null[0]) == 1, 1)) if null else none
+    yield frame.agg(F.lit(place).alias("place"), *_named(F.count("*"), null_keys, none))
+    if keys and opened.files:
+        written = frame.where(F.col("_file").isin(*opened.files)).select(*keys).distinct()
+        twice = frame.select(*keys).join(written, opened.key, "left_semi").groupBy(*keys).count().where("count > 1")
+        yield twice.agg(F.lit(place).alias("place"), *_named(none, none, F.count("*")))
+
+
+def _named(*counts: Expression) -> list[Expression]:
+    return [count.cast("bigint").alias(name) for name, count in zip(_COUNTED, counts, strict=True)]
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of some frames; a balanced tree, as Spark Connect refuses plans of more than 100 levels."""
+    if len(frames) == 1:
+        return frames[0]
+    half = len(frames) // 2
+    return _union(frames[:half]).unionAll(_union(frames[half:]))
 
 
 def _delete_invariants(source: Source, row: Row) -> dict[str, Invariant]:
