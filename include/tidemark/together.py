@@ -29,7 +29,8 @@ _MOST = 100
 """Tables of one plan. Iceberg does not look for a value among 200 and more."""
 
 _NUMBER = "table_number"
-"""Column that tells the tables of one plan apart: their places in it, from 1."""
+"""Column that tells the tables of one plan apart: their places in it, from 1. Text, which Spark keeps out of the code
+that it generates: each table would have code of its own to be compiled."""
 
 
 def folds(
@@ -107,7 +108,7 @@ def _what_is_read(plan: Plan) -> Hashable:
 
 def _folded(changelog: DataFrame, plans: Sequence[Plan], after: int, batch: int, views: ExitStack) -> dict[str, Fold]:
     plan, names = plans[0], [each.found.object for each in plans]
-    number = F.array_position(F.array(*map(F.lit, names)), F.col("object")).cast("int")
+    number = F.array_position(F.array(*map(F.lit, names)), F.col("object")).cast("string")
     changes = held.taken_of_all(changelog, names, after, batch).withColumn(_NUMBER, number)
     acted = named(folding.actions(changes, plan, None, kept=(*folding.KEPT, _NUMBER)), views)
     rows = checkpointed(folding.fold(acted.where(F.col("set_aside").isNull()), plan, apart=[_NUMBER]))
@@ -120,9 +121,9 @@ def _folded(changelog: DataFrame, plans: Sequence[Plan], after: int, batch: int,
             totals={key: value for key, value in totals.get(place, nothing).items() if key != _NUMBER},
             acted=partial(_of_table, acted, place),
         )
-        for place, name in enumerate(names, start=1)
+        for place, name in ((str(number), name) for number, name in enumerate(names, start=1))
     }
 
 
-def _of_table(rows: DataFrame, place: int) -> DataFrame:
+def _of_table(rows: DataFrame, place: str) -> DataFrame:
     return rows.where(F.col(_NUMBER) == place).drop(_NUMBER)

@@ -136,7 +136,7 @@ def _count_keys(tables: Sequence[_Opened]) -> list[Counter[str]]:
         asked += _key_counts(opened, place)
         if len(asked) >= _AT_ONCE or place + 1 == len(tables) or not is_small(opened.row["rows_after"]):
             for row in _union(asked).collect():
-                found[row["place"]].update({name: row[name] for name in _COUNTED})
+                found[int(row["place"])].update({name: row[name] for name in _COUNTED})
             asked = []
     return found
 
@@ -147,18 +147,20 @@ _AT_ONCE = 32
 
 
 def _key_counts(opened: _Opened, place: int) -> Iterator[DataFrame]:
-    """Rows with ``place`` and ``_COUNTED``, to be added up.
+    """Rows with ``place`` (text, of which Spark makes no code of its own) and ``_COUNTED``, to be added up.
 
     Duplicates are of the keys that this cut wrote; those of untouched rows were looked for when they were written.
     """
-    frame, keys, none = opened.frame, [F.col(quoted(name)) for name in opened.key], F.lit(0)
+    frame, none = opened.frame, F.lit(0)
+    names = [f"k{number}" for number in range(len(opened.key))]  # as a column may be called `count`
+    keys = [F.col(quoted(column)).alias(name) for column, name in zip(opened.key, names, strict=True)]
     null = [column.isNull().cast("int") for column in keys]
     null_keys = F.count(F.when(F.greatest(*null, null[0]) == 1, 1)) if null else none
-    yield frame.agg(F.lit(place).alias("place"), *_named(F.count("*"), null_keys, none))
+    yield frame.agg(F.lit(str(place)).alias("place"), *_named(F.count("*"), null_keys, none))
     if keys and opened.files:
         written = frame.where(F.col("_file").isin(*opened.files)).select(*keys).distinct()
-        twice = frame.select(*keys).join(written, opened.key, "left_semi").groupBy(*keys).count().where("count > 1")
-        yield twice.agg(F.lit(place).alias("place"), *_named(none, none, F.count("*")))
+        twice = frame.select(*keys).join(written, names, "left_semi").groupBy(*names).count().where("count > 1")
+        yield twice.agg(F.lit(str(place)).alias("place"), *_named(none, none, F.count("*")))
 
 
 def _named(*counts: Expression) -> list[Expression]:
