@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from histories import Table, deliver, message
 from running import run_all
 from tidemark import formats, session
-from tidemark.candidates import Candidate
+from tidemark.candidates import Candidate, Fold
 from tidemark.lake import Lake
 from tidemark.ledger import Row
 from tidemark.sources import Source
@@ -38,8 +38,8 @@ def test_small_tables_are_built_apart_from_large_ones(
     seen: dict[str, list[str | None]] = {}
     build = Candidate.build
 
-    def told(self: Candidate, after: int) -> Row:
-        row = build(self, after)
+    def told(self: Candidate, after: int, fold: Fold | None = None) -> Row:
+        row = build(self, after, fold)
         seen[row["object"]] = [spark.conf.get(name) for name in TUNED]
         return row
 

@@ -86,6 +86,11 @@ def head(table: Table, ref: str = MAIN_BRANCH) -> int:
     return snapshot.snapshot_id
 
 
+def data_files(table: Table, snapshot: int) -> set[str]:
+    """Paths of the data files of a snapshot, as engines tell them in ``_file``."""
+    return {task.file.file_path for task in table.scan(snapshot_id=snapshot).plan_files()}
+
+
 def total(table: Table, name: str) -> int:
     """A total that the newest snapshot of ``main`` tells (Iceberg specification, Optional Snapshot Summary Fields)."""
     snapshot = table.current_snapshot()

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import cuts, epochs, evolution
-from tidemark.branches import head, properties_at
+from tidemark.branches import data_files, head, properties_at
 from tidemark.lake import Lake, history_of, home, quoted
 from tidemark.ledger import Ledger, Row
 from tidemark.row_filters import equals
@@ -92,8 +92,7 @@ def _opened(session: SparkSession, lake: Lake, row: Row) -> _Opened:
     table = lake.load((namespace, name))
     after = {**properties_at(table, row["snapshot"]), **evolution.pending(table, row["cut"]).get("properties", {})}
     frame = session.read.option("versionAsOf", str(row["snapshot"])).table(lake.spark_name((namespace, name)))
-    base = {task.file.file_path for task in table.scan(snapshot_id=row["base"]).plan_files()}
-    files = {task.file.file_path for task in table.scan(snapshot_id=row["snapshot"]).plan_files()} - base
+    files = data_files(table, row["snapshot"]) - data_files(table, row["base"])
     return _Opened(row, epochs.as_published(frame, table, row["cut"]), json.loads(after[KEY_PROPERTY]), sorted(files))
 
 
