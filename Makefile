@@ -43,8 +43,8 @@ tests-of-the-other:
 	$(BIN)/pytest --verbose tests $(addprefix --ignore=,$(HALF))
 
 prove: $(READY) ## Thousands of generated histories against the model, and every demo source through all stages (an hour)
-	TIDEMARK_PROVE=20 $(BIN)/pytest --verbose tests/test_compaction.py tests/test_whole_sources.py tests/test_demo_pipeline.py \
-	  -k "any_delivery or demo_pipeline"
+	TIDEMARK_PROVE=20 $(BIN)/pytest --verbose tests/test_compaction.py tests/test_whole_sources.py tests/test_update_halves.py \
+	  tests/test_demo_pipeline.py -k "any_delivery or demo_pipeline"
 
 bench: $(READY) ## Measure land, normalize and compact against the floor (bench/README.md)
 	$(BIN)/python bench/run.py

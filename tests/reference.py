@@ -51,9 +51,17 @@ def in_order(changes: Iterable[Change | Alteration]) -> list[Change | Alteration
     """Return the distinct changes by table and position; with a TRUNCATE where a complete load began.
 
     The first load of the source replaces nothing, in no table; nor does any where each row has a place of its own.
-    Changes of one table with one position are one change.
+    Changes of one table with one position are one change. An update in two events, of which the new one may lack
+    columns, is told by the new half: the old one says that its row is gone where the new one has another key.
     """
     distinct = {(change.table, change.position): change for change in changes}
+    halves = [change for change in distinct.values() if isinstance(change, Change) and _is_half(change)]
+    new_keys = {(half.table, half.position[:-1]): _key_of(half.after, half) for half in halves if half.after}
+    for half in halves:
+        if half.before:
+            key = _key_of(half.before, half)
+            if new_keys.get((half.table, half.position[:-1]), key) == key:
+                del distinct[half.table, half.position]
     rows = [change for change in distinct.values() if isinstance(change, Change)]
     loads = sorted({(row.load, row.table): row.key for row in rows if row.load is not None}.items())
     told = {(row.load, row.table, *(row.after or {}).items()) for row in rows if row.load is not None}
@@ -62,6 +70,12 @@ def in_order(changes: Iterable[Change | Alteration]) -> list[Change | Alteration
         if shared and load > loads[0][0][0]:
             distinct[table, load] = Change(table, Operation.TRUNCATE, load, key)
     return [change for _, change in sorted(distinct.items(), key=lambda item: item[0])]
+
+
+def _is_half(change: Change) -> bool:
+    """Whether it is one of the two events of an update; their positions differ in the last part alone."""
+    halves = change.before is None or change.after is None
+    return bool(change.key) and change.operation is Operation.UPDATE and change.partial and halves
 
 
 class Alteration(NamedTuple):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +16,7 @@ from pyspark.sql import SparkSession
 from histories import COLUMNS, Table, canal, deliver, message, mixed, several, with_position
 from reference import Change, Row, fold
 from running import die_at, run_all
+from shrinking import Delivery, shrunk
 from tidemark import cuts
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
@@ -421,11 +421,7 @@ def _comparable(rows: Iterable[Row]) -> list[Row]:
     return sorted(({name: row.get(name) for name in (*COLUMNS, POSITION)} for row in rows), key=repr)
 
 
-Delivery = list[list[Change]]
-"""Changes of one table, run by run."""
-
-
-def _failing(deliveries: dict[str, Delivery], name: str, landing: Path, lake: Lake) -> list[str]:
+def _failing(deliveries: Mapping[str, Delivery], name: str, landing: Path, lake: Lake) -> list[str]:
     """Deliver histories as tables of one source, and name those that did not come to the model's rows."""
     tables = {f"shop.{table}": {"key": _changes(runs)[0].key, "columns": COLUMNS} for table, runs in deliveries.items()}
     fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
@@ -444,23 +440,6 @@ def _changes(runs: Delivery) -> list[Change]:
     return [change for run in runs for change in run]
 
 
-def _shrunk(runs: Delivery, landing: Path, lake: Lake) -> Delivery:
-    """Leave changes out, half of them, then less, while what is left still fails; the tries are tables of a source."""
-    size = len(_changes(runs)) // 2
-    for step in range(8):
-        starts = range(0, len(_changes(runs)), size or 1)
-        tries = {f"s{start}": _without(runs, range(start, start + size), f"s{start}") for start in starts}
-        failing = _failing(tries, f"shrunk_{step}", landing / str(step), lake) if size else []
-        runs = tries[failing[0]] if failing else runs
-        size = min(size if failing else size // 2, len(_changes(runs)) // 2)
-    return runs
-
-
-def _without(runs: Delivery, numbers: range, table: str) -> Delivery:
-    place = itertools.count()
-    return [[change._replace(table=table) for change in run if next(place) not in numbers] for run in runs]
-
-
 @pytest.mark.parametrize("seed", range(20260131, 20260131 + 1000 * _ROUNDS, 1000))
 def test_any_delivery_gives_the_rows_of_the_model(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Hundreds of histories, any order, cut into runs, sent again: all tables are the model's; a failing one is shrunk.
@@ -475,7 +454,10 @@ def test_any_delivery_gives_the_rows_of_the_model(seed: int, spark: SparkSession
     deliveries = {table: mixed(dice, changes, dice.randint(1, _RUNS)) for table, changes in histories.items()}
     failing = _failing(deliveries, f"generated_{seed}", tmp_path / "all", lake)
     if failing:
-        runs = _shrunk(deliveries[failing[0]], tmp_path / "shrunk", lake)
+        runs = shrunk(
+            deliveries[failing[0]],
+            lambda tries, step: _failing(tries, f"shrunk_{step}", tmp_path / "shrunk" / str(step), lake),
+        )
         events = "\n".join(
             f"run {number}: {message(change).decode()}" for number, run in enumerate(runs) for change in run
         )

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+import shareplex
 from histories import COLUMNS, canal, deliver, generated, message, mixed
 from reference import Change
 from running import run_all
@@ -159,18 +160,23 @@ def test_equal_rows_of_a_table_without_a_key() -> None:
 
 @pytest.fixture(scope="module")
 def histories(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Change]]:
-    """Generated histories as tables of one source, delivered mixed, in three runs."""
-    landing = tmp_path_factory.mktemp("lives")
-    made = {f"h{seed}": generated(f"h{seed}", seed) for seed in range(_HISTORIES)}
-    tables = {f"shop.{name}": {"key": changes[0].key, "columns": COLUMNS} for name, changes in made.items()}
-    fields = {"source": "lives", "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
-    source = Source.model_validate({**fields, "max_deletes": 1})
+    """Generated histories as tables of a source, of which the second has updates in halves; mixed, in three runs."""
     dice = random.Random(7)  # noqa: S311
-    deliveries = [mixed(dice, changes, _RUNS) for changes in made.values()]
-    for run in range(_RUNS):
-        deliver(landing, f"run-{run}", [message(change) for runs in deliveries for change in runs[run]])
-        run_all(source)
-    return made
+    told: dict[str, list[Change]] = {}
+    writers = {"lives": ("debezium_json", generated, message)}
+    writers["half_lives"] = ("shareplex_json", shareplex.generated, shareplex.message)
+    for name, (kind, make, write) in writers.items():
+        landing = tmp_path_factory.mktemp(name)
+        made = {f"h{seed}": make(f"h{seed}", seed) for seed in range(_HISTORIES)}
+        tables = {f"shop.{table}": {"key": changes[0].key, "columns": COLUMNS} for table, changes in made.items()}
+        fields = {"source": name, "format": kind, "landing": str(landing / "*"), "tables": tables}
+        source = Source.model_validate({**fields, "max_deletes": 1})
+        deliveries = [mixed(dice, changes, _RUNS) for changes in made.values()]
+        for run in range(_RUNS):
+            deliver(landing, f"run-{run}", [write(change) for runs in deliveries for change in runs[run]])
+            run_all(source)
+        told |= {f"{name}.{table}": changes for table, changes in made.items()}
+    return told
 
 
 def _text(value: object, column: str) -> object:
@@ -192,18 +198,21 @@ def _as_told(chapters: Sequence[Chapter]) -> dict[str, object] | None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("source", ["lives", "half_lives"])
 @pytest.mark.parametrize("seed", range(_HISTORIES))
-def test_the_last_setters_are_the_published_row(seed: int, histories: dict[str, list[Change]], lake: Lake) -> None:
+def test_the_last_setters_are_the_published_row(
+    source: str, seed: int, histories: dict[str, list[Change]], lake: Lake
+) -> None:
     """For every key that a history speaks of, its own events and no others."""
-    changes = histories[f"h{seed}"]
+    changes = histories[f"{source}.h{seed}"]
     key = changes[0].key
-    table = lake.load(("lives", f"h{seed}"))
+    table = lake.load((source, f"h{seed}"))
     published = {tuple(row[name] for name in key): row for row in table.scan().to_arrow().to_pylist()}
     images = [image for change in changes for image in (change.before, change.after) if image]
-    keys = {tuple(image[name] for name in key) for image in images} | {(99,) * len(key)}
+    keys = {tuple(int(image[name]) for name in key) for image in images} | {(99,) * len(key)}
     assert published.keys() <= keys
     for wanted in keys:
-        life = explain(lake, f"lives.h{seed}", [f"{name}={value}" for name, value in zip(key, wanted, strict=True)])
+        life = explain(lake, f"{source}.h{seed}", [f"{name}={value}" for name, value in zip(key, wanted, strict=True)])
         row = published.get(wanted)
         told = _as_told(life.chapters)
         assert life.rows.num_rows == (row is not None)
@@ -221,7 +230,7 @@ def test_the_last_setters_are_the_published_row(seed: int, histories: dict[str, 
 
 def _concerns(change: Change, wanted: tuple[Any, ...]) -> bool:
     images = [image for image in (change.before, change.after) if image]
-    return any(tuple(image[name] for name in change.key) == wanted for image in images)
+    return any(tuple(int(image[name]) for name in change.key) == wanted for image in images)
 
 
 KEYS = {

@@ -123,13 +123,7 @@ class BagCandidate(Candidate):
 
         An earlier event that went to quarantine took no part: one that is sent again with its position is new.
         """
-        between = F.col("position").between(first, high)
-        released = self.plan.found.withheld.released
-        seen = self._log(after, released).where(between)
-        name = ("quarantine", self._source)
-        if self._lake.find(name) is not None:
-            aside = self._session.table(self._lake.spark_name(name)).where(F.col("object") == self.plan.found.object)
-            seen = seen.join(aside.select("batch", "file", "place"), ["batch", "file", "place"], "left_anti")
+        seen = self._but_set_aside(self._taken(after).where(F.col("position").between(first, high)))
         return sound.join(seen.select("position"), "position", "left_anti")
 
     def _go_on(self, told: DataFrame, *, takes_out: bool) -> None:

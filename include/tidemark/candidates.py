@@ -9,14 +9,15 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import MapType, StringType
 
-from tidemark import epochs, evolution, folding, held, merging, planning, table_schemas
+from tidemark import epochs, evolution, folding, halves, held, merging, planning, table_schemas
 from tidemark.branches import ancestry, branch_from_main, greatest, head, rows_in, upper_bound
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
@@ -60,6 +61,15 @@ class Fold:
     """``folding.totals`` of them, null or 0 for no rows."""
     acted: Callable[[], DataFrame]
     """``folding.actions`` that they were folded from."""
+
+
+class _Whole(NamedTuple):
+    """How events of any batch are read."""
+
+    plan: Plan
+    """With what all of them tell."""
+    read: Callable[[DataFrame], DataFrame]
+    """Gives events of the change log the shapes that ``plan`` knows."""
 
 
 class Candidate:
@@ -118,8 +128,9 @@ class Candidate:
         if self.plan.soft and table_schemas.was_hard(self._table):
             merging.mark_alive(self._session, self._branch())
         truncated, truncated_at, is_kept = self._truncated(after)
+        events = cache(partial(self._events, after))
         if fold is None:
-            fold = self._fold(after, truncated, truncated_at, views)
+            fold = self._fold(events(), truncated, truncated_at, views)
         folded = fold.rows
         counts, oldest = self._counts(fold, after)
         counts["emptied"], counts["marked"], counts["back"] = self._truncate(truncated, truncated_at, folded)
@@ -138,23 +149,51 @@ class Candidate:
             merging.upsert(ready, self.plan, self._branch(), by_cell=by_cell)
         if self.plan.history:
             kept = HistoryCandidate(self._session, self._lake, self._source, self.plan, self._cut.branch)
-            kept.build(self.changes(after), self._emptyings(), self.whole_log, lambda frame: named(frame, views))
+            kept.build(events(), self._emptyings(), self.whole_log, lambda frame: named(frame, views))
         return self._row(base, start, counts)
 
-    def _fold(self, after: int, truncated: str | None, truncated_at: int | None, views: ExitStack) -> Fold:
+    def _fold(
+        self, events: tuple[Plan, DataFrame], truncated: str | None, truncated_at: int | None, views: ExitStack
+    ) -> Fold:
         """Fold the table's events by themselves."""
-        acted = named(self._acted(after, truncated), views)
-        folded = folding.fold(acted.where(F.col("set_aside").isNull()), self.plan)
-        if self.plan.soft and truncated is not None:
-            folded = folding.truncated_softly(folded, self.plan, truncated, truncated_at)
+        plan, rows = events
+        if plan.found.truncates:
+            rows = rows.where(F.col("operation") != Operation.TRUNCATE)
+        kept = [*folding.KEPT, *halves.earlier_column(rows)]
+        acted = named(folding.actions(rows, plan, None if plan.soft else truncated, kept), views)
+        sound, new = acted.where(F.col("set_aside").isNull()), acted
+        if plan.found.splits:
+            sound = halves.settled(sound, folding.key_names(plan))
+            new = halves.without_earlier(acted)
+        folded = folding.fold(sound, plan)
+        if plan.soft and truncated is not None:
+            folded = folding.truncated_softly(folded, plan, truncated, truncated_at)
         folded = checkpointed(folded)
-        totals = folded.agg(*folding.totals(self.plan)).first()
-        return Fold(rows=folded, totals=totals.asDict() if totals else {}, acted=lambda: acted)
+        totals = folded.agg(*folding.totals(plan)).first()
+        touched = folded.where(F.col("position").isNotNull()) if plan.found.splits else folded
+        return Fold(rows=touched, totals=totals.asDict() if totals else {}, acted=lambda: new)
 
-    def _acted(self, after: int, truncated: str | None) -> DataFrame:
-        changes = self.changes(after)
-        rows = changes.where(F.col("operation") != Operation.TRUNCATE) if self.plan.found.truncates else changes
-        return folding.actions(rows, self.plan, None if self.plan.soft else truncated)
+    def _events(self, after: int) -> tuple[Plan, DataFrame]:
+        """The events that the table is to take in, and the plan to read them by.
+
+        Where one half of an update is among them and the other came before, that is there too (``halves``).
+        """
+        earlier = self._earlier_halves(after) if self.plan.found.splits and after else None
+        if earlier is None:
+            return self.plan, self.changes(after)
+        whole = self._whole()
+        return whole.plan, whole.read(halves.with_earlier(self._new(after), earlier))
+
+    def _earlier_halves(self, after: int) -> DataFrame | None:
+        lone = checkpointed(halves.lone(self._new(after)))
+        bounds = lone.agg(F.min("update"), F.max("update")).first()
+        if bounds is None or bounds[0] is None:
+            return None
+        # As its files tell their positions, nothing is read of a batch that is older than all lone halves.
+        taken = self._taken(after).where(F.col("position").between(bounds[0], f"{bounds[1]}~"))
+        found = taken.withColumn("update", halves.update()).join(F.broadcast(lone), "update", "left_semi")
+        earlier = checkpointed(self._but_set_aside(found.drop("update")))
+        return None if earlier.isEmpty() else earlier
 
     def _prepared_table(self) -> Table:
         plan = self.plan
@@ -177,13 +216,15 @@ class Candidate:
 
     def changes(self, after: int) -> DataFrame:
         """The events that the table is to take in, as the change log has them, their shapes by epoch."""
-        changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
-        found = self.plan.found
-        changes = held.taken(changelog, found.object, after, self._cut.batch, found.withheld)
+        changes = self._new(after)
         if self.plan.found.names:
             names = planning.names_of(self.plan.found, None)
             return changes.withColumn("shape", epochs.shape_in_epoch(names))
         return changes
+
+    def _new(self, after: int) -> DataFrame:
+        changelog = self._session.table(self._lake.spark_name(("changelog", self._source)))
+        return held.taken(changelog, self.plan.found.object, after, self._cut.batch, self.plan.found.withheld)
 
     def _log(self, batch: int, but: frozenset[str] = frozenset()) -> DataFrame:
         """The change log of the table up to a batch, without the events of transactions that are not published."""
@@ -192,8 +233,24 @@ class Candidate:
         found = self.plan.found
         return held.log_of(changelog, found.object, batch, found.withheld.waiting | undone | but)
 
+    def _taken(self, after: int) -> DataFrame:
+        """The events that the table had taken in when it came to a batch."""
+        return self._log(after, self.plan.found.withheld.released)
+
+    def _but_set_aside(self, events: DataFrame) -> DataFrame:
+        """Without those that went to quarantine when they came, and took no part."""
+        name = ("quarantine", self._source)
+        if self._lake.find(name) is None:
+            return events
+        aside = self._session.table(self._lake.spark_name(name)).where(F.col("object") == self.plan.found.object)
+        return events.join(aside.select("batch", "file", "place"), ["batch", "file", "place"], "left_anti")
+
     def whole_log(self) -> tuple[Plan, DataFrame]:
         """All events that the table is to hold, and the plan with what they tell, to fold them from the first on."""
+        whole = self._whole()
+        return whole.plan, whole.read(self._log(self._cut.batch))
+
+    def _whole(self) -> _Whole:
         ledger, found = Ledger(self._lake, self._source), self.plan.found
         of_table = equals("object", found.object)
         shapes = {row["shape"]: planning.shape_from(row["columns"]) for row in ledger.read("shapes", of_table)}
@@ -207,13 +264,12 @@ class Candidate:
             halves=any(row["half"] for row in contents),
         )
         names = planning.names_of(whole, None)
-        changes = self._log(self._cut.batch)
-        if names.touches(column.name for shape in shapes.values() for column in shape.columns):
-            every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(names.renamings) + 1)]
-            told, today = epochs.shapes_by_epoch(shapes, names, every)
-            whole = replace(whole, shapes=told, names=today)
-            changes = changes.withColumn("shape", epochs.shape_in_epoch(names))
-        return replace(self.plan, found=whole), changes
+        if not names.touches(column.name for shape in shapes.values() for column in shape.columns):
+            return _Whole(replace(self.plan, found=whole), lambda events: events)
+        every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(names.renamings) + 1)]
+        told, today = epochs.shapes_by_epoch(shapes, names, every)
+        plan = replace(self.plan, found=replace(whole, shapes=told, names=today))
+        return _Whole(plan, lambda events: events.withColumn("shape", epochs.shape_in_epoch(names)))
 
     def _state(self) -> DataFrame:
         state = self._session.table(self._lake.spark_name(self.plan.state))

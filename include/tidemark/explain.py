@@ -87,7 +87,7 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     own = [step for step in steps if start is not None and step.position >= start]
     rows = _published(table, reader, wanted)
     if reader.key:
-        told = life.tell(own, soft=reader.soft)
+        told = life.tell(_without_lone_halves(lake, table, own, standing), soft=reader.soft)
     else:
         told = life.tell_bag(_without_set_aside(lake, table, own), set(rows.column(POSITION).to_pylist()))
     return Life(table=name, key=wanted, chapters=told, rows=rows)
@@ -157,7 +157,7 @@ def _emptying(row: Row, standing: _Standing) -> Step:
 
 
 def _without_set_aside(lake: Lake, table: Table, steps: Sequence[Step]) -> list[Step]:
-    """Events of a table without a key, those that compact set aside marked: what it needs to know is not all here."""
+    """Events, those that compact set aside marked: for where what it knew of them is not all here."""
     quarantine = lake.find(("quarantine", table.properties[SOURCE_PROPERTY]))
     if quarantine is None or not steps:
         return list(steps)
@@ -170,6 +170,28 @@ def _without_set_aside(lake: Lake, table: Table, steps: Sequence[Step]) -> list[
         for row in rows
     }
     return [replace(step, aside=step.aside or aside.get((step.batch, step.file, step.place))) for step in steps]
+
+
+def _without_lone_halves(lake: Lake, table: Table, steps: Sequence[Step], standing: _Standing) -> list[Step]:
+    """Steps, marked those old halves of updates that do nothing, as there is no new half, of this key or another."""
+    mine = {step.position for step in steps if step.aside is None}
+    asked = {life.new_half(step) for step in steps if step.half and step.partial} - mine
+    there = set(mine)
+    if asked:
+        changelog = lake.load(("changelog", table.properties[SOURCE_PROPERTY]))
+        where = And(equals("object", table.properties[OBJECT_PROPERTY]), among("position", asked))
+        rows = _timed(
+            changelog.scan(row_filter=And(equals("kind", Kind.CHANGE), where), selected_fields=FIELDS).to_arrow()
+        )
+        found = [made(row, deletes=False, aside=standing.aside(row)) for row in rows]
+        there |= {step.position for step in _without_set_aside(lake, table, found) if step.aside is None}
+    waits = (Outcome.WAITING, "it does nothing without the new half of the update")
+    return [
+        replace(step, aside=step.aside or waits)
+        if step.half and step.partial and life.new_half(step) not in there
+        else step
+        for step in steps
+    ]
 
 
 def _log(lake: Lake, table: Table) -> pa.RecordBatchReader:

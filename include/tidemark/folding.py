@@ -221,7 +221,7 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = ()) -> DataFrame:
     """Fold actions to one row a key.
 
     Args:
-        acted: ``actions``, without those set aside.
+        acted: ``actions``, without those set aside; ``halves.settled`` where updates come in two events.
         plan: the table's.
         apart: columns of ``acted`` that tell tables apart which are folded together.
 
@@ -230,7 +230,8 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = ()) -> DataFrame:
         ``c<n>``, the newest value of each column outside the key (a delete writes null; with soft deletes one that is
         the newest action leaves what its old image holds); with partial images also ``whole_at``, the position at which
         the row was last written whole (null: never), and ``p<n>``, the position a column was written at (null: no event
-        wrote it); ``events`` and ``distinct_events``, without the deletes of old keys.
+        wrote it); ``events`` and ``distinct_events``, without the deletes of old keys. Of a key with idle halves alone
+        there are the counts, and no position.
     """
     keys = [*apart, *key_names(plan)]
     return _by_cell(acted, plan, keys) if plan.found.partial else _newest(acted, plan, keys)
@@ -265,11 +266,10 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
 
 def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     """The newest action of each key, and of each of its cells."""
-    if plan.found.halves:
-        acted = paired(acted, keys)
+    acted = acted if "idle" in acted.columns else acted.withColumn("idle", F.lit(False))
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
     place = F.struct("file", "place", "row")
-    payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent"]
+    payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent", "idle"]
     cells = [field(number) for number in value_numbers(plan)]
     # Copies of one event have one position. All of a key's actions meet in one task, sorted: the two groupings and
     # whatever hot key there is stream through it.
@@ -279,11 +279,11 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
         .agg(F.sum(own).alias("copies"), F.max_by(F.struct(*payload, *cells), place).alias("event"))
     )
     newest = [
-        F.max("position").alias("position"),
-        F.max_by(F.struct("event.committed_at", "event.deleted", "event.moved_away"), "position").alias("newest"),
+        F.max(_acts_at()).alias("position"),
+        F.max_by(F.struct("event.committed_at", "event.deleted", "event.moved_away"), _acts_at()).alias("newest"),
         F.sum("copies").alias("events"),
         F.sum(F.when(F.col("copies") > 0, 1).otherwise(0)).alias("distinct_events"),
-        F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), F.col("position"))).alias("whole_at"),
+        F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), _acts_at())).alias("whole_at"),
     ]
     folded = once.groupBy(*keys).agg(*newest, *(_last_written(plan, number) for number in value_numbers(plan)))
     values = [
@@ -295,6 +295,11 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
         )
     ]
     return folded.select(*keys, "position", "newest.*", *values, "events", "distinct_events", "whole_at")
+
+
+def _acts_at() -> Expression:
+    """Position of an event that does something."""
+    return F.when(~F.col("event.idle"), F.col("position"))
 
 
 def totals(plan: Plan) -> list[Expression]:
@@ -318,26 +323,12 @@ def _shown(plan: Plan, number: int) -> Expression:
     return F.when(F.col("newest.deleted") | ~F.col(f"w{number}.deleted"), value)
 
 
-def paired(acted: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Let the old half of an update do nothing where the new half has the same key, and may lack columns."""
-    update = F.expr("left(position, length(position) - length('011'))")
-    newest = F.max("position").over(Window.partitionBy(*keys, update))
-    idle = F.col("half") & (newest > F.col("position"))
-    return acted.withColumns(
-        {
-            "deleted": F.col("deleted") & ~idle,
-            "partial": F.col("partial") | idle,
-            "shape": F.when(~idle, F.col("shape")),
-        }
-    )
-
-
 def _last_written(plan: Plan, number: int) -> Expression:
     value = [F.col("position"), F.col(f"event.{field(number)}").alias("value")]
     if plan.soft:
         value.append(F.col("event.deleted"))
     written = writes_cell(plan, number, "event.")
-    return F.max_by(F.struct(*value), F.when(written, F.col("position"))).alias(f"w{number}")
+    return F.max_by(F.struct(*value), F.when(written, _acts_at())).alias(f"w{number}")
 
 
 def writes_cell(plan: Plan, number: int, event: str = "") -> Expression:
@@ -364,7 +355,7 @@ def truncated_softly(folded: DataFrame, plan: Plan, truncated: str, at: int | No
     steps = {
         "committed_at": F.when(dead, F.timestamp_micros(F.lit(at).cast("bigint"))).otherwise(F.col("committed_at")),
         "deleted": F.col("deleted") | dead,
-        "position": F.greatest("position", over),
+        "position": F.when(F.col("position").isNotNull(), F.greatest("position", over)),
     }
     if plan.found.partial:
         steps["whole_at"] = F.greatest("whole_at", over)

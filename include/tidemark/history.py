@@ -12,7 +12,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import folding
+from tidemark import folding, halves
 from tidemark.folding import key_names, value_numbers
 from tidemark.images import field
 from tidemark.plan import Plan
@@ -40,8 +40,8 @@ def events(acted: DataFrame, plan: Plan) -> DataFrame:
     """
     keys = key_names(plan)
     acted = acted.where(F.col("set_aside").isNull())
-    if plan.found.halves and plan.found.partial:
-        acted = folding.paired(acted, keys)
+    if plan.found.splits:
+        acted = halves.settled(acted, keys).where(~F.col("idle"))
     cells = [field(number) for number in value_numbers(plan)]
     written = _written(plan)
     told = acted.withColumns(

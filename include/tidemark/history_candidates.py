@@ -15,7 +15,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import evolution, folding, history, merging, table_schemas
+from tidemark import evolution, folding, halves, history, merging, table_schemas
 from tidemark.branches import CUT_TAG, branch_from_main, cut_tags
 from tidemark.events import Operation
 from tidemark.images import field
@@ -49,22 +49,23 @@ class HistoryCandidate:
         self._branch = branch
         self._keys = folding.key_names(plan)
 
-    def build(self, new: DataFrame, emptyings: Sequence[Emptying], log: WholeLog, named: Named) -> None:
+    def build(self, events: tuple[Plan, DataFrame], emptyings: Sequence[Emptying], log: WholeLog, named: Named) -> None:
         """Build the candidate.
 
         Args:
-            new: the table's new events in the change log.
+            events: the table's new events, with halves of updates that came before, and the plan to read them by.
             emptyings: new statements that emptied the table.
             log: all events, for what has to be folded again.
             named: gives the same frame, by a name where it needs one.
         """
         self._prepared_table()
+        read, new = replace(events[0], soft=False), events[1]
         emptied = self._emptied(new, self._plan.found.truncates, emptyings)
         if not self._goes_on() or (emptied is not None and self._truncated_late(emptied)):
             self._merge(self._folded(log, None), anywhere=True)
             return
         self._fill()
-        told = checkpointed(history.events(self._actions(new, self._plan), self._plan))
+        told = checkpointed(history.events(self._actions(new, read), read))
         placed = checkpointed(self._placed(told))
         late, reborn = self._late_and_reborn(placed)
         usual = self._onward(placed, everywhere=emptied is not None, reborn=reborn > 0, whole=late > 0)
@@ -103,7 +104,7 @@ class HistoryCandidate:
 
     def _actions(self, changes: DataFrame, plan: Plan) -> DataFrame:
         rows = changes.where(F.col("operation") != Operation.TRUNCATE)
-        return folding.actions(rows, plan, None, history.KEPT)
+        return folding.actions(rows, plan, None, [*history.KEPT, *halves.earlier_column(rows)])
 
     def _folded(self, log: WholeLog, keys: DataFrame | None) -> DataFrame:
         """Versions from the whole change log, of some keys up to their ``newest`` position, or of all."""
@@ -159,8 +160,8 @@ class HistoryCandidate:
     def _placed(self, told: DataFrame) -> DataFrame:
         """Events with what is known of their key.
 
-        ``seen``, the newest position known of it; ``current``, whether it has a current version; ``late``, whether any
-        of its events is older than what is known; ``reborn``, whether it had versions, maybe, and has none now.
+        ``seen``, the newest position known of it; ``late``, whether any of its events is older than what is known;
+        ``reborn``, whether it had versions, maybe, and has none now.
         """
         keys = self._keys
         touched = told.select(*keys).distinct()

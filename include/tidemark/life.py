@@ -58,6 +58,8 @@ class Step:
     """Why it takes no part, and a sentence about it."""
     half: bool = False
     """The old half of an update in two events."""
+    partial: bool = False
+    """Its image, or that of its other half, may lack columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +135,13 @@ def _set_aside(steps: Iterable[Step]) -> list[Chapter]:
     return chapters
 
 
+def new_half(step: Step) -> str:
+    """The position of the new half of an update, given its old one: they differ in the last part, 0 or 1."""
+    return f"{_update(step)}011"
+
+
 def _update(step: Step) -> str:
-    """Where an update stands whose halves have positions of their own: they differ in the last part, 0 or 1."""
-    return step.position[:-3]
+    return step.position[: -len("011")]
 
 
 def _replay(chapters: Sequence[Chapter], *, soft: bool) -> None:

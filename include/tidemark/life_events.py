@@ -195,6 +195,7 @@ class Reader:
                 torn=moved and bool(row["partial"]),
             ),
             half=half,
+            partial=bool(row["partial"]),
         )
 
     def _bag_step(self, row: Row, wanted: Key) -> Step | None:

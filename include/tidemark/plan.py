@@ -30,7 +30,8 @@ class Found:
     partial: bool
     """Whether any image is partial."""
     halves: bool
-    """Whether any update comes as two events, the old half and the new one."""
+    """Whether any update comes as two events, the old half and the new one; beside partial images also whether any
+    came so before."""
     inferred: Mapping[str, str] = field(default_factory=dict)
     """Types of columns that only their values tell; such columns are read by way of text, strictly."""
     history: History = field(default_factory=History)
@@ -43,6 +44,11 @@ class Found:
     """Of open and undone transactions; ``events`` and ``truncates`` are without them."""
     common_path: int = 0
     """Characters that the paths of all files of the source begin with alike, or fewer."""
+
+    @property
+    def splits(self) -> bool:
+        """Whether updates may come as two events of which the new one lacks columns (``halves``)."""
+        return self.partial and self.halves
 
 
 class Default(NamedTuple):

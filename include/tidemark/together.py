@@ -94,16 +94,20 @@ def _events(plans: Iterable[Plan]) -> int:
 
 
 def _is_plain(candidate: Candidate) -> bool:
-    """Whether a table's fold hangs on its events and columns alone, not on what DDL, TRUNCATE or transactions say."""
+    """Whether a table's fold hangs on its new events and columns alone.
+
+    Not on what DDL, TRUNCATE or transactions say, nor on halves of updates that came before.
+    """
     plan, found = candidate.plan, candidate.plan.found
     withheld = found.withheld.left_out or found.withheld.released
-    return bool(plan.key and not (candidate.is_truncated or withheld or found.names or plan.defaults))
+    alone = candidate.is_truncated or withheld or found.names or plan.defaults or found.splits
+    return bool(plan.key and not alone)
 
 
 def _what_is_read(plan: Plan) -> Hashable:
     """All of a plan that ``folding.actions`` and ``folding.fold`` go by: tables of which it is equal fold alike."""
     found = plan.found
-    return (plan.columns, plan.key, plan.soft, found.partial, found.halves, tuple(found.shapes.items()))
+    return (plan.columns, plan.key, plan.soft, found.partial, tuple(found.shapes.items()))
 
 
 def _folded(changelog: DataFrame, plans: Sequence[Plan], after: int, batch: int, views: ExitStack) -> dict[str, Fold]:

@@ -171,12 +171,21 @@ def _find(
             about[name] = ledger.read("contents", equals("object", name))[0]
     paths = [row["path"] for row in ledger.read("files")]
     common_path = len(os.path.commonprefix(paths))  # noqa: RUF071  characters are meant
+    split = _with_halves(ledger, by_object, newest)
     finds = {}
     for name in sorted(about):
         after, kept = stands.get(name, default), withheld.get(name, held.NOTHING)
         found = _found(about[name], by_object[name], shapes[name], after, kept)
+        found = replace(found, halves=found.halves or name in split)
         finds[name] = replace(found, history=told.get(name, History()).until(newest), common_path=common_path)
     return finds
+
+
+def _with_halves(ledger: Ledger, contents: Mapping[str, Sequence[Row]], newest: int) -> set[str]:
+    """Of tables with new partial images those of which any batch had the old half of an update."""
+    names = {name for name, rows in contents.items() if any(row["partial"] for row in rows)}
+    told = ledger.read("contents", equals("half", value=True)) if names else []
+    return names & {row["object"] for row in told if row["batch"] <= newest}
 
 
 def _withheld(
