@@ -1,5 +1,7 @@
 """The history as SharePlex JSON has it: every value text, an update as its changes and the whole row before.
 
+In one transaction of three an update is two messages, the row before and the row after.
+
 Fields by "Data formats of a Kafka cluster" of DTS. There is no initial load, no schema and no DDL but
 for TRUNCATE: the rows of a load are inserts, and what other statements did is told by rows.
 """
@@ -7,6 +9,7 @@ for TRUNCATE: the rows of a load are inserts, and what other statements did is t
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
@@ -33,30 +36,31 @@ _PACKINGS = (VALUE_LINES_GZ, RECORD_PARQUET, VALUE_LINES_BZ2, VALUE_LINES_ZST)
 
 def dump(history: History) -> list[DumpFile]:
     """Render the history: rows only, each with its place in the transaction."""
-    entries = [_entry(single) for single in singles(rows_only(history, truncates=True))]
+    entries = [entry for single in singles(rows_only(history, truncates=True)) for entry in _entries(single)]
     return files(entries, _PACKINGS, random.Random("shareplex"), _unknown_operation)  # noqa: S311 - a demo's mixing
 
 
-def _entry(single: Single) -> Entry:
+def _entries(single: Single) -> Iterator[Entry]:
     transaction = single.transaction
-    return Entry(
-        kind=Kind.ROWS,
-        day=single.day,
-        late=transaction.late,
-        rows=1,
-        value=msgspec.json.encode({"meta": _meta(single), **_images(single)}),
-        topic="shareplex",
-        timestamp=int(transaction.committed_at.timestamp()) * 1000 + 700,
-    )
+    for op, images in _messages(single):
+        yield Entry(
+            kind=Kind.ROWS,
+            day=single.day,
+            late=transaction.late,
+            rows=1,
+            value=msgspec.json.encode({"meta": _meta(single, op), **images}),
+            topic="shareplex",
+            timestamp=int(transaction.committed_at.timestamp()) * 1000 + 700,
+        )
 
 
-def _meta(single: Single) -> connect.Json:
+def _meta(single: Single, op: str) -> connect.Json:
     transaction, event = single.transaction, single.event
     size = max(1, len(transaction.events))
     return {
         "time": f"{transaction.committed_at:%Y-%m-%dT%H:%M:%S}",
         "userid": 84,
-        "op": _OPERATIONS[event.operation],
+        "op": op,
         "scn": str(_FIRST_SCN + 7 * transaction.id),
         "rowid": "AAATGpAAIAAItcIAAA",
         "trans": f"7.{transaction.id % 34}.{411_000 + transaction.id}",
@@ -68,14 +72,18 @@ def _meta(single: Single) -> connect.Json:
     }
 
 
-def _images(single: Single) -> connect.Json:
+def _messages(single: Single) -> list[tuple[str, connect.Json]]:
+    """Operation and images of each message that tells a row event."""
     before, after = single.event.before, single.event.after
+    operation = _OPERATIONS[single.event.operation]
     if single.event.operation is Operation.TRUNCATE:
-        return {}
+        return [(operation, {})]
     if before is None or after is None:
-        return {"data": _texts(after or before or {})}
+        return [(operation, {"data": _texts(after or before or {})})]
+    if single.transaction.id % 3 == 0:
+        return [("UPDATE BEFORE", {"data": _texts(before)}), ("UPDATE AFTER", {"data": _texts(after)})]
     changed = {name: value for name, value in after.items() if value != before[name]}
-    return {"data": _texts(changed), "key": _texts(before)}
+    return [(operation, {"data": _texts(changed), "key": _texts(before)})]
 
 
 def _texts(row: Row) -> connect.Json:
