@@ -34,7 +34,8 @@ test: lint types contracts ## Run lint, types, import contracts and every test
 	$(MAKE) --jobs=2 --no-print-directory tests-of-one-half tests-of-the-other
 
 # Side by side, as each drives one Spark on one core for most of its time.
-HALF := tests/airflow tests/test_loads.py tests/test_schema_changes.py tests/test_history.py tests/test_maintenance.py tests/test_bags.py tests/test_transactions.py
+HALF := tests/airflow tests/test_loads.py tests/test_schema_changes.py tests/test_history.py tests/test_maintenance.py \
+	tests/test_bags.py tests/test_transactions.py tests/test_update_halves.py
 
 tests-of-one-half:
 	$(BIN)/pytest --verbose $(HALF)
