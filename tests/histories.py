@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
@@ -164,19 +164,32 @@ def generated(name: str, seed: int) -> list[Change]:
 
 
 def several(name: str, seed: int, count: int) -> list[Change]:
-    """Many histories side by side in one table, each with rows of its own, in the order of the log.
+    """Many histories side by side in one table (``side_by_side``)."""
+    return side_by_side(lambda own: generated(name, own), _beside, seed, count)
+
+
+def side_by_side(
+    make: Callable[[int], list[Change]], beside: Callable[[Change, int, int], Change], seed: int, count: int
+) -> list[Change]:
+    """Many histories in one table, each with rows of its own, in the order of the log.
 
     A TRUNCATE is of all rows, so only the first history brings any.
+
+    Args:
+        make: gives the history of a seed; those with another key than the first are passed over.
+        beside: gives a change keys and a position that no other of so many histories has, by the history's number.
+        seed: of the first history.
+        count: how many histories.
     """
-    found = [generated(name, seed)]
+    found = [make(seed)]
     for other in itertools.count(1):
         if len(found) == count:
             break
-        history = generated(name, seed + 7919 * other)
+        history = make(seed + 7919 * other)
         if history[0].key == found[0][0].key:
             found.append([change for change in history if change.operation is not Operation.TRUNCATE])
-    beside = (_beside(change, number, count) for number, history in enumerate(found) for change in history)
-    return sorted(beside, key=lambda change: change.position)
+    told = (beside(change, number, count) for number, history in enumerate(found) for change in history)
+    return sorted(told, key=lambda change: change.position)
 
 
 def _beside(change: Change, number: int, count: int) -> Change:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tidemark.lake import Lake
+from tidemark.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources import Source
 from tidemark.stages import STAGES, StageReport
@@ -15,6 +17,16 @@ from tidemark.stages import STAGES, StageReport
 def run_all(source: Source, *, start: Any = None, end: Any = None) -> dict[str, StageReport]:
     """Run all stages of a source; reports by stage."""
     return {stage: run_stage(stage, source, start, end) for stage in STAGES}
+
+
+def assert_ledger_closes(lake: Lake, source: str) -> None:
+    """Every event of every table and run is accounted for, once."""
+    rows = Ledger(lake, source).read("tables")
+    assert rows
+    names = ("applied", "superseded", "duplicate", "held", "quarantined")
+    for row in rows:
+        assert row["events"] == sum(row[name] for name in names), row
+        assert min(row[name] for name in names) >= 0, row
 
 
 def die_at(patched: pytest.MonkeyPatch, name: str, call: int) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from histories import COLUMNS
+from histories import COLUMNS, side_by_side
 from reference import Change, Key, Row
 from tidemark.events import Operation, Position, changed
 
@@ -145,19 +144,8 @@ def _count(change: Change, alive: set[Key]) -> None:
 
 
 def several(name: str, seed: int, count: int) -> list[Change]:
-    """Many histories side by side in one table, each with rows of its own, in the order of the log.
-
-    A TRUNCATE is of all rows, so only the first history brings any.
-    """
-    found = [generated(name, seed)]
-    for other in itertools.count(1):
-        if len(found) == count:
-            break
-        history = generated(name, seed + 7919 * other)
-        if history[0].key == found[0][0].key:
-            found.append([change for change in history if change.operation is not Operation.TRUNCATE])
-    beside = (_beside(change, number, count) for number, history in enumerate(found) for change in history)
-    return sorted(beside, key=lambda change: change.position)
+    """Many histories side by side in one table (``histories.side_by_side``)."""
+    return side_by_side(lambda own: generated(name, own), _beside, seed, count)
 
 
 def _beside(change: Change, number: int, count: int) -> Change:

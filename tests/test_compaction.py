@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from histories import COLUMNS, Table, canal, deliver, message, mixed, several, with_position
 from reference import Change, Row, fold
-from running import die_at, run_all
+from running import assert_ledger_closes, die_at, run_all
 from shrinking import Delivery, shrunk
 from tidemark import cuts
 from tidemark.lake import Lake
@@ -247,15 +247,6 @@ def _rows(lake: Lake, source: str, table: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in rows), key=repr)
 
 
-def _assert_ledger_closes(lake: Lake, source: str) -> None:
-    rows = Ledger(lake, source).read("tables")
-    assert rows
-    for row in rows:
-        accounted = sum(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined"))
-        assert row["events"] == accounted, row
-        assert min(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined")) >= 0, row
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_table_is_what_its_changes_lead_to(case: Case, cases: list[dict[str, StageReport]], lake: Lake) -> None:
     """Every case publishes the rows written beside it."""
@@ -265,7 +256,7 @@ def test_the_table_is_what_its_changes_lead_to(case: Case, cases: list[dict[str,
 def test_the_ledger_of_all_cases_closes(cases: list[dict[str, StageReport]], lake: Lake) -> None:
     """No run stopped a table, and every event is accounted for."""
     assert [report.problems for run in cases for report in run.values()] == [()] * len(cases) * 5
-    _assert_ledger_closes(lake, "cases")
+    assert_ledger_closes(lake, "cases")
 
 
 INT, WIDE = {"id": "int", "n": "int"}, {"id": "int", "n": "bigint"}
@@ -386,7 +377,7 @@ def test_only_tables_that_would_lose_data_stop(canal_reports: list[dict[str, Sta
             assert any(name in problem and reason in problem for problem in problems), (name, problems)
         assert len(problems) == len(CANAL_PROBLEMS)
     assert lake.find(("from_canal", "twin")) is None
-    _assert_ledger_closes(lake, "from_canal")
+    assert_ledger_closes(lake, "from_canal")
 
 
 def test_what_does_not_fit_is_quarantined_with_its_bytes(
@@ -432,7 +423,7 @@ def _failing(deliveries: Mapping[str, Delivery], name: str, landing: Path, lake:
             deliver(landing, f"{run}-{number}", map(message, changes[number::2]))
         reports = run_all(source)
         assert [problem for report in reports.values() for problem in report.problems] == []
-    _assert_ledger_closes(lake, name)
+    assert_ledger_closes(lake, name)
     return [table for table, runs in deliveries.items() if _published(lake, name, table) != _expected(_changes(runs))]
 
 
@@ -518,7 +509,7 @@ def test_a_killed_run_leaves_nothing_that_the_next_does_not_mend(
     for name in ("one", "two"):
         expected = _expected([change for change in good if change.table == name])
         assert _published(lake, "crashing", name) == expected
-    _assert_ledger_closes(lake, "crashing")
+    assert_ledger_closes(lake, "crashing")
     batches = Ledger(lake, "crashing").read("batches")
     assert sum(row["landed"] for row in batches) == len(delivered)
     tables = [row for row in Ledger(lake, "crashing").read("tables") if row["state"] == cuts.PUBLISHED]

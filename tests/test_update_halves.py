@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import shareplex
 from histories import COLUMNS, deliver, mixed, with_position
 from reference import Change, Row, fold, fold_softly, versions
-from running import run_all
+from running import assert_ledger_closes, run_all
 from shareplex import Table
 from shrinking import Delivery, shrunk
 from tidemark.events import encode_position
@@ -178,7 +178,7 @@ def _failing(deliveries: Mapping[str, Delivery], kinds: Mapping[str, Any], name:
             deliver(landing, f"{run}-{part}", map(shareplex.message, changes[part::2]))
         reports = run_all(source)
         assert [problem for report in reports.values() for problem in report.problems] == []
-    _assert_ledger_closes(lake, name)
+    assert_ledger_closes(lake, name)
     failing = {}
     for table, runs in deliveries.items():
         changes, told = _delivered(runs), kinds[table]
@@ -190,15 +190,6 @@ def _failing(deliveries: Mapping[str, Delivery], kinds: Mapping[str, Any], name:
         if found != expected:
             failing[table] = (found, expected)
     return failing
-
-
-def _assert_ledger_closes(lake: Lake, source: str) -> None:
-    rows = Ledger(lake, source).read("tables")
-    assert rows
-    names = ("applied", "superseded", "duplicate", "held", "quarantined")
-    for row in rows:
-        assert row["events"] == sum(row[name] for name in names), row
-        assert min(row[name] for name in names) >= 0, row
 
 
 def test_halves_in_any_runs_are_one_update(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
