@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from histories import COLUMNS, Table, canal, deliver, message, mixed, several, with_position
 from reference import Change, Row, fold
 from running import assert_ledger_closes, die_at, run_all
-from shrinking import Delivery, shrunk
+from shrinking import Delivery, changes_of, shrunk
 from tidemark import cuts
 from tidemark.lake import Lake
 from tidemark.ledger import Ledger
@@ -414,7 +414,9 @@ def _comparable(rows: Iterable[Row]) -> list[Row]:
 
 def _failing(deliveries: Mapping[str, Delivery], name: str, landing: Path, lake: Lake) -> list[str]:
     """Deliver histories as tables of one source, and name those that did not come to the model's rows."""
-    tables = {f"shop.{table}": {"key": _changes(runs)[0].key, "columns": COLUMNS} for table, runs in deliveries.items()}
+    tables = {
+        f"shop.{table}": {"key": changes_of(runs)[0].key, "columns": COLUMNS} for table, runs in deliveries.items()
+    }
     fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
     source = Source.model_validate(fields)
     for run in range(_RUNS):
@@ -424,11 +426,7 @@ def _failing(deliveries: Mapping[str, Delivery], name: str, landing: Path, lake:
         reports = run_all(source)
         assert [problem for report in reports.values() for problem in report.problems] == []
     assert_ledger_closes(lake, name)
-    return [table for table, runs in deliveries.items() if _published(lake, name, table) != _expected(_changes(runs))]
-
-
-def _changes(runs: Delivery) -> list[Change]:
-    return [change for run in runs for change in run]
+    return [table for table, runs in deliveries.items() if _published(lake, name, table) != _expected(changes_of(runs))]
 
 
 @pytest.mark.parametrize("seed", range(20260131, 20260131 + 1000 * _ROUNDS, 1000))

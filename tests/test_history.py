@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from histories import COLUMNS, Table, deliver, generated, message, mixed
+from published import comparable, of_versions
 from reference import Change, Row, fold_softly, versions
 from running import assert_ledger_closes, die_at, run_all
 from test_compaction import CASES as TABLE_CASES
@@ -59,12 +60,7 @@ def _read(lake: Lake, identifier: tuple[str, str]) -> list[Row]:
 
 
 def _versions(lake: Lake, source: str, table: str) -> list[Row]:
-    return _sorted(_read(lake, history_of((source, table))))
-
-
-def _sorted(rows: Iterable[Row]) -> list[Row]:
-    names = (*COLUMNS, "_cdc_position", "_cdc_committed_at", "_cdc_deleted", "valid_from", "valid_to", "is_current")
-    return sorted(({name: row.get(name) for name in names} for row in rows), key=repr)
+    return comparable(_read(lake, history_of((source, table))))
 
 
 def _typed(row: Row) -> Row:
@@ -77,25 +73,14 @@ def _expected_versions(changes: Sequence[Change], times: Times) -> list[Row]:
     def at(change: Change) -> datetime:
         return _minute(times.get(_place(change), _place(change)))
 
-    by_position = {change.position: at(change) for change in changes}
     told = versions(changes, at).get(changes[0].table, [])
-    return _sorted(
-        {
-            **_typed(version.row),
-            "_cdc_position": encode_position(version.position),
-            "_cdc_committed_at": by_position[version.position],
-            "valid_from": version.valid_from,
-            "valid_to": version.valid_to,
-            "is_current": version.valid_to is None,
-        }
-        for version in told
-    )
+    return of_versions(told, {change.position: at(change) for change in changes}, _typed)
 
 
 def _expected_softly(changes: Sequence[Change], times: Times) -> list[Row]:
     at: dict[Position, datetime] = {c.position: _minute(times.get(_place(c), _place(c))) for c in changes}
     rows = fold_softly(changes).get(changes[0].table, {}).values()
-    return _sorted(
+    return comparable(
         {
             **_typed(row),
             "_cdc_position": encode_position(position),
@@ -385,7 +370,7 @@ def test_any_delivery_gives_the_versions_and_the_deleted_rows_of_the_model(
             assert _versions(lake, source.source, name) == _expected_versions(made[name], times), runs
             _assert_current_is_table(lake, source.source, name)
         if "deletes" in told:
-            assert _sorted(_read(lake, (source.source, name))) == _expected_softly(made[name], times), runs
+            assert comparable(_read(lake, (source.source, name))) == _expected_softly(made[name], times), runs
 
 
 SOFT_CASES: dict[str, tuple[Callable[[Table], list[list[Change]]], list[tuple[Any, ...]]]] = {
@@ -476,7 +461,7 @@ def test_a_deleted_row_stays_marked(name: str, soft_cases: list[dict[str, StageR
     names = ("id", "name", "note", "_cdc_committed_at", "_cdc_deleted")
     found = [tuple(row[column] for column in names) for row in rows]
     assert sorted(found, key=repr) == sorted(((*r[:3], _minute(r[3]), r[4]) for r in expected), key=repr)
-    assert _sorted(rows) == _expected_softly([change for run in build(Table(name)) for change in run], {})
+    assert comparable(rows) == _expected_softly([change for run in build(Table(name)) for change in run], {})
 
 
 def test_the_ledger_of_soft_deletes_closes(soft_cases: list[dict[str, StageReport]], lake: Lake) -> None:
@@ -549,7 +534,7 @@ def test_a_killed_run_leaves_a_history_that_the_next_mends(
     for t in tables:
         changes = [change for run in runs for change in run if change.table == t.name]
         assert _versions(lake, source.source, t.name) == _expected_versions(changes, {})
-        assert _sorted(_read(lake, (source.source, t.name))) == _expected_softly(changes, {})
+        assert comparable(_read(lake, (source.source, t.name))) == _expected_softly(changes, {})
         refs = lake.load(history_of((source.source, t.name))).refs()
         assert {name for name in refs if name != "main"} == {"cut_1", "cut_2"}
     assert_ledger_closes(lake, source.source)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from histories import COLUMNS, Table, deliver, message, mixed, reloaded, several
 from reference import Change, Row, fold, fold_softly, versions
-from running import run_all
+from running import assert_ledger_closes, run_all
 from tidemark import cuts
 from tidemark.events import Position
 from tidemark.explain import explain
@@ -168,14 +168,6 @@ def _comparable(rows: Iterable[Row]) -> list[Row]:
     )
 
 
-def _assert_ledger_closes(lake: Lake, source: str) -> None:
-    rows = Ledger(lake, source).read("tables")
-    names = ("applied", "superseded", "duplicate", "held", "quarantined")
-    for row in rows:
-        assert row["events"] == sum(row[name] for name in names), row
-        assert min(row[name] for name in names) >= 0, row
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_table_is_what_its_loads_and_changes_lead_to(
     case: Case, cases: list[dict[str, StageReport]], lake: Lake
@@ -193,7 +185,7 @@ def test_the_table_is_what_its_loads_and_changes_lead_to(
 def test_no_run_held_anything_back(cases: list[dict[str, StageReport]], lake: Lake) -> None:
     """No table stopped, and every event is accounted for."""
     assert [report.problems for run in cases for report in run.values()] == [()] * len(cases) * 5
-    _assert_ledger_closes(lake, "loads")
+    assert_ledger_closes(lake, "loads")
 
 
 def test_the_first_load_is_as_cheap_as_any_insert(cases: list[dict[str, StageReport]], lake: Lake) -> None:
@@ -232,7 +224,7 @@ def test_a_load_replaces_once_an_earlier_one_is_known(source: Make, spark: Spark
         run_all(shop)
         found.append([row["id"] for row in _rows(lake, shop.source, "one")])
     assert found == [["1", "2"], ["2"]]
-    _assert_ledger_closes(lake, shop.source)
+    assert_ledger_closes(lake, shop.source)
 
 
 def test_loads_that_are_not_complete_replace_nothing(source: Make, spark: SparkSession, lake: Lake) -> None:
@@ -324,7 +316,7 @@ def test_any_delivery_of_loads_gives_what_the_model_gives(spark: SparkSession, l
         deliver(tmp_path, f"{run}", map(message, changes))
         reports = run_all(source)
         assert [problem for report in reports.values() for problem in report.problems] == []
-    _assert_ledger_closes(lake, "loads_generated")
+    assert_ledger_closes(lake, "loads_generated")
     every = [change for changes in made.values() for change in changes]
     rows, softly, kept = fold(every), fold_softly(every), versions(every, lambda _: _AT)
     without = fold(change._replace(load=None) for change in every)

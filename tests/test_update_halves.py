@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 
 import shareplex
 from histories import COLUMNS, deliver, mixed, with_position
+from published import comparable, of_versions
 from reference import Change, Row, fold, fold_softly, versions
 from running import assert_ledger_closes, run_all
 from shareplex import Table
-from shrinking import Delivery, shrunk
+from shrinking import Delivery, changes_of, shrunk
 from tidemark.events import encode_position
 from tidemark.lake import Lake, history_of
 from tidemark.ledger import Ledger
@@ -122,16 +123,11 @@ def _source(name: str, landing: Path, tables: Mapping[str, Mapping[str, Any]]) -
 
 
 def _published(lake: Lake, source: str, table: str) -> list[Row]:
-    return _sorted(lake.load((source, table)).scan().to_arrow().to_pylist())
+    return comparable(lake.load((source, table)).scan().to_arrow().to_pylist())
 
 
 def _versions(lake: Lake, source: str, table: str) -> list[Row]:
-    return _sorted(lake.load(history_of((source, table))).scan().to_arrow().to_pylist())
-
-
-def _sorted(rows: Iterable[Row]) -> list[Row]:
-    names = (*COLUMNS, "_cdc_position", "_cdc_committed_at", "_cdc_deleted", "valid_from", "valid_to", "is_current")
-    return sorted(({name: row.get(name) for name in names} for row in rows), key=repr)
+    return comparable(lake.load(history_of((source, table))).scan().to_arrow().to_pylist())
 
 
 def _typed(row: Row) -> Row:
@@ -146,31 +142,17 @@ def _expected(changes: Sequence[Change], *, soft: bool) -> list[Row]:
         rows = [{**row, "_cdc_position": encode_position(place), "_cdc_deleted": gone} for row, place, gone in told]
     else:
         rows = list(fold(with_position(changes)).get(changes[0].table, {}).values())
-    return _sorted({**_typed(row), "_cdc_committed_at": times[row["_cdc_position"]]} for row in rows)
+    return comparable({**_typed(row), "_cdc_committed_at": times[row["_cdc_position"]]} for row in rows)
 
 
 def _expected_versions(changes: Sequence[Change]) -> list[Row]:
-    times = {change.position: shareplex.at(change) for change in changes}
-    return _sorted(
-        {
-            **_typed(version.row),
-            "_cdc_position": encode_position(version.position),
-            "_cdc_committed_at": times[version.position],
-            "valid_from": version.valid_from,
-            "valid_to": version.valid_to,
-            "is_current": version.valid_to is None,
-        }
-        for version in versions(changes, shareplex.at).get(changes[0].table, [])
-    )
-
-
-def _delivered(runs: Delivery) -> list[Change]:
-    return [change for run in runs for change in run]
+    told = versions(changes, shareplex.at).get(changes[0].table, [])
+    return of_versions(told, {change.position: shareplex.at(change) for change in changes}, _typed)
 
 
 def _failing(deliveries: Mapping[str, Delivery], kinds: Mapping[str, Any], name: str, landing: Path, lake: Lake) -> Any:
     """Deliver histories as tables of one source; those that are not the model's, with what they are and should be."""
-    tables = {table: {"key": _delivered(runs)[0].key, **kinds[table]} for table, runs in deliveries.items()}
+    tables = {table: {"key": changes_of(runs)[0].key, **kinds[table]} for table, runs in deliveries.items()}
     source = _source(name, landing, tables)
     for run in range(_RUNS):
         changes = [change for runs in deliveries.values() if run < len(runs) for change in runs[run]]
@@ -181,7 +163,7 @@ def _failing(deliveries: Mapping[str, Delivery], kinds: Mapping[str, Any], name:
     assert_ledger_closes(lake, name)
     failing = {}
     for table, runs in deliveries.items():
-        changes, told = _delivered(runs), kinds[table]
+        changes, told = changes_of(runs), kinds[table]
         found = [_published(lake, name, table)]
         expected = [_expected(changes, soft="deletes" in told)]
         if "history" in told:

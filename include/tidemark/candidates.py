@@ -190,7 +190,8 @@ class Candidate:
         if bounds is None or bounds[0] is None:
             return None
         # As its files tell their positions, nothing is read of a batch that is older than all lone halves.
-        taken = self._taken(after).where(F.col("position").between(bounds[0], f"{bounds[1]}~"))
+        updates = self._taken(after).where(F.col("operation") == Operation.UPDATE)
+        taken = updates.where(F.col("position").between(bounds[0], f"{bounds[1]}~"))
         found = taken.withColumn("update", halves.update()).join(F.broadcast(lone), "update", "left_semi")
         earlier = checkpointed(self._but_set_aside(found.drop("update")))
         return None if earlier.isEmpty() else earlier

@@ -16,7 +16,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.events import Operation
+from tidemark.events import NEW_HALF, OLD_HALF, Operation
 
 EARLIER = "is_earlier"
 """Column of change events: whether the table took it in before, and it is there for its other half."""
@@ -25,13 +25,17 @@ _BOTH = 3
 
 
 def update() -> Expression:
-    """What the positions of both halves begin with: all but the last part, which is 010 or 011."""
-    return F.expr("left(position, length(position) - length('011'))")
+    """What the positions of both halves begin with: all but the last part, ``OLD_HALF`` or ``NEW_HALF``."""
+    return F.expr(f"left(position, length(position) - {len(NEW_HALF)})")
+
+
+def _ends_with(part: str) -> Expression:
+    return F.endswith("position", F.lit(f".{part}"))
 
 
 def lone(changes: DataFrame) -> DataFrame:
     """Updates of which one half is there: their ``update``, from rows of the change log of one table."""
-    half = F.when(F.endswith("position", F.lit(".010")), 1).when(F.endswith("position", F.lit(".011")), 2)
+    half = F.when(_ends_with(OLD_HALF), 1).when(_ends_with(NEW_HALF), 2)
     updates = changes.where(F.col("operation") == Operation.UPDATE).select(update().alias("update"), half.alias("half"))
     told = updates.where(F.col("half").isNotNull()).groupBy("update").agg(F.bit_or("half").alias("halves"))
     return told.where(F.col("halves") != _BOTH).select("update")
@@ -39,8 +43,7 @@ def lone(changes: DataFrame) -> DataFrame:
 
 def with_earlier(changes: DataFrame, earlier: DataFrame) -> DataFrame:
     """New events and the other halves, which came before, of those that have them there; ``EARLIER`` tells which."""
-    known = earlier.where(F.col("operation") == Operation.UPDATE).withColumn(EARLIER, F.lit(True))
-    return changes.withColumn(EARLIER, F.lit(False)).unionByName(known)
+    return changes.withColumn(EARLIER, F.lit(False)).unionByName(earlier.withColumn(EARLIER, F.lit(True)))
 
 
 def earlier_column(changes: DataFrame) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from tidemark.events import NEW_HALF
 from tidemark.values import Value
 
 Key = Mapping[str, Value]
@@ -136,12 +137,12 @@ def _set_aside(steps: Iterable[Step]) -> list[Chapter]:
 
 
 def new_half(step: Step) -> str:
-    """The position of the new half of an update, given its old one: they differ in the last part, 0 or 1."""
-    return f"{_update(step)}011"
+    """The position of the new half of an update, given its old one: they differ in the last part."""
+    return f"{_update(step)}{NEW_HALF}"
 
 
 def _update(step: Step) -> str:
-    return step.position[: -len("011")]
+    return step.position[: -len(NEW_HALF)]
 
 
 def _replay(chapters: Sequence[Chapter], *, soft: bool) -> None:

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.events import Operation
+from tidemark.events import OLD_HALF, Operation
 
 BEGINS: Final = frozenset({"transaction_begin"})
 ENDS: Final = frozenset({"transaction_end", "xa_commit"})
@@ -144,7 +144,8 @@ class Tracker:
         number, last = rows.column("transaction_number"), rows.column("transaction_last")
         if number.null_count < len(number):
             # The old half of an update says nothing of the new one, which has the same number.
-            half = pc.and_(pc.equal(rows.column("operation"), "UPDATE"), pc.ends_with(rows.column("position"), ".010"))
+            update = pc.equal(rows.column("operation"), "UPDATE")
+            half = pc.and_(update, pc.ends_with(rows.column("position"), f".{OLD_HALF}"))
             number = pc.if_else(half, pa.scalar(None, pa.int64()), number)
         count = pc.if_else(last, number, pa.scalar(None, pa.int64()))
         truncate = pc.equal(rows.column("operation"), Operation.TRUNCATE.value)

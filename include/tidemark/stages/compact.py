@@ -176,8 +176,12 @@ def _find(
     for name in sorted(about):
         after, kept = stands.get(name, default), withheld.get(name, held.NOTHING)
         found = _found(about[name], by_object[name], shapes[name], after, kept)
-        found = replace(found, halves=found.halves or name in split)
-        finds[name] = replace(found, history=told.get(name, History()).until(newest), common_path=common_path)
+        finds[name] = replace(
+            found,
+            halves=found.halves or name in split,
+            history=told.get(name, History()).until(newest),
+            common_path=common_path,
+        )
     return finds
 
 
