@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tidemark.airflow_service import AirflowService
-from tidemark.session import local_settings
-from tidemark.spark_server import SparkConnectServer
+from tidemark.services.airflow import AirflowService
+from tidemark.services.spark_connect import SparkConnectServer
+from tidemark.spark.session import local_settings
 from tidemark.stages import STAGES
 
 ROOT = Path(__file__).parents[1]

@@ -29,12 +29,12 @@ from generator import COLUMNS, DATABASE, FILES, KEY, Generator, Written
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.lake import Lake
+from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
-from tidemark.session import open_session
-from tidemark.sources import Source
+from tidemark.sources.model import Source
+from tidemark.spark.session import open_session
 from tidemark.stages import STAGES
-from tidemark.types import spark_type
+from tidemark.values.types import spark_type
 
 PROMISED = 3.0
 """Most that land, normalize and compact may cost together, in floors."""

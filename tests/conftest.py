@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidemark.sources import Source
+from tidemark.sources.model import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemark.lake import Lake
+    from tidemark.lake.lake import Lake
 
 _OWN = pytest.StashKey[str]()
 
@@ -50,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark(home: Path) -> Iterator[SparkSession]:
     """The session that the stages use, stopped at the end."""
-    from tidemark.session import open_session
+    from tidemark.spark.session import open_session
 
     session = open_session()
     yield session
@@ -60,7 +60,7 @@ def spark(home: Path) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def lake(home: Path) -> Lake:
     """The lake of the run."""
-    from tidemark.lake import Lake
+    from tidemark.lake.lake import Lake
 
     return Lake.open()
 

@@ -8,11 +8,6 @@ Messages say what happened, where, and what to do next.
 from __future__ import annotations
 
 
-def first_line(error: BaseException) -> str:
-    """What an error of somebody else's says, short enough for a line."""
-    return (str(error).strip().partition("\n")[0] or type(error).__name__)[:500]
-
-
 class TidemarkError(Exception):
     """Root of every error that Tidemark raises on purpose."""
 

@@ -265,6 +265,7 @@ def _encode_text(part: str) -> str:
 
 
 _COUNTS = tuple(f"{count:02d}" for count in range(100))
+
 _SMALL: dict[int | str, str] = {number: f"{len(str(number)):02d}{number}" for number in range(1000)}
 """The parts that most positions have."""
 

@@ -15,9 +15,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tidemark import PACKAGE
 from tidemark.errors import ConfigurationError
 
-LOCK = Path(__file__).with_name("jars.lock")
+LOCK = PACKAGE / "jars.lock"
 
 
 class Jar(NamedTuple):

@@ -13,12 +13,14 @@ from pyiceberg.exceptions import CommitFailedException, RESTError
 from pyspark.errors import PySparkException
 from sqlalchemy.exc import SQLAlchemyError
 
-from tidemark import cuts, locks
-from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError, first_line
-from tidemark.lake import Lake
-from tidemark.ledger import Ledger
-from tidemark.sources import Source
+from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
+from tidemark.lake import locks
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.sources.model import Source
 from tidemark.stages import REHEARSED, StageReport
+from tidemark.text import first_line
 
 STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
 """What the store and the engine raise."""
@@ -124,8 +126,8 @@ def rehearse(
     Raises:
         TidemarkError: as the stages.
     """
-    from tidemark import copies  # noqa: PLC0415  PyIceberg and Spark are not needed to look at a report
-    from tidemark.differences import differences  # noqa: PLC0415
+    from tidemark.lake import copies  # noqa: PLC0415  PyIceberg and Spark are not needed to look at a report
+    from tidemark.queries.differences import differences  # noqa: PLC0415
 
     with _store_errors("rehearsal", source), locks.hold(source.source), copies.rehearsal(source.source) as lake:
         reports = [

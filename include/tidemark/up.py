@@ -16,16 +16,19 @@ from pathlib import Path
 
 import psutil
 
-from tidemark.airflow_service import USER, AirflowService, stop_left_behind
-from tidemark.cli import configure_logging
+from tidemark import INCLUDE
+from tidemark.cli.logs import configure_logging
 from tidemark.demo import runner
 from tidemark.demo.render import SOURCES, deliver_late
 from tidemark.errors import TidemarkError
-from tidemark.lake import home
-from tidemark.processes import lives, wait_until
-from tidemark.sources import default_folder, load_sources
+from tidemark.lake.catalog import home
+from tidemark.services.airflow import AirflowService, stop_left_behind
+from tidemark.services.airflow_settings import USER
+from tidemark.services.processes import lives, wait_until
+from tidemark.sources.files import default_folder, load_sources
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = INCLUDE.parent
+
 _STOP_SECONDS = 90.0
 
 

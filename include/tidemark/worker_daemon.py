@@ -10,11 +10,9 @@ import gc
 
 import pyspark.sql.pandas.serializers
 import pyspark.sql.pandas.types  # noqa: F401
-
-# By its import it also learns from the command line which module works in the forks.
 from pyspark.daemon import manager
 
-from tidemark import formats, workers  # noqa: F401  the forks import them first
+from tidemark import formats
 
 
 def main() -> None:

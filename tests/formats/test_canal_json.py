@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from formats.doc_tables import listed, table
+from support.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
 from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation, SchemaChange
 from tidemark.formats import _mysql, canal_json

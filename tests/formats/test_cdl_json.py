@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from formats.cases import Case, cases
-from formats.doc_tables import table
+from support.cases import Case, cases
+from support.doc_tables import table
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError, UnknownTypeError
 from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, TableId, Transaction
 from tidemark.formats import cdl_json

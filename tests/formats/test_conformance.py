@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formats.cases import Case, case_name, cases
+from support.cases import Case, case_name, cases
 from tidemark import formats
 from tidemark.errors import DecodeError
 from tidemark.events import ChangeEvent, Event, Message, Operation, encode_position

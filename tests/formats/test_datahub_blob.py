@@ -12,8 +12,9 @@ import pytest
 
 from tidemark.errors import MalformedMessageError, MissingTableError, UnknownOperationError, UnknownTypeError
 from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, SchemaChange, changed
-from tidemark.formats import _datahub_blob, datahub_blob
-from tidemark.values import read_value
+from tidemark.formats import datahub_blob
+from tidemark.formats._datahub import blob
+from tidemark.values.plain import read_value
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "formats" / "datahub_blob.md"
 
@@ -301,7 +302,7 @@ def test_an_unknown_type_is_named_with_what_is_allowed(type_: str) -> None:
 def test_types_are_those_of_the_documentation() -> None:
     """The table in the documentation of the format says what the code does, type by type."""
     lines = re.findall(r"^\| `([A-Z]+)` \| `([a-z]+)` \| `([a-z0-9_]+)` \|", DOCUMENT.read_text(), re.MULTILINE)
-    assert {name: (type_, Encoding(encoding)) for name, type_, encoding in lines} == _datahub_blob.TYPES
+    assert {name: (type_, Encoding(encoding)) for name, type_, encoding in lines} == blob.TYPES
 
 
 def test_keys_as_the_schema_tells_them() -> None:

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tidemark.csv_rows import SEQUENCE_COLUMNS
+from tidemark.dumps.datahub_csv import SEQUENCE_COLUMNS
 from tidemark.errors import MalformedMessageError, MissingTableError, UnknownOperationError, UnknownTypeError
 from tidemark.events import Column, ControlEvent, Encoding, Message, Operation, TableId, changed
-from tidemark.formats import _datahub_tuple, datahub_tuple
-from tidemark.values import read_value
+from tidemark.formats import datahub_tuple
+from tidemark.formats._datahub import tuple as tuple_types
+from tidemark.values.plain import read_value
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "formats" / "datahub_tuple.md"
 
@@ -123,7 +124,7 @@ def test_two_columns_of_one_name_are_set_aside() -> None:
 
 def test_containers_know_the_sequence_columns_of_the_format() -> None:
     """CSV and Parquet of Tuple rows are told by the columns that this format reads."""
-    assert set(SEQUENCE_COLUMNS) == {names.wire["sequence"] for names in _datahub_tuple.SETS}
+    assert set(SEQUENCE_COLUMNS) == {names.wire["sequence"] for names in tuple_types.SETS}
 
 
 @pytest.mark.parametrize("operation", ["", "i", "INSERT", "X", None])
@@ -274,7 +275,7 @@ def test_the_schema_of_a_topic_is_counted() -> None:
         ("DECIMAL", '"99999999999999999999.999999999999999999"', "99999999999999999999.999999999999999999"),
         ("DECIMAL", '"1.10"', "1.10"),
         *((type_, '""', None) for type_ in ("TINYINT", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "DECIMAL")),
-        *((type_, "null", None) for type_ in _datahub_tuple.TYPES),
+        *((type_, "null", None) for type_ in tuple_types.TYPES),
     ],
 )  # fmt: skip
 def test_values_of_every_type(type_: str, raw: str, printed: object) -> None:
@@ -286,7 +287,7 @@ def test_values_of_every_type(type_: str, raw: str, printed: object) -> None:
 
 def test_types_come_in_any_case_of_letters() -> None:
     """Topics made by other tools have them in lower case."""
-    assert _datahub_tuple.record_types(b'{"fields":[{"name":"a","type":"bigint"}]}') == {"a": "long"}
+    assert tuple_types.record_types(b'{"fields":[{"name":"a","type":"bigint"}]}') == {"a": "long"}
 
 
 def test_an_unknown_type_is_named_with_what_is_allowed() -> None:
@@ -298,13 +299,13 @@ def test_an_unknown_type_is_named_with_what_is_allowed() -> None:
 def test_types_are_those_of_the_documentation() -> None:
     """The table in the documentation of the format says what the code does, type by type."""
     lines = re.findall(r"^\| `([A-Z]+)` \| `([^`]+)` \|", DOCUMENT.read_text(), re.MULTILINE)
-    assert dict(lines) == _datahub_tuple.TYPES
+    assert dict(lines) == tuple_types.TYPES
 
 
 def test_added_columns_are_those_of_the_documentation() -> None:
     """The table in the documentation names every added column of each set."""
     text = DOCUMENT.read_text()
-    for names in _datahub_tuple.SETS:
+    for names in tuple_types.SETS:
         assert all(f"`{column}`" in text for column in names.wire.values())
 
 

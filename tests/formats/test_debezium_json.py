@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from formats.doc_tables import listed, table
+from support.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
 from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation
 from tidemark.formats import _connect, debezium_json
-from tidemark.values import read_value
+from tidemark.values.plain import read_value
 
 PLACEHOLDER = "__debezium_unavailable_value"
 LINDORM = {

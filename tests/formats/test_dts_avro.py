@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats import dts_records
-from formats.cases import FIXTURES
-from tidemark.demo.dts_schema import NAMESPACE
+from support import dts_records
+from support.cases import FIXTURES
+from tidemark.demo.renderers.dts_schema import NAMESPACE
 from tidemark.errors import DecodeError, MalformedMessageError, UnknownTypeError, UnreadableValueError
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Message, Operation, SchemaChange
-from tidemark.formats import _dts_types, dts_avro
-from tidemark.formats._dts_charsets import names_of
-from tidemark.formats._dts_record import OPERATIONS
-from tidemark.values import read_value
-from tidemark.wire import event_to_json
+from tidemark.formats import dts_avro
+from tidemark.formats._dts import types as dts_types
+from tidemark.formats._dts.charsets import names_of
+from tidemark.formats._dts.record import OPERATIONS
+from tidemark.normalization.canonical_json import event_to_json
+from tidemark.values.plain import read_value
 
 CASES = sorted(path.parent for path in (FIXTURES / "dts_avro").glob("*/records.jsonl"))
 DOC = Path(__file__).parents[2] / "docs" / "formats" / "dts_avro.md"
@@ -410,9 +411,9 @@ def test_documented_types_are_those_of_the_code() -> None:
     told: dict[str, dict[int, str]] = {}
     for source, numbers, type_ in rows:
         told.setdefault(source, {}).update(dict.fromkeys(map(int, numbers.split(",")), type_.strip().strip("`")))
-    named = {"text or bytes": _dts_types.BY_VALUE, "decimal(p, s)": "decimal"}
+    named = {"text or bytes": dts_types.BY_VALUE, "decimal(p, s)": "decimal"}
     for source, types in told.items():
-        assert {number: named.get(type_, type_) for number, type_ in types.items()} == dict(_dts_types.FAMILIES[source])
+        assert {number: named.get(type_, type_) for number, type_ in types.items()} == dict(dts_types.FAMILIES[source])
     assert set(told) == {"MySQL", "Oracle", "PostgreSQL"}
 
 

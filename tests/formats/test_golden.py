@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from formats.cases import Case, case_name, cases
+from support.cases import Case, case_name, cases
 from tidemark import formats
-from tidemark.wire import to_line
+from tidemark.normalization.canonical_json import to_line
 
 
 @pytest.mark.parametrize("name", formats.names())

@@ -73,7 +73,7 @@ def test_a_layout_fits_exactly_its_columns(names: list[str], data: st.DataObject
 
 def test_a_wider_layout_is_the_same_object_each_time() -> None:
     """Unknown columns of an image widen the shape, once."""
-    narrow = _json.Layout([Column(name="a", type="int")])
+    narrow = _json.RowLayout([Column(name="a", type="int")])
     wide = narrow.widened(["a", "b"])
     assert wide is narrow.widened(["b", "a"])
     assert narrow is narrow.widened(["a"])

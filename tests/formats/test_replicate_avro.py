@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from formats.replicate_messages import (
+from support.replicate_messages import (
     HEADERS,
     ID,
     column,
@@ -28,7 +28,7 @@ from tidemark import formats
 from tidemark.errors import MalformedMessageError, MissingMetadataError, UnknownOperationError, UnknownTypeError
 from tidemark.events import ChangeEvent, Message, SchemaChange
 from tidemark.formats import replicate_avro, replicate_json
-from tidemark.wire import event_to_json
+from tidemark.normalization.canonical_json import event_to_json
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "formats" / "replicate_avro.md"
 ORDERS = {"id": column(1, "INT8", key=1), "status": column(2, "WSTRING"), "total": column(3, "NUMERIC", 18, 2)}
@@ -45,7 +45,7 @@ def message(value: bytes, **record: Any) -> Message:
 def known_of(*messages: bytes) -> formats.Known:
     """Return what metadata messages tell."""
     told = [replicate_avro.metadata(message(value), replicate_avro.Options()) for value in messages]
-    return formats.together(pair for pair in told if pair is not None)
+    return formats.gather(pair for pair in told if pair is not None)
 
 
 KNOWN = known_of(METADATA)
@@ -101,7 +101,7 @@ def test_rows_are_those_of_json(operation: str, masks: dict[str, str]) -> None:
     in_text = replicate_json.metadata(message(in_json("MD", metadata(ORDERS))), replicate_json.Options())
     assert in_text is not None
     (expected,) = replicate_json.decode(
-        message(in_json("DT", body)), replicate_json.Options(), formats.together([in_text])
+        message(in_json("DT", body)), replicate_json.Options(), formats.gather([in_text])
     )
     assert decode(row_in_avro(SCHEMA, body)) == expected
 

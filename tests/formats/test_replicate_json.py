@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from formats.replicate_messages import ID, column, in_json, metadata, row
+from support.replicate_messages import ID, column, in_json, metadata, row
 from tidemark import formats
 from tidemark.errors import (
     MalformedMessageError,
@@ -20,10 +20,11 @@ from tidemark.errors import (
     UnknownTypeError,
 )
 from tidemark.events import ChangeEvent, Message, Operation, SchemaChange, Transaction
-from tidemark.formats import _replicate_types, replicate_json
-from tidemark.formats._replicate_structure import Index, Structure
-from tidemark.formats._replicate_wire import TableColumn
-from tidemark.wire import event_to_json
+from tidemark.formats import replicate_json
+from tidemark.formats._replicate import types
+from tidemark.formats._replicate.structure import Index, Structure
+from tidemark.formats._replicate.wire import TableColumn
+from tidemark.normalization.canonical_json import event_to_json
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "formats" / "replicate_json.md"
 ORDERS = {"id": column(1, "INT8", key=1), "status": column(2, "WSTRING"), "total": column(3, "NUMERIC", 18, 2)}
@@ -39,7 +40,7 @@ def message(value: bytes | dict[str, Any], **record: Any) -> Message:
 def known_of(*messages: bytes, **options: Any) -> formats.Known:
     """Return what metadata messages tell."""
     told = [replicate_json.metadata(message(value), replicate_json.Options(**options)) for value in messages]
-    return formats.together(pair for pair in told if pair is not None)
+    return formats.gather(pair for pair in told if pair is not None)
 
 
 ORDERS_KNOWN = known_of(in_json("MD", metadata(ORDERS)))
@@ -407,7 +408,7 @@ def test_document_types_are_those_of_the_code() -> None:
     for name in told:
         kind, precision, scale = (*re.split(r"[(,)]", name), "0", "0")[:3]
         listed = TableColumn(ordinal=1, type=kind, precision=int(precision), scale=int(scale))
-        made = _replicate_types.column("c", listed)
+        made = types.column("c", listed)
         found[name] = (made.type, made.encoding.value)
     assert found == told
-    assert {name.partition("(")[0] for name in told} == {*_replicate_types.TYPES, "NUMERIC"}
+    assert {name.partition("(")[0] for name in told} == {*types.TYPES, "NUMERIC"}

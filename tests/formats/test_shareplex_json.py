@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from formats.doc_tables import table
+from support.doc_tables import table
 from tidemark.errors import MalformedMessageError, MissingTableError, UnknownOperationError
 from tidemark.events import (
     ChangeEvent,
@@ -21,7 +21,7 @@ from tidemark.events import (
     encode_position,
 )
 from tidemark.formats import shareplex_json
-from tidemark.values import read_value
+from tidemark.values.plain import read_value
 
 DOCUMENT_INSERT = b"""{
     "meta": {

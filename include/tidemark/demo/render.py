@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from tidemark.demo import (
+from tidemark.demo.renderers import (
     canal_json,
     cdl_json,
     datahub_blob,
@@ -24,8 +24,8 @@ from tidemark.demo import (
     replicate_json,
     shareplex_json,
 )
-from tidemark.demo.dump import DumpFile, Entry, Kind
-from tidemark.demo.model import History
+from tidemark.demo.renderers.dump import DumpFile, Entry, Kind
+from tidemark.demo.story.model import History
 from tidemark.errors import UnknownNameError
 
 SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {

@@ -18,17 +18,20 @@ from typing import Any
 
 import structlog
 
-from tidemark.airflow_service import AirflowService
-from tidemark.demo.history import history
-from tidemark.demo.model import History
+from tidemark import INCLUDE
 from tidemark.demo.render import SOURCES, STAGING, deliver_late, render
+from tidemark.demo.story.model import History
+from tidemark.demo.story.shop_history import history
 from tidemark.errors import ContractError, UnknownNameError
-from tidemark.lake import Lake, home
-from tidemark.session import local_settings
-from tidemark.sources import DAG_PREFIX, default_folder
-from tidemark.spark_server import SparkConnectServer
-from tidemark.status import status_of
-from tidemark.table_schemas import COMMITTED_AT, POSITION
+from tidemark.lake.catalog import home
+from tidemark.lake.lake import Lake
+from tidemark.queries.status import status_of
+from tidemark.services.airflow import AirflowService
+from tidemark.services.spark_connect import SparkConnectServer
+from tidemark.sources.files import default_folder
+from tidemark.sources.model import DAG_PREFIX
+from tidemark.spark.session import local_settings
+from tidemark.tables.schemas import COMMITTED_AT, POSITION
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +40,7 @@ DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3, 4)]
 DEFAULT = tuple(name for name in SOURCES if name != "shop_debezium_bare")
 """What the demo runs unless it is told: one source of each format, and of each dialect."""
 
-_DAGS = Path(__file__).parents[3] / "dags"
+_DAGS = INCLUDE.parent / "dags"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ from pydantic import BaseModel
 from tidemark.errors import UnknownNameError
 from tidemark.events import Event, Message
 
-__all__ = ["NOTHING", "Format", "Informed", "Known", "informed", "names", "pairs_updates", "resolve", "together"]
+__all__ = ["NOTHING", "Format", "Informed", "Known", "gather", "informed", "names", "pairs_updates", "resolve"]
 
 Known = Mapping[str, tuple[bytes, ...]]
 """What metadata messages told: id to the distinct contents under it, sorted, so that no order of delivery shows. Made
@@ -139,7 +139,7 @@ def pairs_updates(module: Format) -> bool:
     return bool(getattr(module, "PAIRS_UPDATES", False))
 
 
-def together(told: Iterable[tuple[str, bytes]]) -> Known:
+def gather(told: Iterable[tuple[str, bytes]]) -> Known:
     """Return what pairs of ``metadata`` amount to, whatever their order and however often each comes."""
     contents: dict[str, set[bytes]] = {}
     for id_, content in told:

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidemark import iso8601
 from tidemark.errors import MalformedMessageError, UnknownTypeError
 from tidemark.events import Column, Encoding
-from tidemark.formats import _connect, _debezium
+from tidemark.formats import _connect
 from tidemark.formats._connect import ConnectSchema
-from tidemark.formats._debezium import Number
-from tidemark.formats._json import NULL, Layout
+from tidemark.formats._debezium import source as debezium_source
+from tidemark.formats._debezium.source import Number
+from tidemark.formats._json import NULL, RowLayout
+from tidemark.values import iso8601
 
 VENDOR_TYPES: dict[tuple[str, str], tuple[str | None, Encoding]] = {
     # digits of any number and scale, as text: the schema tells neither, so the source file does
@@ -29,6 +30,7 @@ VENDOR_TYPES: dict[tuple[str, str], tuple[str | None, Encoding]] = {
 """Last part of the name, and schema ``type``, to column type; None where the messages do not tell it."""
 
 _CONNECT = ("org.apache.kafka.connect.", "io.debezium.")
+
 _TEXTS = frozenset({"string", "struct", "array", "map"})
 """Schema types that are kept as text: a name that is not known cannot make them misread."""
 
@@ -36,9 +38,9 @@ _TEXTS = frozenset({"string", "struct", "array", "map"})
 class Layouts(NamedTuple):
     """The columns that a message's schema tells; equal ones are one object."""
 
-    before: Layout | None
-    after: Layout | None
-    unique: Layout | None
+    before: RowLayout | None
+    after: RowLayout | None
+    unique: RowLayout | None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -57,8 +59,8 @@ def layouts(schema: bytes) -> Layouts:
     return Layouts(before=before or after, after=after or before, unique=_layout(named.get("unique")))
 
 
-def _layout(row: ConnectSchema | None) -> Layout | None:
-    return Layout(map(_column, row.fields)) if row is not None and row.fields else None
+def _layout(row: ConnectSchema | None) -> RowLayout | None:
+    return RowLayout(map(_column, row.fields)) if row is not None and row.fields else None
 
 
 def _column(field: ConnectSchema) -> Column:
@@ -84,7 +86,7 @@ def lsn(told: Number) -> int | None:
     """
     if told is None:
         return None
-    number = _debezium.whole_number(told)
+    number = debezium_source.whole_number(told)
     if number is None:
         raise MalformedMessageError(f"`lsn` is {str(told)[:60]!r}, not a log sequence number")
     return number
@@ -97,7 +99,7 @@ def micros(time: Number) -> int | None:
         MalformedMessageError: neither.
     """
     if time is None or isinstance(time, int) or time.isdecimal():
-        return _debezium.micros(None, time)
+        return debezium_source.micros(None, time)
     return _text_micros(time)
 
 
@@ -130,6 +132,7 @@ def names(lobs: str | list[str]) -> tuple[str, ...]:
 
 
 MISSING: frozenset[bytes | None] = frozenset({None})
+
 NULL_TOO: frozenset[bytes | None] = frozenset({None, NULL})
 """Values of a large object, None for one that is not there, that say *not captured*."""
 
@@ -142,6 +145,6 @@ def not_captured(
 
 
 @functools.lru_cache(maxsize=1024)
-def joined(absent: tuple[str, ...], more: tuple[str, ...], layout: Layout) -> tuple[str, ...]:
+def joined(absent: tuple[str, ...], more: tuple[str, ...], layout: RowLayout) -> tuple[str, ...]:
     """Return the columns of either that the layout has, each once."""
     return tuple(dict.fromkeys((*absent, *(name for name in more if name in layout.names))))

@@ -15,11 +15,14 @@ import msgspec
 
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
-from tidemark.formats._json import NULL, Layout, check_utf8, members, read, unwrap
+from tidemark.formats._json import NULL, RowLayout, check_utf8, members, read, unwrap
 
 _STRING = ("string", Encoding.PLAIN)
+
 _DATE = ("date", Encoding.EPOCH_DAYS)
+
 _MILLIS = ("timestamp", Encoding.EPOCH_MILLIS)
+
 _MILLIS_OF_DAY = ("string", Encoding.MILLIS_OF_DAY)
 
 PHYSICAL: dict[str, tuple[str, Encoding]] = {
@@ -41,7 +44,9 @@ PHYSICAL: dict[str, tuple[str, Encoding]] = {
 """Schema ``type`` to column type; what is nested is kept as its JSON text."""
 
 _GEOMETRIES = ("Point", "Geometry", "Geography", "Line", "Circle")
+
 _VECTORS = ("Double", "Float", "Half", "Sparse", "SparseDouble")
+
 _STRUCTURED = ("Date", "Time", "Timestamp", "ZonedTime", "ZonedTimestamp", "Duration")
 
 LOGICAL: dict[str, tuple[str, Encoding]] = {
@@ -162,8 +167,8 @@ def key_struct(key: bytes) -> Struct | None:
 class Layouts(NamedTuple):
     """The columns that an envelope's schema tells; the same object twice where both images have the same."""
 
-    before: Layout
-    after: Layout
+    before: RowLayout
+    after: RowLayout
 
 
 @functools.lru_cache(maxsize=1024)
@@ -179,18 +184,18 @@ def envelope_layouts(schema: bytes) -> Layouts | None:
     rows = [columns(row.fields or ()) for row in (before or after, after or before) if row is not None]
     if not rows:
         return None
-    layout = Layout(rows[1])
-    return Layouts(before=layout if rows[0] == rows[1] else Layout(rows[0]), after=layout)
+    layout = RowLayout(rows[1])
+    return Layouts(before=layout if rows[0] == rows[1] else RowLayout(rows[0]), after=layout)
 
 
 @functools.lru_cache(maxsize=1024)
-def row_layout(schema: bytes) -> Layout | None:
+def row_layout(schema: bytes) -> RowLayout | None:
     """Return the layout of a struct schema (a record key, a flattened row), None for null and ``{}``.
 
     Columns with two leading underscores are what Debezium's flattening adds, and left out.
     """
     found = [column for column in columns(fields(schema)) if not column.name.startswith("__")]
-    return Layout(found) if found else None
+    return RowLayout(found) if found else None
 
 
 def fields(schema: bytes) -> list[ConnectSchema]:

@@ -28,6 +28,7 @@ _MARK = b"\xef\xbb\xbf"
 """UTF-8 byte order mark: some dump tools write one before the first message."""
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -109,7 +110,7 @@ def _refuse_duplicates(image: bytes) -> None:
         raise MalformedMessageError(f"a row image names a column twice: {', '.join(twice)}")
 
 
-class Layout:
+class RowLayout:
     """A shape, and a compiled test that an image holds exactly its columns.
 
     Layouts are cached by what they are built from, so equal schema bytes give the same ``shape`` object.
@@ -136,7 +137,7 @@ class Layout:
         """Return the columns of the shape that are not in ``found``."""
         return tuple(name for name in self.names if name not in found)
 
-    def widened(self, found: Iterable[str]) -> Layout:
+    def widened(self, found: Iterable[str]) -> RowLayout:
         """Return this layout, or one that also has the columns of ``found`` that it lacks, type untold."""
         extra = tuple(name for name in found if name not in self.names)
         return _widened(self, extra) if extra else self
@@ -162,14 +163,14 @@ def _exactly_slowly(names: tuple[str, ...], image: bytes) -> object:
 
 
 @functools.lru_cache(maxsize=1024)
-def _widened(layout: Layout, extra: tuple[str, ...]) -> Layout:
-    return Layout((*layout.shape.columns, *(Column(name=name) for name in extra)))
+def _widened(layout: RowLayout, extra: tuple[str, ...]) -> RowLayout:
+    return RowLayout((*layout.shape.columns, *(Column(name=name) for name in extra)))
 
 
 @functools.lru_cache(maxsize=1024)
-def untyped(names: tuple[str, ...], type_: str | None = None, encoding: Encoding = Encoding.PLAIN) -> Layout:
+def untyped(names: tuple[str, ...], type_: str | None = None, encoding: Encoding = Encoding.PLAIN) -> RowLayout:
     """Return the layout of columns of which the messages tell the names only (or one type for all of them)."""
-    return Layout(Column(name=name, type=type_, encoding=encoding) for name in names)
+    return RowLayout(Column(name=name, type=type_, encoding=encoding) for name in names)
 
 
 @functools.lru_cache(maxsize=1024)

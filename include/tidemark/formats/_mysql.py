@@ -16,11 +16,17 @@ _TYPE = re.compile(r"\s*(?:national\s+)?([a-z][a-z0-9_]*)\s*(?:\(\s*(\d+)\s*(?:,
 _TRUNCATE = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)*truncate\b", re.IGNORECASE | re.DOTALL)
 
 _STRING = ("string", Encoding.PLAIN)
+
 _INT = ("int", Encoding.TEXT)
+
 _LONG = ("long", Encoding.TEXT)
+
 _UNSIGNED_LONG = ("decimal(20, 0)", Encoding.TEXT)
+
 _DOUBLE = ("double", Encoding.TEXT)
+
 _TIMESTAMP = ("timestamp", Encoding.TEXT)
+
 _BINARY = ("binary", Encoding.LATIN1)
 
 _TYPES: dict[str, tuple[str, Encoding]] = {
@@ -43,7 +49,9 @@ _TYPES: dict[str, tuple[str, Encoding]] = {
 }
 
 _DECIMALS = frozenset({"decimal", "numeric", "dec", "fixed"})
+
 _FOUR_BYTES = frozenset({"int", "integer", "int4"})
+
 _EIGHT_BYTES = frozenset({"bigint", "int8"})
 
 

@@ -37,7 +37,7 @@ from tidemark.events import (
     loaded,
 )
 from tidemark.formats import _mysql
-from tidemark.formats._json import ABSENT, NULL, Layout, members, read, table_of_option, untyped
+from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
 
 OPERATIONS = {
     "INSERT": Operation.INSERT,
@@ -102,6 +102,7 @@ class FlatMessage(msgspec.Struct, gc=False):
 
 
 _flat_message = msgspec.json.Decoder(FlatMessage)
+
 _types = msgspec.json.Decoder(dict[str, str])
 
 
@@ -166,7 +167,7 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
     return events
 
 
-def _examine(image: bytes, told: Layout | None) -> tuple[Layout, tuple[str, ...]]:
+def _examine(image: bytes, told: RowLayout | None) -> tuple[RowLayout, tuple[str, ...]]:
     """Return the layout of ``image`` and the columns of ``mysqlType`` that it lacks."""
     if told is not None and told.fits(image):
         return told, ()
@@ -176,7 +177,7 @@ def _examine(image: bytes, told: Layout | None) -> tuple[Layout, tuple[str, ...]
     return told.widened(found), told.missing(found)
 
 
-def _before(old: msgspec.Raw, layout: Layout) -> tuple[bytes | None, Layout]:
+def _before(old: msgspec.Raw, layout: RowLayout) -> tuple[bytes | None, RowLayout]:
     """Return the old values of an UPDATE, or None where ``old`` tells nothing of the row."""
     image = bytes(old)
     if image == NULL:
@@ -186,7 +187,7 @@ def _before(old: msgspec.Raw, layout: Layout) -> tuple[bytes | None, Layout]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _layout(types: bytes) -> Layout | None:
+def _layout(types: bytes) -> RowLayout | None:
     """Return the columns that ``mysqlType`` tells, None for null; the same object for the same bytes.
 
     Raises:
@@ -196,11 +197,11 @@ def _layout(types: bytes) -> Layout | None:
     if types == NULL:
         return None
     members(types)
-    return Layout(_mysql.column(name, text) for name, text in read(_types, types).items())
+    return RowLayout(_mysql.column(name, text) for name, text in read(_types, types).items())
 
 
 @functools.lru_cache(maxsize=1024)
-def _key(names: tuple[str, ...] | None, layout: Layout) -> tuple[str, ...] | None:
+def _key(names: tuple[str, ...] | None, layout: RowLayout) -> tuple[str, ...] | None:
     """Return ``pkNames`` in the spelling of the columns, from which its case may differ."""
     if names is None:
         return None

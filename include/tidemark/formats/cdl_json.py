@@ -33,10 +33,11 @@ from tidemark.events import (
     changed,
     loaded,
 )
-from tidemark.formats import _cdl, _debezium
-from tidemark.formats._debezium import Number, Source
-from tidemark.formats._json import ABSENT, NULL, Layout, members, read, table_of_option, untyped
-from tidemark.formats._placeholders import unavailable
+from tidemark.formats import _cdl
+from tidemark.formats._debezium import source as debezium_source
+from tidemark.formats._debezium.placeholders import unavailable
+from tidemark.formats._debezium.source import Number, Source
+from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
 
 OPERATIONS = {"INSERT": Operation.INSERT, "UPDATE": Operation.UPDATE, "DELETE": Operation.DELETE}
 """Of version 1.0."""
@@ -114,6 +115,7 @@ class Envelope(Payload, gc=False):
 
 
 _envelope = msgspec.json.Decoder(Envelope)
+
 _NO_SOURCE = CdlSource()
 
 
@@ -181,14 +183,14 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
     if operation is None:
         raise UnknownOperationError(f"`op` is {payload.op!r}; CDL has {', '.join(DEBEZIUM_OPERATIONS)}")
     source = payload.source or _NO_SOURCE
-    committed_at = _debezium.micros(source.ts_us, source.ts_ms)
+    committed_at = debezium_source.micros(source.ts_us, source.ts_ms)
     return Found(
         operation=operation,
         table=_table(source.db, source.schema, source.table, options),
         position=_position(_cdl.lsn(source.lsn), committed_at, message),
         after=_image(payload.after),
         committed_at=committed_at,
-        captured_at=_debezium.micros(None, payload.ts_ms),
+        captured_at=debezium_source.micros(None, payload.ts_ms),
         transaction=None if source.txId is None else str(source.txId),
     )
 
@@ -242,7 +244,7 @@ def _change(found: Found, payload: Payload, told: _cdl.Layouts | None, options: 
     )
 
 
-def _deleted(payload: Payload, row: bytes | None, told: _cdl.Layouts | None) -> tuple[bytes, Layout]:
+def _deleted(payload: Payload, row: bytes | None, told: _cdl.Layouts | None) -> tuple[bytes, RowLayout]:
     """Return the row of a DELETE: ``before`` or, where the source does not give it, the values of the key."""
     if row is None:
         unique = _image(payload.unique)
@@ -252,7 +254,7 @@ def _deleted(payload: Payload, row: bytes | None, told: _cdl.Layouts | None) -> 
     return row, _layout(row, told.before if told else None)
 
 
-def _layout(image: bytes, typed: Layout | None) -> Layout:
+def _layout(image: bytes, typed: RowLayout | None) -> RowLayout:
     """Return the layout of an image: typed by the schema, else of names only."""
     if typed is None:
         return untyped(tuple(members(image)))

@@ -33,9 +33,10 @@ from tidemark.events import (
     changed,
     loaded,
 )
-from tidemark.formats import _datahub, _mysql
-from tidemark.formats._datahub_blob import Described, Envelope, Payload, RowState, Timestamps, described
-from tidemark.formats._json import NULL, Layout, members, read, table_of_option, untyped
+from tidemark.formats import _mysql
+from tidemark.formats._datahub import records as datahub_records
+from tidemark.formats._datahub.blob import Described, Envelope, Payload, RowState, Timestamps, described
+from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped
 
 OPERATIONS = {
     "INSERT": Operation.INSERT,
@@ -62,9 +63,12 @@ CONTROLS = {
 """``QUERY`` is the SQL text behind a change, which has messages of its own."""
 
 _INITIAL_LOAD = frozenset({"-1", -1})
+
 _WITH_AFTER = frozenset({"INSERT", "UPDATE_AFTER"})
+
 _NEEDLESS_STATEMENT = frozenset({"TRUNCATE", "CINDEX", "DINDEX"})
 """Operations that say all without their statement."""
+
 _NO_IMAGE = frozenset({b"", NULL, b"{}"})
 
 
@@ -78,6 +82,7 @@ class Options(BaseModel):
 
 
 _envelope = msgspec.json.Decoder(Envelope)
+
 _NO_TIMES = Timestamps()
 
 
@@ -99,12 +104,12 @@ def decode(message: Message, options: Options) -> list[Event]:
     """
     if message.value is None or message.value == NULL:
         return [ControlEvent(kind="tombstone", position=changed(*message.order))]
-    value = _datahub.unwrapped(message.value)
+    value = datahub_records.unwrapped(message.value)
     envelope = read(_envelope, value)
     if envelope.payload is not None:
         return _events(envelope, envelope.payload, message.order, options)
     events: list[Event] = []
-    for number, record in enumerate(_datahub.blob_records(value)):
+    for number, record in enumerate(datahub_records.blob_records(value)):
         envelope = read(_envelope, record)
         if envelope.payload is None:
             raise MalformedMessageError(f"record {number + 1} of the answer is no message: it has no `payload`")
@@ -114,7 +119,7 @@ def decode(message: Message, options: Options) -> list[Event]:
 
 def _events(envelope: Envelope, payload: Payload, order: Position, options: Options) -> list[Event]:
     times = payload.timestamp or _NO_TIMES
-    moment = Moment(order, _datahub.micros(times.eventTime), _datahub.micros(times.systemTime))
+    moment = Moment(order, datahub_records.micros(times.eventTime), datahub_records.micros(times.systemTime))
     op = payload.op or ""
     if op in OPERATIONS:
         return [_row_change(payload, OPERATIONS[op], described(bytes(envelope.schema)), moment, options)]
@@ -171,7 +176,7 @@ def _position(payload: Payload, moment: Moment, half: int) -> Position:
     """Return the sequence and the half of an update: 0 before, 1 after; what an initial load holds has no sequence."""
     if payload.sequenceId in _INITIAL_LOAD:
         return loaded(*moment.order, half)
-    return changed(_datahub.sequence(payload.sequenceId, "sequenceId"), half)
+    return changed(datahub_records.sequence(payload.sequenceId, "sequenceId"), half)
 
 
 def _image(state: RowState | None) -> bytes | None:
@@ -179,7 +184,7 @@ def _image(state: RowState | None) -> bytes | None:
     return None if image in _NO_IMAGE else image
 
 
-def _layout(image: bytes, told: Layout | None) -> Layout:
+def _layout(image: bytes, told: RowLayout | None) -> RowLayout:
     """Return the layout of an image: a column that it lacks is null, one that the schema lacks has no type."""
     if told is not None and told.fits(image):
         return told
@@ -187,7 +192,7 @@ def _layout(image: bytes, told: Layout | None) -> Layout:
     return untyped(tuple(found)) if told is None else told.widened(found)
 
 
-def _completed(before: bytes, layout: Layout) -> tuple[bytes, Layout]:
+def _completed(before: bytes, layout: RowLayout) -> tuple[bytes, RowLayout]:
     """Write out the nulls that ``before`` of an update with both images lacks: else they would be *unchanged*."""
     if layout.fits(before):
         return before, layout

@@ -19,12 +19,12 @@ from collections.abc import Mapping
 import msgspec
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from tidemark import iso8601
 from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError
 from tidemark.events import TIMES, ChangeEvent, ControlEvent, Event, Message, Operation, TableId, changed
-from tidemark.formats import _datahub
-from tidemark.formats._datahub_tuple import SETS, Added, plan, record_types
+from tidemark.formats._datahub import records as datahub_records
+from tidemark.formats._datahub.tuple import SETS, Added, plan, record_types
 from tidemark.formats._json import ABSENT, NULL, check_utf8, members, read, table_of_option
+from tidemark.values import iso8601
 
 OPERATIONS = {"I": Operation.INSERT, "U": Operation.UPDATE, "D": Operation.DELETE}
 
@@ -67,7 +67,7 @@ class Record(msgspec.Struct, gc=False):
     """A record of an answer. ``Sequence`` numbers the arrivals in a shard; the row's own sequence is the order."""
 
     Data: list[msgspec.Raw] | str
-    SystemTime: _datahub.Millis = None
+    SystemTime: datahub_records.Millis = None
     """When it came to DataHub, epoch ms."""
 
 
@@ -79,8 +79,11 @@ class Answer(msgspec.Struct, gc=False):
 
 
 _answer = msgspec.json.Decoder(Answer)
+
 _record = msgspec.json.Decoder(Record)
+
 _text = msgspec.json.Decoder(str)
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -94,7 +97,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     """
     if message.value is None or message.value == NULL:
         return [ControlEvent(kind="tombstone", position=changed(*message.order))]
-    value = _datahub.trimmed(message.value)
+    value = datahub_records.trimmed(message.value)
     if not value.isascii():
         check_utf8(value)
     found = members(value)
@@ -119,7 +122,7 @@ def _row(
     name = IMAGES.get((added.operation or "", added.before or "", added.after or ""))
     if name is None:
         raise _not_an_image(added, how.added.wire)
-    sequence = _datahub.sequence(added.sequence, how.added.wire["sequence"])
+    sequence = datahub_records.sequence(added.sequence, how.added.wire["sequence"])
     is_after = name == "after"
     return ChangeEvent(
         table=_table(added, options),
@@ -205,7 +208,7 @@ def _rows(records: list[Record], schema: bytes | None, options: Options) -> list
         if len(record.Data) != len(names):
             raise MalformedMessageError(f"record {number} has {len(record.Data)} values, the topic {len(names)} fields")
         row = dict(zip(names, record.Data, strict=True))
-        event = _row(_encode(row), row, schema, options, _datahub.micros(record.SystemTime))
+        event = _row(_encode(row), row, schema, options, datahub_records.micros(record.SystemTime))
         if event is None:
             raise MalformedMessageError(f"record {number} has no producer's columns; it has {', '.join(names[:10])}")
         events.append(event)

@@ -25,11 +25,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, Position, TableId, changed
-from tidemark.formats import _connect, _debezium, _debezium_control, _flattened, _mongodb
+from tidemark.formats import _connect
 from tidemark.formats._connect import Layouts, Struct
-from tidemark.formats._debezium import Number, Source, TransactionBlock
-from tidemark.formats._json import ABSENT, NULL, Layout, members, read, table_of_option, untyped, unwrap
-from tidemark.formats._placeholders import unavailable
+from tidemark.formats._debezium import control, mongodb
+from tidemark.formats._debezium import flattened as flat_rows
+from tidemark.formats._debezium import source as debezium_source
+from tidemark.formats._debezium.envelope import Envelope, Payload
+from tidemark.formats._debezium.placeholders import unavailable
+from tidemark.formats._debezium.source import Source
+from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 
 OPERATIONS = {
     "c": Operation.INSERT,
@@ -63,30 +67,11 @@ class Options(BaseModel):
     """Lindorm: whether tables are of the HBase kind; None: those with a column ``ROW`` are."""
 
 
-class Payload(msgspec.Struct, gc=False):
-    """The change event envelope."""
-
-    op: str | None = None
-    before: msgspec.Raw = ABSENT
-    after: msgspec.Raw = ABSENT
-    source: Source | None = None
-    ts_ms: Number = None
-    """At the connector, epoch ms."""
-    ts_us: Number = None
-    transaction: TransactionBlock | None = None
-
-
-class Envelope(Payload, gc=False):
-    """A message: the envelope itself, or ``{schema, payload}`` with the envelope in it."""
-
-    schema: msgspec.Raw = ABSENT
-    payload: Payload | msgspec.UnsetType | None = msgspec.UNSET
-
-
 _envelope = msgspec.json.Decoder(Envelope)
+
 _NO_SOURCE = Source()
 
-_recent: dict[TableId, tuple[Options, Layout]] = {}
+_recent: dict[TableId, tuple[Options, RowLayout]] = {}
 """Layout of the last bare image of a table: a guess that ``Layout.fits`` checks, never more than a saving of time."""
 
 
@@ -125,7 +110,7 @@ class Row(msgspec.Struct, gc=False):
     operation: Operation
     before: bytes | None = None
     after: bytes | None = None
-    layout: Layout | None = None
+    layout: RowLayout | None = None
     partial: bool = False
     absent: tuple[str, ...] = ()
     key: tuple[str, ...] | None = None
@@ -137,8 +122,8 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
     if operation is None:
         raise UnknownOperationError(f"`op` is {payload.op!r}; Debezium has {', '.join(OPERATIONS)}, m")
     source = payload.source or _NO_SOURCE
-    transaction = _debezium.transaction(payload.transaction) if payload.transaction else None
-    table = _debezium.table(source) or table_of_option(options.table)
+    transaction = debezium_source.transaction(payload.transaction) if payload.transaction else None
+    table = debezium_source.table(source) or table_of_option(options.table)
     if operation is _TRUNCATE:
         row = Row(operation)
     else:
@@ -147,9 +132,9 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
     return ChangeEvent(
         table=table,
         operation=row.operation,
-        position=_debezium.position(source, operation, transaction, message),
-        committed_at=_debezium.micros(source.ts_us, source.ts_ms),
-        captured_at=_debezium.micros(payload.ts_us, payload.ts_ms),
+        position=debezium_source.position(source, operation, transaction, message),
+        committed_at=debezium_source.micros(source.ts_us, source.ts_ms),
+        captured_at=debezium_source.micros(payload.ts_us, payload.ts_ms),
         transaction=transaction,
         before=row.before,
         after=row.after,
@@ -162,7 +147,7 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
 
 
 def _load(source: Source, operation: Operation, options: Options) -> Position | None:
-    return _debezium.load(source, operation) if options.loads == "complete" else None
+    return debezium_source.load(source, operation) if options.loads == "complete" else None
 
 
 def _row(
@@ -202,14 +187,16 @@ def _document(operation: Operation, before: bytes | None, after: bytes | None, k
     """Return the row of a MongoDB document."""
     told = key.image if key else None
     if operation is Operation.DELETE:
-        return Row(operation, _mongodb.deleted_row(before, told), None, _mongodb.LAYOUT, key=_mongodb.KEY)
+        return Row(operation, mongodb.deleted_row(before, told), None, mongodb.LAYOUT, key=mongodb.KEY)
     if after is None:
         raise MalformedMessageError("`after` is missing or null; set capture.mode to change_streams_update_full")
-    old = _mongodb.row(before, told) if before is not None and operation is Operation.UPDATE else None
-    return Row(operation, old, _mongodb.row(after, told), _mongodb.LAYOUT, key=_mongodb.KEY)
+    old = mongodb.row(before, told) if before is not None and operation is Operation.UPDATE else None
+    return Row(operation, old, mongodb.row(after, told), mongodb.LAYOUT, key=mongodb.KEY)
 
 
-def _deleted(before: bytes | None, typed: Layout | None, table: TableId, key: Struct | None, options: Options) -> Row:
+def _deleted(
+    before: bytes | None, typed: RowLayout | None, table: TableId, key: Struct | None, options: Options
+) -> Row:
     """Return the row of a DELETE: ``before``, else the struct of the record key."""
     if before is not None:
         layout = _layout(before, typed, table, options)
@@ -228,13 +215,13 @@ def _image(raw: msgspec.Raw) -> bytes | None:
     return image if image and image != NULL else None
 
 
-def _is_hbase(layout: Layout, options: Options) -> bool:
+def _is_hbase(layout: RowLayout, options: Options) -> bool:
     if options.dialect != "lindorm":
         return False
     return "ROW" in layout.names if options.hbase is None else options.hbase
 
 
-def _layout(image: bytes, typed: Layout | None, table: TableId, options: Options) -> Layout:
+def _layout(image: bytes, typed: RowLayout | None, table: TableId, options: Options) -> RowLayout:
     """Return the layout of an image: typed by the schema, else of names only."""
     if typed is not None and not _is_hbase(typed, options):
         return typed if typed.fits(image) else typed.widened(members(image))
@@ -272,9 +259,9 @@ def _control(kind: str, message: Message, payload: Payload | None = None) -> Con
     return ControlEvent(
         kind=kind,
         position=changed(*message.order),
-        committed_at=_debezium.micros(source.ts_us, source.ts_ms),
-        captured_at=_debezium.micros(payload.ts_us, payload.ts_ms),
-        transaction=_debezium.transaction(payload.transaction),
+        committed_at=debezium_source.micros(source.ts_us, source.ts_ms),
+        captured_at=debezium_source.micros(payload.ts_us, payload.ts_ms),
+        transaction=debezium_source.transaction(payload.transaction),
     )
 
 
@@ -282,10 +269,10 @@ def _other(message: Message, options: Options) -> list[Event] | None:
     """Return the events of a message without envelope, None where it seems to be meant as one."""
     value, schema = unwrap(message.value or b"")
     found = members(value)
-    heartbeat = found.keys() <= _debezium_control.HEARTBEAT
+    heartbeat = found.keys() <= control.HEARTBEAT
     if "__op" in found or "__deleted" in found or (options.flattened and not heartbeat):
-        return [_flattened_row(message, _flattened.read_row(value, found), schema, options)]
-    events = _debezium_control.decode(value, found, message)
+        return [_flattened_row(message, flat_rows.read_row(value, found), schema, options)]
+    events = control.decode(value, found, message)
     if events is None and not found.keys() & {"op", "before", "after"}:
         raise MalformedMessageError(
             "neither an envelope with `op` nor a flattened row with `__op` or `__deleted`: has members "
@@ -294,7 +281,7 @@ def _other(message: Message, options: Options) -> list[Event] | None:
     return events
 
 
-def _flattened_row(message: Message, row: _flattened.FlatRow, schema: bytes | None, options: Options) -> ChangeEvent:
+def _flattened_row(message: Message, row: flat_rows.FlatRow, schema: bytes | None, options: Options) -> ChangeEvent:
     """Return the change of a flattened row: the image is the whole object, its shape without the added fields."""
     typed = (_connect.row_layout(schema) if schema else None) or untyped(())
     layout = typed.widened(row.columns)
@@ -302,11 +289,11 @@ def _flattened_row(message: Message, row: _flattened.FlatRow, schema: bytes | No
     deleted = row.operation is Operation.DELETE
     absent = () if deleted else unavailable(row.image, layout, options.unavailable_value)
     return ChangeEvent(
-        table=_debezium.table(row.source) or table_of_option(options.table),
+        table=debezium_source.table(row.source) or table_of_option(options.table),
         operation=row.operation,
-        position=_debezium.position(row.source, row.operation, None, message),
-        committed_at=_debezium.micros(row.source.ts_us, row.source.ts_ms),
-        captured_at=_debezium.micros(None, row.ts_ms),
+        position=debezium_source.position(row.source, row.operation, None, message),
+        committed_at=debezium_source.micros(row.source.ts_us, row.source.ts_ms),
+        captured_at=debezium_source.micros(None, row.ts_ms),
         before=row.image if deleted else None,
         after=None if deleted else row.image,
         shape=layout.shape,

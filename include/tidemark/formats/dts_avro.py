@@ -40,13 +40,14 @@ from tidemark.events import (
     changed,
     loaded,
 )
-from tidemark.formats import _dts_charsets, _dts_record
-from tidemark.formats._dts_ddl import DIALECTS, truncated
-from tidemark.formats._dts_fields import Fields, merged
-from tidemark.formats._dts_names import key_of, subject_of, table_of
-from tidemark.formats._dts_record import Image, Record
-from tidemark.formats._dts_types import FAMILIES, MYSQL, NONE
-from tidemark.formats._dts_values import Style
+from tidemark.formats._dts import charsets as dts_charsets
+from tidemark.formats._dts import record as dts_record
+from tidemark.formats._dts.ddl import DIALECTS, truncated
+from tidemark.formats._dts.fields import Fields, merged
+from tidemark.formats._dts.names import key_of, subject_of, table_of
+from tidemark.formats._dts.record import Image, Record
+from tidemark.formats._dts.types import FAMILIES, MYSQL, NONE
+from tidemark.formats._dts.values import Style
 
 OPERATIONS: Final = {
     "INSERT": Operation.INSERT,
@@ -74,8 +75,11 @@ CONTROLS: Final = {
 
 _LAST_SECOND: Final = 253_402_300_799
 """Of year 9999; a larger number is none of seconds."""
+
 _POSITION: Final = re.compile(r"([0-9]{1,19})@([0-9]{1,19})")
+
 _NO_TRANSACTION: Final = frozenset({"", "0"})
+
 _PHYSICAL: Final = "<->"
 """Stands in positions of the readers of physical logs, which count nanoseconds whatever the source."""
 
@@ -102,7 +106,7 @@ class Options(BaseModel):
     @field_validator("charset")
     @classmethod
     def _known(cls, charset: str | None) -> str | None:
-        known = sorted({*_dts_charsets.MYSQL, *_dts_charsets.OTHERS})
+        known = sorted({*dts_charsets.MYSQL, *dts_charsets.OTHERS})
         if charset is not None and charset.lower() not in known:
             raise ValueError(f"unknown character set {charset!r}; known are {', '.join(known)}")
         return charset
@@ -121,7 +125,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     def style_of(source: str, position: str) -> Style:
         return _style_of(source, charset, fraction, physical=_PHYSICAL in position)
 
-    record = _dts_record.read(message.value, style_of)
+    record = dts_record.read(message.value, style_of)
     if not 0 <= record.seconds <= _LAST_SECOND:
         raise MalformedMessageError(f"`sourceTimestamp` is {record.seconds}, which are no seconds since 1970")
     operation = OPERATIONS.get(record.operation)
@@ -136,7 +140,7 @@ def decode(message: Message, options: Options) -> list[Event]:
 def _style_of(source: str, charset: str | None, fraction: str, *, physical: bool) -> Style:
     told = "microseconds" if source in _IN_MICROSECONDS and not physical else "nanoseconds"
     return Style(
-        charsets=_dts_charsets.names_of(source),
+        charsets=dts_charsets.names_of(source),
         charset=charset,
         places=6 if (told if fraction == "source" else fraction) == "microseconds" else 9,
         measured=FAMILIES.get(source) is MYSQL,

@@ -24,15 +24,15 @@ from typing import Any
 
 import msgspec
 
+from tidemark.avro.reading import Tree, reader, reader_of, resolve
 from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
 from tidemark.events import Column, ControlEvent, Encoding, Event, Message, changed
 from tidemark.formats import NOTHING, Known
-from tidemark.formats._avro_schema import Tree, reader, reader_of, resolve
-from tidemark.formats._json import Layout, read
-from tidemark.formats._replicate import change, schema_change
-from tidemark.formats._replicate_structure import Structure, facts, index, structure_of_bytes
-from tidemark.formats._replicate_types import column
-from tidemark.formats._replicate_wire import (
+from tidemark.formats._json import RowLayout, read
+from tidemark.formats._replicate.changes import change, schema_change
+from tidemark.formats._replicate.structure import Structure, facts, index, structure_of_bytes
+from tidemark.formats._replicate.types import column
+from tidemark.formats._replicate.wire import (
     DATA,
     MAGIC,
     METADATA,
@@ -111,7 +111,7 @@ class AvroStructure(Structure):
         row = _record(tree, "data")
         _record(tree, "headers")
         listed = told.tableStructure["tableColumns"]
-        layout = Layout(_column(name, stored, listed.get(name)) for name, stored in row.items())
+        layout = RowLayout(_column(name, stored, listed.get(name)) for name, stored in row.items())
         table, ordinals, key, version = facts(told)
         super().__init__(table, layout, ordinals, key, version=version)
         self.read = reader(tree)
@@ -148,6 +148,7 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
 
 
 _MAGIC = MAGIC.encode()
+
 _bare = msgspec.json.Decoder(MetadataBody)
 
 

@@ -26,19 +26,10 @@ from tidemark.errors import MalformedMessageError, UnknownOperationError
 from tidemark.events import ControlEvent, Event, Message, changed
 from tidemark.formats import NOTHING, Known
 from tidemark.formats._json import ABSENT, NULL, read
-from tidemark.formats._replicate import change, schema_change
-from tidemark.formats._replicate_structure import index, structure, structure_of_row
-from tidemark.formats._replicate_wire import (
-    DATA,
-    MAGIC,
-    METADATA,
-    METADATA_MARK,
-    Headers,
-    MetadataBody,
-    Row,
-    content,
-)
-from tidemark.formats._replicate_wire import Options as CommonOptions
+from tidemark.formats._replicate.changes import change, schema_change
+from tidemark.formats._replicate.structure import index, structure, structure_of_row
+from tidemark.formats._replicate.wire import DATA, MAGIC, METADATA, METADATA_MARK, Headers, MetadataBody, Row, content
+from tidemark.formats._replicate.wire import Options as CommonOptions
 
 __all__ = ["METADATA_MARK", "Body", "Envelope", "Options", "decode", "metadata"]
 

@@ -21,7 +21,6 @@ from typing import Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
-from tidemark import iso8601
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
 from tidemark.events import (
     ChangeEvent,
@@ -35,7 +34,8 @@ from tidemark.events import (
     Transaction,
     changed,
 )
-from tidemark.formats._json import ABSENT, NULL, Layout, members, read, untyped
+from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, untyped
+from tidemark.values import iso8601
 
 OPERATIONS = {
     "ins": Operation.INSERT,
@@ -101,8 +101,11 @@ class SharePlexMessage(msgspec.Struct, gc=False):
 
 
 _message = msgspec.json.Decoder(SharePlexMessage)
+
 _encode = msgspec.json.Encoder().encode
+
 _QUOTED = re.compile(r'"([^"]+)"\."([^"]+)"')
+
 _INDEX = re.compile(r"\s*([0-9]{1,18})\s*/\s*([0-9]{1,18})\s*")
 
 
@@ -146,7 +149,9 @@ def _operation(op: str) -> str:
     return " ".join(op.replace("_", " ").lower().split())
 
 
-def _images(operation: Operation, op: str, told: SharePlexMessage) -> tuple[bytes | None, bytes | None, Layout | None]:
+def _images(
+    operation: Operation, op: str, told: SharePlexMessage
+) -> tuple[bytes | None, bytes | None, RowLayout | None]:
     """Return before, after, and the columns of both. A deleted row is in ``data``."""
     if operation is Operation.TRUNCATE:
         return None, None, None

@@ -16,21 +16,24 @@ from functools import partial
 import structlog
 from pyiceberg.table import Table
 
-from tidemark import tasks, workers
-from tidemark.branches import marker
-from tidemark.data_files import Written
-from tidemark.lake import LOG_PROPERTIES, Lake
-from tidemark.landing import DumpFile, find
-from tidemark.ledger import Ledger, Row
-from tidemark.rows import RAW, VARIED
-from tidemark.sources import Source
+from tidemark.dumps import tasks
+from tidemark.dumps.listing import DumpFile, find
+from tidemark.dumps.tasks import Dump, Hashes, Landed, Landing
+from tidemark.lake.branches import marker
+from tidemark.lake.data_files import WrittenFile
+from tidemark.lake.lake import Lake
+from tidemark.lake.log_schemas import RAW, VARIED
+from tidemark.lake.properties import LOG_PROPERTIES
+from tidemark.ledger.ledger import Ledger, Row
+from tidemark.sources.model import Source
+from tidemark.spark import spread
 from tidemark.stages import StageReport
-from tidemark.workers import Dump, Landed
 
 log = structlog.get_logger(__name__)
 
 _Contents = dict[str, list[DumpFile]]
 """Files by their checksum: those with the same content together."""
+
 _Refused = dict[str, str]
 """Path to reason."""
 
@@ -88,7 +91,7 @@ def _unchanged(file: DumpFile, landed: Row | None) -> bool:
 
 def _contents(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[_Contents, _Refused]:
     """What is not in ``raw`` yet, and files that are refused unread."""
-    done = tasks.run([(file.path, file.size) for file in files], workers.hash_dumps)
+    done = spread.run([(file.path, file.size) for file in files], tasks.hash_dumps, Hashes)
     hashed = {told.path: told for task in done for told in task.hashed}
     known = {row["checksum"]: row["path"] for row in landed.values()}
     contents: _Contents = {}
@@ -114,10 +117,10 @@ def _changed(file: DumpFile, before: Row) -> str:
     )
 
 
-def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> tuple[list[Row], list[Written], _Refused]:
+def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> tuple[list[Row], list[WrittenFile], _Refused]:
     """Write data files of ``raw``; the dump files that are in them, and those that are refused."""
     work = partial(
-        workers.land,
+        tasks.land,
         batch=batch,
         landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
         target=lake.target(raw, RAW, plain=VARIED),
@@ -126,7 +129,7 @@ def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> tuple[lis
         ([Dump(path=file.path, interval=file.interval, checksum=checksum) for file in same], same[0].size)
         for checksum, same in contents.items()
     ]
-    done = tasks.run(parts, work)
+    done = spread.run(parts, work, Landing)
     told = {landed.path: landed for task in done for landed in task.landed}
     accepted: list[Row] = []
     refused: _Refused = {}

@@ -13,16 +13,19 @@ from typing import NamedTuple
 import structlog
 from pyspark.sql import SparkSession
 
-from tidemark import cuts, maintenance, state
-from tidemark.branches import rows_in
+from tidemark.compaction import state
 from tidemark.errors import UnknownNameError
-from tidemark.lake import Identifier, Lake
-from tidemark.ledger import Ledger
-from tidemark.ledger_tables import NAMES
-from tidemark.session import open_session, tuned_for
-from tidemark.sources import Maintenance, Source
+from tidemark.lake import maintenance
+from tidemark.lake.branches import rows_in
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.schemas import NAMES
+from tidemark.sources.model import Maintenance, Source
+from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
-from tidemark.yaml_errors import suggestion
+from tidemark.text import suggestion
 
 log = structlog.get_logger(__name__)
 

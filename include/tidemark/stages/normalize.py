@@ -22,17 +22,20 @@ import structlog
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
-from tidemark import deriving, held, tasks, workers
-from tidemark.branches import marker
-from tidemark.change_log import Tally
 from tidemark.errors import LedgerError
-from tidemark.lake import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES, Lake
-from tidemark.ledger import Ledger, Row
-from tidemark.row_filters import above, among
-from tidemark.rows import CHANGE_LOG, QUARANTINE, RAW, VARIED
-from tidemark.sources import Source
+from tidemark.lake.branches import marker
+from tidemark.lake.filters import above, among
+from tidemark.lake.lake import Lake
+from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
+from tidemark.lake.properties import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES
+from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.tally import Tally
+from tidemark.normalization import inputs, open_transactions, retrying, tasks
+from tidemark.normalization.tasks import Done
+from tidemark.sources.model import Source
+from tidemark.spark import spread
 from tidemark.stages import StageReport
-from tidemark.workers import Done
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +59,7 @@ def run(
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
-    deriving.finish_retry(lake, source.source)
+    retrying.finish_retry(lake, source.source)
     raw = lake.find(("raw", source.source))
     changelog = lake.ensure(
         ("changelog", source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
@@ -122,35 +125,35 @@ def _decode(
         ("quarantine", source.source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"]
     )
     read_from = lake.target(raw, RAW)
-    parts = list(deriving.parts(raw, among("batch", batches)))
-    transactions = held.states(ledger, min(batches) - 1)
+    parts = list(inputs.parts(raw, among("batch", batches)))
+    transactions = ledger_transactions.states(ledger, min(batches) - 1)
     log_to = lake.target(changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
     work = partial(
-        workers.normalize,
+        tasks.normalize,
         format_name=source.format,
         options=source.options.model_dump(mode="json"),
-        known=deriving.known(source, parts, read_from, changelog),
+        known=inputs.known(source, parts, read_from, changelog),
         raw=read_from,
         log=log_to,
         quarantine=lake.target(quarantine, QUARANTINE, plain=VARIED),
         declared=source.written(),
-        marked=held.marked(transactions),
-        unsettled=held.unsettled(transactions),
+        marked=ledger_transactions.marked(transactions),
+        unsettled=ledger_transactions.unsettled(transactions),
     )
-    did = tasks.run(parts, work)
+    did = spread.run(parts, work, Done)
     rows = _account(ledger, did, batches, newest, replaced if again else None)
     for row in rows:
         _close(source.source, row)
     if not again:
-        log_before = held.ChangeLog(table=changelog, target=log_to, done=min(batches) - 1)
-        held.settle(ledger, transactions, did, log_before, newest)
+        log_before = open_transactions.ChangeLog(table=changelog, target=log_to, done=min(batches) - 1)
+        open_transactions.settle(ledger, transactions, did, log_before, newest)
     lake.append_files(quarantine, [file for task in did for file in task.set_aside], {}, instead_of=replaced)
     ledger.replace("batches", rows, replaced)
     files = [file for task in did for file in task.files]
     lake.append_files(changelog, files, {"batch": str(newest)}, instead_of=replaced if again else None)
     if again:
-        whole = held.ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
-        held.settle_again(ledger, did, whole)
+        whole = open_transactions.ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
+        open_transactions.settle_again(ledger, did, whole)
     return rows
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import structlog
 
-from tidemark import cuts
 from tidemark.errors import ConfigurationError, ExpectationError
-from tidemark.lake import Lake
-from tidemark.ledger import Ledger
-from tidemark.row_filters import equals
-from tidemark.sources import Source
+from tidemark.lake.filters import equals
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 
 log = structlog.get_logger(__name__)

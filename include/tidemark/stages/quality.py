@@ -7,17 +7,18 @@ all rows are looked at, not only those that the cut wrote. Nothing of the cut ch
 from __future__ import annotations
 
 import structlog
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+from pyspark.sql import SparkSession
 
-from tidemark import cuts
-from tidemark.lake import Lake, home, quoted
-from tidemark.ledger import Ledger, Row
-from tidemark.session import open_session, tuned_for
-from tidemark.sources import Source
+from tidemark.lake.catalog import home
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger, Row
+from tidemark.quality.invariants import published_invariants
+from tidemark.quality.verdicts import Subject, Verdict
+from tidemark.sources.model import Source
+from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
-from tidemark.table_schemas import key_of
-from tidemark.verdicts import Candidate, Invariant, Verdict
+from tidemark.tables.schemas import key_of
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +62,7 @@ def _detail(verdict: Verdict, row: Row) -> dict[str, int | str]:
 def _judge(lake: Lake, source: Source, shown: dict[str, Row], cut: int) -> tuple[Verdict, ...]:
     if not shown:
         return ()
-    from tidemark.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
+    from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
     session = open_session()
     with tuned_for(session, [row["rows_after"] for row in shown.values()]):
@@ -69,12 +70,12 @@ def _judge(lake: Lake, source: Source, shown: dict[str, Row], cut: int) -> tuple
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
 
 
-def _shown(session: SparkSession, lake: Lake, source: Source, row: Row) -> Candidate:
+def _shown(session: SparkSession, lake: Lake, source: Source, row: Row) -> Subject:
     namespace, _, name = row["target"].partition(".")
     table = lake.load((namespace, name))
     snapshot = cuts.tagged_snapshot(table, row["cut"])
     frame = session.read.option("versionAsOf", str(snapshot)).table(lake.spark_name((namespace, name)))
-    return Candidate(
+    return Subject(
         table=row["target"],
         frame=frame,
         snapshot=snapshot,
@@ -82,27 +83,5 @@ def _shown(session: SparkSession, lake: Lake, source: Source, row: Row) -> Candi
             {"type": check.type, "severity": check.severity, **check.arguments}
             for check in source.table_for(row["object"]).checks
         ],
-        invariants=_invariants(frame, key_of(table), row),
+        invariants=published_invariants(frame, key_of(table), row),
     )
-
-
-def _invariants(frame: DataFrame, key: list[str], row: Row) -> dict[str, Invariant]:
-    if not key:  # a bag of rows
-        return {"rows beyond the ledger's count": Invariant(value=frame.count() - row["rows_after"])}
-    columns = [F.col(quoted(name)) for name in key]
-    null = F.greatest(*(column.isNull().cast("int") for column in [*columns, columns[0]])) == 1
-    rows = F.col("count")
-    by_key = frame.groupBy(*(column.alias(f"k{place}") for place, column in enumerate(columns))).agg(
-        F.count("*").alias("count"), F.max(null).alias("null")
-    )
-    totals = by_key.agg(
-        F.sum(rows).alias("rows"),
-        F.sum(F.when(F.col("null"), rows)).alias("null"),
-        F.count(F.when(rows > 1, 1)).alias("twice"),
-    ).first()
-    found = totals.asDict() if totals else {}
-    return {
-        "null keys": Invariant(value=found.get("null") or 0),
-        "duplicate keys": Invariant(value=found.get("twice") or 0),
-        "rows beyond the ledger's count": Invariant(value=(found.get("rows") or 0) - row["rows_after"]),
-    }

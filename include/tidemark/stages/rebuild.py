@@ -10,11 +10,11 @@ from __future__ import annotations
 import structlog
 
 from tidemark.errors import UnknownNameError
-from tidemark.lake import Lake
-from tidemark.ledger import Ledger
-from tidemark.sources import Source
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.sources.model import Source
 from tidemark.stages import StageReport
-from tidemark.yaml_errors import suggestion
+from tidemark.text import suggestion
 
 log = structlog.get_logger(__name__)
 

@@ -5,10 +5,10 @@ No Spark: refs are moved in the catalog.
 
 from __future__ import annotations
 
-from tidemark import cuts
-from tidemark.lake import Lake
-from tidemark.ledger import Ledger
-from tidemark.sources import Source
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 
 

@@ -19,17 +19,19 @@ import structlog
 from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import Table
 
-from tidemark import deriving, held, tasks, workers
-from tidemark.branches import branch_from_main, marker
-from tidemark.change_log import Tally
 from tidemark.errors import LedgerError, RetriableLakeError
-from tidemark.lake import Lake
-from tidemark.ledger import Ledger, Row
-from tidemark.row_filters import above, equals, unset
-from tidemark.rows import CHANGE_LOG, QUARANTINE, VARIED
-from tidemark.sources import Source
+from tidemark.lake.branches import branch_from_main, marker
+from tidemark.lake.filters import above, equals, unset
+from tidemark.lake.lake import Lake
+from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, VARIED
+from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.tally import Tally
+from tidemark.normalization import inputs, open_transactions, retrying, tasks
+from tidemark.normalization.tasks import Done
+from tidemark.sources.model import Source
+from tidemark.spark import spread
 from tidemark.stages import StageReport
-from tidemark.workers import Done
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +45,7 @@ def run(source: Source, reason: str | None = None) -> StageReport:
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
-    deriving.finish_retry(lake, source.source)
+    retrying.finish_retry(lake, source.source)
     counts = Counter[str](messages=0, decoded=0, control=0, quarantined=0, rebuilds=0)
     quarantine = lake.find(("quarantine", source.source))
     if quarantine is not None:
@@ -66,7 +68,7 @@ def _decode_again(
     if reason:
         where = And(where, equals("reason", reason))
     read_from = lake.target(quarantine, QUARANTINE, plain=VARIED)
-    parts = list(deriving.parts(quarantine, where))
+    parts = list(inputs.parts(quarantine, where))
     if not parts:
         return {}
     raw, changelog = lake.load(("raw", source.source)), lake.load(("changelog", source.source))
@@ -77,22 +79,22 @@ def _decode_again(
         )
     landed_with = sorted({part.batch for part, _ in parts})
     batches = {batch: number for number, batch in enumerate(landed_with, done + 1)}
-    transactions = held.states(ledger, done)
+    transactions = ledger_transactions.states(ledger, done)
     log_to = lake.target(changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
     work = partial(
-        workers.normalize,
+        tasks.normalize,
         format_name=source.format,
         options=source.options.model_dump(mode="json"),
-        known=deriving.known(source, parts, read_from, changelog),
+        known=inputs.known(source, parts, read_from, changelog),
         raw=read_from,
         log=log_to,
         quarantine=read_from,
         batches=batches,
         declared=source.written(),
-        marked=held.marked(transactions),
-        unsettled=held.unsettled(transactions),
+        marked=ledger_transactions.marked(transactions),
+        unsettled=ledger_transactions.unsettled(transactions),
     )
-    did = tasks.run(parts, work)
+    did = spread.run(parts, work, Done)
     found = _by_batch(did)
     rows = [_row(batch, landed, found[batch]) for landed, batch in batches.items()]
     counts = {name: sum(row[name] for row in rows) for name in ("decoded", "control")}
@@ -107,13 +109,15 @@ def _decode_again(
     lake.append_files(raw, [], {"batch": str(last)})  # so that land gives the numbers to nobody else
     ledger.tell_contents(found, done)
     ledger.replace("batches", rows, above("batch", done))
-    held.settle(ledger, transactions, did, held.ChangeLog(table=changelog, target=log_to, done=done), last)
-    branch = f"{deriving.RETRY}{last}"
+    open_transactions.settle(
+        ledger, transactions, did, open_transactions.ChangeLog(table=changelog, target=log_to, done=done), last
+    )
+    branch = f"{retrying.RETRY}{last}"
     quarantine = branch_from_main(quarantine, branch)
     lake.append_files(quarantine, set_aside, {"retry": str(last)}, instead_of=where, branch=branch)
     files = [file for task in did for file in task.files]
     lake.append_files(changelog, files, {"batch": str(last), "retry": str(last)})
-    deriving.finish_retry(lake, source.source)
+    retrying.finish_retry(lake, source.source)
     return {**counts, "messages": messages, "quarantined": messages - taken}
 
 

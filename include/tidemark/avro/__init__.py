@@ -1,0 +1,1 @@
+"""Avro, bounded against hostile schemas and data."""

@@ -1,0 +1,182 @@
+"""Avro schemas that come with the messages, read as hostile text: bounded, flat where rows are, nothing by name.
+
+A schema of a message is resolved into a tree of our own before fastavro sees it: every type stands where it is used,
+under a name made here, so that no name of the message means anything. Recursive types, arrays and maps, which could
+make much out of few bytes, are refused. Logical types are kept aside: values are read as they are stored, exactly, and
+the column's ``Encoding`` says what they mean. https://avro.apache.org/docs/1.12.0/specification/
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import fastavro
+import msgspec
+
+from tidemark.errors import MalformedMessageError, UnknownTypeError
+
+PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+
+TEXT_LIMIT = 4 << 20
+"""Bytes of a schema."""
+
+DEPTH_LIMIT = 16
+
+NODE_LIMIT = 50_000
+"""Types of a schema, counted where they are used."""
+
+SIZE_LIMIT = 1 << 16
+"""Bytes of a fixed."""
+
+Tree = dict[str, Any]
+"""A resolved type: ``type``, ``fields`` of a record, ``symbols`` of an enum, ``size`` of a fixed, ``branches`` of a
+union; and ``logical``, ``precision``, ``scale`` as told."""
+
+
+def resolve(text: str | bytes) -> Tree:
+    """Read a schema.
+
+    Raises:
+        MalformedMessageError: broken, recursive, or beyond a limit.
+        UnknownTypeError: a type that Avro does not have, or one that rows do not have here.
+    """
+    if len(text) > TEXT_LIMIT:
+        raise MalformedMessageError(f"an Avro schema of {len(text)} bytes; {TEXT_LIMIT} are read")
+    try:
+        schema = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise MalformedMessageError(f"an Avro schema that is no JSON: {error}") from error
+    return _Resolver().type(schema, 0)
+
+
+def reader(tree: Tree) -> Callable[[bytes], Any]:
+    """Return a function that reads the one datum that bytes hold.
+
+    The function raises ``MalformedMessageError`` for bytes that are no such datum, or more than one.
+    """
+    return reader_of(_written(tree, itertools.count()))
+
+
+def reader_of(written: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - what fastavro takes
+    """Return the same for a schema that is no message's."""
+    try:
+        schema = fastavro.parse_schema(written)
+    except fastavro.schema.SchemaParseException as error:
+        raise MalformedMessageError(f"not an Avro schema: {error}") from error
+
+    def read(value: bytes) -> Any:  # noqa: ANN401 - whatever the schema says
+        stream = io.BytesIO(value)
+        try:
+            datum = fastavro.schemaless_reader(stream, schema, None)
+        except (EOFError, IndexError, ValueError, OverflowError, MemoryError) as error:
+            raise MalformedMessageError(f"not the Avro that its schema describes: {error}") from error
+        if stream.tell() != len(value):
+            raise MalformedMessageError(f"{len(value) - stream.tell()} bytes more than its Avro schema describes")
+        return datum
+
+    return read
+
+
+class _Resolver:
+    """Reads one schema; ``_named`` holds the named types met so far, None for a name with two meanings."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Tree | None] = {}
+        self._nodes = 0
+
+    def type(self, schema: object, depth: int) -> Tree:
+        self._count(1)
+        if depth > DEPTH_LIMIT:
+            raise MalformedMessageError(f"an Avro schema deeper than {DEPTH_LIMIT} types")
+        match schema:
+            case str():
+                return self._by_name(schema)
+            case list():
+                return self._union(schema, depth)
+            case {"type": dict() | list() as inner}:
+                return self.type(inner, depth + 1)
+            case {"type": "record", "name": str(name), "fields": list(fields)}:
+                return self._define(name, {"type": "record", "fields": self._fields(fields, depth)})
+        return self._plain(schema)
+
+    def _plain(self, schema: object) -> Tree:
+        """Read a type that has no parts."""
+        match schema:
+            case {"type": "enum", "name": str(name), "symbols": list(symbols)} if symbols:
+                self._count(len(symbols))
+                return self._define(name, {"type": "enum", "symbols": [str(symbol) for symbol in symbols]})
+            case {"type": "fixed", "name": str(name), "size": int(size), **told} if 0 <= size <= SIZE_LIMIT:
+                return self._define(name, {"type": "fixed", "size": size, **_logical(told)})
+            case {"type": str(kind), **told} if kind not in {"record", "enum", "fixed", "array", "map"}:
+                return {**self._by_name(kind), **_logical(told)}
+        raise UnknownTypeError(
+            f"an Avro type that no row has here: {str(schema)[:80]}; known are {', '.join(PRIMITIVES)}, record, enum, "
+            "fixed and unions"
+        )
+
+    def _count(self, more: int) -> None:
+        self._nodes += more
+        if self._nodes > NODE_LIMIT:
+            raise MalformedMessageError(f"an Avro schema of more than {NODE_LIMIT} types")
+
+    def _by_name(self, name: str) -> Tree:
+        if name in PRIMITIVES:
+            return {"type": name}
+        short = name.rpartition(".")[2]
+        if short not in self._named:
+            raise UnknownTypeError(f"the Avro type '{name[:80]}' is not known before it is used")
+        found = self._named[short]
+        if found is None:
+            raise MalformedMessageError(f"the Avro type '{name[:80]}' is defined twice, or in terms of itself")
+        self._count(_size(found))
+        return found
+
+    def _define(self, name: str, tree: Tree) -> Tree:
+        short = name.rpartition(".")[2]
+        self._named[short] = None if short in self._named else tree
+        return tree
+
+    def _union(self, branches: list[object], depth: int) -> Tree:
+        if not branches or any(isinstance(branch, list) for branch in branches):
+            raise MalformedMessageError("an Avro union without branches, or of unions")
+        return {"type": "union", "branches": [self.type(branch, depth + 1) for branch in branches]}
+
+    def _fields(self, fields: list[object], depth: int) -> dict[str, Tree]:
+        found: dict[str, Tree] = {}
+        for field in fields:
+            match field:
+                case {"name": str(name), "type": kind} if name not in found:
+                    found[name] = self.type(kind, depth + 1)
+                case _:
+                    raise MalformedMessageError(f"an Avro record with the field {str(field)[:80]}, broken or twice")
+        return found
+
+
+def _logical(schema: Mapping[Any, Any]) -> Tree:
+    """Return what a schema tells of its logical type."""
+    told = {"logical": schema.get("logicalType"), "precision": schema.get("precision"), "scale": schema.get("scale")}
+    return {key: value for key, value in told.items() if isinstance(value, str | int)}
+
+
+def _size(tree: Tree) -> int:
+    parts = [*tree.get("fields", {}).values(), *tree.get("branches", ())]
+    return 1 + sum(map(_size, parts))
+
+
+def _written(tree: Tree, numbers: Iterator[int]) -> Any:  # noqa: ANN401 - what fastavro takes
+    """Write a tree as a schema for fastavro: no logical types, names by number."""
+    match tree["type"]:
+        case "record":
+            fields = [{"name": name, "type": _written(part, numbers)} for name, part in tree["fields"].items()]
+            return {"type": "record", "name": f"r{next(numbers)}", "fields": fields}
+        case "union":
+            return [_written(part, numbers) for part in tree["branches"]]
+        case "enum":
+            return {"type": "enum", "name": f"e{next(numbers)}", "symbols": tree["symbols"]}
+        case "fixed":
+            return {"type": "fixed", "name": f"f{next(numbers)}", "size": tree["size"]}
+        case kind:
+            return kind

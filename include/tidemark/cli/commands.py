@@ -1,0 +1,190 @@
+"""The commands that run no stage: look at what is published, decode dumps, write and check source files."""
+
+from __future__ import annotations
+
+import csv
+import signal
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from tidemark.cli import (
+    quarantine_commands,
+    stage_commands,  # noqa: F401  its commands are listed first
+)
+from tidemark.cli.app import app
+from tidemark.cli.printing import print_status, print_table, tell
+from tidemark.cli.running import AsJson, exits
+from tidemark.errors import ConfigurationError
+from tidemark.sources.files import find_source, load_sources, validate
+
+app.add_typer(quarantine_commands.quarantine_app, name="quarantine")
+
+
+class OutputFormat(StrEnum):
+    """How ``tidemark sql`` prints."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+_LOOK_NEXT = """
+Look next:
+  Data Docs     {docs}
+  a table       {program} sql "SELECT * FROM shop_canal.customers LIMIT 5"
+  its events    {program} sql "SELECT operation, after.name FROM shop_canal.customers__changes LIMIT 5"
+  set aside     {program} quarantine show shop_canal
+  run it again  TIDEMARK_LANDING={landing} {program} run shop_canal    (lands nothing, changes nothing)"""
+
+
+@app.command()
+@exits
+def demo(
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="[SOURCE...]", help="Bundled sources; one of each format without.")
+    ] = None,
+) -> None:
+    """Run bundled sources over four days of dumps through Airflow, and compare what they publish."""
+    from tidemark.demo.runner import DEFAULT
+    from tidemark.demo.runner import run as run_demo
+    from tidemark.lake.catalog import home
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    outcome = run_demo(sources or DEFAULT)
+    print_status(outcome.statuses)
+    for table in outcome.differences:
+        tell(f"{table} is not what the history ends with")
+    if outcome.differences:
+        raise typer.Exit(1)
+    docs = home() / "quality" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
+    typer.echo(
+        f"\n{len(outcome.statuses)} sources told one history and published the same tables ({outcome.seconds:.0f} s)."
+    )
+    typer.echo(_LOOK_NEXT.format(docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
+
+
+@app.command()
+@exits
+def status(
+    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="Name of a source; all without.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show cut, rows, lag, held, quarantined and last verdict of each table."""
+    from tidemark.lake.lake import Lake
+    from tidemark.queries.status import status_of
+
+    lake = Lake.open()
+    names = [find_source(source).source] if source else [found.source for found in load_sources()]
+    found = [status_of(lake, name) for name in names]
+    if as_json:
+        for entry in found:
+            typer.echo(msgspec.json.encode(entry).decode())
+    else:
+        print_status(found)
+
+
+@app.command()
+@exits
+def sql(
+    statement: Annotated[str, typer.Argument(metavar="SELECT", help="A query; tables are named source.table.")],
+    layout: Annotated[OutputFormat, typer.Option("--format", help="How to print the rows.")] = OutputFormat.TABLE,
+) -> None:
+    """Query the published tables, and source.table__changes: every event of a table."""
+    from tidemark.lake.lake import Lake
+    from tidemark.queries import sql as sql_query
+
+    answer = sql_query.query(Lake.open(), statement)
+    if layout is OutputFormat.JSON:
+        sys.stdout.buffer.writelines(sql_query.as_json_lines(answer))
+    elif layout is OutputFormat.CSV:
+        csv.writer(sys.stdout).writerows(sql_query.as_text_rows(answer))
+    else:
+        print_table(list(sql_query.as_text_rows(answer)))
+
+
+@app.command()
+@exits
+def explain(
+    table: Annotated[str, typer.Argument(metavar="SOURCE.TABLE", help="A published table.")],
+    key: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE...", help="The row's key; bytes as Base64.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show the life of one row: each event that set its cells, and those that lost, with the reason."""
+    from tidemark.lake.lake import Lake
+    from tidemark.queries.explain import explain as explain_row
+    from tidemark.queries.row_life_text import as_json_lines, as_text
+
+    life = explain_row(Lake.open(), table, key)
+    if not life.chapters:
+        tell(f"No event of {table} has {' '.join(key)}")
+    elif as_json:
+        sys.stdout.buffer.writelines(as_json_lines(life))
+    else:
+        typer.echo("\n".join(as_text(life)))
+
+
+@app.command()
+@exits
+def decode(
+    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Name of a format, as canal_json.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Dump files, in order.")],
+    option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
+) -> None:
+    """Print the canonical events of dump files as JSON lines, in the order of the dump, without Spark."""
+    from tidemark.normalization.decoding import decode_files
+
+    sys.stdout.buffer.writelines(decode_files(format_name, files, _options(option or [])))
+
+
+def _options(given: Iterable[str]) -> dict[str, object]:
+    pairs = [option.partition("=") for option in given]
+    wrong = [name for name, equals, _ in pairs if not equals]
+    if wrong:
+        raise ConfigurationError(f"--option {wrong[0]}: write --option KEY=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+@app.command()
+@exits
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new source.")],
+    format_name: Annotated[str, typer.Option("--format", metavar="FORMAT", help="Name of a format, as canal_json.")],
+    samples: Annotated[
+        list[str] | None, typer.Argument(metavar="[SAMPLE...]", help="Dump files to learn from.")
+    ] = None,
+    option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
+) -> None:
+    """Write a commented source file, its tables, keys and types as a sample dump tells them."""
+    from tidemark.cli.source_draft import write_draft
+
+    path, remarks = write_draft(name, format_name, samples or [], _options(option or []))
+    for remark in remarks:
+        tell(remark)
+    typer.echo(path)
+
+
+@app.command("validate")
+@exits
+def validate_files(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Source files or folders; all sources without.")] = None,
+) -> None:
+    """Check source files: every error with file, line and a suggestion."""
+    problems = validate(paths or [])
+    for problem in problems:
+        tell(str(problem))
+    if problems:
+        raise typer.Exit(2)
+    typer.echo(f"{len(paths) if paths else len(load_sources())} source files are valid")
+
+
+def main() -> None:
+    """Entry point of ``tidemark``."""
+    app()

@@ -1,0 +1,52 @@
+"""What the entry points in ``jobs/`` call: one stage as a Spark application, with Airflow's arguments."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tidemark.cli.logs import configure_logging
+from tidemark.cli.printing import tell
+from tidemark.cli.running import End, SourceName, Start, exits, moment, print_report
+from tidemark.sources.files import find_source
+
+
+def job(stage: str) -> None:
+    """Run one stage as a Spark job: ``SOURCE [--start T] [--end T]`` and the stage's own options.
+
+    The process ends with the stage's exit status. Files that were refused and tables that were stopped do not end the
+    run before the others are published: publish reports them and fails then.
+    """
+    configure_logging()
+
+    def command(
+        source: SourceName,
+        start: Start = None,
+        end: End = None,
+        table: Annotated[str | None, typer.Option(help="Only this table.")] = None,
+        reason: Annotated[str | None, typer.Option(help="Only messages set aside for this reason.")] = None,
+        cut: Annotated[int | None, typer.Option(help="This cut.")] = None,
+        approve: Annotated[int | None, typer.Option(help="Publish this cut, held for its many deletes.")] = None,
+        *,
+        reprocess: Annotated[bool | None, typer.Option("--reprocess", help="Decode again what was decoded.")] = None,
+        dry_run: Annotated[bool | None, typer.Option("--dry-run", help="Tell what reprocessing would change.")] = None,
+    ) -> None:
+        from tidemark.pipeline import HOLDING, run_task
+
+        options: dict[str, Any] = {
+            "table": table,
+            "reason": reason,
+            "cut": cut,
+            "approve": approve,
+            "reprocess": reprocess,
+            "dry_run": dry_run,
+        }
+        report = run_task(stage, find_source(source), moment(start), moment(end), **options)
+        print_report(report)
+        for problem in report.problems:
+            tell(f"held back: {problem}")
+        if report.held and stage in HOLDING:
+            raise typer.Exit(1)
+
+    typer.run(exits(command))

@@ -1,0 +1,59 @@
+"""The commands about quarantined messages: list, show, retry."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tidemark.cli.printing import print_table
+from tidemark.cli.running import AsJson, SourceName, exits, run_stages
+from tidemark.sources.files import find_source
+from tidemark.stages import RETRY
+
+quarantine_app = typer.Typer(help="Messages that could not be read.", no_args_is_help=True)
+
+Reason = Annotated[str | None, typer.Option(help="Only this reason.")]
+
+
+@quarantine_app.command("list")
+@exits
+def quarantine_list(source: SourceName, reason: Reason = None, *, as_json: AsJson = False) -> None:
+    """List the messages that were set aside: where they stood, and why."""
+    _quarantined(source, reason, as_json=as_json, with_bytes=False)
+
+
+@quarantine_app.command("show")
+@exits
+def quarantine_show(source: SourceName, reason: Reason = None, *, as_json: AsJson = False) -> None:
+    """Show the messages that were set aside, with their bytes."""
+    _quarantined(source, reason, as_json=as_json, with_bytes=True)
+
+
+@quarantine_app.command("retry")
+@exits
+def quarantine_retry(source: SourceName, reason: Reason = None) -> None:
+    """Try quarantined messages again, after a fix; what can be read now is compacted, checked and published."""
+    run_stages(RETRY, source, arguments={"retry": {"reason": reason}})
+
+
+def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bool) -> None:
+    from tidemark.lake.filters import equals
+    from tidemark.lake.lake import Lake
+    from tidemark.queries import sql
+
+    table = Lake.open().find(("quarantine", find_source(name).source))
+    if table is None:
+        return
+    columns = ["reason", "detail", "object", "file", "place", *(["key", "value"] if with_bytes else [])]
+    scan = table.scan(row_filter=equals("reason", reason), selected_fields=tuple(columns)) if reason else None
+    rows = (
+        (scan or table.scan(selected_fields=tuple(columns)))
+        .to_arrow()
+        .sort_by([("file", "ascending"), ("place", "ascending")])
+    )
+    if as_json:
+        sys.stdout.buffer.writelines(sql.as_json_lines(rows))
+    else:
+        print_table(list(sql.as_text_rows(rows)))

@@ -1,0 +1,117 @@
+"""What commands share: exit statuses, moments, arguments, and running stages with their reports."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import wraps
+from types import MappingProxyType
+from typing import Annotated, Any, ParamSpec
+
+import typer
+
+from tidemark.cli.printing import tell
+from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
+from tidemark.sources.files import find_source
+from tidemark.stages import StageReport
+from tidemark.text import first_line, harmless
+
+P = ParamSpec("P")
+
+SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a source (a file in include/sources).")]
+
+Start = Annotated[str | None, typer.Option(help="Start of the interval, ISO 8601, UTC unless it has an offset.")]
+
+End = Annotated[str | None, typer.Option(help="End of the interval, not in it.")]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+
+
+def exits(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn errors into exit statuses; one that nobody thought of must not end as data that is held back."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except TidemarkError as error:
+            tell(f"{type(error).__name__}: {error}")
+            raise typer.Exit(error.exit_status) from error
+        except BrokenPipeError:  # the reader has seen enough (| head); Python would complain again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as error:
+            from tidemark.pipeline import STORE_ERRORS
+
+            if isinstance(error, STORE_ERRORS):
+                tell(f"RetriableLakeError: the store or the engine failed: {first_line(error)}")
+            else:
+                traceback.print_exception(error)
+            raise typer.Exit(RetriableLakeError.exit_status) from error
+
+    return run
+
+
+def moment(text: str | None) -> datetime | None:
+    """Read a bound of an interval.
+
+    Raises:
+        ConfigurationError: it is no ISO 8601 time.
+    """
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(f"{text!r} is no time: write 2026-01-31 or 2026-01-31T06:00:00Z") from None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def run_stages(
+    stages: Sequence[str],
+    name: str,
+    start: str | None = None,
+    end: str | None = None,
+    *,
+    rehearsed: bool = False,
+    arguments: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> None:
+    """Run stages; ``arguments`` are the stages' own, ``rehearsed`` shows what reprocessing would change."""
+    from tidemark.lake import locks
+    from tidemark.pipeline import rehearse, run_stage
+
+    bounds = moment(start), moment(end)
+    if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
+        raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
+    source = find_source(name)
+    if rehearsed:
+        for report in rehearse(stages, source, *bounds):
+            print_report(report)
+            for problem in report.problems:
+                tell(f"would be held back: {problem}")
+        return
+    problems: dict[str, None] = {}
+    with locks.hold(source.source):
+        for stage in stages:
+            report = run_stage(stage, source, *bounds, **arguments.get(stage, {}))
+            print_report(report)
+            problems.update(dict.fromkeys(report.problems))
+            if report.held and stage == "check":
+                break  # publish would only refuse
+    for problem in problems:
+        tell(f"held back: {problem}")
+    if problems:
+        raise typer.Exit(1)
+
+
+def print_report(report: StageReport) -> None:
+    """Print what a stage did to standard output: its summary in one line, then a line a table."""
+    words = " ".join(f"{name}={value}" for name, value in report.summary.items())
+    typer.echo(f"{report.source} {report.stage}: {words}")
+    for table, counts in report.details.items():
+        typer.echo(f"  {harmless(table)}: " + " ".join(f"{name}={value}" for name, value in counts.items()))

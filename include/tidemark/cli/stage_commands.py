@@ -1,0 +1,155 @@
+"""The commands that run stages: the five, and the work beside the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import typer
+
+from tidemark.cli.app import app
+from tidemark.cli.printing import print_table, tell
+from tidemark.cli.running import AsJson, End, SourceName, Start, exits, print_report, run_stages
+from tidemark.errors import ConfigurationError
+from tidemark.sources.files import find_source
+from tidemark.stages import REBUILD, REHEARSED, STAGES
+
+Reprocess = Annotated[
+    bool, typer.Option("--reprocess", help="Also derive the events again of what landed in the interval before.")
+]
+
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="With --reprocess: show the rows that would differ, and change nothing.")
+]
+
+
+@app.command()
+@exits
+def run(
+    source: SourceName,
+    start: Start = None,
+    end: End = None,
+    *,
+    reprocess: Reprocess = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Run all five stages for one interval (without bounds: all that has not landed), in one Spark session."""
+    _derive(STAGES[:3] if dry_run else STAGES, source, start, end, reprocess=reprocess, dry_run=dry_run)
+
+
+def _derive(
+    stages: Sequence[str], source: str, start: str | None, end: str | None, *, reprocess: bool, dry_run: bool
+) -> None:
+    if dry_run and not reprocess:
+        raise ConfigurationError("--dry-run shows what reprocessing would change: give --reprocess too")
+    run_stages(stages, source, start, end, rehearsed=dry_run, arguments={"normalize": {"reprocess": reprocess}})
+
+
+def _stage_command(stage: str, summary: str) -> None:
+    """Add the command of a stage that takes a source and an interval, and nothing else."""
+
+    def command(source: SourceName, start: Start = None, end: End = None) -> None:
+        run_stages([stage], source, start, end)
+
+    command.__doc__ = summary
+    app.command(stage)(exits(command))
+
+
+_stage_command("land", "Take dump files of the interval into raw, verbatim.")
+
+
+@app.command()
+@exits
+def normalize(
+    source: SourceName,
+    start: Start = None,
+    end: End = None,
+    *,
+    reprocess: Reprocess = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Decode what is new in raw into the change log; set aside what cannot be read."""
+    _derive(REHEARSED if dry_run else STAGES[1:2], source, start, end, reprocess=reprocess, dry_run=dry_run)
+
+
+_stage_command("compact", "Fold what is new in the change log into candidates of the tables.")
+_stage_command("check", "Let Great Expectations judge the candidates.")
+
+
+@app.command()
+@exits
+def publish(
+    source: SourceName,
+    start: Start = None,
+    end: End = None,
+    approve: Annotated[
+        int | None, typer.Option(metavar="CUT", help="Number of a cut that is held for its many deletes.")
+    ] = None,
+) -> None:
+    """Publish the candidates that passed: all tables of the source in one cut."""
+    run_stages(["publish"], source, start, end, arguments={"publish": {"approve": approve}})
+
+
+@app.command()
+@exits
+def rebuild(
+    source: SourceName,
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="As published (erp.orders) or at the source; all without.")
+    ] = None,
+) -> None:
+    """Build tables again from their whole change log, with key and columns of the source file; check; publish."""
+    run_stages(REBUILD, source, arguments={"rebuild": {"table": table}})
+
+
+@app.command()
+@exits
+def maintain(
+    source: SourceName,
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Only this table, as source.table.")] = None,
+) -> None:
+    """Rewrite small files, fold deletes, drop old tags, snapshots, orphan files and tombstones."""
+    run_stages(["maintain"], source, arguments={"maintain": {"table": table}})
+
+
+@app.command()
+@exits
+def restore(source: SourceName, cut: Annotated[int, typer.Option(help="A published cut that is still kept.")]) -> None:
+    """Put the published tables back to an earlier cut; the next run folds the events after it again."""
+    run_stages(["restore"], source, arguments={"restore": {"cut": cut}})
+
+
+@app.command()
+@exits
+def quality(
+    source: SourceName,
+    cut: Annotated[int | None, typer.Option(help="A published cut that is still kept; the newest without.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a published cut again, and show how the tables did from cut to cut; changes nothing."""
+    from tidemark.lake.catalog import home
+    from tidemark.lake.lake import Lake
+    from tidemark.pipeline import run_stage
+    from tidemark.quality import trend
+
+    name = find_source(source).source
+    report = run_stage("quality", find_source(source), None, None, cut=cut)
+    entries = trend.trend_of(Lake.open(), name, home())
+    page = trend.write_page(entries, name, home())
+    if as_json:
+        for entry in entries:
+            typer.echo(msgspec.json.encode(entry).decode())
+    else:
+        print_report(report)
+        print_table([list(trend.COLUMNS), *([_plain(entry[column]) for column in trend.COLUMNS] for entry in entries)])
+        typer.echo(f"page: {page}")
+    for problem in report.problems:
+        tell(problem)
+    if report.held:
+        raise typer.Exit(1)
+
+
+def _plain(value: object) -> str:
+    return ", ".join(value) if isinstance(value, list) else str("" if value is None else value)

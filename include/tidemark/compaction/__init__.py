@@ -1,0 +1,1 @@
+"""Find what is new, decide, build on a branch, account for it."""

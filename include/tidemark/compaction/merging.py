@@ -1,0 +1,189 @@
+"""Writing folded rows into a candidate branch: one MERGE, one commit.
+
+The columns of what is merged have names that no column of a table has (``OWN_PREFIX``): a MERGE resolves the names of
+both sides together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.folding.frames import key_names, value_numbers
+from tidemark.tables.plan import Plan
+from tidemark.tables.schemas import COMMITTED_AT, DELETED, IS_CURRENT, OWN_PREFIX, POSITION, VALID_FROM, VALID_TO
+from tidemark.text import quoted
+from tidemark.values.table_columns import field
+
+
+def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:
+    """Insert, update and delete rows; a row that stands at a newer position stays.
+
+    Args:
+        ready: ``folding.fold``, or ``folding.combine`` where ``by_cell``.
+        plan: the table's.
+        branch: the candidate branch as Spark names it.
+        by_cell: whether a late cell may be written into a row that stays where it is.
+    """
+    values = [field(number) for number in value_numbers(plan)]
+    source, new = _source(ready, [*key_names(plan), *values, "position", "committed_at", "deleted"])
+    key = _key(plan, new)
+    cells = {plan.columns[number].name: new[field(number)] for number in value_numbers(plan)}
+    cells |= {POSITION: new["position"], COMMITTED_AT: new["committed_at"]}
+    if plan.soft:
+        cells[DELETED] = new["deleted"]
+    newer = new["position"] > F.col(POSITION)
+    if by_cell:
+        newer |= new["position"] == F.col(POSITION)
+    gone = new["deleted"]
+    merge = source.mergeInto(branch, _same(key, plan))
+    leaving = {quoted(name): F.lit(None) for name in plan.leaving}
+    whole = _quoted(key | cells, plan) | leaving
+    if plan.soft:
+        merge.whenMatched(newer).update(_quoted(cells, plan)).whenNotMatched().insert(whole).merge()
+        return
+    merge = merge.whenMatched(newer & gone).delete().whenMatched(newer).update(_quoted(cells, plan))
+    merge.whenNotMatched(~gone).insert(whole).merge()
+
+
+def remove(rows: DataFrame, plan: Plan, branch: str) -> None:
+    """Delete the rows of some keys. Only the key is read of the table, and nothing of the table is shuffled.
+
+    Args:
+        rows: ``k0 .. kn``, a key once.
+        plan: the table's.
+        branch: the candidate branch as Spark names it.
+    """
+    source, told = _source(rows, key_names(plan))
+    source.mergeInto(branch, _same(_key(plan, told), plan)).whenMatched().delete().merge()
+
+
+def delete_older(session: SparkSession, plan: Plan, branch: str, truncated: str, at: int | None) -> None:
+    """Delete the rows below the position of a TRUNCATE; with soft deletes mark them, at its position and time."""
+    if not plan.soft:
+        statement = f"DELETE FROM {branch} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
+        session.sql(statement, args={"position": truncated})
+        return
+    columns = [plan.stored(plan.columns[number].name) for number in value_numbers(plan)]
+    time = "NULL" if at is None else f"timestamp_micros({at:d})"
+    told = {POSITION: ":position", COMMITTED_AT: time, DELETED: "true", **dict.fromkeys(columns, "NULL")}
+    assignments = ", ".join(f"{quoted(name)} = {value}" for name, value in told.items())
+    statement = f"UPDATE {branch} SET {assignments} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
+    session.sql(statement, args={"position": truncated})
+
+
+def mark_alive(session: SparkSession, branch: str) -> None:
+    """Mark the rows that were written before deletes became soft."""
+    session.sql(f"UPDATE {branch} SET {DELETED} = false WHERE {DELETED} IS NULL")  # noqa: S608  every part is quoted
+
+
+def empty_cells(emptied: DataFrame, plan: Plan, branch: str) -> None:
+    """Empty the cells that ``folding.emptied`` tells, in rows that stand where it says."""
+    source, told = _source(emptied, emptied.columns)
+    cells = {
+        plan.columns[number].name: F.when(~told[field(number)], F.col(quoted(plan.stored(plan.columns[number].name))))
+        for number in value_numbers(plan)
+    }
+    merge = source.mergeInto(branch, _same(_key(plan, told), plan))
+    merge.whenMatched(F.col(POSITION) == told["position"]).update(_quoted(cells, plan)).merge()
+
+
+def fill(older: DataFrame, plan: Plan, branch: str, values: Mapping[str, Expression]) -> None:
+    """Give rows that were there before columns were added the columns' defaults.
+
+    Args:
+        older: rows of the table that are to get them: ``k0 .. kn``; of a bag or a history their ``position`` (too).
+        plan: the table's.
+        branch: the candidate branch as Spark names it.
+        values: constants by column; a cell that is not null stays.
+    """
+    source, told = _source(older, older.columns)
+    cells = {name: F.coalesce(F.col(quoted(plan.stored(name))), value) for name, value in values.items()}
+    same = _same(_key(plan, told), plan) if plan.key else F.lit(True)
+    if "position" in told:
+        same &= F.col(POSITION) == told["position"]
+    source.mergeInto(branch, same).whenMatched().update(_quoted(cells, plan)).merge()
+
+
+def exchange(rows: DataFrame, plan: Plan, branch: str) -> None:
+    """Insert and delete rows of a table without a key; the position of a row tells it from its equals.
+
+    Args:
+        rows: ``bags.changed``.
+        plan: the table's.
+        branch: the candidate branch as Spark names it.
+    """
+    names = {column.name: field(number) for number, column in enumerate(plan.columns)}
+    names |= {POSITION: "position", COMMITTED_AT: "committed_at"}
+    source, new = _source(rows, [*names.values(), "deleted"])
+    merge = source.mergeInto(branch, F.col(POSITION) == new["position"])
+    cells = {name: new[own] for name, own in names.items()}
+    leaving = {quoted(name): F.lit(None) for name in plan.leaving}
+    merge = merge.whenMatched(new["deleted"]).delete()
+    merge.whenNotMatched(~new["deleted"]).insert(_quoted(cells, plan) | leaving).merge()
+
+
+def append(rows: DataFrame, plan: Plan, branch: str) -> None:
+    """Add rows that delete nothing.
+
+    Args:
+        rows: of keys that the table does not have (``folding.fold``); of a bag ``bags.changed`` or ``bags.sides``.
+        plan: the table's.
+        branch: the candidate branch as Spark names it.
+    """
+    cells = _key(plan, {own: F.col(own) for own in key_names(plan)})
+    cells |= {plan.columns[number].name: F.col(field(number)) for number in value_numbers(plan)}
+    cells |= {POSITION: F.col("position"), COMMITTED_AT: F.col("committed_at")}
+    stored = [value.alias(plan.stored(name)) for name, value in cells.items()]
+    rows.select(*stored, *(F.lit(None).alias(name) for name in plan.leaving)).writeTo(branch).append()
+
+
+def _source(frame: DataFrame, names: list[str]) -> tuple[DataFrame, dict[str, Expression]]:
+    own = {name: f"{OWN_PREFIX}{name}" for name in names}
+    return frame.select(*(F.col(name).alias(own[name]) for name in names)), {n: F.col(quoted(own[n])) for n in names}
+
+
+def _key(plan: Plan, told: Mapping[str, Expression]) -> dict[str, Expression]:
+    return {name: told[own] for name, own in zip(plan.key, key_names(plan), strict=True)}
+
+
+def _same(key: Mapping[str, Expression], plan: Plan) -> Expression:
+    return reduce(and_, [F.col(quoted(plan.stored(name))) == value for name, value in key.items()])
+
+
+def _quoted(assignments: Mapping[str, Expression], plan: Plan) -> dict[str, Expression]:
+    return {quoted(plan.stored(name)): value for name, value in assignments.items()}
+
+
+def write_versions(rows: DataFrame, plan: Plan, branch: str, *, anywhere: bool) -> None:
+    """Insert versions into a history table, and bring those that it holds up to date.
+
+    Args:
+        rows: ``history.versions``. A version never vanishes: each event that writes a row makes one.
+        plan: the table's.
+        branch: the candidate branch of the history table as Spark names it.
+        anywhere: whether versions that have ended may change too, and with their values; else only the interval of
+            current ones does.
+    """
+    values = [field(number) for number in value_numbers(plan)]
+    names = [*key_names(plan), *values, "position", "committed_at", "valid_from", "valid_to"]
+    source, new = _source(rows, names)
+    cells = {plan.columns[number].name: new[field(number)] for number in value_numbers(plan)}
+    interval = {
+        VALID_FROM: new["valid_from"],
+        VALID_TO: new["valid_to"],
+        IS_CURRENT: new["valid_to"].isNull(),
+    }
+    same = _same(_key(plan, new), plan) & (F.col(POSITION) == new["position"])
+    if not anywhere:
+        same &= F.col(IS_CURRENT)
+    merge = source.mergeInto(branch, same)
+    merge = merge.whenMatched().update(_quoted(interval | cells if anywhere or plan.found.partial else interval, plan))
+    event = {POSITION: new["position"], COMMITTED_AT: new["committed_at"]}
+    leaving = {quoted(name): F.lit(None) for name in plan.leaving}
+    merge.whenNotMatched().insert(_quoted(_key(plan, new) | cells | interval | event, plan) | leaving).merge()

@@ -1,0 +1,1 @@
+"""DDL text to changes, and the names of columns through time."""

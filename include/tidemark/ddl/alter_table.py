@@ -1,0 +1,263 @@
+"""The clauses of ALTER TABLE."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tidemark.ddl.changes import AddColumn, Change, ChangeType, DropColumn, Name, RenameColumn, RenameTable
+from tidemark.ddl.column_types import type_of
+from tidemark.ddl.words import QUOTED, UnreadableError, Words, closing, split
+
+_NO_COLUMN = frozenset({"CONSTRAINT", "CHECK", "EXCLUDE", "FOREIGN", "PRIMARY", "SUPPLEMENTAL", "UNIQUE"})
+"""What ADD and DROP may be followed by in the place of a column."""
+
+_NO_COLUMN_OF_MYSQL = frozenset({"FULLTEXT", "INDEX", "KEY", "SPATIAL"})
+
+_HARMLESS_CLAUSES = frozenset(
+    [
+        "ALGORITHM",
+        "ANALYZE",
+        "AUTO_INCREMENT",
+        "AVG_ROW_LENGTH",
+        "CACHE",
+        "CHARACTER",
+        "CHARSET",
+        "CHECK",
+        "CHECKSUM",
+        "CLUSTER",
+        "COALESCE",
+        "COLLATE",
+        "COMMENT",
+        "COMPRESS",
+        "COMPRESSION",
+        "CONVERT",
+        "DEFAULT",
+        "DELAY_KEY_WRITE",
+        "DISABLE",
+        "ENABLE",
+        "ENCRYPTION",
+        "ENGINE",
+        "FORCE",
+        "INMEMORY",
+        "KEY_BLOCK_SIZE",
+        "LOCK",
+        "LOGGING",
+        "MAX_ROWS",
+        "MERGE",
+        "MIN_ROWS",
+        "MONITORING",
+        "NO",
+        "NOCACHE",
+        "NOCOMPRESS",
+        "NOLOGGING",
+        "NOMONITORING",
+        "NOPARALLEL",
+        "OPTIMIZE",
+        "ORDER",
+        "OWNER",
+        "PACK_KEYS",
+        "PARALLEL",
+        "PARTITION",
+        "PCTFREE",
+        "REBUILD",
+        "REMOVE",
+        "REORGANIZE",
+        "REPAIR",
+        "REPLICA",
+        "RESET",
+        "ROW_FORMAT",
+        "SHRINK",
+        "SPLIT",
+        "STATS_AUTO_RECALC",
+        "STATS_PERSISTENT",
+        "STATS_SAMPLE_PAGES",
+        "STORAGE",
+        "TABLESPACE",
+        "VALIDATE",
+        "WAIT",
+        "WITH",
+        "WITHOUT",
+    ]
+)
+"""First words of clauses of ALTER TABLE that change neither columns nor rows."""
+
+
+class Clause(Words):
+    """Reads one clause of ALTER TABLE."""
+
+    def __init__(self, tokens: Sequence[Token], dialect: str, table: Name) -> None:
+        super().__init__(tokens, dialect)
+        self._table = table
+
+    def changes(self) -> Iterator[Change]:
+        """What the clause does; see ``Words.changes``."""
+        try:
+            yield from self._clause()
+        except UnreadableError as error:
+            raise UnreadableError(str(error), self._table) from error
+
+    def _clause(self) -> Iterator[Change]:
+        word = self.word()
+        self.at += 1
+        if word == "ADD":
+            yield from self._add()
+        elif word == "DROP":
+            yield from self._drop_column()
+        elif word == "RENAME":
+            yield from self._rename()
+        elif word in {"CHANGE", "MODIFY"}:
+            yield from self._modify(renames=word == "CHANGE")
+        elif word == "ALTER":
+            yield from self._alter_column()
+        elif word == "SET":
+            yield from self._set()
+        elif word and word not in _HARMLESS_CLAUSES:
+            raise UnreadableError(f"a clause that begins with {word[:40]!r}")
+
+    def _add(self) -> Iterator[Change]:
+        if self.word() == "PARTITION" or self._is_no_column():
+            return
+        self.takes("COLUMN")
+        self.exists()
+        for definition in self._definitions():
+            yield self._added(definition)
+
+    def _is_no_column(self) -> bool:
+        """Whether an index or a constraint follows: of columns with such names MySQL demands quotation marks."""
+        if self.dialect == "mysql" and self.word() in _NO_COLUMN_OF_MYSQL:
+            return True
+        following = self.tokens[self.at + 1 : self.at + 2]
+        period = self.word() == "PERIOD" and bool(following) and following[0].text.upper() == "FOR"
+        return period or self.word() in _NO_COLUMN
+
+    def _added(self, definition: Sequence[Token]) -> Change:
+        inner = Clause(definition, self.dialect, self._table)
+        name = inner.identifier()
+        rest = definition[1:]
+        kind = type_of([token.text for token in rest], self.dialect)
+        return AddColumn(self._table, name, kind, _default(rest, kind, self.dialect))
+
+    def _definitions(self) -> Iterator[Sequence[Token]]:
+        """Definitions of columns: one, or several in brackets."""
+        if not self.takes_kind(TokenType.L_PAREN):
+            yield self.tokens[self.at :]
+            return
+        inside = self.tokens[self.at :]
+        end = closing(inside)
+        if end is None or (end + 1 < len(inside)):
+            raise UnreadableError("what follows a list of columns in brackets")
+        yield from split(inside[:end], TokenType.COMMA)
+
+    def _drop_column(self) -> Iterator[Change]:
+        word = self.word()
+        if word in {"PARTITION", "SUBPARTITION"}:
+            raise UnreadableError("rows of a partition went, and no event tells of them")
+        if self._is_no_column() or word == "UNUSED":  # UNUSED: those that were set so before
+            return
+        self.takes("COLUMN")
+        self.exists()
+        for tokens in self._definitions():
+            inner = Clause(tokens, self.dialect, self._table)
+            yield DropColumn(self._table, inner.identifier())
+            inner.ends("CASCADE", "RESTRICT", "INVALIDATE", "CHECKPOINT", "ONLINE")
+
+    def _set(self) -> Iterator[Change]:
+        """Oracle's SET UNUSED drops columns; PostgreSQL's SET SCHEMA moves the table, its other SETs change neither."""
+        if self.takes("UNUSED"):
+            yield from self._drop_column()
+        elif self.takes("SCHEMA"):
+            yield RenameTable(self._table, Name((self.identifier(), self._table.parts[-1])))
+
+    def _rename(self) -> Iterator[Change]:
+        if self.word() in {"CONSTRAINT", "PARTITION", "SUBPARTITION"} or (
+            self.dialect == "mysql" and self.word() in {"INDEX", "KEY"}
+        ):
+            return
+        if self.takes("TO") or self.takes("AS"):
+            yield RenameTable(self._table, self.name())
+            self.ends()
+            return
+        self.takes("COLUMN")
+        self.exists()
+        old = self.name()
+        if self.at >= len(self.tokens) and len(old.parts) <= 2:  # MySQL: RENAME new_name
+            yield RenameTable(self._table, old)
+            return
+        if not self.takes("TO") or len(old.parts) > 1:
+            raise UnreadableError("a RENAME without TO")
+        yield RenameColumn(self._table, old.parts[0], self.identifier())
+        self.ends()
+
+    def _modify(self, *, renames: bool) -> Iterator[Change]:
+        if self.word() in {"CONSTRAINT", "PARTITION", "DEFAULT", "LOB"}:
+            return
+        self.takes("COLUMN")
+        self.exists()
+        old = self.identifier() if renames else None
+        for definition in self._definitions():
+            inner = Clause(definition, self.dialect, self._table)
+            name = inner.identifier()
+            if old is not None and old != name:
+                yield RenameColumn(self._table, old, name)
+            told = [token.text for token in definition[1:]]
+            # Oracle may repeat no type: MODIFY a NOT NULL
+            if told and (kind := type_of(told, self.dialect)) is not None:
+                yield ChangeType(self._table, name, kind)
+
+    def _alter_column(self) -> Iterator[Change]:
+        if self.word() in {"INDEX", "CHECK", "CONSTRAINT"}:
+            return
+        self.takes("COLUMN")
+        name = self.identifier()
+        if self.takes("SET") and not self.takes("DATA"):
+            return
+        if self.takes("TYPE") or self.dialect == "tsql":
+            kind = type_of([token.text for token in self.tokens[self.at :]], self.dialect)
+            yield ChangeType(self._table, name, kind)
+
+
+_NUMBERS = ("int", "long", "float", "double", "decimal")
+
+
+def _default(tokens: Sequence[Token], kind: str | None, dialect: str) -> str | None:
+    words = ["" if token.token_type in QUOTED else token.text.upper() for token in tokens]
+    if "DEFAULT" in words:
+        return _constant(tokens[words.index("DEFAULT") + 1 :])
+    generated = {"AUTO_INCREMENT", "GENERATED", "AS", "IDENTITY", "SERIAL", "BIGSERIAL"}
+    required = any(pair == ("NOT", "NULL") for pair in itertools.pairwise(words))
+    # MySQL fills a column that must not be null with the type's own zero.
+    if dialect == "mysql" and required and kind is not None and not generated & set(words):
+        return "" if kind == "string" else "0" if kind.startswith(_NUMBERS) else None
+    return None
+
+
+def _constant(tokens: Sequence[Token]) -> str | None:
+    kinds = [token.token_type for token in tokens]
+    opened = 0
+    while opened < len(kinds) and kinds[opened] is TokenType.L_PAREN:
+        opened += 1
+    rest = tokens[opened:]
+    sign = ""
+    if rest and rest[0].token_type in {TokenType.DASH, TokenType.PLUS}:
+        sign, rest = "-" if rest[0].token_type is TokenType.DASH else "", rest[1:]
+    following = rest[1].token_type if len(rest) > 1 else None
+    if not rest or (opened and following is not TokenType.R_PAREN) or following in _OPERATORS:
+        return None
+    match rest[0].token_type:
+        case TokenType.NUMBER:
+            return sign + rest[0].text
+        case TokenType.STRING:
+            return rest[0].text
+        case TokenType.TRUE | TokenType.FALSE:
+            return rest[0].text.lower()
+        case TokenType.BIT_STRING if rest[0].text and not rest[0].text.strip("01"):
+            return str(int(rest[0].text, 2))
+    return None
+
+
+_OPERATORS = frozenset({
+    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DPIPE, TokenType.L_PAREN,
+})  # fmt: skip

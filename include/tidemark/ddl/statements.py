@@ -1,0 +1,159 @@
+"""DDL text to changes of tables; what cannot be told for certain is ``Unparsed``, never a guess.
+
+sqlglot's tokenizers read the words; the clauses are read here, as sqlglot's parsers give up on a whole statement for
+one clause that they do not know. One pass without recursion over a text of bounded length: a hostile statement costs a
+fraction of a second at most. Nothing is executed. ``column_types`` knows the vendors' types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from tidemark.ddl.alter_table import Clause
+from tidemark.ddl.changes import Change, DropTable, RenameTable, Truncate, Unparsed
+from tidemark.ddl.words import UnreadableError, Words, split, words_of
+
+MAX_LENGTH = 65_536
+"""Characters of a statement; a longer one is not read."""
+
+DIALECTS = frozenset({"mysql", "postgres", "oracle", "tsql"})
+
+
+@lru_cache(maxsize=4096)
+def parse(statement: str, dialect: str) -> tuple[Change, ...]:
+    """Read a statement.
+
+    Args:
+        statement: DDL text; several statements may follow one another.
+        dialect: one of ``DIALECTS``.
+
+    Returns:
+        The changes in the statement's order; none for what changes no table (an index, a comment, grants, a new table).
+    """
+    if dialect not in DIALECTS:
+        return (Unparsed(None, f"DDL of the dialect {dialect!r} is not read"),)
+    if len(statement) > MAX_LENGTH:
+        return (Unparsed(None, f"a statement of {len(statement)} characters; {MAX_LENGTH} are read"),)
+    if _hides(statement):
+        return (Unparsed(None, "a part of the statement stands in an executable comment"),)
+    try:
+        tokens = words_of(statement, dialect)
+    except SqlglotError:
+        return (Unparsed(None, "a quotation mark or a comment is not closed"),)
+    return tuple(
+        change for part in split(tokens, TokenType.SEMICOLON) for change in StatementReader(part, dialect).read()
+    )
+
+
+def _hides(statement: str) -> bool:
+    """Whether a part stands in a comment that MySQL runs; mysqldump switches keys off and on so, which is nothing."""
+    executable = "/*!" in statement or "/*M!" in statement
+    return executable and bool(_CHANGING.search(statement)) and not _KEYS_SWITCHED.fullmatch(statement)
+
+
+_CHANGING = re.compile(r"\b(?:alter|drop|rename|truncate)\b", re.IGNORECASE)
+
+_KEYS_SWITCHED = re.compile(r"\s*/\*!\d+ alter table [^/]{1,300} (?:dis|en)able keys \*/;?\s*", re.IGNORECASE)
+
+_HARMLESS_STATEMENTS = frozenset(
+    [
+        "ANALYZE",
+        "AUDIT",
+        "BEGIN",
+        "CALL",
+        "COMMENT",
+        "COMMIT",
+        "CREATE",
+        "DELETE",
+        "EXPLAIN",
+        "FLUSH",
+        "GRANT",
+        "INSERT",
+        "LOCK",
+        "NOAUDIT",
+        "OPTIMIZE",
+        "PURGE",
+        "REINDEX",
+        "REPLACE",
+        "REVOKE",
+        "SAVEPOINT",
+        "SELECT",
+        "SET",
+        "START",
+        "UNLOCK",
+        "UPDATE",
+        "USE",
+        "VACUUM",
+        "XA",
+    ]
+)
+"""First words of statements that change no columns, and no rows that events do not tell of."""
+
+
+class StatementReader(Words):
+    """Reads one statement."""
+
+    def changes(self) -> Iterator[Change]:
+        """What the statement does; see ``Words.changes``."""
+        word = self.word()
+        self.at += 1
+        if word == "ALTER":
+            yield from self._alter()
+        elif word == "DROP":
+            yield from self._drop()
+        elif word == "TRUNCATE":
+            yield from self._truncate()
+        elif word == "RENAME":
+            yield from self._rename_tables()
+        elif word == "CREATE" and self.takes("OR") and self.takes("REPLACE") and self.takes("TABLE"):
+            yield DropTable(self.name())
+        elif word and word not in _HARMLESS_STATEMENTS:
+            raise UnreadableError(f"a statement that begins with {word[:40]!r}")
+
+    def _drop(self) -> Iterator[Change]:
+        if self.word() in {"DATABASE", "SCHEMA"}:
+            raise UnreadableError("all tables of a database were dropped; the published ones stay as they are")
+        if not (self.takes("TABLE") or self.takes("TABLES")):
+            return
+        self.exists()
+        yield from (DropTable(name) for name in self.names())
+        self.ends("CASCADE", "RESTRICT", "PURGE", "WAIT", "NOWAIT")
+
+    def _truncate(self) -> Iterator[Change]:
+        self.takes("TABLE")
+        self.takes("ONLY")
+        names = list(self.names())
+        self.ends("CASCADE", "RESTRICT", "RESTART", "CONTINUE", "DROP", "REUSE", "PRESERVE", "PURGE", "WAIT", "NOWAIT")
+        yield from map(Truncate, names)
+
+    def _rename_tables(self) -> Iterator[Change]:
+        if self.word() in {"USER", "INDEX"}:
+            return
+        if not (self.takes("TABLE") or self.takes("TABLES")) and self.dialect != "oracle":
+            raise UnreadableError("a RENAME of what cannot be told")
+        more = True
+        while more:
+            self.exists()
+            old = self.name()
+            if not self.takes("TO"):
+                raise UnreadableError("a RENAME without TO", old)
+            yield RenameTable(old, self.name())
+            more = self.takes_kind(TokenType.COMMA)
+        self.ends()
+
+    def _alter(self) -> Iterator[Change]:
+        while self.word() in {"ONLINE", "IGNORE", "FOREIGN"}:
+            self.at += 1
+        if not self.takes("TABLE"):
+            return
+        self.exists()
+        self.takes("ONLY")
+        table = self.name()
+        self.takes_kind(TokenType.STAR)
+        for tokens in split(self.tokens[self.at :], TokenType.COMMA):
+            yield from Clause(tokens, self.dialect, table).read()

@@ -1,0 +1,144 @@
+"""The words of a DDL statement, one after another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from sqlglot.dialects import Dialect
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tidemark.ddl.changes import Change, Name, Unparsed
+
+
+class UnreadableError(Exception):
+    """A part of a statement is not understood; ``table`` where it is known by then."""
+
+    def __init__(self, reason: str, table: Name | None = None) -> None:
+        super().__init__(reason)
+        self.table = table
+
+
+class Words:
+    """Reads a statement, or a part of one, from word to word."""
+
+    def __init__(self, tokens: Sequence[Token], dialect: str) -> None:
+        self.tokens = tokens
+        self.dialect = dialect
+        self.at = 0
+
+    def read(self) -> Iterator[Change]:
+        """What the text does; ``Unparsed`` alone where a part of it is not understood."""
+        try:
+            yield from list(self.changes())
+        except UnreadableError as error:
+            yield Unparsed(error.table, str(error))
+
+    def changes(self) -> Iterator[Change]:
+        """What the text does.
+
+        Raises:
+            UnreadableError: a part of it is not understood.
+        """
+        raise NotImplementedError
+
+    def names(self) -> Iterator[Name]:
+        """Names of tables, with commas between them."""
+        yield self.name()
+        self.takes_kind(TokenType.STAR)
+        while self.takes_kind(TokenType.COMMA):
+            yield self.name()
+            self.takes_kind(TokenType.STAR)
+
+    def name(self) -> Name:
+        """The name of a table."""
+        parts = [self.identifier()]
+        while self.takes_kind(TokenType.DOT):
+            parts.append(self.identifier())
+        if len(parts) > 3:
+            raise UnreadableError("a name of more than three parts")
+        return Name(tuple(parts))
+
+    def identifier(self) -> str:
+        """One name, as the catalog has it."""
+        if self.at >= len(self.tokens):
+            raise UnreadableError("a name is missing at the end")
+        token = self.tokens[self.at]
+        self.at += 1
+        if token.token_type is TokenType.IDENTIFIER:
+            return token.text
+        if not _PLAIN_NAME.fullmatch(token.text) or token.token_type is TokenType.STRING:
+            raise UnreadableError(f"{token.text[:40]!r} where a name is expected")
+        return _folded(token.text, self.dialect)
+
+    def exists(self) -> None:
+        """Pass over IF EXISTS, IF NOT EXISTS."""
+        if self.takes("IF"):
+            self.takes("NOT")
+            self.takes("EXISTS")
+
+    def ends(self, *allowed: str) -> None:
+        """Refuse what comes next, unless it is nothing or begins with a word that does not matter."""
+        word = self.word()
+        if self.at < len(self.tokens) and word not in allowed:
+            raise UnreadableError(f"{word[:40]!r} where the statement should end")
+
+    def word(self) -> str:
+        """The keyword that comes next; empty for a quoted name, and at the end."""
+        if self.at >= len(self.tokens) or self.tokens[self.at].token_type in QUOTED:
+            return ""
+        return self.tokens[self.at].text.upper().partition(" ")[0]
+
+    def takes(self, word: str) -> bool:
+        """Pass over a keyword; whether it was there."""
+        taken = self.word() == word
+        self.at += taken
+        return taken
+
+    def takes_kind(self, kind: TokenType) -> bool:
+        """Pass over a sign; whether it was there."""
+        taken = self.at < len(self.tokens) and self.tokens[self.at].token_type is kind
+        self.at += taken
+        return taken
+
+
+QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING})
+
+_PLAIN_NAME = re.compile(r"[\w$#@]+")
+
+
+def _folded(name: str, dialect: str) -> str:
+    """An unquoted name as the catalog has it."""
+    return name.upper() if dialect == "oracle" else name.lower() if dialect == "postgres" else name
+
+
+def split(tokens: Sequence[Token], separator: TokenType) -> Iterator[Sequence[Token]]:
+    """The parts between separators that stand in no brackets; no empty ones."""
+    depth = start = 0
+    for place, token in enumerate(tokens):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if token.token_type is separator and depth <= 0:
+            if place > start:
+                yield tokens[start:place]
+            start = place + 1
+    if len(tokens) > start:
+        yield tokens[start:]
+
+
+def closing(tokens: Sequence[Token]) -> int | None:
+    """Place of the bracket that closes one opened before the first token."""
+    depth = 1
+    for place, token in enumerate(tokens):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0:
+            return place
+    return None
+
+
+def words_of(statement: str, dialect: str) -> list[Token]:
+    """The words and signs of a text, without its comments."""
+    tokens: list[Token] = Dialect.get_or_raise(dialect).tokenize(statement)
+    # To sqlglot RENAME is a command whose text it leaves alone.
+    if len(tokens) > 1 and tokens[0].text.upper() == "RENAME" and tokens[1].token_type is TokenType.STRING:
+        return [tokens[0], *Dialect.get_or_raise(dialect).tokenize(tokens[1].text), *tokens[2:]]
+    return tokens

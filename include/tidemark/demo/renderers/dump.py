@@ -1,0 +1,215 @@
+"""Dump files: messages with what they count as, and the containers they are written in."""
+
+from __future__ import annotations
+
+import base64
+import bz2
+import gzip
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import StrEnum
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+
+class Kind(StrEnum):
+    """What a message counts as in the ledger."""
+
+    ROWS = "rows"
+    DDL = "ddl"
+    CONTROL = "control"
+    BROKEN = "broken"
+    UNKNOWN_OPERATION = "unknown_operation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One message of a dump."""
+
+    kind: Kind
+    day: date
+    """The interval in whose folder it lies."""
+    value: bytes | None
+    """None: a tombstone record."""
+    rows: int = 0
+    """Row events that it tells."""
+    late: bool = False
+    """Delivered after the run of day 3."""
+    duplicate: bool = False
+    """Delivered before."""
+    repeatable: bool = True
+    """False: nothing but its place in the dump tells it from an equal one, so sent again it would be another event."""
+    topic: str = ""
+    partition: int = 0
+    offset: int = 0
+    timestamp: int = 0
+    """Kafka record time, epoch ms."""
+    key: bytes | None = None
+    """Kafka record key."""
+
+
+Container = Callable[[Sequence[Entry]], bytes]
+"""Turns messages into the bytes of one file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """How the files of one day are written."""
+
+    suffix: str
+    container: Container
+    records: bool
+    """Whether messages are Kafka records: only then are there tombstones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpFile:
+    """One file of a dump; its entries are of one day, and all late or none."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    container: Container
+
+
+def json_lines(entries: Iterable[Entry]) -> bytes:
+    """Write the values, one a line."""
+    return b"".join(entry.value + b"\n" for entry in entries if entry.value is not None)
+
+
+def json_array(entries: Iterable[Entry]) -> bytes:
+    """Write the values as one JSON array."""
+    return b"[\n" + b",\n".join(entry.value for entry in entries if entry.value is not None) + b"\n]\n"
+
+
+def pretty_json(entries: Iterable[Entry]) -> bytes:
+    """Write the values one after another, indented over several lines."""
+    return b"\n".join(msgspec.json.format(entry.value, indent=2) for entry in entries if entry.value is not None)
+
+
+def record_lines(entries: Iterable[Entry]) -> bytes:
+    """Write Kafka records as JSON, one a line; key and value are text."""
+    return b"".join(
+        msgspec.json.encode(
+            {
+                "topic": entry.topic,
+                "partition": entry.partition,
+                "offset": entry.offset,
+                "timestamp": entry.timestamp,
+                "key": _text(entry.key),
+                "value": _text(entry.value),
+            }
+        )
+        + b"\n"
+        for entry in entries
+    )
+
+
+def record_parquet(entries: Iterable[Entry]) -> bytes:
+    """Write Kafka records as Parquet; key and value are text."""
+    rows = list(entries)
+    table = pa.table(
+        {
+            "topic": pa.array([entry.topic for entry in rows], pa.string()),
+            "partition": pa.array([entry.partition for entry in rows], pa.int32()),
+            "offset": pa.array([entry.offset for entry in rows], pa.int64()),
+            "timestamp": pa.array([entry.timestamp for entry in rows], pa.int64()),
+            "key": pa.array([_text(entry.key) for entry in rows], pa.string()),
+            "value": pa.array([_text(entry.value) for entry in rows], pa.string()),
+        }
+    )
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def binary_lines(entries: Iterable[Entry]) -> bytes:
+    """Write Kafka records as JSON, one a line; values are Base64."""
+    return record_lines(
+        replace(entry, value=None if entry.value is None else base64.b64encode(entry.value)) for entry in entries
+    )
+
+
+def binary_parquet(entries: Iterable[Entry]) -> bytes:
+    """Write Kafka records as Parquet; values are bytes."""
+    rows = list(entries)
+    table = pq.read_table(io.BytesIO(record_parquet(replace(entry, value=None) for entry in rows)))
+    values = pa.array([entry.value for entry in rows], pa.binary())
+    buffer = io.BytesIO()
+    pq.write_table(table.set_column(table.schema.get_field_index("value"), "value", values), buffer)
+    return buffer.getvalue()
+
+
+def gz(container: Container) -> Container:
+    """Compress what a container writes with gzip, without a time in the header."""
+    return lambda entries: gzip.compress(container(entries), mtime=0)
+
+
+def bz2_(container: Container) -> Container:
+    """Compress what a container writes with bzip2."""
+    return lambda entries: bz2.compress(container(entries))
+
+
+def zst(container: Container) -> Container:
+    """Compress what a container writes with Zstandard."""
+    return lambda entries: zstandard.compress(container(entries))
+
+
+VALUE_LINES_ZST = Packing(suffix="jsonl.zst", container=zst(json_lines), records=False)
+
+VALUE_LINES_BZ2 = Packing(suffix="jsonl.bz2", container=bz2_(json_lines), records=False)
+
+VALUE_ARRAY = Packing(suffix="json", container=json_array, records=False)
+
+VALUE_LINES_GZ = Packing(suffix="jsonl.gz", container=gz(json_lines), records=False)
+
+PRETTY_VALUES = Packing(suffix="json.gz", container=gz(pretty_json), records=False)
+
+RECORD_LINES_ZST = Packing(suffix="jsonl.zst", container=zst(record_lines), records=True)
+
+RECORD_LINES_GZ = Packing(suffix="json.gz", container=gz(record_lines), records=True)
+
+RECORD_PARQUET = Packing(suffix="parquet", container=record_parquet, records=True)
+
+BINARY_LINES_GZ = Packing(suffix="json.gz", container=gz(binary_lines), records=True)
+
+BINARY_PARQUET = Packing(suffix="parquet", container=binary_parquet, records=True)
+
+
+def numbered(entries: Iterable[Entry]) -> list[Entry]:
+    """Give each entry the next offset of its topic and partition, from 0."""
+    ends: dict[tuple[str, int], int] = {}
+    result = []
+    for entry in entries:
+        log = entry.topic, entry.partition
+        ends[log] = ends.get(log, -1) + 1
+        result.append(replace(entry, offset=ends[log]))
+    return result
+
+
+def with_faults(entries: Sequence[Entry], unknown: Callable[[bytes], bytes]) -> list[Entry]:
+    """Put a broken message and one of an unknown operation amid the messages of the second day.
+
+    Args:
+        entries: Of the whole history, in order.
+        unknown: Gives a message an operation that its format does not have.
+    """
+    day = sorted({entry.day for entry in entries})[1]
+    places = [
+        (place, entry.value)
+        for place, entry in enumerate(entries)
+        if entry.kind is Kind.ROWS and entry.day == day and not entry.late and entry.value is not None
+    ]
+    place, value = places[len(places) // 3]
+    twin = replace(entries[place], rows=0)
+    broken = replace(twin, kind=Kind.BROKEN, value=value[: len(value) // 2])
+    strange = replace(twin, kind=Kind.UNKNOWN_OPERATION, value=unknown(value))
+    return [*entries[:place], broken, strange, *entries[place:]]
+
+
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else content.decode()

@@ -1,0 +1,232 @@
+"""The history as Qlik Replicate's task writes it: rows with masks, and metadata messages in place of DDL.
+
+Fields and spellings by "Metadata and data messages", https://help.qlik.com. The source logs no unchanged large values:
+columns of text and bytes that an UPDATE left alone are null and outside of ``columnMask``, unless it moved the row to
+another key. A DELETE has its key only. Of a table without a key all columns are logged. Metadata messages name the
+columns that there are, not what one was called before: what statements did to rows is told by rows, a TRUNCATE as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from tidemark.demo.renderers.dump import DumpFile, Entry, Kind, Packing, numbered, with_faults
+from tidemark.demo.renderers.rows_only import rows_only
+from tidemark.demo.story.model import Column, History, Row, RowEvent, Schema, Transaction
+from tidemark.events import Operation
+
+Json = dict[str, Any]
+
+OPERATIONS = {
+    Operation.SNAPSHOT: "REFRESH",
+    Operation.INSERT: "INSERT",
+    Operation.UPDATE: "UPDATE",
+    Operation.DELETE: "DELETE",
+}
+
+TYPES = {
+    "bigint": "INT8",
+    "bigint unsigned": "UINT8",
+    "date": "DATE",
+    "datetime": "DATETIME",
+    "decimal": "NUMERIC",
+    "double": "REAL8",
+    "int": "INT4",
+    "text": "NCLOB",
+    "tinyint": "INT1",
+    "varbinary": "BYTES",
+    "varchar": "WSTRING",
+}
+
+_LARGE = frozenset({"text", "varbinary"})
+
+_FILES_A_DAY = 4
+
+_SENT_AGAIN = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """How a target endpoint writes messages; masks come as bytes, images with the history's own values."""
+
+    metadata: Callable[[Schema, Json], bytes]
+    """Of the schema, and the body of the metadata message."""
+    row: Callable[[Schema, Json], bytes]
+    """Of the schema, and the body of the data message with its ``schemaId``."""
+    unknown: Callable[[bytes], bytes]
+    """Makes a data message one of an unknown operation or type."""
+    packings: Sequence[Packing]
+    """One for each day."""
+
+
+def dump(history: History, endpoint: Endpoint) -> list[DumpFile]:
+    """Render the history, each day's messages mixed over its files: rows may stand before their metadata.
+
+    The metadata of all tables is told again on day 2, when the task was restarted; the last rows of that day are sent
+    again on day 3.
+    """
+    entries = list(_entries(rows_only(history), endpoint))
+    records = numbered(_sent_again(with_faults(entries, endpoint.unknown)))
+    mixer = random.Random("replicate")  # noqa: S311 - the mixing of a demo
+    files: list[DumpFile] = []
+    for day, packing in zip(sorted({record.day for record in records}), endpoint.packings, strict=True):
+        mine = [record for record in records if record.day == day and not record.late]
+        mixer.shuffle(mine)
+        parts = {f"part-{number:05d}": mine[number::_FILES_A_DAY] for number in range(_FILES_A_DAY)}
+        parts["part-late"] = [record for record in records if record.day == day and record.late]
+        files += [
+            DumpFile(name=f"{name}.{packing.suffix}", entries=tuple(part), container=packing.container)
+            for name, part in parts.items()
+            if part
+        ]
+    return files
+
+
+def _sent_again(entries: Sequence[Entry]) -> list[Entry]:
+    _, second, third, *_ = sorted({entry.day for entry in entries})
+    rows = [entry for entry in entries if entry.day == second and entry.kind is Kind.ROWS and not entry.late]
+    return [*entries, *(replace(entry, day=third, duplicate=True) for entry in rows[-_SENT_AGAIN:])]
+
+
+def _entries(history: History, endpoint: Endpoint) -> Iterator[Entry]:
+    current: dict[str, Schema] = {}
+    sequence = itertools.count(1)
+    days = sorted({transaction.committed_at.date() for transaction in history.transactions})
+    restart = next(each for each in history.transactions if each.committed_at.date() == days[1])
+    for transaction in history.transactions:
+        ddl = transaction.ddl
+        told = list(current.values()) if transaction is restart else []
+        if ddl is not None and current.get(ddl.schema.table) != ddl.schema:  # an index is no change of the structure
+            current[ddl.schema.table] = ddl.schema
+            told.append(ddl.schema)
+        for schema in told:
+            yield _metadata(transaction, schema, history, endpoint)
+        for number, statement in enumerate(transaction.statements()):
+            day = transaction.committed_at.date() + timedelta(days=int(transaction.split and number > 0))
+            for event in statement:
+                yield _row(transaction, event, next(sequence), day, endpoint)
+
+
+def schema_id(schema: Schema) -> str:
+    """Return 32 hexadecimal digits, other ones for each version of a table."""
+    return hashlib.sha256(repr(schema).encode()).hexdigest()[:32].upper()
+
+
+def base_type(column: Column) -> str:
+    """Return a MySQL type without its digits."""
+    return column.mysql_type.partition("(")[0]
+
+
+def _entry(transaction: Transaction, kind: Kind, day: date, topic: str, value: bytes, rows: int = 0) -> Entry:
+    timestamp = int(transaction.committed_at.timestamp()) * 1000 + 700
+    return Entry(kind=kind, day=day, late=transaction.late, rows=rows, value=value, topic=topic, timestamp=timestamp)
+
+
+def _metadata(transaction: Transaction, schema: Schema, history: History, endpoint: Endpoint) -> Entry:
+    body = {
+        "schemaId": schema_id(schema),
+        "lineage": {
+            "server": "replicate-1",
+            "task": "shop",
+            "schema": "shop",
+            "table": schema.table,
+            "tableVersion": history.schemas[schema.table].index(schema) + 1,
+            "timestamp": _clock(transaction.committed_at),
+        },
+        "tableStructure": {"tableColumns": dict(_columns(schema))},
+    }
+    value = endpoint.metadata(schema, body)
+    return _entry(transaction, Kind.DDL, transaction.committed_at.date(), "shop_metadata", value)
+
+
+def _columns(schema: Schema) -> Iterator[tuple[str, Json]]:
+    for ordinal, column in enumerate(schema.columns, start=1):
+        digits = column.mysql_type.partition("(")[2].rstrip(")").split(",")
+        precision, scale = map(int, digits) if len(digits) == 2 else (0, 0)
+        yield (
+            column.name,
+            {
+                "ordinal": ordinal,
+                "type": TYPES[base_type(column)],
+                "length": 0,
+                "precision": precision,
+                "scale": scale,
+                "primaryKeyPosition": schema.key.index(column.name) + 1 if column.key else 0,
+                "nullable": column.nullable,
+            },
+        )
+
+
+def _row(transaction: Transaction, event: RowEvent, sequence: int, day: date, endpoint: Endpoint) -> Entry:
+    left_out = _left_out(event)
+    before = event.before if event.operation is Operation.UPDATE else None
+    loading = event.operation is Operation.SNAPSHOT
+    body = {
+        "schemaId": schema_id(event.schema),
+        "data": _without(event.after or event.before or {}, left_out),
+        "beforeData": None if before is None else _without(before, left_out),
+        "headers": _loading() if loading else _headers(transaction, event, sequence, left_out),
+    }
+    return _entry(transaction, Kind.ROWS, day, f"shop.{event.table}", endpoint.row(event.schema, body), rows=1)
+
+
+def _left_out(event: RowEvent) -> frozenset[str]:
+    """Return the columns that are null because the source did not log them."""
+    columns, before, after = event.schema.columns, event.before or {}, event.after or {}
+    if not event.schema.key:
+        return frozenset()
+    if event.operation is Operation.DELETE:
+        return frozenset(column.name for column in columns if not column.key)
+    if event.operation is not Operation.UPDATE or event.key_changed:
+        return frozenset()
+    names = {column.name for column in columns if base_type(column) in _LARGE}
+    return frozenset(name for name in names if before[name] == after[name])
+
+
+def _without(row: Mapping[str, Any], names: frozenset[str]) -> Row:
+    return {name: None if name in names else value for name, value in row.items()}
+
+
+def _mask(names: Sequence[str], chosen: Sequence[str]) -> bytes:
+    """Return a number of a byte more than the columns need at least, the first column its least bit."""
+    number = sum(1 << names.index(name) for name in chosen)
+    return number.to_bytes(len(names) // 8 + 1, "big")
+
+
+def _headers(transaction: Transaction, event: RowEvent, sequence: int, left_out: frozenset[str]) -> Json:
+    names = [column.name for column in event.schema.columns]
+    return {
+        "operation": OPERATIONS[event.operation],
+        "changeSequence": f"{transaction.committed_at:%Y%m%d%H%M%S}00{sequence:019d}",
+        "timestamp": _clock(transaction.committed_at),
+        "streamPosition": f"mysql-bin.000009:{sequence}:{transaction.id}",
+        "transactionId": f"{transaction.id:032X}",
+        "changeMask": _mask(names, _changed(event)),
+        "columnMask": _mask(names, [name for name in names if name not in left_out]),
+        "transactionEventCounter": event.number,
+        "transactionLastEvent": event.number == len(transaction.events),
+    }
+
+
+def _changed(event: RowEvent) -> Sequence[str]:
+    """Return what ``changeMask`` has: of a DELETE the key, of an UPDATE what changed, else all columns."""
+    if event.operation is Operation.DELETE:
+        return event.schema.key or list(event.before or {})
+    before, after = event.before or {}, event.after or {}
+    return [name for name, value in after.items() if name not in before or before[name] != value]
+
+
+def _loading() -> Json:
+    empty = dict.fromkeys(("changeSequence", "timestamp", "streamPosition", "transactionId"), "")
+    none = dict.fromkeys(("changeMask", "columnMask", "transactionEventCounter", "transactionLastEvent"))
+    return {"operation": OPERATIONS[Operation.SNAPSHOT], **empty, **none}
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.000"

@@ -1,0 +1,38 @@
+"""The history one row event at a time, for formats that write a message for each; a TRUNCATE is one without rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from tidemark.demo.story.model import History, RowEvent, Transaction
+from tidemark.events import Operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Single:
+    """A row event, its transaction, and where it stands."""
+
+    transaction: Transaction
+    event: RowEvent
+    ordinal: int
+    """Number in the whole history, from 1."""
+    day: date
+    """The interval in whose dump it lies."""
+
+
+def singles(history: History) -> Iterator[Single]:
+    """Yield every row event, in order. What follows the first statement of a split transaction lies in the next day."""
+    ordinal = 0
+    for transaction in history.transactions:
+        day = transaction.committed_at.date()
+        if transaction.ddl is not None and transaction.ddl.kind == "TRUNCATE":
+            ordinal += 1
+            emptied = RowEvent(schema=transaction.ddl.schema, operation=Operation.TRUNCATE, number=1)
+            yield Single(transaction=transaction, event=emptied, ordinal=ordinal, day=day)
+        for number, statement in enumerate(transaction.statements()):
+            moved = day + timedelta(days=1) if transaction.split and number else day
+            for event in statement:
+                ordinal += 1
+                yield Single(transaction=transaction, event=event, ordinal=ordinal, day=moved)

@@ -1,0 +1,1 @@
+"""One history of a shop, from which every format's dumps are rendered."""

@@ -1,0 +1,1 @@
+"""Dump files: which there are, opened with care, cut into messages."""

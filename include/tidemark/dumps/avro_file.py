@@ -1,0 +1,254 @@
+"""Avro object container files: the messages in them, block by block.
+
+https://avro.apache.org/docs/1.12.0/specification/#object-container-files. What a datum becomes, its schema says:
+
+- a record with fields ``topic``, ``partition``, ``offset`` and ``value`` is a Kafka record, ``key`` and ``timestamp``
+  (epoch ms; a logical type may make it µs) with it where they are there: text and bytes are key and value as in other
+  containers of Kafka records, null is null, and a value of any other type is the binary form of that value;
+- bytes and a string are a message of their own;
+- any other datum, and that is a DTS Record, is one message whose value is the datum's binary form, the very bytes of
+  the file; a format that does not know its schema sets it aside;
+- a union, as the published list of DTS's types makes one, is its branch: the number in front is no part of it.
+
+A file is refused whole when it is cut, when the marker between its blocks is missing, when a block is no such data as
+the schema says, or when the schema is beyond the limits of ``avro_schema``.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import zstandard
+
+from tidemark.avro.binary import varint
+from tidemark.avro.skipping import SCHEMA_LIMIT, parse
+from tidemark.dumps.avro_messages import Read, Row, reader
+from tidemark.dumps.json_text import VALUE_LIMIT
+from tidemark.dumps.kafka_records import MESSAGES
+from tidemark.dumps.stored_file import StoredFile, check_expansion
+from tidemark.errors import LandingError
+
+MAGIC: Final = b"Obj\x01"
+
+BLOCK_LIMIT: Final = 64 << 20
+"""Bytes of one block, as stored and expanded."""
+
+_MARKER: Final = 16
+
+
+class Container(NamedTuple):
+    """An opened file."""
+
+    kafka: bool
+    batches: Iterator[pa.RecordBatch]
+    """Of ``MESSAGES``; iterating raises a LandingError where the file is damaged."""
+
+
+def opened(stored: StoredFile, chunks: Iterator[bytes], *, batch_messages: int, batch_bytes: int) -> Container:
+    """Read the header of a container; its content begins with ``MAGIC``.
+
+    Raises:
+        LandingError: a header that is cut or no such header, an unknown codec, a schema that is none.
+    """
+    stream = _Stream(chunks, stored.path)
+    stream.take(len(MAGIC))
+    metadata = _metadata(stream)
+    marker = stream.take(_MARKER)
+    codec = metadata.get("avro.codec", b"null")
+    if codec not in _CODECS:
+        known = ", ".join(name.decode() for name in _CODECS)
+        raise LandingError(
+            f"{stored.path}: Avro with codec {codec[:40]!r}; known are {known}: write it with one of them"
+        )
+    try:
+        kafka, read = reader(parse(metadata.get("avro.schema", b"")))
+    except ValueError as error:
+        raise LandingError(f"{stored.path}: the schema in the Avro file is not read: {error}") from error
+    blocks = _blocks(stream, marker, _CODECS[codec], stored)
+    return Container(kafka, _batches(_rows(blocks, read, stored.path), batch_messages, batch_bytes))
+
+
+class _Stream:
+    """Bytes of a file in pieces of any size."""
+
+    def __init__(self, chunks: Iterator[bytes], path: str) -> None:
+        self.path = path
+        self.passed = 0
+        """Bytes taken so far."""
+        self._chunks = chunks
+        self._text = b""
+        self._at = 0
+
+    def take(self, count: int) -> bytes:
+        """Take exactly ``count`` bytes."""
+        parts, missing = [], count
+        while True:
+            part = self._text[self._at : self._at + missing]
+            parts.append(part)
+            missing -= len(part)
+            self._at += len(part)
+            if not missing:
+                self.passed += count
+                return b"".join(parts)
+            if not self._more():
+                raise LandingError(
+                    f"{self.path}: cut: the Avro file ends {missing} bytes before the end of what begins at byte "
+                    f"{self.passed}; fetch the file again"
+                )
+
+    def number(self) -> int:
+        """Take a long."""
+        raw = self.take(1)
+        while raw[-1] >= 0x80 and len(raw) < 11:
+            raw += self.take(1)
+        try:
+            return varint(raw, 0)[0]
+        except (ValueError, IndexError) as error:
+            raise LandingError(f"{self.path}: byte {self.passed} of the Avro file: {error}; fetch it again") from error
+
+    def ended(self) -> bool:
+        """Tell whether nothing follows."""
+        return self._at == len(self._text) and not self._more()
+
+    def _more(self) -> bool:
+        """Read on; only when all of the text is taken."""
+        self._text, self._at = next(self._chunks, b""), 0
+        return bool(self._text)
+
+
+def _metadata(stream: _Stream) -> dict[str, bytes]:
+    metadata: dict[str, bytes] = {}
+    count = stream.number()
+    while count:
+        if count < 0:
+            stream.number()
+        for _ in range(abs(count)):
+            name, value = _short(stream), _short(stream)
+            metadata[name.decode(errors="replace")] = value
+        count = stream.number()
+        if stream.passed > 4 * SCHEMA_LIMIT:
+            break
+    return metadata
+
+
+def _short(stream: _Stream) -> bytes:
+    size = stream.number()
+    if not 0 <= size <= SCHEMA_LIMIT or stream.passed > 4 * SCHEMA_LIMIT:
+        raise LandingError(f"{stream.path}: a header of an Avro file with an entry of {size} bytes; fetch it again")
+    return stream.take(size)
+
+
+def _blocks(
+    stream: _Stream, marker: bytes, expand: Callable[[bytes], bytes], stored: StoredFile
+) -> Iterator[tuple[int, bytes]]:
+    """Yield how many data a block holds, and its expanded bytes."""
+    number, expanded = 0, 0
+    while not stream.ended():
+        number += 1
+        count, size = stream.number(), stream.number()
+        if count < 0 or not 0 <= size <= BLOCK_LIMIT:
+            raise LandingError(
+                f"{stream.path}: Avro block {number}: {count} data in {size} bytes, and a block may have "
+                f"{BLOCK_LIMIT >> 20} MiB; fetch the file again, or write it in smaller blocks"
+            )
+        raw = stream.take(size)
+        if stream.take(_MARKER) != marker:
+            raise LandingError(f"{stream.path}: Avro block {number}: no sync marker behind it; fetch the file again")
+        try:
+            content = expand(raw)
+        except (ValueError, IndexError, OSError, zlib.error, zstandard.ZstdError, pa.ArrowException) as error:
+            raise LandingError(
+                f"{stream.path}: Avro block {number}: damaged ({error}); fetch the file again"
+            ) from error
+        expanded += len(content)
+        check_expansion(stored, expanded)
+        yield count, content
+
+
+def _within(size: int) -> int:
+    if size > BLOCK_LIMIT:
+        raise ValueError(f"more than {BLOCK_LIMIT >> 20} MiB expanded")
+    return size
+
+
+def _deflate(raw: bytes) -> bytes:
+    engine = zlib.decompressobj(-zlib.MAX_WBITS)
+    content = engine.decompress(raw, BLOCK_LIMIT + 1)
+    _within(len(content))
+    if not engine.eof:  # fastavro leaves three bytes of zlib's checksum behind the end
+        raise ValueError("the compressed data end too early")
+    return content
+
+
+def _snappy(raw: bytes) -> bytes:
+    size, shift = 0, 0
+    for byte in raw[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    content = pa.decompress(raw[:-4], decompressed_size=_within(size), codec="snappy", asbytes=True)
+    if zlib.crc32(content).to_bytes(4, "big") != raw[-4:]:
+        raise ValueError("the checksum is another")
+    return bytes(content)
+
+
+def _zstandard(raw: bytes) -> bytes:
+    reader = zstandard.ZstdDecompressor(max_window_size=BLOCK_LIMIT).stream_reader(raw, read_across_frames=True)
+    content = reader.read(BLOCK_LIMIT + 1)
+    _within(len(content))
+    return content
+
+
+_CODECS: Final[dict[bytes, Callable[[bytes], bytes]]] = {
+    b"null": bytes,
+    b"deflate": _deflate,
+    b"snappy": _snappy,
+    b"zstandard": _zstandard,
+}
+
+
+def _rows(blocks: Iterator[tuple[int, bytes]], read: Read, path: str) -> Iterator[Row]:
+    number = 0
+    for count, content in blocks:
+        place = 0
+        for _ in range(count):
+            number += 1
+            try:
+                row, end = read(content, place)
+                if end > len(content):
+                    raise IndexError("it is longer than its block")  # noqa: TRY301 - one message for all of them
+            except (ValueError, IndexError) as error:
+                raise LandingError(
+                    f"{path}: datum {number} of the Avro file is none of its schema ({error}); fetch the file again"
+                ) from error
+            if end - place > VALUE_LIMIT:
+                raise LandingError(f"{path}: datum {number}: a message of more than {VALUE_LIMIT >> 20} MiB")
+            place = end
+            yield row
+        if place != len(content):
+            raise LandingError(
+                f"{path}: {len(content) - place} bytes follow datum {number} in its Avro block; fetch the file again"
+            )
+
+
+def _batches(rows: Iterator[Row], batch_messages: int, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    pending: list[Row] = []
+    size, first = 0, 1
+    for row in rows:
+        pending.append(row)
+        size += len(row[0] or b"") + len(row[1] or b"")
+        if len(pending) >= batch_messages or size >= batch_bytes:
+            yield _batch(pending, first)
+            first, size, pending = first + len(pending), 0, []
+    if pending:
+        yield _batch(pending, first)
+
+
+def _batch(rows: list[Row], first: int) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, list(MESSAGES)[1:], strict=True)]
+    return pa.RecordBatch.from_arrays([pa.array(range(first, first + len(rows)), pa.int64()), *arrays], schema=MESSAGES)

@@ -1,0 +1,119 @@
+"""From a datum of an Avro file to a message: what ``avro_files`` promises of each schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tidemark.avro.binary import chunk, varint
+from tidemark.avro.skipping import AvroType, branch_of
+from tidemark.dumps.kafka_records import bytes_of_text
+
+Row = tuple[bytes | None, bytes | None, str | None, int | None, int | None, int | None]
+"""The columns of ``MESSAGES`` after ``place``."""
+
+Read = Callable[[bytes, int], tuple[Row, int]]
+"""(bytes of a block, place where a datum begins) to its message and the place behind it."""
+
+_RECORD_FIELDS: Final = frozenset({"topic", "partition", "offset", "value"})
+
+_INTEGERS: Final = frozenset({"int", "long", "null"})
+
+_TYPES: Final = {
+    "topic": frozenset({"string", "null"}),
+    "partition": _INTEGERS,
+    "offset": _INTEGERS,
+    "timestamp": _INTEGERS,
+}
+
+
+def reader(schema: AvroType) -> tuple[bool, Read]:
+    """Return whether data are Kafka records, and the function that makes a row of one.
+
+    Raises:
+        ValueError: a Kafka record with a field of another type, or data that take no bytes: a few bytes would be any
+            number of them.
+    """
+    if schema.least == 0:
+        raise ValueError("a datum takes no bytes")
+    if schema.name == "record" and {name for name, _ in schema.fields} >= _RECORD_FIELDS:
+        return True, _record_reader(schema)
+
+    def read(buffer: bytes, place: int) -> tuple[Row, int]:
+        content, end = _content(schema, buffer, place)
+        return (None, content, None, None, None, None), end
+
+    return False, read
+
+
+def _content(kind: AvroType, buffer: bytes, place: int) -> tuple[bytes | None, int]:
+    """Return the content of bytes and strings, None for null, and the binary form of any other datum."""
+    if kind.name == "union":
+        kind, place = branch_of(kind, buffer, place)
+        return _content(kind, buffer, place)
+    if kind.name in {"bytes", "string"}:
+        return chunk(buffer, place)
+    end = kind.skip(buffer, place)
+    return (None if kind.name == "null" else buffer[place:end]), end
+
+
+def _record_reader(schema: AvroType) -> Read:
+    fields = [(_PLACES.get(name), kind) for name, kind in schema.fields]
+    for name, kind in schema.fields:
+        _check(name, kind)
+
+    def read(buffer: bytes, place: int) -> tuple[Row, int]:
+        row: list[bytes | int | str | None] = [None] * 6
+        for number, kind in fields:
+            if number is None:
+                place = kind.skip(buffer, place)
+            else:
+                row[number], place = _READERS[number](kind, buffer, place)
+        return tuple(row), place  # type: ignore[return-value]
+
+    return read
+
+
+def _check(name: str, kind: AvroType) -> None:
+    kinds = {each.name for each in kind.branches or (kind,)}
+    wrong = kinds - _TYPES.get(name, kinds)
+    if wrong:
+        raise ValueError(f"`{name}` of a Kafka record is {', '.join(sorted(wrong))}; write it as Kafka has it")
+
+
+def _value(kind: AvroType, buffer: bytes, place: int) -> tuple[bytes | None, int]:
+    """Text of a value is JSON as it stands, or Base64, as in Kafka records of other containers."""
+    if kind.name == "union":
+        kind, place = branch_of(kind, buffer, place)
+    content, place = _content(kind, buffer, place)
+    if kind.name == "string" and content is not None:
+        return bytes_of_text(content.decode()), place
+    return content, place
+
+
+def _topic(kind: AvroType, buffer: bytes, place: int) -> tuple[str | None, int]:
+    content, place = _content(kind, buffer, place)
+    return (None if content is None else content.decode()), place
+
+
+def _number(least: int, most: int) -> Callable[[AvroType, bytes, int], tuple[int | None, int]]:
+    def read(kind: AvroType, buffer: bytes, place: int) -> tuple[int | None, int]:
+        if kind.name == "union":
+            kind, place = branch_of(kind, buffer, place)
+        if kind.name == "null":
+            return None, place
+        number, place = varint(buffer, place)
+        if kind.logical in {"timestamp-micros", "local-timestamp-micros"}:
+            number //= 1000
+        if not least <= number <= most:
+            raise ValueError(f"{number} is no partition, offset or time of Kafka")
+        return number, place
+
+    return read
+
+
+_PLACES: Final = {"key": 0, "value": 1, "topic": 2, "partition": 3, "offset": 4, "timestamp": 5}
+
+_READERS: Final[tuple[Callable[[AvroType, bytes, int], tuple[bytes | int | str | None, int]], ...]] = (
+    _content, _value, _topic, _number(0, 2**31 - 1), _number(0, 2**63 - 1), _number(-(2**63), 2**63 - 1),
+)  # fmt: skip

@@ -1,0 +1,151 @@
+"""CSV with a header: each row becomes a message, a JSON object of column to text.
+
+Grammar: RFC 4180 in UTF-8, lines ended by LF or CRLF. An empty cell is null, a quoted empty one the empty text; a cell
+in quotation marks may go over lines. One row at a time is cut out, and no more of the file is in memory than a chunk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from tidemark.dumps.json_text import VALUE_LIMIT
+from tidemark.dumps.stored_file import StoredFile, check_expansion
+from tidemark.errors import LandingError
+
+SEQUENCE_COLUMNS: Final = ("_sequence_id_", "dts_record_id", "new_dts_sync_dts_record_id")
+"""Rows of a DataHub TUPLE topic have one of these columns."""
+
+_NAME: Final = re.compile(r"\.csv(?:\.(?:gz|gzip|zst|zstd|bz2))?$", re.IGNORECASE)
+
+_HEADER: Final = re.compile(rb'(?:[^\n]*,)?"?(?:%s)"?\r?(?:,|\n|$)' % "|".join(SEQUENCE_COLUMNS).encode())
+
+_CELL: Final = re.compile(r',("[^"]*+(?:""[^"]*+)*+"|[^",]*+)')
+
+_Cells = list[str | None]
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def is_csv(path: str, text: bytes) -> bool:
+    """Tell CSV by the name, or by a header with the sequence column of DataHub's rows.
+
+    Args:
+        path: of the file; ``.csv`` at its end, or before that of a compression, says CSV.
+        text: the beginning of the file, its first line whole. JSON is JSON whatever the name.
+    """
+    start = text.lstrip()
+    if not start or start[:1] in b"{[":
+        return False
+    return _NAME.search(path) is not None or _HEADER.match(start) is not None
+
+
+def groups(chunks: Iterator[bytes], stored: StoredFile, batch_bytes: int) -> Iterator[tuple[list[int], list[bytes]]]:
+    """Yield the rows as JSON objects, with the number of the line that each begins on, in groups of ``batch_bytes``.
+
+    A row that is no UTF-8 is given as it stands: its decoder sets it aside with its bytes.
+
+    Raises:
+        LandingError: naming the line of a row that has more or fewer cells than the header, of a quotation mark in the
+            wrong place, or of a row beyond the limit; a header that names a column twice or not at all.
+    """
+    rows = _rows(chunks, stored.path)
+    names = _header(next(rows, None), stored.path)
+    places: list[int] = []
+    values: list[bytes] = []
+    size = total = 0
+    for number, row in rows:
+        value = _message(row, names, stored.path, number)
+        if len(value) > VALUE_LIMIT:
+            raise _error(stored.path, number, f"a message of more than {VALUE_LIMIT >> 20} MiB; split the message")
+        places.append(number)
+        values.append(value)
+        size += len(value)
+        if size >= batch_bytes:
+            total += size
+            check_expansion(stored, total)
+            yield places, values
+            places, values, size = [], [], 0
+    if values:
+        check_expansion(stored, total + size)
+        yield places, values
+
+
+def _message(row: bytes, names: tuple[str, ...], path: str, number: int) -> bytes:
+    try:
+        text = row.decode()
+    except UnicodeDecodeError:
+        return row
+    cells = _cells(text, path, number)
+    if len(cells) != len(names):
+        raise _error(path, number, f"{len(cells)} cells where the header has {len(names)}; repair the file")
+    return _encode(dict(zip(names, cells, strict=True)))
+
+
+def _cells(text: str, path: str, number: int) -> _Cells:
+    if '"' not in text:
+        return [cell or None for cell in text.split(",")]
+    cells = _CELL.findall(f",{text}")
+    if sum(map(len, cells)) + len(cells) != len(text) + 1:
+        raise _error(path, number, "a quotation mark inside or behind a cell; put the cell in quotation marks")
+    return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell or None for cell in cells]
+
+
+def _header(row: tuple[int, bytes] | None, path: str) -> tuple[str, ...]:
+    number, text = row or (1, b"")
+    try:
+        cells = _cells(text.decode(), path, number)
+    except UnicodeDecodeError as error:
+        raise _error(path, number, f"the header is not UTF-8: {error}") from error
+    names = tuple(name for name in cells if name)
+    if len(names) < len(cells):
+        raise _error(path, number, "the header has a column without a name; name it")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise _error(path, number, f"the header names a column twice: {', '.join(twice)}")
+    return names
+
+
+def _rows(chunks: Iterator[bytes], path: str) -> Iterator[tuple[int, bytes]]:
+    """Yield rows without their line end, with the number of their first line; blank lines are none."""
+    parts: list[bytes] = []
+    size, is_open, start = 0, False, 1
+    for number, line in enumerate(_lines(chunks, path), start=1):
+        is_open ^= line.count(b'"') % 2 == 1
+        if not parts:
+            start = number
+        parts.append(line)
+        size += len(line) + 1
+        if size > VALUE_LIMIT + 1:
+            raise _error(path, start, f"a row of more than {VALUE_LIMIT >> 20} MiB; is a quotation mark left open?")
+        if not is_open:
+            row = b"\n".join(parts).removesuffix(b"\r")
+            if row and not row.isspace():
+                yield start, row
+            parts, size = [], 0
+    if parts:
+        raise _error(path, start, "the file ends inside a quoted cell; fetch the file again")
+
+
+def _lines(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
+    pending: list[bytes] = []
+    number = 1
+    for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        pending.append(first)
+        if others:
+            *whole, last = b"".join(pending), *others
+            yield from whole
+            number += len(whole)
+            pending = [last]
+        if sum(map(len, pending)) > VALUE_LIMIT:
+            raise _error(path, number, f"a line of more than {VALUE_LIMIT >> 20} MiB; split the message")
+    if last := b"".join(pending):
+        yield last
+
+
+def _error(path: str, number: int, problem: str) -> LandingError:
+    return LandingError(f"{path}: line {number}: {problem}")

@@ -1,0 +1,214 @@
+"""Kafka records as dumps hold them: JSON objects or Parquet rows of ``topic partition offset timestamp key value``."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidemark.dumps.json_text import VALUE_LIMIT
+from tidemark.dumps.stored_file import StoredFile, check_expansion, reading
+from tidemark.errors import LandingError
+
+MESSAGES: Final = pa.schema(
+    [
+        pa.field("place", pa.int64(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),
+    ]
+)
+"""Messages with where they stood. ``place`` is 1-based: the line of a text in lines, the row of Parquet, else the
+ordinal. ``value`` null is a Kafka record with a null value. The last five are null outside Kafka records; ``timestamp``
+is epoch ms."""
+
+_Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+_TEXT: Final = (pa.types.is_string, pa.types.is_large_string)
+
+_NULL: Final = msgspec.Raw(b"null")
+
+_Row = tuple[bytes | None, bytes | None, str | None, int | None, int | None, int | None]
+"""The columns of ``MESSAGES`` after ``place``."""
+
+
+class _Record(msgspec.Struct, frozen=True, gc=False):
+    """A Kafka record in JSON; other fields, as ``headers``, stay in the dump."""
+
+    topic: str
+    partition: _Int32
+    offset: _Int64
+    value: msgspec.Raw
+    timestamp: _Int64 | None = None
+    key: msgspec.Raw = _NULL
+
+
+class _Marks(msgspec.Struct, frozen=True, gc=False):
+    """What tells a Kafka record from a message: these four together."""
+
+    topic: msgspec.Raw
+    partition: msgspec.Raw
+    offset: msgspec.Raw
+    value: msgspec.Raw
+
+
+_DECODE_RECORD: Final = msgspec.json.Decoder(_Record).decode
+
+_DECODE_TEXT: Final = msgspec.json.Decoder(str).decode
+
+
+def is_record(text: bytes) -> bool:
+    """Tell whether a JSON text is a Kafka record, whatever the types of its fields."""
+    try:
+        msgspec.json.decode(text, type=_Marks)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+def line_batch(places: Sequence[int], lines: list[bytes]) -> pa.RecordBatch:
+    """Unwrap Kafka records in JSON.
+
+    A record that is broken or has a field of the wrong type is kept as it stands: the whole text as value, no
+    partition and no offset, so that its decoder sets it aside with its bytes.
+    """
+    columns = zip(*map(_unwrapped, lines), strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, list(MESSAGES)[1:], strict=True)]
+    return pa.RecordBatch.from_arrays([pa.array(places, pa.int64()), *arrays], schema=MESSAGES)
+
+
+def _unwrapped(line: bytes) -> _Row:
+    try:
+        record = _DECODE_RECORD(line)
+        key, value = _content(record.key), _content(record.value)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None, line, None, None, None, None
+    if isinstance(value, str):
+        value = _bytes_of(value)
+    if isinstance(key, str):
+        key = key.encode()
+    return key, value, record.topic, record.partition, record.offset, record.timestamp
+
+
+def _content(field: msgspec.Raw) -> bytes | str | None:
+    """The text of a JSON string, null, or the verbatim bytes of an embedded object or array."""
+    raw = bytes(field)
+    if raw[:1] in {b"{", b"["}:
+        return raw
+    return None if raw == b"null" else _DECODE_TEXT(raw)
+
+
+def _bytes_of(text: str) -> bytes:
+    """The bytes of a value given as text: JSON is meant as it stands, anything else is Base64 if it can be."""
+    stripped = text.strip()
+    if stripped.startswith(("{", "[")) or stripped == "null":
+        return text.encode()
+    try:
+        return binascii.a2b_base64(stripped, strict_mode=True)
+    except ValueError:
+        return text.encode()
+
+
+def bytes_of_text(text: str) -> bytes:
+    """The bytes of a value that a container holds as text."""
+    return _bytes_of(text)
+
+
+def parquet_batches(
+    stored: StoredFile, source: pa.NativeFile, metadata: pq.FileMetaData, *, batch_messages: int, batch_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Read Kafka records from the rows of a Parquet file.
+
+    Raises:
+        LandingError: damaged, a column missing or of another type, a limit passed.
+    """
+    with reading(stored.path), source:
+        schema = metadata.schema.to_arrow_schema()
+        _check_columns(schema, stored.path)
+        names = [name for name in MESSAGES.names if name in schema.names]
+        large = [name for name in ("key", "value") if name in names]
+        file = pq.ParquetFile(source, metadata=metadata, read_dictionary=large)
+        row, expanded = 1, 0
+        for batch in file.iter_batches(batch_size=batch_messages, columns=names):
+            lengths = sizes(batch, large)
+            if max(lengths) > VALUE_LIMIT:
+                raise LandingError(f"{stored.path}: near row {row}: a message of more than {VALUE_LIMIT >> 20} MiB")
+            expanded += sum(lengths)
+            check_expansion(stored, expanded)
+            for start, stop in runs(lengths, batch_bytes):
+                yield _parquet_batch(batch.slice(start, stop - start), row + start)
+            row += batch.num_rows
+
+
+def _check_columns(schema: pa.Schema, path: str) -> None:
+    kinds = {"topic": _is_bytes, "partition": pa.types.is_integer, "offset": pa.types.is_integer, "value": _is_bytes}
+    optional = {"key": _is_bytes, "timestamp": lambda kind: pa.types.is_integer(kind) or pa.types.is_timestamp(kind)}
+    missing = [name for name in kinds if name not in schema.names]
+    if missing:
+        raise LandingError(
+            f"{path}: Parquet without column {', '.join(missing)}; Kafka records have topic, partition, offset, "
+            "timestamp, key and value"
+        )
+    for name, is_right in {**kinds, **optional}.items():
+        if name in schema.names and not is_right(schema.field(name).type):
+            raise LandingError(f"{path}: Parquet column {name} is {schema.field(name).type}; write it as Kafka has it")
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    kinds = pa.types
+    return any(is_kind(kind) for is_kind in (kinds.is_binary, kinds.is_large_binary, *_TEXT, kinds.is_null))
+
+
+def sizes(batch: pa.RecordBatch, names: Iterable[str]) -> list[int]:
+    """Bytes of the named columns of each row, told before a dictionary is expanded."""
+    total = [0] * batch.num_rows
+    for name in names:
+        column = batch.column(name)
+        if isinstance(column, pa.DictionaryArray):
+            lengths = pc.binary_length(column.dictionary).take(column.indices)
+        else:
+            lengths = pc.binary_length(column.cast(pa.binary()))
+        total = [size + (length or 0) for size, length in zip(total, lengths.to_pylist(), strict=True)]
+    return total
+
+
+def runs(sizes: Iterable[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into runs of at most about ``limit`` bytes each: (start, stop)."""
+    start = size = 0
+    for row, more in enumerate(sizes):
+        if size and size + more > limit:
+            yield start, row
+            start, size = row, 0
+        size += more
+    yield start, len(list(sizes))
+
+
+def _parquet_batch(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    arrays = [pa.array(range(first, first + rows.num_rows), pa.int64())]
+    for field in list(MESSAGES)[1:]:
+        if field.name in rows.schema.names:
+            arrays.append(_column(rows.column(field.name), field))
+        else:
+            arrays.append(pa.nulls(rows.num_rows, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
+
+
+def _column(column: pa.Array, field: pa.Field) -> pa.Array:
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
+    if field.name == "value" and any(is_text(column.type) for is_text in _TEXT):
+        column = pa.array([None if text is None else _bytes_of(text) for text in column.to_pylist()], pa.binary())
+    return column.cast(field.type)

@@ -1,0 +1,238 @@
+"""Which dump files a run takes: the files that match a landing pattern and belong to its interval."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import structlog
+
+from tidemark.dumps.stored_file import locate
+from tidemark.errors import ConfigurationError, LandingError
+
+FILES_LIMIT: Final = 10_000
+"""Dump files of one run."""
+
+_DIGITS: Final = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2}
+
+_COARSER: Final = {"m": "Y", "d": "m", "j": "Y", "H": "dj", "M": "H", "S": "M"}
+"""Field of time and the fields one of which it needs beside it."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_STATIC: Final = re.compile(r"(?:[^%*?]|%%)*")
+
+_AUTHORITY: Final = re.compile(r"(?:\w[\w+.-]*://[^/]*/)?")
+
+_QUERY: Final = re.compile(r"\?\w+=[^/]*$")
+
+_TOKEN: Final = re.compile(r"(?P<folders>(?:(?<=/)|^)\*\*/)|(?P<any>\*+)|(?P<one>\?)|%(?P<field>.?)|(?P<text>[^*?%]+)")
+
+_SHOWN: Final = r"(?![._])"
+"""A wildcard at the start of a name takes no hidden file."""
+
+_UNFINISHED: Final = (".tmp", ".part")
+
+_Listed = tuple[str, str, int, int]
+"""Path, path below the root, size, time of the last change in epoch ns."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class DumpFile:
+    """One file as the listing shows it; ordered by interval, then path."""
+
+    interval: int
+    """Start of the period that the path names, epoch µs, UTC; 0 when the pattern names none."""
+    path: str
+    """Absolute local path, or URI."""
+    size: int
+    """Bytes as stored."""
+    modified: int
+    """Time of the last change as the store tells it, epoch ns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pattern:
+    root: str
+    """Folder before the first wildcard or field."""
+    query: str
+    """Options at the end of a URI, with the question mark."""
+    path: re.Pattern[str]
+    """Matches a path below ``root``."""
+    depth: int | None
+    """Folders below ``root`` that a match can lie in; None for any number."""
+
+
+def find(
+    pattern: str, *, start: datetime | None, end: datetime | None, landed: Container[str] = frozenset()
+) -> list[DumpFile]:
+    """List the dump files of one run, ordered by interval and path.
+
+    A file belongs to the interval ``[start, end)`` that holds the start of the period its path names: of the day for
+    ``%Y-%m-%d``, of the hour with ``%H``. A path without fields of time belongs to every interval. A folder that is not
+    there holds no files yet. As in a shell, a wildcard takes no name that begins with a dot, nor with an underscore;
+    names that end in ``.tmp`` or ``.part`` are still being written. Links are not followed.
+
+    Args:
+        pattern: a local path or URI with ``%Y %m %d %j %H %M %S`` (``%%`` for a percent sign), ``*`` and ``?`` within a
+            name and ``**/`` for any folders; a last name without wildcard may be a folder.
+        start: of the interval, UTC unless it has a zone; None for no bound.
+        end: first moment after the interval; None for no bound.
+        landed: paths that do not count against the limit of ``FILES_LIMIT`` files a run.
+
+    Raises:
+        ConfigurationError: an unknown field of time, or one without the coarser one; a folder that cannot be listed.
+        LandingError: more files than the limit.
+    """
+    parsed = _parse(pattern)
+    files = []
+    for path, name, size, modified in _list(parsed, pattern):
+        found = parsed.path.fullmatch(name)
+        interval = _period_start(found) if found else None
+        if interval is not None and (interval == 0 or _micros(start) <= interval < _micros(end, none=1 << 63)):
+            files.append(DumpFile(interval=interval, path=path, size=size, modified=modified))
+    new = sum(file.path not in landed for file in files)
+    if new > FILES_LIMIT:
+        raise LandingError(
+            f"{pattern}: {new} files for one run, the limit is {FILES_LIMIT}; take shorter intervals or join the files"
+        )
+    return sorted(files)
+
+
+def _parse(pattern: str) -> _Pattern:
+    query = _QUERY.search(pattern) if "://" in pattern else None
+    path = pattern[: query.start()] if query else pattern
+    static, folder = _end(_STATIC, path), len(path.rstrip("/"))
+    cut = max(_end(_AUTHORITY, path), path.rfind("/", 0, min(static, folder)) + 1)
+    root, rest = path[:cut] or "./", path[cut:]
+    if rest.endswith("/") or not rest:
+        rest += "*"
+    elif rest == "**" or rest.endswith("/**"):
+        rest += "/*"
+    regex, depth = _compile(rest, pattern), None if "**/" in rest else rest.count("/") + (1 if _ends_wild(rest) else 2)
+    root = root.replace("%%", "%25" if "://" in root else "%")
+    return _Pattern(root=root, query=query[0] if query else "", path=regex, depth=depth)
+
+
+def _end(regex: re.Pattern[str], text: str) -> int:
+    found = regex.match(text)
+    return found.end() if found else 0
+
+
+def _ends_wild(rest: str) -> bool:
+    return re.search(r"[*?][^/]*$", rest) is not None
+
+
+def _compile(rest: str, pattern: str) -> re.Pattern[str]:
+    """Translate the part of a pattern below its root into a regular expression."""
+    fields: list[str] = []
+    parts = [_translate(token, fields, pattern) for token in _TOKEN.finditer(rest.replace("%%", "\0"))]
+    for field in fields:
+        needed = _COARSER.get(field)
+        if needed and not set(needed) & set(fields):
+            raise ConfigurationError(f"{pattern}: %{field} says no time without %{' or %'.join(needed)}; add it")
+    folder = "" if _ends_wild(rest) else f"(?:/{_SHOWN}[^/]+)?"
+    unfinished = "".join(rf"(?<!{re.escape(ending)})" for ending in _UNFINISHED if not rest.endswith(ending))
+    return re.compile("".join(parts) + folder + unfinished, re.ASCII | re.DOTALL)
+
+
+def _translate(token: re.Match[str], fields: list[str], pattern: str) -> str:
+    shown = _SHOWN if token.start() == 0 or token.string[token.start() - 1] == "/" else ""
+    if token["folders"]:
+        return f"(?:{_SHOWN}[^/]+/)*"
+    if token["any"]:
+        return shown + "[^/]*"
+    if token["one"]:
+        return shown + "[^/]"
+    if token["text"]:
+        return re.escape(token["text"].replace("\0", "%"))
+    field = token["field"]
+    if field not in _DIGITS:
+        raise ConfigurationError(
+            f"{pattern}: unknown field of time '%{field}'; allowed are %{' %'.join(_DIGITS)}, and %% for a percent sign"
+        )
+    if field in fields:
+        return f"(?P={field})"
+    fields.append(field)
+    return f"(?P<{field}>[0-9]{{{_DIGITS[field]}}})"
+
+
+def _period_start(found: re.Match[str]) -> int | None:
+    """Start of the period that a path names, epoch µs; 0 when it names none, None when there is no such time."""
+    part = {name: int(digits) for name, digits in found.groupdict().items()}
+    if not part:
+        return 0
+    try:
+        moment = datetime(part["Y"], part.get("m", 1), part.get("d", 1), tzinfo=UTC)
+        moment += timedelta(days=part.get("j", 1) - 1)
+        moment = moment.replace(hour=part.get("H", 0), minute=part.get("M", 0), second=part.get("S", 0))
+    except (ValueError, OverflowError):
+        return None
+    return _micros(moment) if moment.year == part["Y"] else None
+
+
+def _micros(moment: datetime | None, *, none: int = -(1 << 63)) -> int:
+    if moment is None:
+        return none
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _list(parsed: _Pattern, pattern: str) -> Iterator[_Listed]:
+    """Yield every file that may match."""
+    try:
+        filesystem, root = locate(parsed.root)
+        if filesystem is None:
+            yield from _list_local(Path(root).absolute(), parsed)
+        else:
+            yield from _list_remote(filesystem, root, parsed)
+    except (OSError, pa.ArrowException) as error:
+        raise ConfigurationError(f"{pattern}: cannot be listed ({error}); correct the path or its rights") from error
+
+
+def _list_local(root: Path, parsed: _Pattern) -> Iterator[_Listed]:
+    folders = [(str(root), 1)]
+    while folders:
+        folder, depth = folders.pop()
+        for entry in _entries(folder):
+            name = entry.path.removeprefix(str(root)).lstrip("/")
+            if entry.is_dir(follow_symlinks=False):
+                if parsed.depth is None or depth < parsed.depth:
+                    folders.append((entry.path, depth + 1))
+            elif not entry.is_file(follow_symlinks=False):
+                if parsed.path.fullmatch(name):
+                    _log.warning("landing_entry_skipped", path=entry.path, reason="not a regular file")
+            elif status := _status(entry):
+                yield entry.path, name, status.st_size, status.st_mtime_ns
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _list_remote(filesystem: pafs.FileSystem, root: str, parsed: _Pattern) -> Iterator[_Listed]:
+    selector = pafs.FileSelector(root, allow_not_found=True, recursive=parsed.depth != 1)
+    for info in filesystem.get_file_info(selector):
+        if info.is_file:
+            name = info.path.removeprefix(root).lstrip("/")
+            yield f"{parsed.root}{quote(name)}{parsed.query}", name, info.size, info.mtime_ns or 0

@@ -1,0 +1,237 @@
+"""Dump files as byte streams: opened with care, hashed as they are read, expanded under limits.
+
+The name and the bytes of a dump file are hostile input. A local file is opened once, without following a link, and
+checked on the open descriptor; a compressed one is expanded step by step, so that memory does not depend on it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import functools
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from tidemark.errors import LandingError
+
+EXPANDED_LIMIT: Final = 64 << 30
+"""Bytes of one dump file after expansion."""
+
+RATIO_LIMIT: Final = 200
+"""Expanded bytes for each stored byte, looked at after ``RATIO_FREE`` expanded bytes."""
+
+RATIO_FREE: Final = 16 << 20
+
+READ_STEP: Final = 256 << 10
+"""Bytes read at once: pieces of a MiB take six times as long, as their memory goes back to the system each time."""
+
+_REMOTE_BUFFER: Final = 4 << 20
+
+_BZ2_STEP: Final = 64 << 10
+
+_HEAD: Final = 8
+
+_CODECS: Final = (
+    ("gzip", re.compile(rb"\x1f\x8b"), (".gz", ".gzip")),
+    ("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), (".zst", ".zstd")),
+    ("bz2", re.compile(rb"BZh"), (".bz2",)),
+)
+"""Codec, the magic bytes (RFC 1952 2.3.1; RFC 8878 3.1.1 and 3.1.2), the file names."""
+
+
+class StoredFile:
+    """The bytes of one dump file as stored, read once from start to end; its hash grows with the reading.
+
+    It is a readable binary file to pyarrow.
+    """
+
+    def __init__(self, path: str, source: pa.NativeFile, expected_size: int) -> None:
+        self.path = path
+        self.size = 0
+        """Bytes read so far."""
+        self._source = source
+        self._expected_size = expected_size
+        self._hash = hashlib.sha256()
+        self._head = b""
+        self._ended = False
+        self.closed = False
+
+    def read(self, count: int) -> bytes:
+        """At most ``count`` bytes; empty at the end of the file.
+
+        Raises:
+            LandingError: the store gave an error, or the file ended before the size it had when it was opened, or
+                goes on after it: it is still being written.
+        """
+        with reading(self.path):
+            chunk = self._head or self._source.read(count)
+        if self._head:
+            chunk, self._head = chunk[:count], chunk[count:]
+        self._ended = not chunk
+        self._hash.update(chunk)
+        self.size += len(chunk)
+        if self.size > self._expected_size or (not chunk and self.size < self._expected_size):
+            raise LandingError(f"{self.path}: changed while it was read; land it when its writer is done")
+        return chunk
+
+    def head(self) -> bytes:
+        """The first bytes of the file, which ``read`` will give again; only before the first ``read``."""
+        with reading(self.path):
+            while len(self._head) < _HEAD and (more := self._source.read(_HEAD - len(self._head))):
+                self._head += more
+        return self._head
+
+    def sha256(self) -> str:
+        """Hexadecimal SHA-256 of the whole file; what was not read yet is read now."""
+        while not self._ended:
+            self.read(READ_STEP)
+        return self._hash.hexdigest()
+
+    def close(self) -> None:
+        """Say that nothing more is read; ``opened`` closes the file itself."""
+        self.closed = True
+
+    def random_access(self) -> pa.NativeFile:
+        """Open the same file for reading at any place, past this object's hash and size."""
+        if isinstance(self._source, pa.PythonFile):
+            self._source.seek(0)
+            return self._source
+        filesystem, name = locate(self.path)
+        return (filesystem or pafs.LocalFileSystem()).open_input_file(name)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[StoredFile]:
+    """Open a dump file, a local path or a URI (``s3://``, ``gs://``, ``hdfs://``, ``file://``), for one reading.
+
+    Raises:
+        LandingError: not there, not readable, a symbolic link, or not a regular file.
+    """
+    with reading(path):
+        filesystem, name = locate(path)
+        remote = None if filesystem is None else filesystem.get_file_info(name)
+    if filesystem is None or remote is None:
+        with os.fdopen(_descriptor(path, name), "rb", buffering=0) as file:
+            yield StoredFile(path, pa.PythonFile(file, mode="r"), os.fstat(file.fileno()).st_size)
+        return
+    if not remote.is_file:
+        raise LandingError(f"{path}: not there, or not a file; give the address of a dump file")
+    with reading(path):
+        source = filesystem.open_input_stream(name, compression=None, buffer_size=_REMOTE_BUFFER)
+    with source:
+        yield StoredFile(path, source, remote.size)
+
+
+def locate(path: str) -> tuple[pafs.FileSystem | None, str]:
+    """Split a path or URI into pyarrow's file system (None: the local one) and the name in it."""
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path):
+        return None, path
+    filesystem, name = pafs.FileSystem.from_uri(path)
+    return (None if isinstance(filesystem, pafs.LocalFileSystem) else filesystem), name
+
+
+def expand(stored: StoredFile, step: int) -> Iterator[bytes]:
+    """Yield the content of a file in chunks of at most ``step`` bytes, expanded when it is gzip, zstd or bzip2.
+
+    Several compressed members, one after another, are one content.
+
+    Raises:
+        LandingError: a damaged or cut stream, something else after it, a name that promises a compression that the
+            content has not, or more expanded bytes than the limits allow.
+    """
+    expanded = 0
+    try:
+        for chunk in _EXPANDERS[_codec(stored)](stored, step):
+            expanded += len(chunk)
+            check_expansion(stored, expanded)
+            yield chunk
+    except (OSError, pa.ArrowException) as error:
+        raise LandingError(
+            f"{stored.path}: damaged or cut near stored byte {stored.size} ({error}); fetch the file again"
+        ) from error
+
+
+def check_expansion(stored: StoredFile, expanded: int) -> None:
+    """Raise ``LandingError`` when ``expanded`` bytes are too many in all, or for the stored bytes read so far."""
+    if expanded > EXPANDED_LIMIT:
+        raise LandingError(f"{stored.path}: more than {EXPANDED_LIMIT >> 30} GiB expanded; split the dump")
+    if expanded > RATIO_FREE and expanded > RATIO_LIMIT * stored.size:
+        raise LandingError(
+            f"{stored.path}: expands more than {RATIO_LIMIT} times after {RATIO_FREE >> 20} MiB, as a decompression "
+            "bomb does; if the dump is sound, expand it before landing"
+        )
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turn what a store or a codec raises into a ``LandingError`` that names the file."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise LandingError(f"{path}: cannot be read ({error}); fetch the file again or correct the path") from error
+
+
+def _plain(stored: StoredFile, step: int) -> Iterator[bytes]:
+    return iter(functools.partial(stored.read, step), b"")
+
+
+def _by_arrow(codec: str, stored: StoredFile, step: int) -> Iterator[bytes]:
+    source = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)
+    return iter(functools.partial(source.read, step), b"")
+
+
+def _bz2(stored: StoredFile, step: int) -> Iterator[bytes]:
+    # Arrow 26 fails on a member without content.
+    engine, data = bz2.BZ2Decompressor(), b""
+    while data := data or stored.read(_BZ2_STEP):
+        if engine.eof:
+            engine = bz2.BZ2Decompressor()
+        yield engine.decompress(data, step)
+        while not (engine.eof or engine.needs_input):
+            yield engine.decompress(b"", step)
+        data = engine.unused_data
+    if not engine.eof:
+        raise OSError("the stream ends before its end mark")
+
+
+_EXPANDERS: Final[dict[str | None, Callable[[StoredFile, int], Iterator[bytes]]]] = {
+    None: _plain,
+    "gzip": functools.partial(_by_arrow, "gzip"),
+    "zstd": functools.partial(_by_arrow, "zstd"),
+    "bz2": _bz2,
+}
+
+
+def _codec(stored: StoredFile) -> str | None:
+    head = stored.head()
+    for codec, magic, _ in _CODECS:
+        if magic.match(head):
+            return codec
+    for codec, _, suffixes in _CODECS:
+        if stored.path.lower().endswith(suffixes):
+            raise LandingError(
+                f"{stored.path}: named {suffixes[0]} but does not begin as {codec}: empty, damaged or misnamed; "
+                "fetch the file again, or rename it to what it holds"
+            )
+    return None
+
+
+def _descriptor(path: str, name: str) -> int:
+    try:
+        # O_NONBLOCK: opening a FIFO must not wait for its writer.
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise LandingError(
+            f"{path}: cannot be opened ({error.strerror}); links are not followed, give a readable regular file"
+        ) from error
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise LandingError(f"{path}: not a regular file; links, pipes, devices and folders are not landed")

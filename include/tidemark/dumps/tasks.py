@@ -1,0 +1,112 @@
+"""What Spark's workers do for land: hash dump files, and write their messages as rows of raw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import pyarrow as pa
+
+from tidemark.dumps import containers
+from tidemark.dumps.stored_file import opened
+from tidemark.errors import LandingError
+from tidemark.lake.data_files import Target, Writer, WrittenFile
+from tidemark.lake.log_schemas import RAW
+
+
+class Hashed(msgspec.Struct, frozen=True, kw_only=True):
+    """The SHA-256 of a dump file, or the problem for which it is refused."""
+
+    path: str
+    checksum: str = ""
+    problem: str | None = None
+
+
+class Hashes(msgspec.Struct, kw_only=True):
+    """What one task of hashing did."""
+
+    hashed: list[Hashed] = []
+
+
+class Landed(msgspec.Struct, frozen=True, kw_only=True):
+    """What landing a dump file told, or the problem for which it is refused: nothing of it is in a file then."""
+
+    path: str
+    messages: int = 0
+    container: str = ""
+    problem: str | None = None
+
+
+class Dump(msgspec.Struct, frozen=True, kw_only=True):
+    """One dump file, with the checksum that ``hash_dumps`` told."""
+
+    path: str
+    interval: int
+    """Epoch µs; 0 for none."""
+    checksum: str
+
+
+class Landing(msgspec.Struct, kw_only=True):
+    """What one task of land did."""
+
+    files: list[WrittenFile] = []
+    """Files of ``raw``."""
+    landed: list[Landed] = []
+
+
+def hash_dumps(task: bytes) -> bytes:
+    """Return the checksums of dump files (paths) as they are stored (``Hashes``)."""
+    return msgspec.json.encode(Hashes(hashed=[_hashed(path) for path in msgspec.json.decode(task, type=list[str])]))
+
+
+def _hashed(path: str) -> Hashed:
+    try:
+        with opened(path) as stored:
+            return Hashed(path=path, checksum=stored.sha256())
+    except LandingError as error:
+        return Hashed(path=path, problem=str(error))
+
+
+def land(task: bytes, *, batch: int, landed_at: int, target: Target) -> bytes:
+    """Write the messages of dump files (``list[list[Dump]]``) as ``raw``; what was written and found (``Landing``).
+
+    Of files with the same content the first sound one lands: as what a file is read may hang on its name.
+    """
+    together = Writer(target)
+    done = Landing()
+    for same in msgspec.json.decode(task, type=list[list[Dump]]):
+        for dump in same:
+            own = Writer(target)
+            told = _landed(dump, own, batch, landed_at)
+            done.landed.append(told)
+            if told.problem is None:
+                done.files += own.hand_over(together)
+                break
+            own.discard()
+    done.files += together.close()
+    return msgspec.json.encode(done)
+
+
+def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int) -> Landed:
+    told = {
+        "batch": batch,
+        "interval_start": dump.interval or None,
+        "file": dump.path,
+        "checksum": dump.checksum,
+        "landed_at": landed_at,
+    }
+    constants = {name: pa.scalar(value, RAW.field(name).type) for name, value in told.items()}
+    try:
+        found = containers.inspect(
+            dump.path, lambda messages: writer.write((batch,), _as_raw(messages, constants)), sha256=dump.checksum
+        )
+    except LandingError as error:
+        return Landed(path=dump.path, problem=str(error))
+    return Landed(path=dump.path, messages=found.messages, container=found.container)
+
+
+def _as_raw(messages: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
+    arrays = [
+        pa.repeat(constants[name], len(messages)) if name in constants else messages.column(name) for name in RAW.names
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=RAW)

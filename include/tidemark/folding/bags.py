@@ -1,0 +1,210 @@
+"""Tables without a key: bags of rows, in which equal rows are counted and nothing else tells them apart.
+
+Pure ``DataFrame -> DataFrame`` functions. A row is identified by the values of all its columns (null equals null, NaN
+equals NaN), so an event puts in its new row and takes out one row that equals its old one: the oldest, if there is
+any. What is left of equal rows are therefore the newest insertions, as many as the count that their events lead to in
+the order of position. That is a function of the set of events, and so are the positions that the rows show.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.events import Operation
+from tidemark.folding.actions import cell
+from tidemark.tables.plan import Plan
+from tidemark.tables.reasons import INCOMPLETE_IMAGE, MISFIT, TRUNCATED, UNREADABLE_VALUE
+from tidemark.tables.schemas import COMMITTED_AT, POSITION
+from tidemark.text import quoted
+from tidemark.values.images import UNREADABLE, by_table_name, read_images
+from tidemark.values.table_columns import Image, field
+
+_ORIGIN = ("batch", "file", "place", "row")
+
+
+def read_rows(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
+    """Read which row each event takes out and which it puts in.
+
+    Args:
+        events: row changes of the change log, of one table (no TRUNCATE).
+        plan: the table's, with every shape that occurs.
+        truncated: position of the newest TRUNCATE; older events act no more.
+
+    Returns:
+        ``position``, ``committed_at``, the origin (``batch``, ``file``, ``place``, ``row``); ``set_aside`` (why the
+        event takes no part: a reason, or null), ``detail``; ``old`` and ``new``, structs of ``c0 .. cn`` with the
+        types of the plan's columns (null: no such row).
+    """
+    absent = F.coalesce("absent", F.array().cast("array<string>"))
+    read = events.withColumns(
+        {"told": _by_table_names(plan, F.json_object_keys("before")), "absent": _by_table_names(plan, absent)}
+    )
+    images = [Image(F.col(image), plan.columns, f"{image}_image") for image in ("after", "before")]
+    read = read_images(read, images, shapes=plan.found.shapes, names=plan.found.names)
+    unreadable = F.coalesce(F.col(f"after_image.{UNREADABLE}"), F.col(f"before_image.{UNREADABLE}"))
+    # In a projection of its own, because each is used twice.
+    judged = read.withColumns({"unreadable": unreadable, "unknown": _unknown(plan)})
+    late = F.lit(False) if truncated is None else F.col("position") < truncated
+    reason = (
+        F.when(F.col("unreadable").isNotNull(), UNREADABLE_VALUE)
+        .when(late, TRUNCATED)
+        .when(F.col("unknown").isNotNull(), INCOMPLETE_IMAGE)
+    )
+    detail = F.when(F.col("unreadable").isNotNull(), F.concat(F.lit(MISFIT), F.col("unreadable"))).otherwise(
+        F.concat(F.lit("the table has no key, and the old row is not told whole: "), F.col("unknown"))
+    )
+    columns = list(enumerate(column.name for column in plan.columns))
+    old = F.struct(*(_old(plan, number, name).alias(field(number)) for number, name in columns))
+    new = F.struct(*(_new(plan, number, name).alias(field(number)) for number, name in columns))
+    move = F.struct(
+        reason.alias("set_aside"),
+        detail.alias("detail"),
+        F.when(F.col("before").isNotNull() & ~_is_insertion(), old).alias("old"),
+        F.when(F.col("after").isNotNull(), new).alias("new"),
+    )
+    # Out of a generator, as in folding.actions: no filter on the verdict is pushed below it to parse the image again.
+    moved = judged.withColumn("move", F.explode(F.array(move)))
+    return moved.select("position", "committed_at", *_ORIGIN, "move.*")
+
+
+def _by_table_names(plan: Plan, names: Expression) -> Expression:
+    """Names of an image's columns as the table calls them today."""
+    if not plan.found.names:
+        return names
+    pairs = [
+        F.struct(F.concat(F.lit(f"{shape} "), F.lit(old)), F.lit(new))
+        for shape, today in plan.found.names.items()
+        for old, new in today.items()
+    ]
+    called = F.map_from_entries(F.array(*pairs))
+    return F.transform(
+        names, lambda name: F.coalesce(F.try_element_at(called, F.concat("shape", F.lit(" "), name)), name)
+    )
+
+
+def _is_insertion() -> Expression:
+    return F.col("operation").isin(Operation.INSERT, Operation.SNAPSHOT)
+
+
+def _old(plan: Plan, number: int, name: str) -> Expression:
+    """What the old row of an update lacks is as in the new one; an old row alone has null there."""
+    has = F.col("after").isNull() | F.array_contains("told", F.lit(name))
+    return F.when(has, cell(plan, number, "before_image")).otherwise(cell(plan, number, "after_image"))
+
+
+def _new(plan: Plan, number: int, name: str) -> Expression:
+    """What was not captured of the new row is as in the old one."""
+    absent = F.array_contains("absent", F.lit(name))
+    return F.when(absent, cell(plan, number, "before_image")).otherwise(cell(plan, number, "after_image"))
+
+
+def _unknown(plan: Plan) -> Expression:
+    """Columns of which nobody tells what the old row has in them, as text; null where there are none."""
+    some = F.col("partial") & (F.size("absent") == 0)
+    lone_after, lone_before = F.col("before").isNull(), F.col("after").isNull()
+    by_shape = (
+        F.when(F.col("shape") == shape_id, F.array(*(F.lit(name) for name, _ in told)))
+        for shape_id, told in (
+            (shape_id, by_table_name(shape_id, shape, plan.found.names))
+            for shape_id, shape in plan.found.shapes.items()
+        )
+    )
+    pairs_updates = plan.pairs_updates
+    told_of = F.coalesce(F.lit(None).cast("array<string>"), *by_shape)
+    # Where updates come as two messages, each tells its row whole, and what it lacks is null.
+    missing = F.when(lone_before, F.array().cast("array<string>") if pairs_updates else told_of).otherwise(
+        F.col("absent")
+    )
+    names = F.array_join(F.array_except(missing, F.col("told")), ", ")
+    return (
+        F.when(_is_insertion(), F.lit(None))
+        .when(some, F.lit("the source logs only some of its columns"))
+        .when(lone_after, F.lit(None) if pairs_updates else F.lit("the message has no old row"))
+        .when(names != "", names)
+    )
+
+
+def once(rows: DataFrame) -> DataFrame:
+    """Take copies of one event as one: its position tells them.
+
+    Args:
+        rows: ``read_rows``.
+
+    Returns:
+        ``position``, ``set_aside``, ``copies``, ``committed_at``, ``old``, ``new``: one row for each of the former two.
+    """
+    event = F.max_by(F.struct("committed_at", "old", "new"), F.struct("file", "place", "row"))
+    counted = rows.groupBy("position", "set_aside").agg(F.count("*").alias("copies"), event.alias("event"))
+    return counted.select("position", "set_aside", "copies", "event.*")
+
+
+def sides(events: DataFrame) -> DataFrame:
+    """Take events apart into the rows that they take out and put in.
+
+    Args:
+        events: ``once``, without those set aside.
+
+    Returns:
+        ``value`` (struct of ``c0 .. cn``), ``position``, ``committed_at``, ``delta`` (-1 or 1), ``stored`` (false).
+    """
+    both = F.array(
+        F.struct(F.lit(-1).alias("delta"), F.col("old").alias("value")),
+        F.struct(F.lit(1).alias("delta"), F.col("new").alias("value")),
+    )
+    apart = events.select("position", "committed_at", F.explode(both).alias("side"))
+    told = apart.where(F.col("side.value").isNotNull())
+    return told.select("side.value", "position", "committed_at", "side.delta", F.lit(False).alias("stored"))
+
+
+def stored_sides(stored: DataFrame, plan: Plan) -> DataFrame:
+    """Rows of the table as ``sides``: each is the insertion that its position tells; ``stored`` is true."""
+    cells = (F.col(quoted(column.name)).alias(field(number)) for number, column in enumerate(plan.columns))
+    return stored.select(
+        F.struct(*cells).alias("value"),
+        F.col(POSITION).alias("position"),
+        F.col(COMMITTED_AT).alias("committed_at"),
+        F.lit(1).alias("delta"),
+        F.lit(True).alias("stored"),
+    )
+
+
+def marked(told: DataFrame, stored: DataFrame) -> DataFrame:
+    """``sides`` of the change log, those whose row is in the table marked ``stored``: a position inserts one row."""
+    same = told.unionByName(stored).groupBy("position", "delta")
+    event = F.max_by(F.struct("value", "committed_at"), "stored")
+    return same.agg(event.alias("event"), F.max("stored").alias("stored")).select(
+        "event.*", "position", "delta", "stored"
+    )
+
+
+def of_values(told: DataFrame, wanted: DataFrame) -> DataFrame:
+    """Those sides whose value is among the wanted ones."""
+    return told.join(wanted.select("value"), "value", "left_semi")
+
+
+def changed(told: DataFrame) -> DataFrame:
+    """Fold sides to what changes in the table.
+
+    Read from the newest side to the oldest, the balance of a value is what its events add from there on if they begin
+    with no row; the largest balance is how many rows there are at the end, as a row that is not there is not taken out.
+
+    Args:
+        told: ``sides``: all those of each value that occurs, or those since a state of its rows and these rows.
+
+    Returns:
+        ``c0 .. cn``, ``position``, ``committed_at`` of rows that come or go; ``deleted``: whether it goes.
+    """
+    value = Window.partitionBy("value")
+    newest_first = value.orderBy(F.desc("position"), F.desc("delta")).rowsBetween(
+        Window.unboundedPreceding, Window.currentRow
+    )
+    inserted = F.when(F.col("delta") > 0, 1).otherwise(0)
+    counted = told.withColumns(
+        {"balance": F.sum("delta").over(newest_first), "inserted": F.sum(inserted).over(newest_first)}
+    )
+    left = counted.withColumn("left", F.max("balance").over(value))
+    stays = F.col("inserted") <= F.col("left")
+    moved = left.where((F.col("delta") > 0) & (stays != F.col("stored")))
+    return moved.select("value.*", "position", "committed_at", F.col("stored").alias("deleted"))

@@ -1,0 +1,157 @@
+"""Combine folded rows with stored ones cell by cell: the newest writer of each cell wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.folding.frames import key_columns, key_names, value_numbers
+from tidemark.tables.plan import Plan
+from tidemark.tables.schemas import DELETED
+from tidemark.text import quoted
+from tidemark.values.table_columns import any_of, field
+
+REST = ""
+"""Name, in the versions of a row, that stands for every column not named there: no column is called so."""
+
+
+def not_dead(folded: DataFrame, tombstones: DataFrame, plan: Plan) -> DataFrame:
+    """Drop keys whose tombstone is as new as their newest event: a late event does not revive a row."""
+    keys = key_names(plan)
+    newest = tombstones.groupBy(*keys).agg(F.max("position").alias("died_at"))
+    alive = F.col("died_at").isNull() | (F.col("died_at") < F.col("position"))
+    return folded.join(newest, keys, "left").where(alive).drop("died_at")
+
+
+def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) -> DataFrame:
+    """Fold keys' new cells with what the table holds of them, cell by cell.
+
+    Args:
+        folded: ``fold``, of a batch with partial images or for a table that has rows written in parts.
+        stored: the table's rows: its columns, ``_cdc_position``, ``_cdc_committed_at``.
+        state: the table's state rows.
+        plan: the table's.
+
+    Returns:
+        One row for each key that changes: ``k0 .. kn``, ``position``, ``committed_at``, ``deleted``, ``moved_away``,
+        ``c<n>``, and ``versions`` (column name to the position it was written at, under ``REST`` that of the columns
+        not named; null when the row was written whole at ``position``).
+    """
+    keys = key_names(plan)
+    rows = stored.select(
+        *key_columns(plan),
+        F.col("_cdc_position").alias("t_position"),
+        F.col("_cdc_committed_at").alias("t_committed_at"),
+        *(_revived(plan, n).alias(f"t{n}") for n in value_numbers(plan)),
+    )
+    dead = state.where(F.col("kind") == "tombstone").groupBy(*keys).agg(F.max("position").alias("died_at"))
+    cells = state.where(F.col("kind") == "cells").groupBy(*keys)
+    versions = cells.agg(F.max_by(F.struct("position", "versions"), F.struct("position", "batch")).alias("kept"))
+    wanted = rows.join(folded.select(*keys), keys, "left_semi")
+    joined = folded.join(wanted, keys, "left")
+    joined = joined.join(dead, keys, "left").join(versions, keys, "left")
+    return _combined(joined, plan)
+
+
+def _revived(plan: Plan, number: int) -> Expression:
+    """A stored cell, as far as it is more than what a deleted row shows."""
+    value = F.col(quoted(plan.columns[number].name))
+    return F.when(~F.coalesce(F.col(DELETED), F.lit(False)), value) if plan.soft else value
+
+
+def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
+    exists = F.col("t_position").isNotNull()
+    kept = F.when(F.col("kept.position") == F.col("t_position"), F.col("kept.versions"))
+    floor = F.coalesce("died_at", F.lit(""))
+    alive = exists | (F.col("position") > floor)
+    newer = ~exists | (F.col("position") > F.col("t_position"))
+    position = F.when(newer, F.col("position")).otherwise(F.col("t_position"))
+    rest = F.when(exists, F.coalesce(F.try_element_at("kept", F.lit(REST)), "t_position")).otherwise(floor)
+    stepped = joined.withColumns({"kept": kept, "exists": exists, "alive": alive, "newer": newer, "final": position})
+    whole_at = "whole_at" if plan.found.partial else "position"
+    stepped = stepped.withColumns({"rest": rest, "merged_rest": F.greatest(rest, whole_at)})
+    numbers = value_numbers(plan)
+    stepped = stepped.withColumns({f"v{n}": _stored_version(plan.columns[n].name) for n in numbers})
+    taken = {n: F.coalesce(_written(plan, n) > F.col(f"v{n}"), F.lit(False)) for n in numbers}
+    changed = any_of([F.col("newer"), F.col("merged_rest") > F.col("rest"), *taken.values()])
+    merged = stepped.withColumns(
+        {
+            **{f"n{n}": F.when(taken[n], _taken(plan, n)).when(F.col("exists"), F.col(f"t{n}")) for n in numbers},
+            **{f"m{n}": F.when(taken[n], _written(plan, n)).otherwise(F.col(f"v{n}")) for n in numbers},
+            "changed": changed,
+        }
+    )
+    gone = F.col("deleted") & F.col("newer")
+    return merged.where(F.col("alive") & F.col("changed")).select(
+        *key_names(plan),
+        F.col("final").alias("position"),
+        F.when(F.col("newer"), F.col("committed_at")).otherwise(F.col("t_committed_at")).alias("committed_at"),
+        gone.alias("deleted"),
+        "moved_away",
+        *(F.col(f"n{n}").alias(field(n)) for n in numbers),
+        F.when(~gone & (F.col("merged_rest") != F.col("final")), _versions(plan)).alias("versions"),
+    )
+
+
+def _taken(plan: Plan, number: int) -> Expression:
+    value = F.col(field(number))
+    # A delete below a newer row writes null to its cells, as any delete does.
+    return F.when(~F.col("deleted") | F.col("newer"), value) if plan.soft else value
+
+
+def _written(plan: Plan, number: int) -> Expression:
+    """Position at which the batch wrote a cell; without partial images every event writes all of them."""
+    return F.col(f"p{number}") if plan.found.partial else F.col("position")
+
+
+def _stored_version(name: str) -> Expression:
+    """Position at which the table's cell was written; for a row that is not there, the key's tombstone."""
+    return F.coalesce(F.try_element_at("kept", F.lit(name)), F.col("rest"))
+
+
+def _versions(plan: Plan) -> Expression:
+    """The positions of the cells that were not written with the rest of their row."""
+    told = [(plan.columns[n].name, F.col(f"m{n}")) for n in value_numbers(plan)]
+    cells = [
+        F.when(at != F.col("merged_rest"), F.struct(F.lit(name).alias("name"), at.alias("at"))) for name, at in told
+    ]
+    rest = F.struct(F.lit(REST).alias("name"), F.col("merged_rest").alias("at"))
+    return F.map_from_entries(F.array_compact(F.array(rest, *cells)))
+
+
+def renamed_versions(versions: Expression, today: Mapping[str, str | None]) -> Expression:
+    """Versions of a row's cells by today's names: ``today`` tells those that change, None for columns that went."""
+    gone = [name for name, new in today.items() if new is None]
+    kept = F.map_filter(versions, lambda name, _: ~name.isin(*gone))
+
+    def renamed(name: Expression, _: Expression) -> Expression:
+        chain = F.when(F.lit(False), name)
+        for old, new in today.items():
+            if new is not None:
+                chain = chain.when(name == F.lit(old), F.lit(new))
+        return chain.otherwise(name)
+
+    return F.transform_keys(kept, renamed)
+
+
+def emptied(state: DataFrame, plan: Plan, truncated: str) -> DataFrame:
+    """Tell which cells a TRUNCATE empties in rows that live on because a newer event wrote another part of them.
+
+    Args:
+        state: the table's state rows.
+        plan: the table's.
+        truncated: position of the TRUNCATE.
+
+    Returns:
+        ``k0 .. kn``; ``position``, at which the row must stand; ``c<n>``: whether the cell is emptied.
+    """
+    cells = state.where(F.col("kind") == "cells").groupBy(*key_names(plan))
+    newest = cells.agg(F.max_by(F.struct("position", "versions"), F.struct("position", "batch")).alias("kept"))
+    rest = F.try_element_at("kept.versions", F.lit(REST))
+    versions = ((n, F.try_element_at("kept.versions", F.lit(plan.columns[n].name))) for n in value_numbers(plan))
+    flags = [(F.coalesce(version, rest) < truncated).alias(field(n)) for n, version in versions]
+    survives = (rest < truncated) & (F.col("kept.position") > truncated)
+    return newest.where(survives).select(*key_names(plan), "kept.position", *flags)

@@ -1,0 +1,114 @@
+"""History: from the events of one table to the versions of its rows, each with the interval that it was valid in.
+
+Pure ``DataFrame -> DataFrame`` functions. Versions of a row follow each other in the order of positions. Each event
+that writes a row opens a version, whether or not it changed a value; the next event of the key, a delete among them, or
+a TRUNCATE closes it. Where the times of a source go back against its positions, a version is not let begin before the
+one before it has ended, nor end before it began: at any time a row has one version at most.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.folding import actions, update_halves
+from tidemark.folding.frames import key_names, value_numbers
+from tidemark.tables.plan import Plan
+from tidemark.values.table_columns import field
+
+KEPT = (*actions.KEPT, "captured_at", "landed_at")
+"""Columns of the change log that the actions of a history keep."""
+
+
+def event_time() -> Expression:
+    """When an event of the change log took place, as well as it is known; never null."""
+    return F.coalesce("committed_at", "captured_at", "landed_at")
+
+
+def events(acted: DataFrame, plan: Plan) -> DataFrame:
+    """One row for each key and position: copies of an event are one event, that which landed first.
+
+    Args:
+        acted: ``folding.actions`` with ``KEPT`` of row changes, before and behind TRUNCATEs alike; those set aside take
+            no part.
+        plan: the table's, with hard deletes.
+
+    Returns:
+        ``k0 .. kn``, ``position``, ``at`` (when it took place), ``committed_at``, ``deleted``, ``c<n>``, and with
+        partial images ``w<n>``: whether the event wrote the column.
+    """
+    keys = key_names(plan)
+    acted = acted.where(F.col("set_aside").isNull())
+    if plan.found.splits:
+        acted = update_halves.settled(acted, keys).where(~F.col("idle"))
+    cells = [field(number) for number in value_numbers(plan)]
+    written = _written(plan)
+    told = acted.withColumns(
+        {"at": event_time(), **{f"w{number}": actions.writes_cell(plan, number) for number in written}}
+    )
+    names = ["at", "committed_at", "deleted", *cells, *(f"w{number}" for number in written)]
+    first = F.struct(-F.col("batch"), "file", "place", "row")
+    once = told.groupBy(*keys, "position").agg(F.max_by(F.struct(*names), first).alias("event"))
+    return once.select(*keys, "position", "event.*")
+
+
+def _written(plan: Plan) -> list[int]:
+    """Numbers of the columns whose writers differ: none without partial images."""
+    return value_numbers(plan) if plan.found.partial else []
+
+
+def truncates(changes: DataFrame) -> DataFrame:
+    """All TRUNCATEs in one row.
+
+    Args:
+        changes: TRUNCATEs of the change log.
+
+    Returns:
+        ``truncates``: array of ``position`` and ``at``, in order.
+    """
+    first = F.struct(-F.col("batch"), "file", "place", "row")
+    once = changes.groupBy("position").agg(F.max_by(event_time(), first).alias("at"))
+    return once.agg(F.array_sort(F.collect_list(F.struct("position", "at"))).alias("truncates"))
+
+
+def versions(told: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFrame:
+    """Fold events to the versions of each row.
+
+    Args:
+        told: ``events``; with ``stored`` (whether it is a version of the history table, ``at`` its ``valid_from``)
+            and ``floor`` (when the key's last version ended, or null) where the history goes on.
+        plan: the table's.
+        emptied: ``truncates``, if there are any.
+
+    Returns:
+        ``k0 .. kn``, ``position``, ``committed_at``, ``c<n>``, ``valid_from``, ``valid_to``, ``stored``; one row for
+        each event that is no delete.
+    """
+    keys = key_names(plan)
+    for name, kind in (("stored", F.lit(False)), ("floor", F.lit(None).cast("timestamp"))):
+        told = told if name in told.columns else told.withColumn(name, kind)
+    # Events between two TRUNCATEs have nothing to do with those before and behind: nothing lives on.
+    if emptied is None:
+        life, over = keys, F.lit(None).cast("timestamp")
+    else:
+        behind = F.filter("truncates", lambda truncate: truncate["position"] > F.col("position"))
+        told = told.crossJoin(F.broadcast(emptied)).withColumn("ends", F.get(behind, F.lit(0))).drop("truncates")
+        told = told.withColumns({"ends": F.col("ends.position"), "over": F.col("ends.at")})
+        life, over = [*keys, "ends"], F.col("over")
+    onward = Window.partitionBy(*life).orderBy("position")
+    steps = {"closed": F.coalesce(F.lead("at").over(onward), over)}
+    so_far = onward.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    for number in _written(plan):
+        cell = F.when(F.col(f"w{number}"), F.struct(field(number)))
+        steps[f"l{number}"] = F.last(cell, ignorenulls=True).over(so_far)
+    opened = told.withColumns(steps).where(~F.col("deleted"))
+    before = Window.partitionBy(*keys).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
+    opened = opened.withColumn("reached", F.max(F.greatest("at", "closed")).over(before))
+    opened = opened.withColumn("valid_from", F.greatest("at", "reached", "floor"))
+    ended = F.when(F.col("closed").isNotNull(), F.greatest("valid_from", "closed"))
+    cells = [
+        (F.col(f"l{number}.{field(number)}") if number in _written(plan) else F.col(field(number))).alias(field(number))
+        for number in value_numbers(plan)
+    ]
+    return opened.select(*keys, "position", "committed_at", *cells, "valid_from", ended.alias("valid_to"), "stored")

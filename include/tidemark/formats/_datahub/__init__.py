@@ -1,0 +1,1 @@
+"""What the two DataHub formats share."""

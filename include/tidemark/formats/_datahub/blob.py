@@ -1,0 +1,134 @@
+"""The envelope of a DataHub Blob message ("StreamX"), and what its ``schema`` tells."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import msgspec
+
+from tidemark.errors import MalformedMessageError, UnknownTypeError
+from tidemark.events import Column, Encoding, TableId
+from tidemark.formats._datahub.records import Millis, Sequence
+from tidemark.formats._json import ABSENT, NULL, RowLayout, read
+
+TYPES = {
+    "BOOLEAN": ("boolean", Encoding.TEXT),
+    "DOUBLE": ("double", Encoding.TEXT),
+    "LONG": ("long", Encoding.TEXT),
+    "STRING": ("string", Encoding.TEXT),
+    "DATE": ("timestamptz", Encoding.TEXT_OR_MILLIS),
+    "BYTES": ("binary", Encoding.BASE64),
+}
+"""``dataColumn.type`` to column type. Values of any type may come as JSON strings."""
+
+DIALECTS = {
+    **dict.fromkeys(("mysql", "mariadb", "polardb", "drds", "polardbx", "oceanbase", "adb", "tidb"), "mysql"),
+    **dict.fromkeys(("postgresql", "postgres", "hologres"), "postgres"),
+    "oracle": "oracle",
+    "sqlserver": "tsql",
+    "db2": "",
+}
+"""``dbType``, in lower case, to the sqlglot dialect of its DDL (empty: the general one)."""
+
+
+class DataColumn(msgspec.Struct, gc=False):
+    """One column of ``schema.dataColumn``."""
+
+    name: str
+    type: str
+
+
+class SourceTable(msgspec.Struct, gc=False):
+    """Where a change happened."""
+
+    dbType: str | None = None  # noqa: N815 - the wire's spelling, as below
+    dbName: str | None = None  # noqa: N815
+    schemaName: str | None = None  # noqa: N815
+    tableName: str | None = None  # noqa: N815
+
+
+class TableSchema(msgspec.Struct, gc=False):
+    """``schema``: the same bytes in all messages of a table until its columns change; ``{}`` in a heartbeat."""
+
+    dataColumn: list[DataColumn] | None = None  # noqa: N815
+    primaryKey: tuple[str, ...] | None = None  # noqa: N815
+    source: SourceTable | None = None
+
+
+class RowState(msgspec.Struct, gc=False):
+    """``before`` or ``after``."""
+
+    dataColumn: msgspec.Raw = ABSENT  # noqa: N815
+
+
+class Timestamps(msgspec.Struct, gc=False):
+    """Epoch ms; -1 in an initial load. ``checkpointTime`` is left out: it tells nothing of the change."""
+
+    eventTime: Millis = None  # noqa: N815
+    """At the source."""
+    systemTime: Millis = None  # noqa: N815
+    """At the capture tool."""
+
+
+class Ddl(msgspec.Struct, gc=False):
+    """``ddl`` of a schema change."""
+
+    text: str | None = None
+
+
+class Payload(msgspec.Struct, gc=False):
+    """What happened."""
+
+    op: str | None = None
+    sequenceId: Sequence = None  # noqa: N815
+    before: RowState | None = None
+    after: RowState | None = None
+    timestamp: Timestamps | None = None
+    ddl: Ddl | None = None
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """A message. ``version`` ("1.0.0" in the text of the document, "0.0.1" in its examples) is left out."""
+
+    payload: Payload | None = None
+    schema: msgspec.Raw = ABSENT
+
+
+_schema = msgspec.json.Decoder(TableSchema)
+
+
+class Described(NamedTuple):
+    """What a ``schema`` tells."""
+
+    table: TableId | None
+    layout: RowLayout | None
+    """None where it lists no columns."""
+    key: tuple[str, ...] | None
+    dialect: str
+
+
+@functools.lru_cache(maxsize=1024)
+def described(schema: bytes) -> Described:
+    """Read ``schema``; the same object for the same bytes.
+
+    Raises:
+        MalformedMessageError: not as the document has it, or a column twice.
+        UnknownTypeError: a type that StreamX does not have.
+    """
+    told = read(_schema, schema) if schema and schema != NULL else TableSchema()
+    source = told.source or SourceTable()
+    table = None
+    if source.tableName:
+        table = TableId(database=source.dbName or None, schema=source.schemaName or None, name=source.tableName)
+    layout = RowLayout(map(_column, told.dataColumn)) if told.dataColumn else None
+    if layout is not None and len(layout.names) < len(layout.shape.columns):
+        raise MalformedMessageError("`schema.dataColumn` names a column twice")
+    return Described(table, layout, told.primaryKey, DIALECTS.get((source.dbType or "mysql").lower(), ""))
+
+
+def _column(told: DataColumn) -> Column:
+    if told.type not in TYPES:
+        raise UnknownTypeError(f"column '{told.name}' has the type '{told.type}'; StreamX has {', '.join(TYPES)}")
+    type_, encoding = TYPES[told.type]
+    return Column(name=told.name, type=type_, encoding=encoding)

@@ -1,0 +1,1 @@
+"""What the formats that carry Debezium envelopes share."""

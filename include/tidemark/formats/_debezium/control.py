@@ -1,0 +1,125 @@
+"""Debezium messages that are no row changes: schema changes, transaction markers, heartbeats.
+
+They come on topics of their own, but a dump may mix them with the rows; each is told by its members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from tidemark.errors import UnknownOperationError
+from tidemark.events import ControlEvent, Event, Message, Operation, SchemaChange, TableId, Transaction, changed
+from tidemark.formats._debezium import source as debezium_source
+from tidemark.formats._debezium.source import Number, Source, TransactionBlock
+from tidemark.formats._json import read
+
+DIALECTS = {"mysql": "mysql", "mariadb": "mysql", "postgresql": "postgres", "oracle": "oracle", "sqlserver": "tsql"}
+"""Connector to sqlglot dialect of its DDL."""
+
+HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns", "serverName"})
+"""A message of nothing but these is a heartbeat."""
+
+
+class TableChange(msgspec.Struct, gc=False):
+    """One table of a schema change; ``id`` is its quoted name: ``"inventory"."customers"``."""
+
+    id: str | None = None
+
+
+class SchemaChangeMessage(msgspec.Struct, gc=False):
+    """A message of the schema change topic."""
+
+    source: Source | None = None
+    databaseName: str | None = None  # noqa: N815 - the wire's spelling, as below
+    schemaName: str | None = None  # noqa: N815
+    ddl: str | None = None
+    tableChanges: list[TableChange] | None = None  # noqa: N815
+    ts_ms: Number = None
+    ts_us: Number = None
+
+
+class TransactionMessage(msgspec.Struct, gc=False):
+    """A message of the transaction topic."""
+
+    status: str
+    id: str
+    event_count: Number = None
+    ts_ms: Number = None
+
+
+class Heartbeat(msgspec.Struct, gc=False):
+    """A message of the heartbeat topic."""
+
+    ts_ms: Number = None
+
+
+_schema_change_message = msgspec.json.Decoder(SchemaChangeMessage)
+
+_transaction_message = msgspec.json.Decoder(TransactionMessage)
+
+_heartbeat = msgspec.json.Decoder(Heartbeat)
+
+
+def decode(value: bytes, found: Mapping[str, object], message: Message) -> list[Event] | None:
+    """Return the events of ``value``, whose members are ``found``; None for a message of another kind."""
+    if "ddl" in found or "tableChanges" in found:
+        return [_schema_change(read(_schema_change_message, value), message)]
+    if "status" in found and "id" in found:
+        return [_transaction(read(_transaction_message, value), message)]
+    if found and found.keys() <= HEARTBEAT:
+        committed_at = debezium_source.micros(None, read(_heartbeat, value).ts_ms)
+        return [ControlEvent(kind="heartbeat", position=changed(*message.order), captured_at=committed_at)]
+    return None
+
+
+def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
+    """Return the DDL.
+
+    Descriptions of tables are counted, as images tell as much. SQL Server sends nothing else, and an initial load
+    begins with statements (``DROP TABLE IF EXISTS``, ``CREATE TABLE``) that say what it found: none was executed.
+    """
+    source = change.source or Source()
+    position = debezium_source.position(source, Operation.UPDATE, None, message)
+    committed_at = debezium_source.micros(source.ts_us, source.ts_ms)
+    captured_at = debezium_source.micros(change.ts_us, change.ts_ms)
+    if not change.ddl or not debezium_source.is_streamed(source):
+        return ControlEvent(
+            kind="table_description", position=position, committed_at=committed_at, captured_at=captured_at
+        )
+    return SchemaChange(
+        table=_table(change, source),
+        position=position,
+        statement=change.ddl,
+        dialect=DIALECTS.get(source.connector or "", "mysql"),
+        committed_at=committed_at,
+        captured_at=captured_at,
+    )
+
+
+def _table(change: SchemaChangeMessage, source: Source) -> TableId | None:
+    """Return the table: the first changed one, else the one that ``source`` names (for ``DROP`` of several, a list)."""
+    database, schema = change.databaseName or source.db or None, change.schemaName or source.schema or None
+    name = source.table
+    if change.tableChanges and change.tableChanges[0].id:
+        name = change.tableChanges[0].id.strip('"').split('"."')[-1]
+    return TableId(database=database, schema=schema, name=name) if name else None
+
+
+def _transaction(marker: TransactionMessage, message: Message) -> ControlEvent:
+    """Return the begin or the end of a transaction; the end's ``number`` is the count of its events."""
+    kinds = {"BEGIN": "transaction_begin", "END": "transaction_end"}
+    if marker.status not in kinds:
+        raise UnknownOperationError(f"`status` is {marker.status!r}; a transaction has BEGIN and END")
+    last = marker.status == "END"
+    transaction: Transaction | None = debezium_source.transaction(TransactionBlock(id=marker.id), last=last)
+    if transaction is not None and last:
+        block = TransactionBlock(id=marker.id, total_order=marker.event_count)
+        transaction = debezium_source.transaction(block, last=True)
+    return ControlEvent(
+        kind=kinds[marker.status],
+        position=changed(*message.order),
+        committed_at=debezium_source.micros(None, marker.ts_ms),
+        transaction=transaction,
+    )

@@ -1,0 +1,89 @@
+"""Debezium's placeholder for a large value that an UPDATE did not touch and the database's log does not hold.
+
+Debezium writes it in the form of the column: text, bytes, hstore, or an array of one element or of the text's bytes
+(``UnchangedToastedReplicationMessageColumn`` and ``UnchangedToastedPlaceholder`` of its PostgreSQL connector). A row
+may really hold the same text inside a longer value, so only a column that is nothing but the placeholder counts.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+from typing import NamedTuple
+
+from tidemark.events import Encoding
+from tidemark.formats._json import RowLayout, members
+
+_BYTES = frozenset({Encoding.BASE64, Encoding.UNSCALED_BASE64})
+
+Needle = tuple[int, bytes]
+"""Bytes to look for in an image, and before them one that many images lack: looking for that one is much faster."""
+
+_RARE = b"=+zqjxk"
+"""Bytes that many images lack, the rarest ones first."""
+
+
+class Forms(NamedTuple):
+    """One placeholder as the bytes to look for in an image, and as the whole JSON values that stand for it."""
+
+    needles: tuple[Needle, Needle, Needle, Needle]
+    texts: frozenset[bytes]
+    binaries: frozenset[bytes]
+
+
+@functools.lru_cache(maxsize=16)
+def forms(text: str) -> Forms:
+    """Return the forms of the placeholder ``text`` (the connector's ``unavailable.value.placeholder``).
+
+    With the prefix ``hex:`` its bytes are told, as in the connector's setting.
+    """
+    raw = _octets(text)
+    text = raw.decode(errors="replace")
+    quoted, numbers = json.dumps(text, ensure_ascii=False).encode(), ",".join(map(str, raw)).encode()
+    based, hexadecimal = base64.b64encode(raw), raw.hex().encode()
+    pair = b"{%b:%b}" % (quoted, quoted)
+    texts = {quoted, b"[%b]" % quoted, b"[%b]" % numbers, pair, json.dumps(pair.decode(), ensure_ascii=False).encode()}
+    return Forms(
+        needles=(_needle(quoted[1:-1]), _needle(based), _needle(hexadecimal), (ord("["), numbers)),
+        texts=frozenset(texts),
+        binaries=frozenset({b'"%b"' % based, b'"%b"' % based.rstrip(b"="), b'"%b"' % hexadecimal}),
+    )
+
+
+def _needle(form: bytes) -> Needle:
+    return next((byte for byte in _RARE if byte in form), (form or b"{")[0]), form
+
+
+def _octets(text: str) -> bytes:
+    digits = text.removeprefix("hex:")
+    try:
+        return text.encode() if digits == text else bytes.fromhex(digits)
+    except ValueError:
+        return text.encode()
+
+
+def unavailable(image: bytes, layout: RowLayout, text: str) -> tuple[str, ...]:
+    """Return the columns of ``image`` that hold the placeholder ``text`` and nothing else."""
+    looked_for = forms(text)
+    (a, first), (b, second), (c, third), (d, fourth) = looked_for.needles
+    if not (
+        (a in image and first in image)
+        or (b in image and second in image)
+        or (c in image and third in image)
+        or (d in image and fourth in image)
+    ):
+        return ()
+    return tuple(
+        name
+        for name, raw in members(image).items()
+        if name in layout.names and _stands_for(looked_for, bytes(raw), name, layout)
+    )
+
+
+def _stands_for(looked_for: Forms, value: bytes, name: str, layout: RowLayout) -> bool:
+    column = layout.names[name]
+    if column.encoding in _BYTES:
+        return value in looked_for.binaries
+    compact = value.replace(b" ", b"") if value[:1] in b"[{" else value
+    return compact in looked_for.texts or (column.type is None and value in looked_for.binaries)

@@ -1,0 +1,221 @@
+"""What Debezium's ``source`` block tells: the table, the times, and the position in the database's log.
+
+Positions by connector (https://debezium.io/documentation/reference/stable/connectors/, "Change event values"). All
+positions of one connector have the same parts, and end in a rank that puts the delete of a key change before its
+create:
+
+    mysql, mariadb  binlog file number, pos, row
+    postgresql      lsn, total_order or 0: rows of one COPY share an lsn, and ``lsn`` alone orders the changes of a row
+    oracle          commit_scn, scn, three numbers of rs_id, ssn, total_order or 0: changes of a row may share an scn
+    sqlserver, db2  commit_lsn, change_lsn, event_serial_no
+    mongodb         ts_ms, ord, which the changes of one transaction share, then the place in the dump
+    any other       ts_ms, then the place in the dump
+
+But for the last two they are unique per row change, so a re-sent event has the same position. Initial-load rows have
+the position at which the load began, or none; as many rows share it, the place in the dump follows.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from tidemark.events import Message, Operation, Position, TableId, Transaction, changed, loaded
+
+Number = int | str | None
+"""Converters write 64-bit numbers as JSON numbers or as strings."""
+
+
+class Source(msgspec.Struct, gc=False):
+    """The ``source`` block: what all connectors have, then what orders the events of each."""
+
+    connector: str | None = None
+    db: str | None = None
+    schema: str | None = None
+    namespace: str | None = None
+    """Lindorm's."""
+    table: str | None = None
+    collection: str | None = None
+    """MongoDB's."""
+    snapshot: bool | str | None = None
+    ts_ms: Number = None
+    """Commit at the source; 0 in some initial loads."""
+    ts_us: Number = None
+    file: str | None = None
+    pos: Number = None
+    row: Number = None
+    lsn: Number = None
+    scn: Number = None
+    commit_scn: Number = None
+    rs_id: str | None = None
+    ssn: Number = None
+    commit_lsn: Number = None
+    change_lsn: Number = None
+    event_serial_no: Number = None
+    ord: Number = None
+
+
+class TransactionBlock(msgspec.Struct, gc=False):
+    """The ``transaction`` block (``provide.transaction.metadata``)."""
+
+    id: str | None = None
+    total_order: Number = None
+
+
+_SNAPSHOT, _DELETE = Operation.SNAPSHOT, Operation.DELETE
+"""Every message is compared with them, and to look them up in their enumeration costs more than to compare."""
+
+_STREAMING = frozenset({None, False, "false", ""})
+"""Values of ``source.snapshot`` outside an initial load; in it: true, ``first``, ``last``, ``incremental``, ..."""
+
+_DIGITS = re.compile(r"([0-9]{1,18})$")
+
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F]{1,40}")
+
+_RECORD = re.compile(r"\s*(?:0x)?([0-9a-f]{1,16})\.([0-9a-f]{1,16})\.([0-9a-f]{1,16})\s*", re.IGNORECASE)
+
+_LIMIT = 1 << 96
+
+_POSTGRES_TRANSACTION = re.compile(r"(\d+):\d+")
+
+Sequence = tuple[int, ...] | None
+
+
+def _binlog(source: Source, _total: int) -> Sequence:
+    number = _file_number(source.file)
+    return None if number is None else (number, whole_number(source.pos) or 0, whole_number(source.row) or 0)
+
+
+@functools.lru_cache(maxsize=64)
+def _file_number(file: str | None) -> int | None:
+    """Return 3 for ``mysql-bin.000003``."""
+    digits = _DIGITS.search(file or "")
+    return int(digits[1]) if digits else None
+
+
+def _wal(source: Source, total: int) -> Sequence:
+    lsn = whole_number(source.lsn)
+    return (lsn, total) if lsn else None
+
+
+def _redo(source: Source, total: int) -> Sequence:
+    scn = whole_number(source.scn)
+    if not scn:
+        return None
+    record = _RECORD.fullmatch(source.rs_id or "")
+    block = [int(part, 16) for part in record.groups()] if record else [0, 0, 0]
+    return (whole_number(source.commit_scn) or scn, scn, *block, whole_number(source.ssn) or 0, total)
+
+
+def _cdc_tables(source: Source, _total: int) -> Sequence:
+    commit, change = _lsn(source.commit_lsn), _lsn(source.change_lsn)
+    return (commit, change, whole_number(source.event_serial_no) or 0) if commit else None
+
+
+def _oplog(source: Source, _total: int) -> Sequence:
+    millis = whole_number(source.ts_ms)
+    return (millis, whole_number(source.ord) or 0) if millis else None
+
+
+SEQUENCES: dict[str, Callable[[Source, int], Sequence]] = {
+    "mysql": _binlog,
+    "mariadb": _binlog,
+    "postgresql": _wal,
+    "oracle": _redo,
+    "sqlserver": _cdc_tables,
+    "db2": _cdc_tables,
+    "mongodb": _oplog,
+}
+"""Connector to the sequence of an event, None where its ``source`` lacks it."""
+
+
+def position(source: Source, operation: Operation, transaction: Transaction | None, message: Message) -> Position:
+    """Return the position of a row change, by the table above."""
+    find = SEQUENCES.get(source.connector or "")
+    total = (transaction.number or 0) if transaction else 0
+    sequence = find(source, total) if find else None
+    if operation is _SNAPSHOT or not is_streamed(source):
+        return loaded(*message.order) if sequence is None else changed(*sequence, 1, *message.order)
+    if sequence is None:
+        return changed(whole_number(source.ts_ms) or 0, *message.order)
+    if find is _oplog:
+        return changed(*sequence, 2, *message.order)
+    rank = 0 if operation is _DELETE else 1
+    if find is _redo and not (source.rs_id or total):
+        return changed(*sequence, rank, *message.order)
+    return changed(*sequence, rank)
+
+
+_LOADED_AT: frozenset[Callable[[Source, int], Sequence]] = frozenset({_binlog, _wal, _redo, _cdc_tables})
+"""Sequences of which all rows of an initial load have the one at which the load began."""
+
+
+def is_streamed(source: Source) -> bool:
+    """Whether an event is none of an initial load."""
+    return source.snapshot in _STREAMING
+
+
+def load(source: Source, operation: Operation) -> Position | None:
+    """Return where the complete initial load began that a row belongs to; None for any other event.
+
+    It is the position that all rows of the load carry, without their places in the dump. Which row comes first is not
+    asked: markers (``first``, ``first_in_data_collection``) are younger than the format, and a table's only row is
+    marked as its last one. An incremental load has no beginning: it goes on beside the changes, row by row.
+    """
+    if operation is not _SNAPSHOT or is_streamed(source) or source.snapshot == "incremental":
+        return None
+    find = SEQUENCES.get(source.connector or "")
+    sequence = find(source, 0) if find in _LOADED_AT else None
+    return None if sequence is None else changed(*sequence, 1)
+
+
+def table(source: Source) -> TableId | None:
+    """Return the table of an event, None where ``source`` names none. Lindorm's instance is the database."""
+    name = source.table or source.collection
+    if not name:
+        return None
+    return _table_id(source.db or None, source.schema or source.namespace or None, name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _table_id(database: str | None, schema: str | None, name: str) -> TableId:
+    return TableId(database=database, schema=schema, name=name)
+
+
+def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> Transaction | None:
+    """Return the transaction of an event.
+
+    PostgreSQL's id is ``txId:lsn`` with the lsn of the single event; only ``txId`` is that of the whole transaction.
+    """
+    if block is None or block.id is None:
+        return None
+    postgres = _POSTGRES_TRANSACTION.fullmatch(block.id)
+    return Transaction(id=postgres[1] if postgres else block.id, number=whole_number(block.total_order), last=last)
+
+
+def micros(ts_us: Number, ts_ms: Number) -> int | None:
+    """Return epoch µs from either field; 0 stands for *not known*."""
+    exact = None if ts_us is None else whole_number(ts_us)
+    if exact:
+        return exact
+    millis = None if ts_ms is None else whole_number(ts_ms)
+    return millis * 1000 if millis else None
+
+
+def whole_number(number: Number) -> int | None:
+    """Read a number or its text; None for what no log position or time can be."""
+    if type(number) is not int:
+        if number is None:
+            return None
+        text = str(number)
+        number = int(text) if len(text) <= 30 and text.isascii() and text.isdecimal() else -1
+    return number if 0 <= number < _LIMIT else None
+
+
+def _lsn(text: Number) -> int:
+    """Read ``00000025:00000d98:00a2`` (eight, eight and four hexadecimal digits) as one number; 0 for none."""
+    digits = str(text or "").replace(":", "")
+    return int(digits, 16) if _HEXADECIMAL.fullmatch(digits) else 0

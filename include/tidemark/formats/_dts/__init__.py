@@ -1,0 +1,1 @@
+"""What DTS Avro records are made of."""

@@ -1,0 +1,74 @@
+"""Character sets by the names that databases give them, as Python codecs: a closed list, for the names are hostile.
+
+A name is only here when Python's codec gives every character that the database has; sets that Python lacks (``dec8``,
+``hp8``, ``swe7``, ``geostd8``, ``armscii8``, ``keybcs2``, ``eucjpms``) and unknown ones are refused. MySQL's names by
+https://dev.mysql.com/doc/refman/8.4/en/charset-charsets.html, Oracle's by its Globalization Support Guide,
+PostgreSQL's by https://www.postgresql.org/docs/current/multibyte.html.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+from typing import Final
+
+from tidemark.errors import UnreadableValueError
+
+_LATIN1_OF_MYSQL: Final = "".join(
+    bytes([byte]).decode("cp1252", "ignore") or chr(byte)  # five bytes mean nothing to Windows: MySQL keeps them
+    for byte in range(256)
+)
+
+MYSQL: Mapping[str, str] = {
+    **dict.fromkeys(("utf8", "utf8mb3", "utf8mb4"), "utf-8"),
+    "ascii": "ascii", "big5": "big5", "cp1250": "cp1250", "cp1251": "cp1251", "cp1256": "cp1256", "cp1257": "cp1257",
+    "cp850": "cp850", "cp852": "cp852", "cp866": "cp866", "cp932": "cp932", "euckr": "euc_kr", "gb18030": "gb18030",
+    "gb2312": "gb2312", "gbk": "gbk", "greek": "iso8859_7", "hebrew": "iso8859_8", "koi8r": "koi8_r",
+    "koi8u": "koi8_u", "latin1": "mysql latin1", "latin2": "iso8859_2", "latin5": "iso8859_9", "latin7": "iso8859_13",
+    "macce": "mac_latin2", "macroman": "mac_roman", "sjis": "shift_jis", "tis620": "tis_620", "ucs2": "utf_16_be",
+    "ujis": "euc_jp", "utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be",
+}  # fmt: skip
+
+OTHERS: Mapping[str, str] = {
+    # Oracle
+    **dict.fromkeys(("al32utf8", "utf8"), "utf-8"),
+    "al16utf16": "utf_16_be", "us7ascii": "ascii", "zhs16gbk": "gbk", "zhs32gb18030": "gb18030",
+    "zhs16cgb231280": "gb2312", "zht16big5": "big5", "zht16mswin950": "cp950", "ja16sjis": "shift_jis",
+    "ja16euc": "euc_jp", "ko16ksc5601": "euc_kr", "ko16mswin949": "cp949", "we8iso8859p1": "latin_1",
+    "we8iso8859p15": "iso8859_15", "we8mswin1252": "cp1252", "ee8mswin1250": "cp1250", "cl8mswin1251": "cp1251",
+    # PostgreSQL, SQL Server and the registry of IANA
+    "utf-8": "utf-8", "ascii": "ascii", "us-ascii": "ascii", "latin1": "latin_1", "iso-8859-1": "latin_1",
+    "iso_8859_1": "latin_1", "latin9": "iso8859_15", "win1250": "cp1250", "win1251": "cp1251", "win1252": "cp1252",
+    "windows-1252": "cp1252", "euc_cn": "gb2312", "euc_jp": "euc_jp", "euc_kr": "euc_kr", "sjis": "shift_jis",
+    "big5": "big5", "gbk": "gbk", "gb2312": "gb2312", "gb18030": "gb18030", "cp936": "gbk", "cp950": "cp950",
+    "utf-16": "utf_16", "utf-16le": "utf_16_le", "utf-16be": "utf_16_be", "utf8mb4": "utf-8",
+}  # fmt: skip
+
+
+def names_of(source: str) -> Mapping[str, str]:
+    """Return the names that mean something for a source: ``latin1`` is Windows' code page in MySQL, ISO's elsewhere."""
+    return MYSQL if source in {"MySQL", "DRDS"} else OTHERS
+
+
+def decode(content: bytes, charset: str, names: Mapping[str, str]) -> str:
+    """Return the text of ``content``.
+
+    Raises:
+        UnreadableValueError: a character set that is not known, or bytes that are none of it.
+    """
+    codec = names.get(charset) or names.get(charset.lower())
+    if codec is None:
+        known = ", ".join(sorted(names))
+        named = f"the character set '{charset[:40]}'" if charset else "no character set"
+        raise UnreadableValueError(f"text in {named}, and these are known: {known}")
+    try:
+        if codec == "mysql latin1":
+            return codecs.charmap_decode(content, "strict", _LATIN1_OF_MYSQL)[0]
+        return content.decode(codec)
+    except UnicodeDecodeError as error:
+        raise UnreadableValueError(fault(error, charset)) from error
+
+
+def fault(error: UnicodeDecodeError, charset: str = "UTF-8") -> str:
+    """Say which bytes are no text, and where."""
+    return f"{error.object[:40].hex(' ')} is no {charset}: {error.reason} at byte {error.start}"

@@ -1,0 +1,68 @@
+"""Names in a DTS Record: tables between dots, logical tables of PolarDB-X, and the key that a tag tells."""
+
+from __future__ import annotations
+
+import functools
+
+import msgspec
+
+from tidemark.errors import MalformedMessageError
+from tidemark.events import TableId
+from tidemark.formats._dts.fields import Fields
+from tidemark.formats._json import table_of_option
+
+_indexes = msgspec.json.Decoder(dict[str, tuple[str, ...]])
+
+
+@functools.lru_cache(maxsize=4096)
+def table_of(name: str | None, database: bytes | None, table: bytes | None, option: str | None) -> TableId:
+    r"""Return the table that ``name`` (``objectName``) or the option names.
+
+    Args:
+        name: one to three names between dots; a dot in a name is written ``\u002E``.
+        database: the tag ``l_db_name``: the logical database, where ``name`` is that of a shard of PolarDB-X.
+        table: the tag ``l_tb_name``.
+        option: table of rows that name none.
+
+    Raises:
+        MissingTableError: neither names a table.
+        MalformedMessageError: more than three names, or an empty one.
+    """
+    if not name:
+        return table_of_option(option)
+    parts = [_unescaped(part) for part in name.split(".")]
+    if len(parts) > 3 or not all(parts):
+        raise MalformedMessageError(f"`objectName` is {name[:200]!r}, not database, schema and table between dots")
+    logical = parts[0] if len(parts) > 1 else None
+    try:
+        return TableId(
+            database=database.decode() if database else logical,
+            schema=parts[1] if len(parts) == 3 else None,
+            name=table.decode() if table else parts[-1],
+        )
+    except UnicodeDecodeError as error:
+        raise MalformedMessageError(f"a logical name that is no UTF-8: {error}") from error
+
+
+@functools.lru_cache(maxsize=1024)
+def key_of(info: bytes | None, fields: Fields) -> tuple[str, ...] | None:
+    """Return the primary key of ``pk_uk_info`` in the spelling of the columns; empty when the table has none."""
+    if not info:
+        return None
+    try:
+        names = _indexes.decode(info).get("PRIMARY", ())
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedMessageError(f"the tag `pk_uk_info` is not the JSON of index to columns: {error}") from error
+    folded = {name.casefold(): name for name in fields.names}
+    return tuple(name if name in fields.names else folded.get(name.casefold(), name) for name in names)
+
+
+def subject_of(name: str | None) -> TableId | None:
+    """Return what a DDL is about; its ``objectName`` is often the database alone, which leaves the table empty."""
+    if not name:
+        return None
+    return TableId(_unescaped(name), None, "") if "." not in name else table_of(name, None, None, None)
+
+
+def _unescaped(name: str) -> str:
+    return name.replace("\\u002E", ".").replace("\\u002e", ".")

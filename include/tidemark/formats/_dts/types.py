@@ -1,0 +1,135 @@
+"""Column types of a DTS Record: what ``dataTypeNumber`` says for each kind of source, and what the value's branch adds.
+
+MySQL's numbers are the type codes of its binary log, Oracle's those of its catalog, PostgreSQL's the OIDs of
+``pg_type``. MySQL's and Oracle's lists are closed: another number is an error. OIDs are open, as extensions and
+enumerations have their own, and of the other sources no list is known: there the value tells the type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tidemark.errors import UnknownTypeError
+from tidemark.events import Column, Encoding
+
+BY_VALUE: Final = "by value"
+"""Declared type of a column whose values alone tell text from bytes."""
+
+_LARGE: Final = "decimal(38, 18)"
+
+_UNSIGNED_LONG: Final = "decimal(20, 0)"
+
+MYSQL: Mapping[int, str] = {
+    **dict.fromkeys((0, 246), "decimal"),
+    **dict.fromkeys((1, 2, 9, 13), "int"),  # tinyint, smallint, mediumint, year: unsigned or not
+    **dict.fromkeys((3, 8), "long"),  # nothing tells unsigned, and an unsigned int is more than 31 bits
+    4: "float",
+    5: "double",
+    **dict.fromkeys((7, 17), "timestamptz"),
+    **dict.fromkeys((10, 14), "date"),
+    **dict.fromkeys((11, 19), "string"),  # time: below zero, beyond 24 h
+    **dict.fromkeys((12, 18), "timestamp"),
+    **dict.fromkeys((6, 15, 249, 250, 251, 252, 253, 254, 255), BY_VALUE),
+    16: _UNSIGNED_LONG,  # bit
+    **dict.fromkeys((245, 247, 248), "string"),  # json, enum, set
+}
+
+ORACLE: Mapping[int, str] = {
+    **dict.fromkeys((1, 8, 58, 69, 96, 112, 182, 183, 208), "string"),
+    2: _LARGE,
+    12: "timestamp",  # Oracle's DATE has a time of day
+    **dict.fromkeys((23, 24, 113), "binary"),
+    100: "float",
+    101: "double",
+    114: BY_VALUE,  # bfile
+    180: "timestamp",
+    **dict.fromkeys((181, 231), "timestamptz"),
+}
+
+POSTGRESQL: Mapping[int, str] = {
+    16: "boolean",
+    17: "binary",
+    20: "long",
+    **dict.fromkeys((21, 23), "int"),
+    26: "long",  # oid
+    **dict.fromkeys((18, 19, 25, 1042, 1043, 2275), "string"),
+    **dict.fromkeys((114, 142, 650, 774, 790, 829, 869, 1560, 1562, 2950, 3614, 3615, 3802, 4072), "string"),
+    700: "float",
+    701: "double",
+    1082: "date",
+    **dict.fromkeys((1083, 1186, 1266), "string"),
+    1114: "timestamp",
+    1184: "timestamptz",
+    1700: _LARGE,
+}
+
+JSONB: Final = 3802
+"""OID of a column whose ``BinaryObject`` holds UTF-8 text."""
+
+FAMILIES: Mapping[str, Mapping[int, str]] = {
+    "MySQL": MYSQL, "DRDS": MYSQL, "Oracle": ORACLE, "PostgreSQL": POSTGRESQL, "PPAS": POSTGRESQL,
+}  # fmt: skip
+"""Source type to its numbers; PolarDB-X (DRDS) speaks MySQL's, PPAS PostgreSQL's."""
+
+NULL, INTEGER, TEXT, DECIMAL, FLOAT, INSTANT, DATETIME, BINARY, NONE = range(9)
+"""What a value is, as far as it matters for the type of its column. NONE: not captured."""
+
+UNTYPED, DATE, TIME, YEAR = range(9, 13)
+"""UNTYPED: a number beyond what its column is declared to hold, or none of the numbers (``NaN``): carried on as text,
+and for the table's type to take or refuse."""
+
+MEASURED: Final = 128
+"""From here on: a decimal with the precision and scale of its column; see ``measured``."""
+
+_BY_KIND: Mapping[int, str] = {
+    INTEGER: "long", TEXT: "string", DECIMAL: _LARGE, FLOAT: "double", DATETIME: "timestamp", DATE: "date",
+    TIME: "string", YEAR: "int",
+}  # fmt: skip
+
+
+def measured(precision: int, scale: int) -> int:
+    """Return the kind of a decimal of that many digits; kinds of one scale rise with the precision."""
+    return MEASURED + scale * 128 + precision
+
+
+def column(source: str, name: str, number: int, kind: int) -> Column:
+    """Return the column ``name`` as a value of ``kind`` shows it.
+
+    A null in a column whose values alone tell its type leaves the type open.
+
+    Raises:
+        UnknownTypeError: no type number of MySQL or of Oracle.
+    """
+    declared = _declared(source, name, number)
+    if kind == BINARY:
+        return Column(name=name, type="binary", encoding=Encoding.BASE64)
+    if kind == INSTANT:
+        return Column(name=name, type="timestamptz", encoding=Encoding.TEXT)
+    if kind >= MEASURED:
+        scale, precision = divmod(kind - MEASURED, 128)
+        type_: str | None = f"decimal({precision}, {scale})" if precision <= 38 else "string"
+    elif kind == UNTYPED:
+        type_ = None
+    elif kind in {NULL, NONE}:
+        type_ = None if declared in {None, "decimal", "timestamptz", BY_VALUE} else declared
+    else:
+        type_ = _typed(declared, kind)
+    return Column(name=name, type=type_, encoding=Encoding.BASE64 if type_ == "binary" else Encoding.TEXT)
+
+
+def _declared(source: str, name: str, number: int) -> str | None:
+    numbers = FAMILIES.get(source)
+    if numbers is None:
+        return None
+    if number not in numbers and numbers is not POSTGRESQL:
+        known = ", ".join(map(str, sorted(numbers)))
+        raise UnknownTypeError(f"column '{name}' has dataTypeNumber {number}; {source} has {known}")
+    return numbers.get(number)
+
+
+def _typed(declared: str | None, kind: int) -> str:
+    """Return the declared type where values of ``kind`` can be of it, else the type of such values."""
+    if declared in {None, BY_VALUE, "binary", "timestamptz"}:
+        return _BY_KIND[kind]
+    return _LARGE if declared == "decimal" else str(declared)

@@ -1,0 +1,1 @@
+"""What Replicate's JSON and Avro messages share."""

@@ -1,0 +1,222 @@
+"""What a data message of Replicate says of a row, in JSON and in Avro: operation, masks, position, transaction.
+
+``changeSequence`` orders all changes of a task: 16 digits of time, 19 of a counter. Rows of the initial load (REFRESH)
+have none.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection
+from typing import Literal
+
+import msgspec
+
+from tidemark.errors import MalformedMessageError, MissingKeyError, MissingMetadataError, UnknownOperationError
+from tidemark.events import ChangeEvent, Message, Operation, Position, SchemaChange, Transaction, changed, loaded
+from tidemark.formats._json import NULL, members
+from tidemark.formats._replicate.structure import Structure
+from tidemark.formats._replicate.wire import Headers, Lineage, Options, Row
+from tidemark.values import iso8601
+
+OPERATIONS = {
+    "REFRESH": Operation.SNAPSHOT,
+    "INSERT": Operation.INSERT,
+    "UPDATE": Operation.UPDATE,
+    "DELETE": Operation.DELETE,
+}
+
+DIALECT = "replicate"
+"""``SchemaChange.dialect``: the statement is no SQL but a metadata message."""
+
+
+def schema_change(message: Message, lineage: Lineage | None, statement: bytes, table: Structure) -> SchemaChange:
+    """Return a metadata message as the schema change that it stands for, at the time when it was written."""
+    written = lineage.timestamp if lineage else None
+    captured_at = _time(written)
+    return SchemaChange(
+        table=table.table,
+        position=changed(_sequence_of(written), *message.order),
+        statement=statement.decode(),
+        dialect=DIALECT,
+        captured_at=captured_at,
+        shape=table.layout.shape,
+    )
+
+
+def change(message: Message, row: Row, table: Structure, options: Options) -> ChangeEvent:
+    """Return the row change of a data message.
+
+    Raises:
+        UnknownOperationError: an operation that Replicate does not have.
+        MalformedMessageError: an image is missing, or a header is broken.
+        MissingKeyError: a key column is not in the message.
+    """
+    headers = row.headers
+    operation = OPERATIONS.get(headers.operation or "")
+    if operation is None:
+        raise UnknownOperationError(f"`operation` is {headers.operation!r}; Replicate has {', '.join(OPERATIONS)}")
+    image = row.data if row.data is not None else row.before if operation is Operation.DELETE else None
+    if image is None:
+        raise MalformedMessageError(f"`data` is missing or null, and the operation is {headers.operation}")
+    committed_at = _time(headers.timestamp)
+    mask = _mask(headers.columnMask, options.mask_byte_order)
+    masked = table.outside(mask) if mask is not None and mask != table.full else ()
+    layout, missing = table.layout, _NONE
+    if not layout.fits(image):
+        found = members(image)
+        layout, missing = layout.widened(found), layout.missing(found)
+    if masked and table.by_row:
+        _check_guess(image, masked)
+    before: bytes | None = None
+    after: bytes | None = image
+    absent = _NONE
+    if operation is Operation.DELETE:
+        changes = _mask(headers.changeMask, options.mask_byte_order)
+        unsure = table.outside(changes) if changes and changes != table.full else ()
+        before, after = _captured(image, masked, unsure), None
+        if missing or before is not image:
+            _check_key(table, members(before).keys())
+    else:
+        if masked or (missing and operation is Operation.UPDATE):
+            absent = tuple(dict.fromkeys((*masked, *missing)))
+        if absent or missing:
+            _check_key(table, table.layout.names.keys() - {*absent, *missing})
+        if operation is Operation.UPDATE and row.before is not None:
+            before = _captured(row.before, masked, ()) if masked else row.before
+            layout = layout if layout.fits(before) else layout.widened(members(before))
+    return ChangeEvent(
+        table=table.table,
+        operation=operation,
+        position=_position(headers, operation, message),
+        committed_at=committed_at,
+        transaction=_transaction(headers),
+        before=before,
+        after=after,
+        shape=layout.shape,
+        partial=bool(absent),
+        absent=absent,
+        key=table.key,
+    )
+
+
+def _captured(image: bytes, masked: tuple[str, ...], unsure: tuple[str, ...]) -> bytes:
+    """Return an old image without what it shows as null but does not know.
+
+    That are the columns outside of ``columnMask``; of a DELETE also a null that ``changeMask`` does not vouch for: the
+    mask has the key, and Replicate fills up the rest with nulls.
+    """
+    if not (masked or unsure):
+        return image
+    found = members(image)
+    kept = {
+        name: value
+        for name, value in found.items()
+        if name not in masked and not (name in unsure and bytes(value) == NULL)
+    }
+    return image if len(kept) == len(found) else msgspec.json.encode(kept)
+
+
+def _check_guess(image: bytes, masked: tuple[str, ...]) -> None:
+    """Refuse a mask that the row contradicts, where the order of its columns stands in for ordinals."""
+    found = members(image)
+    if any(name in found and bytes(found[name]) != NULL for name in masked):
+        raise MissingMetadataError(
+            "`columnMask` leaves out columns that have a value: without the table's metadata message it cannot be "
+            "read; land that, and the message again with it or later"
+        )
+
+
+def _check_key(table: Structure, there: Collection[str]) -> None:
+    lost = [name for name in table.key or () if name not in there]
+    if lost:
+        raise MissingKeyError(
+            f"the message lacks {', '.join(lost)} of the key of {table.table}: which row, nobody can tell"
+        )
+
+
+_NONE: tuple[str, ...] = ()
+
+_HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2}){1,12500}")
+
+
+@functools.lru_cache(maxsize=1024)
+def _mask(text: str | None, order: Literal["big", "little"]) -> int | None:
+    """Read a mask: the bit of a column is its ordinal less one, from the least significant one; None for none."""
+    if not text:
+        return None
+    if not _HEXADECIMAL.fullmatch(text):
+        raise MalformedMessageError(f"a mask that is no hexadecimal number of whole bytes: {text[:80]!r}")
+    return int.from_bytes(bytes.fromhex(text), order)
+
+
+def _position(headers: Headers, operation: Operation, message: Message) -> Position:
+    """Return the place in the task's order of changes, and in the transaction; else by time and place in the dump."""
+    text = headers.changeSequence
+    number = _number("transactionEventCounter", headers.transactionEventCounter) or 0
+    if text is None or text == "":
+        if operation is Operation.SNAPSHOT:
+            return loaded(*message.order)
+        return changed(_sequence_of(headers.timestamp), number, *message.order)
+    sequence = _number("changeSequence", text) or 0
+    if operation is Operation.SNAPSHOT:
+        return changed(sequence, number, *message.order)
+    return changed(sequence, number)
+
+
+def _number(name: str, value: str | int | None) -> int | None:
+    if type(value) is str and value.isascii() and value.isdecimal() and len(value) <= 60:
+        return int(value)
+    if value is None or value == "":
+        return None
+    if type(value) is int and 0 <= value < 1 << 96:
+        return value
+    raise MalformedMessageError(f"`{name}` is {str(value)[:80]!r}, which is no number of a sequence")
+
+
+_CLOCK = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,12}))?", re.ASCII)
+
+
+@functools.lru_cache(maxsize=4096)
+def _sequence_of(timestamp: str | None) -> int:
+    """Return a time as a change sequence would begin then: 14 digits of it, 2 of hundredths, 19 zeros."""
+    found = _CLOCK.match(timestamp or "")
+    if found is None:
+        return 0
+    *clock, fraction = found.groups(default="")
+    return int("".join(clock) + fraction[:2].ljust(2, "0") + "0" * 19)
+
+
+_FINER = re.compile(r"(?<=\.\d{6})\d+", re.ASCII)
+
+
+@functools.lru_cache(maxsize=4096)
+def _time(text: str | None) -> int | None:
+    """Read a UTC time as epoch µs; finer digits are cut."""
+    if not text:
+        return None
+    if len(text) > 40:
+        raise MalformedMessageError(f"`timestamp` is {text[:80]!r}, which is no time")
+    try:
+        micros, offset = iso8601.read(_FINER.sub("", text))
+    except ValueError as error:
+        raise MalformedMessageError(f"`timestamp` is {text[:80]!r}: {error}") from error
+    return micros - offset
+
+
+def _transaction(headers: Headers) -> Transaction | None:
+    number = _number("transactionEventCounter", headers.transactionEventCounter)
+    told = headers.transactionLastEvent
+    last = _last(told) if isinstance(told, str) else told
+    if not headers.transactionId and number is None and last is None:
+        return None
+    return Transaction(id=headers.transactionId or None, number=number, last=last)
+
+
+def _last(text: str) -> bool | None:
+    """Read the flag where it is text, as the document quotes it."""
+    known = {"true": True, "false": False, "": None}
+    if text.lower() not in known:
+        raise MalformedMessageError(f"`transactionLastEvent` is {text[:80]!r}; it is true or false")
+    return known[text.lower()]

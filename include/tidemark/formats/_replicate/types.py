@@ -1,0 +1,56 @@
+"""Replicate's data types, as metadata messages name them, and how JSON has their values.
+
+"Replicate data types" and "Supported data types" of the Kafka and stream endpoints, https://help.qlik.com.
+"""
+
+from __future__ import annotations
+
+from tidemark.errors import UnknownTypeError
+from tidemark.events import Column, Encoding
+from tidemark.formats._replicate.wire import TableColumn
+
+_INT = ("int", Encoding.TEXT)
+
+_LONG = ("long", Encoding.TEXT)
+
+_STRING = ("string", Encoding.PLAIN)
+
+_BINARY = ("binary", Encoding.HEX)
+
+TYPES: dict[str, tuple[str, Encoding]] = {
+    "BOOLEAN": ("boolean", Encoding.TEXT),
+    **dict.fromkeys(("INT1", "INT2", "INT3", "INT4", "UINT1", "UINT2", "UINT3"), _INT),
+    **dict.fromkeys(("INT8", "UINT4"), _LONG),
+    "UINT8": ("decimal(20, 0)", Encoding.TEXT),
+    "REAL4": ("float", Encoding.TEXT),
+    "REAL8": ("double", Encoding.TEXT),
+    "DATE": ("date", Encoding.TEXT),
+    "DATETIME": ("timestamp", Encoding.TEXT),
+    # of the source's own making: it may go below zero and beyond 24 h
+    "TIME": _STRING,
+    **dict.fromkeys(("STRING", "WSTRING", "CLOB", "NCLOB", "JSON", "XML"), _STRING),
+    **dict.fromkeys(("BYTES", "BLOB"), _BINARY),
+}
+"""Replicate type to column type, and how JSON has its values; NUMERIC has digits of its own. Numbers may be quoted:
+Oracle's are."""
+
+
+def column(name: str, told: TableColumn) -> Column:
+    """Return a column as JSON messages have it.
+
+    A NUMERIC without digits, or of more than 38, is a ``string``: nothing else holds all its values.
+
+    Raises:
+        UnknownTypeError: a type that Replicate does not have.
+    """
+    if told.type.upper() == "NUMERIC":
+        digits, scale = max(told.precision, told.scale) - min(told.scale, 0), max(told.scale, 0)
+        if not 0 < digits <= 38:
+            return Column(name=name, type="string")
+        return Column(name=name, type=f"decimal({digits}, {scale})", encoding=Encoding.TEXT)
+    found = TYPES.get(told.type.upper())
+    if found is None:
+        raise UnknownTypeError(
+            f"column '{name}' has the type '{told.type[:80]}'; Replicate has {', '.join(TYPES)}, NUMERIC"
+        )
+    return Column(name=name, type=found[0], encoding=found[1])

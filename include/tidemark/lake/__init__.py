@@ -1,0 +1,1 @@
+"""The Iceberg catalog, its tables, branches, commits, copies and upkeep."""

@@ -1,0 +1,89 @@
+"""Where the lake is: its home, the catalog's name and properties, and Spark's settings derived from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from pyiceberg.exceptions import NotInstalledError, RESTError
+from pyiceberg.utils.config import Config
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from tidemark.errors import ConfigurationError, RetriableLakeError
+from tidemark.text import first_line
+
+
+def home() -> Path:
+    """Folder of the embedded warehouse, catalog and reports: ``TIDEMARK_HOME``, else ``.tidemark``."""
+    return Path(os.environ.get("TIDEMARK_HOME") or ".tidemark").resolve()
+
+
+def catalog_name() -> str:
+    """Name of the catalog, part of every key in it: ``TIDEMARK_CATALOG``, else ``tidemark``."""
+    return os.environ.get("TIDEMARK_CATALOG") or "tidemark"
+
+
+def catalog_properties() -> Mapping[str, str]:
+    """The catalog as PyIceberg is configured, else the embedded one on SQLite.
+
+    Raises:
+        ConfigurationError: SQLite cannot be told the path of the embedded one.
+    """
+    configured = Config().get_catalog_config(catalog_name())
+    if configured:
+        return {key: str(value) for key, value in configured.items()}
+    base = home()
+    if "?" in str(base):  # where Java's driver begins to read options
+        raise ConfigurationError(f"TIDEMARK_HOME is {str(base)!r}: a path without '?' is needed.")
+    (base / "warehouse").mkdir(parents=True, exist_ok=True)
+    return {
+        "type": "sql",
+        "uri": f"sqlite:///{quote(str(base / 'catalog.db'))}",
+        "warehouse": (base / "warehouse").as_uri(),
+    }
+
+
+@contextmanager
+def opening() -> Iterator[None]:
+    """Name what is wrong with the catalog that is being opened.
+
+    Raises:
+        ConfigurationError: it is not one that can be opened as it is configured.
+        RetriableLakeError: it cannot be reached.
+    """
+    try:
+        yield
+    except (ImportError, NotInstalledError, NoSuchModuleError, ArgumentError, ValueError) as error:
+        raise ConfigurationError(
+            f"catalog {catalog_name()!r} cannot be opened as it is configured: {first_line(error)}. Look at "
+            "`.pyiceberg.yaml` and PYICEBERG_CATALOG__...; a database is told as `postgresql+psycopg://...`"
+        ) from error
+    except (OSError, SQLAlchemyError, RESTError) as error:
+        raise RetriableLakeError(f"catalog {catalog_name()!r} cannot be opened: {first_line(error)}") from error
+
+
+def spark_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of Iceberg's catalog in Spark that mean what PyIceberg's ``properties`` mean."""
+    kind = properties.get("type", "rest" if properties.get("uri", "").startswith("http") else "sql")
+    if kind == "sql":
+        return _jdbc_properties(properties)
+    if kind in {"rest", "hive", "glue"}:
+        return {**properties, "type": kind}
+    raise ConfigurationError(f"catalog type {kind!r} is not known to Spark: use sql, rest, hive or glue")
+
+
+def _jdbc_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    url = make_url(properties["uri"])
+    kept = {key: value for key, value in properties.items() if key not in {"type", "uri"}}
+    jdbc = {**kept, "type": "jdbc", "jdbc.schema-version": "V1"}
+    if url.get_backend_name() == "sqlite":
+        # Write-ahead logging lets readers of the catalog go on while a commit is written.
+        return {**jdbc, "uri": f"jdbc:sqlite:{url.database}?journal_mode=WAL&busy_timeout=30000"}
+    port = f":{url.port}" if url.port else ""
+    access = {"jdbc.user": url.username, "jdbc.password": url.password}
+    secrets = {key: value for key, value in access.items() if value is not None}
+    return {**jdbc, **secrets, "uri": f"jdbc:{url.get_backend_name()}://{url.host}{port}/{url.database}"}

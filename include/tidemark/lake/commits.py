@@ -1,0 +1,82 @@
+"""Commits of data files that workers wrote (``data_files``): into a table, or in the place of others."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+import pyarrow.parquet as pq
+from pyiceberg.io.pyarrow import (
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.update import TableUpdate
+from pyiceberg.typedef import Record
+
+from tidemark.lake.data_files import WrittenFile
+
+
+def commit_files(
+    table: Table,
+    files: Iterable[WrittenFile],
+    *,
+    replaced: Sequence[DataFile] = (),
+    summary: Mapping[str, str] = MappingProxyType({}),
+    branch: str = MAIN_BRANCH,
+) -> None:
+    """Commit files in the place of others, in one snapshot; nothing where there is nothing to tell.
+
+    Raises:
+        CommitFailedException: the table stands elsewhere meanwhile.
+    """
+    made = [_data_file(table, file) for file in files]
+    if not (made or replaced or summary):
+        return
+    with _Transaction(table) as transaction:
+        update = transaction.update_snapshot(snapshot_properties=dict(summary), branch=branch)
+        with update.overwrite() if replaced else update.fast_append() as snapshot:
+            for old in replaced:
+                snapshot.delete_data_file(old)
+            for new in made:
+                snapshot.append_data_file(new)
+
+
+class _Transaction(Transaction):
+    """Copies the table's metadata once a step: PyIceberg copies it, snapshots and all, whenever a step asks for any."""
+
+    _copied: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """The metadata as the updates so far leave it."""
+        base, updates = self._table.metadata, self._updates
+        if self._copied is None or self._copied[0] is not base or self._copied[1] is not updates:
+            self._copied = base, updates, super().table_metadata
+        return self._copied[2]
+
+
+def _data_file(table: Table, file: WrittenFile) -> DataFile:
+    schema = table.schema()
+    statistics = data_file_statistics_from_parquet_metadata(
+        parquet_metadata=pq.read_metadata(io.BytesIO(file.footer)),
+        stats_columns=compute_statistics_plan(schema, table.properties),
+        parquet_column_mapping=parquet_path_to_id_mapping(schema),
+    )
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=file.location,
+        file_format=FileFormat.PARQUET,
+        partition=Record(*file.partition),
+        file_size_in_bytes=file.size,
+        sort_order_id=None,
+        spec_id=table.metadata.default_spec_id,
+        equality_ids=None,
+        key_metadata=None,
+        **statistics.to_serialized_dict(),
+    )

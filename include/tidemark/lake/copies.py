@@ -1,0 +1,240 @@
+"""Tables beside the lake's own: empty ones to rebuild in, copies to rehearse in.
+
+A table of Iceberg is a pointer to a file of metadata. The same metadata under a second name is a copy that costs
+nothing and shares all files; what is written to it, readers of the first name do not see.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+from pyiceberg.exceptions import NoSuchTableError, ResolveError
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.schema import Schema, assign_fresh_schema_ids, promote
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    RemoveSnapshotRefUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+)
+from pyiceberg.types import NestedField
+from sqlalchemy.exc import IntegrityError
+
+from tidemark.lake.branches import BRINGS, MARKER, ancestry, head, to
+from tidemark.lake.lake import Lake, as_iceberg, standing_in
+from tidemark.lake.names import Identifier
+from tidemark.lake.properties import VOID_DOC
+from tidemark.lake.retries import retried
+
+_LOGS = frozenset({"raw", "changelog", "quarantine", "ledger"})
+
+_NOT_ITS_OWN: Mapping[str, str] = {"write.metadata.delete-after-commit.enabled": "false"}
+"""A copy's log names metadata files of the real table, the current one among them, and would delete the oldest."""
+
+
+class _Beside(Lake):
+    """The lake, some of whose tables stand in a namespace of their own."""
+
+    def __init__(self, lake: Lake, namespace: str) -> None:
+        self.name, self.properties, self.catalog = lake.name, lake.properties, lake.catalog
+        self.lake = lake
+        self.namespace = namespace
+
+    def location(self, identifier: Identifier) -> str | None:
+        """Where the files of a new table are to be."""
+        return self.lake.location(identifier)
+
+    def _copy(self, real: Table, identifier: Identifier, *updates: TableUpdate) -> None:
+        """Give a table a second name, and change what it names at once."""
+        copy = self._registered(real, identifier)
+        self.catalog.commit_table(copy, (), (SetPropertiesUpdate(updates=dict(_NOT_ITS_OWN)), *updates))
+
+    # Another table of the source may be making the namespace at this moment.
+    @retried(IntegrityError)
+    def _registered(self, real: Table, identifier: Identifier) -> Table:
+        self.catalog.create_namespace_if_not_exists(self.namespace)
+        return self.catalog.register_table(self.at(identifier), real.metadata_location)
+
+    def _drop(self, name: str) -> None:
+        try:
+            self.catalog.drop_table((self.namespace, name))  # the entry of the catalog only: the files are shared
+        except NoSuchTableError:
+            return
+
+
+class Emptied(_Beside):
+    """The lake with an empty table in the place of each that is not a log, made when it is first ensured."""
+
+    def __init__(self, lake: Lake) -> None:
+        super().__init__(lake, "rebuild")
+        self._made: dict[Identifier, Mapping[str, str]] = {}
+
+    def at(self, identifier: Identifier) -> Identifier:
+        """Where the catalog has the table."""
+        own = self.lake.at(identifier)
+        return own if identifier[0] in _LOGS else (self.namespace, "__".join(own))
+
+    def ensure(
+        self,
+        identifier: Identifier,
+        schema: Schema | pa.Schema,
+        properties: Mapping[str, str],
+        *,
+        partition_by: Sequence[str] = (),
+    ) -> Table:
+        """An empty table with this schema, whatever the lake's own holds; a log is the lake's own."""
+        if identifier[0] in _LOGS or identifier in self._made:
+            return super().ensure(identifier, schema, properties, partition_by=partition_by)
+        real = self.lake.ensure(identifier, schema, properties, partition_by=partition_by)
+        self._drop(self.at(identifier)[1])  # of an attempt that was cut short
+        without_rows = RemoveSnapshotRefUpdate(ref_name=MAIN_BRANCH)
+        self._copy(real, identifier, without_rows, *_new_schema(real, as_iceberg(schema)))
+        self._made[identifier] = properties
+        return super().ensure(identifier, schema, properties, partition_by=partition_by)
+
+    def adopt(self, branch: str) -> None:
+        """Make what stands on a branch of the tables beside a branch of the lake's own: one commit each.
+
+        ``main`` of the lake's own stays, and so does its current schema: both move in one commit, by ``fast_forward``.
+
+        Raises:
+            CommitFailedException: ``main`` of a table moved meanwhile.
+        """
+        for identifier, properties in self._made.items():
+            real, copy = self.lake.load(identifier), self.load(identifier)
+            base = head(real)
+            snapshots = list(ancestry(copy, branch))[::-1]
+            snapshots[0] = snapshots[0].model_copy(
+                update={"parent_snapshot_id": base, "summary": _told(snapshots[0], {}, Operation.OVERWRITE)}
+            )
+            # How its files are kept stays as it is: the owner may have changed it.
+            own = {name: value for name, value in properties.items() if name.startswith(MARKER)}
+            brings = {BRINGS: json.dumps(own)}
+            snapshots[-1] = snapshots[-1].model_copy(update={"summary": _told(snapshots[-1], brings)})
+            known = {schema.schema_id for schema in real.schemas().values()}
+            updates: list[TableUpdate] = [
+                AddSchemaUpdate.model_validate({"schema": schema})
+                for schema in copy.schemas().values()
+                if schema.schema_id not in known
+            ]
+            updates += [AddSnapshotUpdate(snapshot=snapshot) for snapshot in snapshots]
+            updates.append(to(branch, snapshots[-1].snapshot_id))
+            self.catalog.commit_table(real, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), tuple(updates))
+
+    def close(self) -> None:
+        """Drop the tables beside; the files that were adopted are the lake's."""
+        for identifier in self._made:
+            self._drop(self.at(identifier)[1])
+
+
+@contextmanager
+def emptied(lake: Lake) -> Iterator[Emptied]:
+    """The lake with empty tables to build in."""
+    beside = Emptied(lake)
+    try:
+        yield beside
+    finally:
+        beside.close()
+
+
+def _new_schema(table: Table, wanted: Schema) -> list[TableUpdate]:
+    """Give a table other columns: one that reads as it will be keeps its id, another gets one never used."""
+    fresh = itertools.count(table.metadata.last_column_id + 1)
+    fields = [_field(field, table.schema(), fresh) for field in wanted.fields]
+    if fields == list(table.schema().fields):
+        return []
+    number = max(table.schemas()) + 1
+    schema = Schema(*fields, schema_id=number)
+    return [
+        AddSchemaUpdate.model_validate({"schema": schema}),
+        SetCurrentSchemaUpdate.model_validate({"schema-id": number}),
+    ]
+
+
+def _field(field: NestedField, schema: Schema, fresh: Iterator[int]) -> NestedField:
+    was = next((old for old in schema.fields if old.name == field.name), None)
+    # Comments are the owner's, but for the one that tells something.
+    doc = field.doc if was is None or was.doc == VOID_DOC else field.doc or was.doc
+    if was is not None and str(was.field_type) == str(field.field_type):
+        return was.model_copy(update={"doc": doc})
+    if was is not None and _promotes(was, field):
+        return field.model_copy(update={"field_id": was.field_id, "doc": doc})
+    number = next(fresh)
+    kind = assign_fresh_schema_ids(field.field_type, lambda: next(fresh))
+    return field.model_copy(update={"field_id": number, "field_type": kind})
+
+
+def _promotes(was: NestedField, field: NestedField) -> bool:
+    try:
+        promote(was.field_type, field.field_type)
+    except ResolveError:
+        return False
+    return True
+
+
+def _told(snapshot: Snapshot, properties: Mapping[str, str], operation: Operation | None = None) -> Summary:
+    summary = snapshot.summary
+    kept = dict(summary.additional_properties) if summary else {}
+    return Summary(operation or (summary.operation if summary else Operation.OVERWRITE), **{**kept, **properties})
+
+
+class _Rehearsal(_Beside):
+    """The lake with a copy of each table, made when it is first looked at; new files go to a folder of their own."""
+
+    def __init__(self, lake: Lake, source: str) -> None:
+        super().__init__(lake, f"rehearsal__{source}")
+        self._raw = lake.load(("raw", source))
+        self._folder = f"{self._raw.location()}/rehearsal"
+        self._looked_at: set[Identifier] = set()
+
+    def at(self, identifier: Identifier) -> Identifier:
+        """Where the catalog has the table."""
+        if identifier not in self._looked_at:
+            self._looked_at.add(identifier)
+            real = self.lake.find(identifier)
+            if real is not None:
+                folder = f"{self._folder}/{'__'.join(identifier)}"
+                paths = {"write.data.path": f"{folder}/data", "write.metadata.path": f"{folder}/metadata"}
+                self._copy(real, identifier, SetPropertiesUpdate(updates=paths))
+        return (self.namespace, "__".join(identifier))
+
+    def location(self, identifier: Identifier) -> str | None:
+        """Where a new table is to be."""
+        return f"{self._folder}/{'__'.join(identifier)}"
+
+    def clear(self) -> None:
+        """Drop every copy, and the files that were written."""
+        if (self.namespace,) in self.catalog.list_namespaces():
+            for name in self.tables(self.namespace):
+                self._drop(name)
+            self.catalog.drop_namespace(self.namespace)
+        table = self._raw
+        store = PyArrowFileIO(table.io.properties)
+        scheme, host, path = store.parse_location(self._folder, table.io.properties)
+        files = store.fs_by_scheme(scheme, host)
+        if files.get_file_info(path).type != pafs.FileType.NotFound:
+            files.delete_dir(path)
+
+
+@contextmanager
+def rehearsal(source: str) -> Iterator[Lake]:
+    """Let all that is done to the lake for a while be done to copies of its tables, which are dropped afterwards."""
+    lake = Lake.open()
+    copies = _Rehearsal(lake, source)
+    copies.clear()  # of one that was cut short
+    try:
+        with standing_in(copies):
+            yield copies
+    finally:
+        copies.clear()

@@ -1,0 +1,243 @@
+"""The lake: its catalog, and the tables in it; branches and tags are moved in ``branches``.
+
+It speaks to the catalog through PyIceberg, so that none of this needs Spark, and none of it is SQL text. The catalog
+is configured the way PyIceberg is (``.pyiceberg.yaml`` or ``PYICEBERG_CATALOG__TIDEMARK__...``); without that, an
+embedded one on SQLite under ``TIDEMARK_HOME`` is used, with nothing to start. Spark's settings are derived from the
+same properties, so both open the same tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.io.pyarrow import PyArrowFileIO, pyarrow_to_schema
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.transforms import IdentityTransform
+from sqlalchemy.exc import IntegrityError
+
+from tidemark.errors import ConfigurationError
+from tidemark.lake.branches import MARKER
+from tidemark.lake.catalog import catalog_name, catalog_properties, opening, spark_properties
+from tidemark.lake.commits import commit_files
+from tidemark.lake.data_files import Target, WrittenFile
+from tidemark.lake.names import Identifier
+from tidemark.lake.retries import retried
+from tidemark.text import quoted
+
+
+class Lake:
+    """One catalog and the tables in it."""
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        self.name = name
+        self.properties = dict(properties)
+        self.catalog: Catalog = load_catalog(name, **self.properties)
+
+    @classmethod
+    def open(cls) -> Lake:
+        """The lake that the environment names, or the one that stands in for it (``standing_in``).
+
+        Raises:
+            ConfigurationError: the catalog is not one that can be opened as it is configured.
+            RetriableLakeError: the catalog cannot be reached.
+        """
+        other = _OTHER.get()
+        if other is not None:
+            return other
+        with opening():
+            return _opened(catalog_name(), tuple(sorted(catalog_properties().items())))
+
+    def spark_settings(self) -> dict[str, str]:
+        """Spark's settings for this catalog, derived from PyIceberg's."""
+        prefix = f"spark.sql.catalog.{self.name}"
+        settings = {prefix: "org.apache.iceberg.spark.SparkCatalog", f"{prefix}.cache-enabled": "false"}
+        settings.update({f"{prefix}.{key}": value for key, value in spark_properties(self.properties).items()})
+        return settings
+
+    def at(self, identifier: Identifier) -> Identifier:
+        """Where the catalog has the table: under its own name, but for tables that stand beside (``copies``)."""
+        return identifier
+
+    def location(self, identifier: Identifier) -> str | None:  # noqa: ARG002  a copy's table has one
+        """Where the files of a new table are to be; None for the catalog's own choice."""
+        return None
+
+    def spark_name(self, identifier: Identifier, branch: str | None = None) -> str:
+        """The table (or a branch of it) as Spark names it, every part quoted."""
+        parts = (self.name, *self.at(identifier), *([f"branch_{branch}"] if branch else []))
+        return ".".join(quoted(part) for part in parts)
+
+    def find(self, identifier: Identifier) -> Table | None:
+        """The table as it stands now, or None."""
+        try:
+            return self.catalog.load_table(self.at(identifier))
+        except NoSuchTableError:
+            return None
+
+    def load(self, identifier: Identifier) -> Table:
+        """The table as it stands now.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        table = self.find(identifier)
+        if table is None:
+            raise ConfigurationError(f"no table {'.'.join(identifier)} in the lake yet: run its source first")
+        return table
+
+    def ensure(
+        self,
+        identifier: Identifier,
+        schema: Schema | pa.Schema,
+        properties: Mapping[str, str],
+        *,
+        partition_by: Sequence[str] = (),
+    ) -> Table:
+        """The table, created when missing: namespace, partitioning by columns, an empty ``main`` snapshot and all."""
+        return self._ensure(identifier, schema, properties, partition_by)
+
+    # Another source may be making the same namespace or ledger table at this moment: look again.
+    @retried(CommitFailedException, IntegrityError)
+    def _ensure(
+        self,
+        identifier: Identifier,
+        schema: Schema | pa.Schema,
+        properties: Mapping[str, str],
+        partition_by: Sequence[str],
+    ) -> Table:
+        table = self.find(identifier)
+        if table is None:
+            self.catalog.create_namespace_if_not_exists(self.at(identifier)[0])
+            # Partitioned from its first spec on: else engines look at every row for what partitions tell.
+            schema = as_iceberg(schema)
+            spec = _identity_spec(schema, partition_by)
+            table = self.catalog.create_table_if_not_exists(
+                self.at(identifier), schema, self.location(identifier), spec, properties=dict(properties)
+            )
+        if table.current_snapshot() is None:  # main must exist before a branch can start from it
+            table.append(table.schema().as_arrow().empty_table())
+        return table
+
+    def target(
+        self, table: Table, schema: pa.Schema, *, plain: Iterable[str] = (), bounded: Iterable[str] = ()
+    ) -> Target:
+        """What workers have to know to write files of a table with the columns of ``schema``.
+
+        Raises:
+            ConfigurationError: the lake is on a store that PyArrow cannot write to.
+        """
+        location = table.properties.get("write.data.path") or f"{table.location()}/data"
+        store = PyArrowFileIO(table.io.properties)
+        scheme, host, folder = store.parse_location(location, table.io.properties)
+        try:
+            filesystem = store.fs_by_scheme(scheme, host)
+        except ValueError as error:
+            raise ConfigurationError(f"{location}: workers cannot write there: {error}") from error
+        filesystem.create_dir(folder, recursive=True)
+        ids = table.schema().as_arrow()
+        with_ids = pa.schema([_with_id(field, ids.field(field.name)) for field in schema])
+        return Target(
+            filesystem=filesystem,
+            folder=folder,
+            location=location,
+            schema=with_ids,
+            plain=frozenset(plain),
+            bounded=frozenset(bounded),
+        )
+
+    # Maintenance may have rewritten other files of the table meanwhile.
+    @retried(CommitFailedException)
+    def append_files(
+        self,
+        table: Table,
+        files: Iterable[WrittenFile],
+        properties: Mapping[str, str],
+        *,
+        instead_of: BooleanExpression | None = None,
+        branch: str = MAIN_BRANCH,
+    ) -> None:
+        """Commit files that workers wrote, in one snapshot that carries ``properties``.
+
+        Args:
+            table: an append-only table.
+            files: what ``data_files.Writer.close`` gave.
+            properties: summary of the snapshot, without ``MARKER``.
+            instead_of: rows that they replace, whole partitions of them.
+            branch: that the snapshot is on.
+        """
+        table.refresh()
+        summary = {MARKER + name: value for name, value in properties.items()}
+        replaced = [] if instead_of is None else table.scan(row_filter=instead_of).use_ref(branch).plan_files()
+        commit_files(table, files, replaced=[task.file for task in replaced], summary=summary, branch=branch)
+
+    def tables(self, namespace: str) -> list[str]:
+        """Names of the tables of one namespace, sorted; none when it does not exist."""
+        if (namespace,) not in self.catalog.list_namespaces():
+            return []
+        return sorted(identifier[-1] for identifier in self.catalog.list_tables(namespace))
+
+
+_OTHER: ContextVar[Lake | None] = ContextVar("other", default=None)
+
+
+@contextmanager
+def standing_in(lake: Lake) -> Iterator[Lake]:
+    """Let ``Lake.open`` give this lake for a while."""
+    token = _OTHER.set(lake)
+    try:
+        yield lake
+    finally:
+        _OTHER.reset(token)
+
+
+@lru_cache(maxsize=8)
+def _opened(name: str, properties: tuple[tuple[str, str], ...]) -> Lake:
+    return Lake(name, dict(properties))
+
+
+def _identity_spec(schema: Schema, names: Sequence[str]) -> PartitionSpec:
+    fields = (
+        PartitionField(
+            source_id=schema.find_field(name).field_id,
+            field_id=PARTITION_FIELD_ID_START + place,
+            transform=IdentityTransform(),
+            name=name,
+        )
+        for place, name in enumerate(names)
+    )
+    return PartitionSpec(*fields)
+
+
+def as_iceberg(schema: Schema | pa.Schema) -> Schema:
+    """The schema with ids: those of its columns, then those of the elements of its lists."""
+    if isinstance(schema, Schema):
+        return schema
+    fields = []
+    for number, field in enumerate(schema, 1):
+        kind = field.type
+        if pa.types.is_list(kind):
+            element = kind.value_field.with_name("element").with_metadata(
+                {"PARQUET:field_id": str(len(schema) + number)}
+            )
+            kind = pa.list_(element)
+        fields.append(pa.field(field.name, kind, metadata={"PARQUET:field_id": str(number)}))
+    return pyarrow_to_schema(pa.schema(fields))
+
+
+def _with_id(field: pa.Field, told: pa.Field) -> pa.Field:
+    """The field with the id that Iceberg gave it, and those of its elements."""
+    named = {key: value for key, value in (told.metadata or {}).items() if key == b"PARQUET:field_id"}
+    kind = field.type
+    if pa.types.is_list(kind):
+        kind = pa.list_(_with_id(kind.value_field.with_name("element"), told.type.value_field))
+    return pa.field(field.name, kind, metadata=named)

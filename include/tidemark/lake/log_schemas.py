@@ -1,0 +1,98 @@
+"""The tables between the stages, as Arrow schemas: ``raw`` holds messages verbatim, the change log canonical events."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pyarrow as pa
+
+INSTANT = pa.timestamp("us", "UTC")
+
+RAW = pa.schema(
+    [
+        ("batch", pa.int32()),
+        ("interval_start", INSTANT),
+        ("file", pa.string()),
+        ("place", pa.int64()),
+        ("checksum", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("landed_at", INSTANT),
+    ]
+)
+"""``raw.<source>``: one row a message, verbatim. ``batch`` counts the land commits of a source; ``file`` and ``place``
+say where the message stood, ``checksum`` is the SHA-256 of that file; append only, partitioned by ``batch``."""
+
+CHANGE_LOG = pa.schema(
+    [
+        ("batch", pa.int32()),
+        ("kind", pa.string()),
+        ("object", pa.string()),
+        ("database", pa.string()),
+        ("schema", pa.string()),
+        ("name", pa.string()),
+        ("operation", pa.string()),
+        ("position", pa.string()),
+        ("committed_at", INSTANT),
+        ("captured_at", INSTANT),
+        ("landed_at", INSTANT),
+        ("transaction_id", pa.string()),
+        ("transaction_number", pa.int64()),
+        ("transaction_last", pa.bool_()),
+        ("before", pa.string()),
+        ("after", pa.string()),
+        ("shape", pa.string()),
+        ("partial", pa.bool_()),
+        ("absent", pa.list_(pa.string())),
+        ("key", pa.list_(pa.string())),
+        ("detail", pa.string()),
+        ("file", pa.string()),
+        ("place", pa.int64()),
+        ("row", pa.int32()),
+    ]
+)
+"""``changelog.<source>``: one row an event. ``kind`` is a ``Kind``; ``object`` is the table as source files name it;
+``position`` sorts as text; ``before`` and ``after`` are verbatim JSON objects whose columns ``shape`` tells (the id of
+a row of the ledger's ``shapes``); ``absent`` names columns of a ``partial`` image that were not captured; ``file``,
+``place`` and ``row`` (number of the event in its message, from 0) lead back to the bytes. Append only, partitioned by
+``batch``, ``kind`` and ``object``."""
+
+QUARANTINE = pa.schema(
+    [
+        ("batch", pa.int32()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("object", pa.string()),
+        ("interval_start", INSTANT),
+        ("file", pa.string()),
+        ("place", pa.int64()),
+        ("checksum", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("landed_at", INSTANT),
+    ]
+)
+"""``quarantine.<source>``: one row a message set aside, with its bytes, the reason, and all that a decoder is told.
+``object`` is the table whose candidate could not take it, null for a message that was not decoded."""
+
+
+class RowKind(StrEnum):
+    """What a row of the change log is."""
+
+    CHANGE = "change"
+    SCHEMA_CHANGE = "schema_change"
+    """``detail`` is the statement, ``operation`` its SQL dialect."""
+    CONTROL = "control"
+    """``operation`` and ``detail`` are the kind of the control event."""
+
+
+VARIED = ("before", "after", "position", "value")
+"""Columns of these tables whose values hardly repeat."""

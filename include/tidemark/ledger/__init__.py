@@ -1,0 +1,1 @@
+"""What was done, which transactions are open, what is published together."""

@@ -1,0 +1,143 @@
+"""What a task of normalize counts and sees: contents, shapes, statements, loads, transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from tidemark.events import Column, Shape, TableId
+
+
+class Content(msgspec.Struct, frozen=True):
+    """What change events of one table have in common; counted by batch, so that a plan needs no look at the data."""
+
+    table: TableId
+    operation: str
+    shape: str | None
+    partial: bool
+    key: tuple[str, ...] | None
+    half: bool
+    """The old half of an update that comes as two messages."""
+
+
+class LoggedStatement(msgspec.Struct, frozen=True):
+    """DDL text that a message told; or, in the dialect ``LOAD``, that a complete initial load of a table began."""
+
+    table: TableId | None
+    """As the message names it, which need not be the one that the text names."""
+    position: str
+    dialect: str
+    text: str
+    """Of a load what its rows tell (``Load`` as JSON)."""
+    at: int | None = None
+    """When it was committed, else captured, else landed; epoch µs, UTC. None of a load, whose rows tell."""
+
+
+LOAD = "initial_load"
+"""``Statement.dialect`` of what is no DDL: the rows of a complete initial load tell where it began."""
+
+
+class Load(msgspec.Struct):
+    """What rows of a complete initial load tell of it, as far as one task saw them."""
+
+    at: int | None
+    """The earliest time of a row, epoch µs; None where none tells one."""
+    row: str | None
+    """Digest of the only row that was seen, however often; None: there were several."""
+
+
+class Tally(msgspec.Struct):
+    """What became of the messages of one batch, as far as one task read it."""
+
+    landed: int = 0
+    """Messages."""
+    decoded: int = 0
+    """Messages with change events or schema changes."""
+    control: int = 0
+    """Messages."""
+    quarantined: int = 0
+    """Messages."""
+    contents: list[tuple[Content, int]] = []
+    """Change events."""
+    shapes: list[tuple[TableId, str, str]] = []
+    """Table, id and columns (JSON) of the shapes that the events refer to."""
+    statements: list[LoggedStatement] = []
+    """DDL that may change columns or rows of a table that is there already, and complete initial loads."""
+
+
+def shape_from(text: str) -> Shape:
+    """A shape as the change log keeps it."""
+    return Shape(msgspec.json.decode(text, type=tuple[Column, ...]))
+
+
+Ranges = list[tuple[int, int]]
+
+
+class Seen(msgspec.Struct, kw_only=True):
+    """What is known of one transaction that was not seen whole."""
+
+    id: str
+    since: int = 0
+    """First batch that told of it."""
+    numbers: Ranges = []
+    """Numbers of its events, in ranges with both ends; empty where events have none."""
+    count: int | None = None
+    """Events that it has, where its end told."""
+    ended: bool = False
+    undone: bool = False
+    flagged: bool = False
+    """Whether its events say which is the last."""
+    tables: dict[str, tuple[int, int]] = {}
+    """Table as source files name it -> change events, and the TRUNCATEs among them; copies counted."""
+    first: int | None = None
+    """Commit time of its earliest event, epoch µs."""
+    last: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it was seen; a count counts only where events are numbered."""
+        if not self.ended or self.undone:
+            return False
+        return self.count is None or (_covers(self.numbers, self.count) if self.numbers else bool(self.tables))
+
+
+def merged(one: Seen, other: Seen) -> Seen:
+    """What two parts of one transaction tell together: the same in any order."""
+    tables = dict(one.tables)
+    for name, (events, truncates) in other.tables.items():
+        known = tables.get(name, (0, 0))
+        tables[name] = (known[0] + events, known[1] + truncates)
+    counts = [seen.count for seen in (one, other) if seen.count is not None]
+    return Seen(
+        id=one.id,
+        since=min(one.since, other.since),
+        numbers=merge_ranges([*one.numbers, *other.numbers]),
+        count=max(counts, default=None),
+        ended=one.ended or other.ended,
+        undone=one.undone or other.undone,
+        flagged=one.flagged or other.flagged,
+        tables=tables,
+        first=min((at for at in (one.first, other.first) if at is not None), default=None),
+        last=max((at for at in (one.last, other.last) if at is not None), default=None),
+    )
+
+
+def merge_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Ranges in order, those that overlap or touch made one.
+
+    >>> joined([(5, 7), (1, 2), (3, 4), (9, 9)])
+    [(1, 7), (9, 9)]
+    """
+    found: Ranges = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return found
+
+
+def _covers(numbers: Ranges, count: int) -> bool:
+    """Whether numbers hold 1 to ``count``."""
+    return any(low <= 1 and high >= count for low, high in numbers)

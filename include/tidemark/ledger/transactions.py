@@ -1,0 +1,55 @@
+"""The states of transactions that were open over the end of a run, as the ledger keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.tally import Seen
+
+States = dict[str | None, Row]
+
+OPEN = "open"
+
+WHOLE = "whole"
+
+UNDONE = "rolled_back"
+
+MARKED = "marked"
+"""Of the row without an id: from this batch on the source is known to send markers."""
+
+
+def states(ledger: Ledger, batch: int) -> States:
+    """The newest word on each transaction that was ever open over the end of a run, as of a batch; by id."""
+    return as_of(ledger.read("transactions"), batch)
+
+
+def as_of(rows: Iterable[Row], batch: int | None = None) -> States:
+    """Of rows of ``transactions`` the newest of each id, as of a batch (None: of all)."""
+    known: States = {}
+    for row in rows:
+        if (batch is None or row["batch"] <= batch) and row["batch"] >= known.get(row["id"], row)["batch"]:
+            known[row["id"]] = row
+    return known
+
+
+def marked(known: States) -> bool:
+    """Whether the source is known to send markers of its transactions."""
+    return None in known
+
+
+def unsettled(known: States) -> frozenset[str]:
+    """Ids of transactions of which every further event and marker must be told."""
+    return frozenset(row["id"] for row in known.values() if row["state"] in {OPEN, UNDONE})
+
+
+def seen_of(row: Row) -> Seen:
+    """What a row of the ledger tells of its transaction."""
+    return msgspec.json.decode(row["seen"], type=Seen)
+
+
+def undone(ledger: Ledger, batch: int) -> frozenset[str]:
+    """Ids of the transactions that were rolled back, as of a batch."""
+    return frozenset(row["id"] for row in states(ledger, batch).values() if row["state"] == UNDONE)

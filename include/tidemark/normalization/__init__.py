@@ -1,0 +1,1 @@
+"""Messages to rows of the change log; transactions settled; retries."""

@@ -1,0 +1,75 @@
+"""Arrow arrays of the change log, from messages to columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.events import TIMES, Message, Transaction
+from tidemark.lake.log_schemas import INSTANT
+
+_NO_TRANSACTION = Transaction()
+
+NAME_LIST = pa.list_(pa.string())
+
+
+def messages_of(raw: pa.RecordBatch) -> Iterator[Message]:
+    """Yield the messages of a batch of ``RAW``, in its order."""
+    start = raw.column("interval_start").cast(pa.int64()).fill_null(0)
+    names = ("file", "place", "topic", "partition", "offset", "timestamp", "key", "value")
+    values = [_values(raw.column(name)) for name in names]
+    for interval, file, place, topic, partition, offset, timestamp, key, value in zip(
+        start.to_pylist(), *values, strict=False
+    ):
+        yield Message(
+            value=value,
+            file=file,
+            place=place,
+            interval=interval,
+            key=key,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            timestamp=timestamp,
+        )
+
+
+def _values(column: pa.Array) -> Iterable[Any]:
+    return repeat(None) if column.null_count == len(column) else column.to_pylist()
+
+
+def image_array(values: list[bytes | None]) -> pa.Array:
+    """Return images as an array of strings."""
+    # Images are bytes that the decoder has found to be UTF-8: no copy by way of Python text.
+    return pa.array(values, pa.binary()).cast(pa.string())
+
+
+def instant_array(values: list[int | None]) -> pa.Array:
+    """Columns of ``INSTANT``; a time that an event cannot have is a ValueError."""
+    times = pa.array(values, pa.int64())
+    bounds = pc.min_max(times).as_py().values()
+    if any(bound is not None and bound not in TIMES for bound in bounds):
+        raise ValueError("a time outside of the years 1 to 9999")
+    return times.cast(INSTANT)
+
+
+def transaction_columns(found: list[Transaction | None]) -> dict[str, pa.Array]:
+    """Return the columns of the events' transactions; none where no event has one."""
+    if not any(found):
+        return {}
+    told = [transaction or _NO_TRANSACTION for transaction in found]
+    return {
+        "transaction_id": pa.array([transaction.id for transaction in told], pa.string()),
+        "transaction_number": pa.array([transaction.number for transaction in told], pa.int64()),
+        "transaction_last": pa.array([transaction.last for transaction in told], pa.bool_()),
+    }
+
+
+def filled_batch(columns: Mapping[str, pa.Array], count: int, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of a schema: what ``columns`` lacks is null."""
+    arrays = [columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,53 @@
+"""What deriving events needs, for the first time or again: the parts of the messages, and the metadata they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.table import Table
+
+from tidemark.events import Message
+from tidemark.formats import Known, gather, informed, resolve
+from tidemark.lake.data_files import ROW_GROUP_BYTES, Target
+from tidemark.lake.filters import equals
+from tidemark.lake.log_schemas import RowKind
+from tidemark.normalization import tasks
+from tidemark.normalization.decoding import metadata_of
+from tidemark.normalization.tasks import Done, RawPart
+from tidemark.sources.model import Source
+from tidemark.spark import spread
+
+_EXPANSION = 8
+"""About how many times larger messages are than their Parquet file."""
+
+
+def parts(table: Table, where: BooleanExpression) -> Iterable[spread.Part]:
+    """The row groups of a table of messages, partitioned by batch first; a few together where a file has many."""
+    for planned in table.scan(row_filter=where).plan_files():
+        file = planned.file
+        groups = len(file.split_offsets or ()) or 1
+        path = PyArrowFileIO.parse_location(file.file_path, table.io.properties)[2]
+        size = min(ROW_GROUP_BYTES, file.file_size_in_bytes * _EXPANSION // groups)
+        for group in range(groups):
+            yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=group + 1), size
+
+
+def known(source: Source, found: Sequence[spread.Part], read_from: Target, changelog: Table) -> Known | None:
+    """What the metadata messages of the parts tell, and those that the change log keeps as schema changes.
+
+    None where the format asks for none. What comes back is one pair a table and version of its structure.
+    """
+    module = informed(resolve(source.format))
+    if module is None:
+        return None
+    options = source.options.model_dump(mode="json")
+    collect = partial(tasks.collect, format_name=source.format, options=options, raw=read_from)
+    told = [pair for task in spread.run(found, collect, Done) for pair in task.metadata]
+    rows = changelog.scan(
+        row_filter=equals("kind", RowKind.SCHEMA_CHANGE.value), selected_fields=("detail",)
+    ).to_arrow()
+    kept = (Message(value=text.encode(), file="", place=0) for text in rows.column("detail").unique().to_pylist())
+    return gather([*told, *metadata_of(module, kept, source.options)])

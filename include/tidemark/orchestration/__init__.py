@@ -1,0 +1,7 @@
+"""The only Airflow code: DAGs, their operator, alerts and intervals."""
+
+from __future__ import annotations
+
+from tidemark.orchestration.dags import build_dag, build_maintenance, build_on_demand, table_param
+
+__all__ = ["build_dag", "build_maintenance", "build_on_demand", "table_param"]

@@ -1,0 +1,154 @@
+"""Sources become Airflow DAGs: one for the flow of each, and one for each kind of work beside the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+from tidemark.orchestration import alerts
+from tidemark.orchestration.intervals import width
+from tidemark.orchestration.stage_operator import StageOperator
+from tidemark.sources.model import Source
+from tidemark.stages import STAGES
+from tidemark.values.iso8601 import EPOCH
+
+_TASKS: Mapping[str, Any] = {
+    "owner": "tidemark",
+    "retries": 3,
+    "retry_delay": timedelta(seconds=20),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=10),
+    "on_failure_callback": alerts.task_failed,
+}
+"""What fails for its data or its configuration is not tried again (stage_operator); what the store refuses is."""
+
+_OPTIONS: Mapping[str, Sequence[str]] = {"normalize": ("reprocess", "dry_run"), "publish": ("approve",)}
+
+
+def build_dag(source: Source) -> DAG:
+    """Build the DAG of a source: its five stages in a row, once for each data interval."""
+    with DAG(
+        dag_id=source.dag_id,
+        description=f"{source.format} dumps of {source.source} into checked Iceberg tables",
+        schedule=_timetable(source.schedule),
+        start_date=source.start_date,
+        catchup=False,
+        max_active_runs=1,
+        deadline=_deadline(source),
+        default_args=dict(_TASKS),
+        params={
+            "start": _moment("Start of the interval, in place of the run's own."),
+            "end": _moment("First moment after the interval."),
+            "reprocess": Param(False, type="boolean", description="Decode again what was decoded before."),  # noqa: FBT003 - Airflow's own
+            "dry_run": Param(
+                False,  # noqa: FBT003 - likewise
+                type="boolean",
+                description="Reprocess on copies, tell how many rows of each table would differ, and change nothing.",
+            ),
+            "approve": Param(
+                None,
+                type=["null", "integer"],
+                description="Publish this held cut as it stands, and do nothing else.",
+            ),
+        },
+        tags={"tidemark", "cdc", source.format},
+        doc_md=_describe(source),
+    ) as dag:
+        chain(*(StageOperator(stage=stage, source=source.source, options=_OPTIONS.get(stage, ())) for stage in STAGES))
+    return dag
+
+
+def build_maintenance(sources: Sequence[Source]) -> DAG:
+    """Build the DAG that maintains the tables of all sources, two at a time, each night; or of one, by its form."""
+    dag = _beside("lake_maintenance", "Keep the tables of all sources small and fast.", sources, schedule="30 3 * * *")
+    with dag:
+        for source in sources:
+            StageOperator(task_id=source.source, stage="maintain", source=source.source, options=["table"])
+    return dag
+
+
+def build_on_demand(
+    name: str, stages: Sequence[str], description: str, sources: Sequence[Source], options: Mapping[str, Param]
+) -> DAG:
+    """Build the DAG ``lake_<name>``: stages in a row, for the source that the form names.
+
+    The options of the form are those of the stage of this name.
+    """
+    dag = _beside(f"lake_{name}", description, sources, options=options)
+    with dag:
+        chain(*(StageOperator(stage=stage, options=list(options) if stage == name else ()) for stage in stages))
+    return dag
+
+
+def table_param() -> Param:
+    """A table of the form."""
+    return Param(None, type=["null", "string"], description="Published table, without its namespace; all without.")
+
+
+def _beside(
+    dag_id: str,
+    description: str,
+    sources: Sequence[Source],
+    *,
+    schedule: str | None = None,
+    options: Mapping[str, Param] | None = None,
+) -> DAG:
+    names = [source.source for source in sources]
+    choice = Param(None, type=["null", "string"], enum=[None, *names], description="Source; all without.")
+    if schedule is None:
+        choice = Param(names[0] if names else None, type="string", enum=names or None, description="Source.")
+    return DAG(
+        dag_id=dag_id,
+        description=description,
+        schedule=_timetable(schedule),
+        start_date=EPOCH,
+        catchup=False,
+        max_active_runs=1,
+        max_active_tasks=2,
+        default_args=dict(_TASKS),
+        params={"source": choice, **(options or {"table": table_param()})},
+        tags={"tidemark", "lake"},
+        doc_md=f"{description}\n\nIt waits for runs of the same source, and they for it: one writer a source.\n",
+    )
+
+
+def _timetable(schedule: str | None) -> CronDataIntervalTimetable | None:
+    # A bare cron text would give intervals of zero width (Airflow 3, create_cron_data_intervals).
+    return CronDataIntervalTimetable(schedule, timezone="UTC") if schedule else None
+
+
+def _deadline(source: Source) -> DeadlineAlert | None:
+    """Tell when a run is not over before the next one is due, or in an hour; nothing is stopped by it."""
+    if source.schedule is None:
+        return None
+    interval = width(source.schedule, source.start_date)
+    return DeadlineAlert(
+        # The start of the interval. With the time of queueing, Airflow 3.3 answers 500 to clearing a task of the run.
+        reference=DeadlineReference.DAGRUN_LOGICAL_DATE,
+        interval=interval + max(interval, timedelta(hours=1)),
+        callback=SyncCallback(alerts.run_late),
+    )
+
+
+def _moment(description: str) -> Param:
+    return Param(None, type=["null", "string"], format="date-time", description=f"{description} UTC.")
+
+
+def _describe(source: Source) -> str:
+    tables = "".join(
+        f"| `{name}` | {', '.join(table.key or ()) or 'as the messages name it'} | {table.deletes} "
+        f"| {'yes' if table.history else 'no'} | {len(table.checks)} |\n"
+        for name, table in source.tables.items()
+    )
+    head = "| table | key | deletes | history | checks |\n| --- | --- | --- | --- | --- |\n"
+    return (
+        f"**{source.source}**: `{source.format}` dumps from `{source.landing}` into `{source.target}`.\n\n"
+        f"{head + tables if tables else 'Tables are discovered, with the key that messages name.'}\n\n"
+        "Triggered by hand, `start` and `end` (UTC) replace the data interval of the run. Past intervals are run by a "
+        "backfill. Each published table is an asset, `tidemark://<namespace>/<table>`.\n"
+    )

@@ -1,0 +1,286 @@
+"""One stage of one source as an Airflow task, wherever the connection to Spark says that it runs.
+
+The Airflow connection ``spark_default`` decides how a stage reaches Spark, and nothing else has to change:
+``spark``, ``yarn`` and ``k8s`` submit ``jobs/<stage>.py`` to a master, ``spark_connect`` runs the stage in the task's
+own process against a warm Spark Connect server. Where the submitted driver would be on this machine, the task tries the
+stage itself first: what needs no Spark (nothing new, little to read, publish) never starts one. Tasks may be killed
+and tried again at any point: the stages are idempotent, and one writer a source is seen to by its lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_URL, uuid5
+
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import AssetAlias, BaseHook, Connection, Context, TaskInstanceState
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+)
+
+from tidemark import INCLUDE
+from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkWithheldError
+from tidemark.orchestration.assets import announce
+from tidemark.orchestration.intervals import Interval, interval_of, next_moment
+from tidemark.sources.files import find_source
+from tidemark.stages import STAGES
+
+if TYPE_CHECKING:
+    from tidemark.stages import StageReport
+
+
+_again: Any = AirflowRescheduleException  # Any: Airflow does not type it
+
+CONNECTION = "spark_default"
+
+
+JOBS = INCLUDE.parent / "jobs"
+
+BUSY_PATIENCE, BUSY_PAUSE = 5.0, timedelta(seconds=15)
+"""How long a task waits for another writer of its source, and when it comes back, its worker slot given free."""
+
+_SESSION_SECONDS = 1800
+
+_LOOK_BACK = 10
+"""Runs before a scheduled one, backfills among them, that are looked through for the scheduled run before it."""
+
+_BY_INTERVAL = frozenset({"land", "normalize"})
+"""Stages that look at the interval of a run; the others take whatever is new."""
+
+_REHEARSES = "normalize"
+"""The stage that reprocesses, and tells for a dry run what would differ."""
+
+_SUBMITTED = frozenset({"spark", "yarn", "k8s"})
+
+_NO_RETRY: Mapping[int, str] = {
+    1: "data held back: nothing of it is published. See the log above and `tidemark status`",
+    2: "configuration: a file or a setting must be changed. See the log above",
+}
+"""Exit statuses of a job that trying again does not change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """What the task is to run."""
+
+    source: str
+    interval: Interval
+    options: Mapping[str, Any]
+
+
+class StageOperator(SparkSubmitOperator):
+    """One stage over the interval of the run, of the source that is given, else of the one that the form names.
+
+    ``options`` are names of the form that the stage takes as keyword parameters.
+    """
+
+    ui_color = "#c7e3ea"
+
+    def __init__(
+        self,
+        *,
+        stage: str,
+        source: str | None = None,
+        options: Sequence[str] = (),
+        **kwargs: Any,  # noqa: ANN401 - Airflow's own arguments
+    ) -> None:
+        """Name the task after its stage."""
+        kwargs.setdefault("task_id", stage)
+        if stage == STAGES[-1]:
+            # The tables of a source are known when they are published; the alias stands for them until then.
+            kwargs.setdefault("outlets", [AssetAlias(f"tidemark_{source or 'lake'}")])
+        if stage in {_REHEARSES, STAGES[-1]}:
+            kwargs.setdefault("trigger_rule", "none_failed")  # a dry run or an approval skips the stages before
+        super().__init__(conn_id=CONNECTION, name=f"{source or 'tidemark'}-{stage}", max_active_tis_per_dag=1, **kwargs)
+        self.stage = stage
+        self.source = source
+        self.options = tuple(options)
+
+    def execute(self, context: Context) -> dict[str, int | str] | None:  # type: ignore[override]
+        """Run the stage the way the connection says; the summary of the stage goes to XCom."""
+        self._skip_unless_meant(context)
+        try:
+            connection = _connection()
+            call = self._call(context)
+            report = self._run_here(connection, call)
+            if report is None:
+                self._prepare(connection, call)
+        except SourceBusyError as error:
+            self.log.info("%s", error)
+            raise _again(datetime.now(UTC) + BUSY_PAUSE) from error
+        except (ConfigurationError, ContractError) as error:
+            raise AirflowFailException(f"{type(error).__name__}: {error}") from error
+        if report is None:
+            self._submit(context)
+            return None
+        return self._tell(report, call, context)
+
+    def on_kill(self) -> None:
+        """Stop the submitted job; a stage in this process ends with it."""
+        if self._hook is not None:
+            super().on_kill()
+
+    def _skip_unless_meant(self, context: Context) -> None:
+        params = context["params"]
+        if self.stage in STAGES[:-1] and params.get("approve") is not None:
+            raise AirflowSkipException(f"cut {params['approve']} is approved as it stands: it is only published")
+        if self.stage in STAGES and self.stage != _REHEARSES and params.get("dry_run"):
+            raise AirflowSkipException(f"a dry run changes nothing: the log of {_REHEARSES} tells what would differ")
+        named = params.get("source")
+        if self.source is not None and named is not None and named != self.source:
+            raise AirflowSkipException(f"only {named} was asked for")
+
+    def _call(self, context: Context) -> _Call:
+        params = context["params"]
+        source = self.source or params.get("source")
+        if not source:
+            raise ConfigurationError("no source is named: fill in `source` of the trigger form")
+        given = {name: params.get(name) for name in self.options}
+        options = {name: value for name, value in given.items() if value is not None and value is not False}
+        interval: Interval = (None, None)
+        if self.stage in _BY_INTERVAL:
+            schedule = find_source(source).schedule
+            interval = _with_passed_over(context, interval_of(context, schedule), schedule)
+        return _Call(source=source, interval=interval, options=options)
+
+    def _run_here(self, connection: Connection, call: _Call) -> StageReport | None:
+        """Run the stage in this process; None when it is to be submitted instead."""
+        if connection.conn_type == SparkConnectHook.conn_type:
+            # One session a source on the server: its Python workers and its catalog stay warm from task to task. The
+            # server closes a session that is idle for an hour, for good: so each is used for half an hour at most.
+            session = uuid5(NAMESPACE_URL, f"tidemark:{call.source}:{time.time() // _SESSION_SECONDS}")
+            url = f"{SparkConnectHook(CONNECTION).get_connection_url()};session_id={session}"
+            with _environment("SPARK_REMOTE", url):
+                return self._run(call)
+        if connection.extra_dejson.get("deploy-mode") == "cluster":
+            return None  # this machine may not even reach the lake
+        from tidemark.spark.session import without_spark  # noqa: PLC0415 - a DAG is parsed without Spark
+
+        try:
+            with without_spark():
+                return self._run(call)
+        except SparkWithheldError as error:
+            self.log.info("%s of %s goes to Spark: %s", self.stage, call.source, error)
+            return None
+
+    def _run(self, call: _Call) -> StageReport:
+        from tidemark.pipeline import run_task  # noqa: PLC0415 - likewise
+
+        for library in ("great_expectations", "pyspark", "pyiceberg", "py4j"):
+            logging.getLogger(library).setLevel(logging.WARNING)  # else hundreds of lines hide the stage's own
+        source = find_source(call.source)
+        return run_task(self.stage, source, *call.interval, patience=BUSY_PATIENCE, **call.options)
+
+    def _tell(self, report: StageReport, call: _Call, context: Context) -> dict[str, int | str]:
+        from tidemark.pipeline import HOLDING  # noqa: PLC0415 - likewise
+
+        self.log.info("%s of %s: %s", self.stage, call.source, report.summary)
+        if self.stage == STAGES[0] and report.summary.get("files") == 0:
+            start, end = call.interval
+            self.log.info("no new files in [%s, %s): the other stages have nothing of it to do", start, end)
+        if self.stage == STAGES[-1]:
+            announce(report, self.outlets[0], context)
+        if report.stage != self.stage:  # a dry run
+            for table, told in report.details.items():
+                self.log.info("%s would differ: %s", table, told)
+        for problem in report.problems:
+            self.log.error("%s", problem)
+        if report.problems and self.stage in HOLDING:
+            raise AirflowFailException(f"{self.stage} of {call.source}: {'; '.join(report.problems)}")
+        return dict(report.summary)
+
+    def _prepare(self, connection: Connection, call: _Call) -> None:
+        from tidemark.jars import jar_paths  # noqa: PLC0415 - likewise
+        from tidemark.spark.archive import archive  # noqa: PLC0415
+        from tidemark.spark.session import local_settings  # noqa: PLC0415
+
+        self.application = str(JOBS / f"{self.stage}.py")
+        self.application_args = [call.source]
+        for option, bound in zip(("--start", "--end"), call.interval, strict=True):
+            self.application_args += [option, bound.isoformat()] if bound else []
+        for name, value in call.options.items():
+            option = "--" + name.replace("_", "-")
+            self.application_args += [option] if value is True else [option, str(value)]
+        if connection.extra_dejson.get("deploy-mode") != "cluster":
+            path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
+            self.env_vars = {"PYTHONPATH": os.pathsep.join(path)}
+        if re.fullmatch(r"local(\[.*\])?", str(connection.host)):
+            self.conf = dict(local_settings())
+            self.env_vars = {**(self.env_vars or {}), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        else:
+            self.jars = ",".join(jar_paths())
+            self.py_files = str(archive())  # executors need the package, on whatever machine they are
+
+    def _submit(self, context: Context) -> None:
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            process = getattr(self._hook, "_submit_sp", None)
+            reason = _NO_RETRY.get(process.returncode) if process else None
+            if reason:
+                raise AirflowFailException(f"{self.stage} of {self.source}: {reason}") from error
+            raise
+
+
+def _with_passed_over(context: Context, interval: Interval, schedule: str | None) -> Interval:
+    """Let a scheduled run begin where the last one ended.
+
+    Airflow makes no run for intervals that went by while it was down or the run before took longer than an interval.
+    """
+    run, params = context.get("dag_run"), context["params"]
+    start, end = interval
+    at = run.logical_date if run and run.run_type == "scheduled" else None
+    if schedule is None or start is None or params.get("start") or params.get("end"):
+        return interval
+    for _ in range(_LOOK_BACK):
+        before = context["ti"].get_previous_ti(TaskInstanceState.SUCCESS, at) if at else None
+        if before is None:
+            break
+        at = before.logical_date
+        if at and before.run_id.startswith("scheduled"):
+            return min(start, next_moment(schedule, at)), end
+    return interval
+
+
+def _connection() -> Connection:
+    try:
+        connection = BaseHook.get_connection(CONNECTION)
+    except AirflowNotFoundException:
+        raise ConfigurationError(
+            f"Airflow connection '{CONNECTION}' is not defined. Define it in the UI or by the environment: "
+            f"""AIRFLOW_CONN_{CONNECTION.upper()}='{{"conn_type": "spark", "host": "local[*]"}}' """
+            """(or "spark_connect" with the host and port of a Spark Connect server)"""
+        ) from None
+    if connection.conn_type not in {*_SUBMITTED, SparkConnectHook.conn_type}:
+        allowed = ", ".join(sorted(_SUBMITTED | {SparkConnectHook.conn_type}))
+        raise ConfigurationError(
+            f"Airflow connection '{CONNECTION}' has type '{connection.conn_type}'. Allowed: {allowed}"
+        )
+    return connection
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -1,0 +1,1 @@
+"""Great Expectations and the built-in invariants."""

@@ -1,0 +1,183 @@
+"""Where Great Expectations keeps its files: the file context, its stores and the Data Docs, in one folder.
+
+Runs of several sources may share the folder: what is common to them (context, index) is touched under a lock only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import html
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import great_expectations as gx
+from great_expectations.core import RunIdentifier
+from great_expectations.core.expectation_validation_result import (
+    ExpectationSuiteValidationResult,
+    ExpectationValidationResult,
+)
+from great_expectations.data_context.data_context.file_data_context import FileDataContext
+from great_expectations.data_context.types.base import ProgressBarsConfig
+from great_expectations.data_context.types.resource_identifiers import (
+    ExpectationSuiteIdentifier,
+    ValidationResultIdentifier,
+)
+from great_expectations.expectations.expectation import Expectation
+from great_expectations.render.components import RenderedDocumentContent
+from great_expectations.render.view.view import DefaultJinjaPageView
+
+CANDIDATE: Final = "candidate"
+"""Data source, asset and batch definition of a table's rows, a Spark frame."""
+
+METRICS: Final = "metrics"
+"""Data source, asset and batch definition of the invariants, a pandas frame of one row."""
+
+_NAME_LENGTH: Final = 120
+
+_VIEW: Final = {"module_name": __name__, "class_name": "InertPageView"}
+
+_SITE: Final[Any] = {
+    "class_name": "SiteBuilder",
+    "show_how_to_buttons": False,
+    "store_backend": {
+        "class_name": "TupleFilesystemStoreBackend",
+        "base_directory": "uncommitted/data_docs/local_site/",
+    },
+    # The index reads every result that it lists: without a limit each run would be slower than the one before.
+    "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "validation_results_limit": 100},
+    "site_section_builders": {
+        "expectations": {"view": _VIEW},
+        # The index's limit would also drop pages of a run with more tables, and the default filter hides every run
+        # that has "profiling" in its name.
+        "validations": {"view": _VIEW, "validation_results_limit": None, "run_name_filter": {"matches_regex": "^"}},
+        "profiling": "None",
+    },
+}
+
+
+def index_page(folder: Path) -> Path:
+    """Return the index of the Data Docs in ``folder``."""
+    return folder / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
+
+
+def open_context(folder: Path) -> FileDataContext:
+    """Open the file context in ``folder``; the first use makes it, whole or not at all."""
+    with _locked(folder):
+        if not (folder / "gx").exists():
+            with tempfile.TemporaryDirectory(dir=folder) as fresh:
+                _make_context(Path(fresh))
+                (Path(fresh) / "gx").rename(folder / "gx")
+        return gx.get_context(mode="file", project_root_dir=folder)
+
+
+def _make_context(folder: Path) -> None:
+    context = gx.get_context(mode="file", project_root_dir=folder)
+    context.variables.analytics_enabled = False
+    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
+    context.update_data_docs_site("local_site", _SITE)
+    rows = context.data_sources.add_spark(CANDIDATE, persist=False).add_dataframe_asset(CANDIDATE)
+    rows.add_batch_definition_whole_dataframe(CANDIDATE)
+    metrics = context.data_sources.add_pandas(METRICS).add_dataframe_asset(METRICS)
+    metrics.add_batch_definition_whole_dataframe(METRICS)
+
+
+class Recorder:
+    """Stores the results of one run, then writes the pages of that run and the index, nothing else."""
+
+    def __init__(self, context: FileDataContext, *, folder: Path, cut: str) -> None:
+        self._context = context
+        self._folder = folder
+        self._run = RunIdentifier(run_name=_file_name(cut), run_time=datetime.now(UTC))
+        # Great Expectations takes both kinds of key in one list; its annotation does not.
+        self._pages: list[Any] = []
+
+    def record(
+        self,
+        *,
+        table: str,
+        snapshot: int,
+        success: bool,
+        expectations: Sequence[Expectation],
+        results: Sequence[ExpectationValidationResult],
+    ) -> None:
+        """Store suite and results of one table under the table's name."""
+        suite = gx.ExpectationSuite(name=_file_name(table), expectations=list(expectations))
+        self._context.suites.add_or_update(suite)
+        good = sum(bool(result.success) for result in results)
+        validation = ExpectationSuiteValidationResult(
+            success=success,
+            results=list(results),
+            suite_name=suite.name,
+            statistics={
+                "evaluated_expectations": len(results),
+                "successful_expectations": good,
+                "unsuccessful_expectations": len(results) - good,
+                "success_percent": 100 * good / len(results) if results else None,
+            },
+            meta={
+                "great_expectations_version": gx.__version__,
+                "run_id": self._run,
+                "validation_time": self._run.run_time,
+                "batch_spec": {"data_asset_name": suite.name, "snapshot": snapshot},
+            },
+        )
+        suite_key = ExpectationSuiteIdentifier(name=suite.name)
+        key = ValidationResultIdentifier(suite_key, self._run, batch_identifier=str(snapshot))
+        self._context.validation_results_store.set(key, validation)
+        self._pages += [suite_key, key]
+
+    def write_pages(self) -> None:
+        """Write a page a suite and a page a result recorded, and the index."""
+        if self._pages:  # without keys, Great Expectations would write every page of the folder again
+            with _locked(self._folder):
+                self._context.build_data_docs(resource_identifiers=self._pages)
+
+
+class InertPageView(DefaultJinjaPageView):
+    """A page on which the name of a column is text wherever it stands.
+
+    Great Expectations escapes the parameters of its sentences, but not headings, navigation and cells.
+    """
+
+    def render(self, document: RenderedDocumentContent, template: str | None = None, **settings: object) -> str:
+        """Return the page's HTML."""
+        page = self._get_template(template or self._template)
+        return str(page.render(_inert(document.to_json_dict()), **settings))
+
+
+def _inert(node: Any) -> Any:  # noqa: ANN401 - JSON of any depth
+    if isinstance(node, str):
+        return html.escape(node, quote=False)
+    if isinstance(node, dict):
+        done = {"params", "styling"}  # the first are escaped later, the second are Great Expectations' own
+        return {key: value if key in done else _inert(value) for key, value in node.items()}
+    return [_inert(value) for value in node] if isinstance(node, list) else node
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _file_name(name: str) -> str:
+    """Write what is not plain as ``~`` and hexadecimal bytes: safe in a path, a link and a page's script.
+
+    Dots make folders in the stores, so none is left first, last or doubled.
+    """
+    plain = re.sub(r"[^A-Za-z0-9_.-]|^\.|\.$|(?<=\.)\.", lambda match: _escaped(match[0]), name)
+    if len(plain) > _NAME_LENGTH:
+        plain = f"{plain[: _NAME_LENGTH - 9].rstrip('.')}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return plain
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"~{byte:02X}" for byte in character.encode(errors="surrogatepass"))

@@ -1,0 +1,173 @@
+"""The invariants that hold for every table, computed by Spark, without Great Expectations."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.lake import pending_schema
+from tidemark.lake.branches import data_files, head, properties_at
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import history_of
+from tidemark.lake.properties import KEY_PROPERTY
+from tidemark.ledger.ledger import Row
+from tidemark.quality.verdicts import Invariant
+from tidemark.sources.model import Source
+from tidemark.spark.session import is_small
+from tidemark.tables import epochs
+from tidemark.tables.schemas import IS_CURRENT, POSITION
+from tidemark.text import quoted
+
+TOO_MANY_DELETED = "rows deleted beyond the limit"
+
+
+class Opened(NamedTuple):
+    """A candidate that is to be judged, as it will be when it is published."""
+
+    row: Row
+    """Of the ledger."""
+    frame: DataFrame
+    key: list[str]
+    files: list[str]
+    """Data files that the cut wrote, sorted."""
+
+
+def opened_candidate(session: SparkSession, lake: Lake, row: Row) -> Opened:
+    """Return the candidate of a ledger row, opened with the names and the key that it will have when published."""
+    namespace, _, name = row["target"].partition(".")
+    table = lake.load((namespace, name))
+    after = {**properties_at(table, row["snapshot"]), **pending_schema.pending(table, row["cut"]).get("properties", {})}
+    frame = session.read.option("versionAsOf", str(row["snapshot"])).table(lake.spark_name((namespace, name)))
+    files = data_files(table, row["snapshot"]) - data_files(table, row["base"])
+    return Opened(row, epochs.as_published(frame, table, row["cut"]), json.loads(after[KEY_PROPERTY]), sorted(files))
+
+
+def key_invariants(opened: Opened, counts: Mapping[str, int]) -> dict[str, Invariant]:
+    """Return what ``count_keys`` counted, as invariants: no null key, no key twice, the ledger's number of rows."""
+    rows = {"rows beyond the ledger's count": Invariant(value=counts["rows"] - opened.row["rows_after"])}
+    if not opened.key:
+        return rows
+    return {
+        "null keys": Invariant(value=counts["null_keys"]),
+        "duplicate keys": Invariant(value=counts["duplicate_keys"]),
+        **rows,
+    }
+
+
+def count_keys(tables: Sequence[Opened]) -> list[Counter[str]]:
+    """``rows``, ``null_keys`` and ``duplicate_keys`` of each table; of small tables many in one query."""
+    found = [Counter[str](dict.fromkeys(_COUNTED, 0)) for _ in tables]
+    asked: list[DataFrame] = []
+    for place, opened in enumerate(tables):
+        asked += _key_counts(opened, place)
+        if len(asked) >= _AT_ONCE or place + 1 == len(tables) or not is_small(opened.row["rows_after"]):
+            for row in _union(asked).collect():
+                found[int(row["place"])].update({name: row[name] for name in _COUNTED})
+            asked = []
+    return found
+
+
+_COUNTED = ("rows", "null_keys", "duplicate_keys")
+
+_AT_ONCE = 32
+"""Queries that are asked as one: a job of its own costs as much as counting a small table."""
+
+
+def _key_counts(opened: Opened, place: int) -> Iterator[DataFrame]:
+    """Rows with ``place`` (text, of which Spark makes no code of its own) and ``_COUNTED``, to be added up.
+
+    Duplicates are of the keys that this cut wrote; those of untouched rows were looked for when they were written.
+    """
+    frame, none = opened.frame, F.lit(0)
+    names = [f"k{number}" for number in range(len(opened.key))]  # as a column may be called `count`
+    keys = [F.col(quoted(column)).alias(name) for column, name in zip(opened.key, names, strict=True)]
+    null = [column.isNull().cast("int") for column in keys]
+    null_keys = F.count(F.when(F.greatest(*null, null[0]) == 1, 1)) if null else none
+    yield frame.agg(F.lit(str(place)).alias("place"), *_named(F.count("*"), null_keys, none))
+    if keys and opened.files:
+        written = frame.where(F.col("_file").isin(*opened.files)).select(*keys).distinct()
+        twice = frame.select(*keys).join(written, names, "left_semi").groupBy(*names).count().where("count > 1")
+        yield twice.agg(F.lit(str(place)).alias("place"), *_named(none, none, F.count("*")))
+
+
+def _named(*counts: Expression) -> list[Expression]:
+    return [count.cast("bigint").alias(name) for name, count in zip(_COUNTED, counts, strict=True)]
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of some frames; a balanced tree, as Spark Connect refuses plans of more than 100 levels."""
+    if len(frames) == 1:
+        return frames[0]
+    half = len(frames) // 2
+    return _union(frames[:half]).unionAll(_union(frames[half:]))
+
+
+def delete_invariants(source: Source, row: Row) -> dict[str, Invariant]:
+    """Return the invariant that a cut deletes no more rows than the source allows; none where it deletes nothing."""
+    if not deleted_rows(row):
+        return {}
+    beyond = max(0, deleted_rows(row) - source.deletable(row["object"], row["rows_before"]))
+    return {TOO_MANY_DELETED: Invariant(value=beyond)}
+
+
+def deleted_rows(row: Row) -> int:
+    """Return how many rows the cut deletes from a table; older rows of the ledger tell only how many there were."""
+    counted = row["deleted"]
+    return int(max(0, row["rows_before"] - row["rows_after"]) if counted is None else counted)
+
+
+def history_invariants(
+    session: SparkSession, lake: Lake, row: Row, key: list[str], alive: DataFrame
+) -> dict[str, Invariant]:
+    """Of a history that belongs to the cut: its current versions are the rows of the table, by key and position."""
+    namespace, _, name = row["target"].partition(".")
+    identifier, branch = history_of((namespace, name)), f"candidate_{row['cut']}"
+    table = lake.find(identifier)
+    if table is None or branch not in table.refs():
+        return {}
+    history = session.read.option("versionAsOf", str(head(table, branch))).table(lake.spark_name(identifier))
+    history = epochs.as_published(history, table, row["cut"])
+    event = F.xxhash64(*(F.col(quoted(column)) for column in [*key, POSITION])).cast("decimal(20)").alias("event")
+    rows = alive.select(event, F.lit(1).alias("row"))
+    both = rows.unionAll(history.where(IS_CURRENT).select(event, F.lit(-1).alias("row")))
+    found = both.agg(F.sum("row").alias("rows"), F.sum(F.col("event") * F.col("row")).alias("events")).first()
+    told = found.asDict() if found else {}
+    return {
+        "rows beyond the current versions": Invariant(value=int(told.get("rows") or 0)),
+        "rows unlike their current version": Invariant(value=int(bool(told.get("events")))),
+    }
+
+
+def ledger_invariants(row: Mapping[str, int]) -> dict[str, Invariant]:
+    """Return the invariant that every event of the table is accounted for."""
+    accounted = sum(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined"))
+    return {"events not accounted for": Invariant(value=row["events"] - accounted)}
+
+
+def published_invariants(frame: DataFrame, key: list[str], row: Row) -> dict[str, Invariant]:
+    """Return the invariants of a table as a cut published it."""
+    if not key:  # a bag of rows
+        return {"rows beyond the ledger's count": Invariant(value=frame.count() - row["rows_after"])}
+    columns = [F.col(quoted(name)) for name in key]
+    null = F.greatest(*(column.isNull().cast("int") for column in [*columns, columns[0]])) == 1
+    rows = F.col("count")
+    by_key = frame.groupBy(*(column.alias(f"k{place}") for place, column in enumerate(columns))).agg(
+        F.count("*").alias("count"), F.max(null).alias("null")
+    )
+    totals = by_key.agg(
+        F.sum(rows).alias("rows"),
+        F.sum(F.when(F.col("null"), rows)).alias("null"),
+        F.count(F.when(rows > 1, 1)).alias("twice"),
+    ).first()
+    found = totals.asDict() if totals else {}
+    return {
+        "null keys": Invariant(value=found.get("null") or 0),
+        "duplicate keys": Invariant(value=found.get("twice") or 0),
+        "rows beyond the ledger's count": Invariant(value=(found.get("rows") or 0) - row["rows_after"]),
+    }

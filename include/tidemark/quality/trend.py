@@ -1,0 +1,119 @@
+"""How the quality of a source's tables went from cut to cut: from the ledger, and from the results that were stored.
+
+Needs neither Spark nor Great Expectations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+
+Entry = dict[str, Any]
+
+CUTS = 30
+"""So many of the newest cuts are shown."""
+
+COLUMNS = ("cut", "table", "state", "rows", "events", "quarantined", "quarantined_share", "verdict", "failed")
+
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>Quality of {{ source }}</title>
+<style>
+  body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
+  table { border-collapse: collapse; width: 100% }
+  th, td { border-bottom: 1px solid #ddd; padding: .3rem .6rem; text-align: left; vertical-align: top }
+  td.number { text-align: right; font-variant-numeric: tabular-nums }
+  .failed { background: #fdd } .warned { background: #ffd }
+</style>
+<h1>Quality of {{ source }}</h1>
+<p>The newest {{ cuts }} cuts, and what was found when each was last judged. <a href="{{ docs }}">Data Docs</a></p>
+{% for table, rows in tables.items() %}
+<h2>{{ table }}</h2>
+<table>
+<tr><th>cut<th>at (UTC)<th>rows<th>events<th>quarantined<th>verdict<th>failed checks</tr>
+{% for row in rows %}
+<tr class="{{ row.verdict or row.state }}">
+<td>{{ row.cut }}<td>{{ row.at[:19] }}
+<td class="number">{{ row.rows if row.rows is not none else "" }}<td class="number">{{ row.events }}
+<td class="number">{{ row.quarantined }} ({{ "%.2f"|format(100 * row.quarantined_share) }} %)
+<td>{{ row.verdict or row.state }}<td>{{ row.failed | join(", ") }}</tr>
+{% endfor %}
+</table>
+{% endfor %}
+</html>
+"""
+
+
+def trend_of(lake: Lake, source: str, home: Path) -> list[Entry]:
+    """Tables of the newest cuts, the newest cut first, ready for JSON.
+
+    Keys: ``source``, ``cut``, ``table`` (published name, or the source's while it never was), ``state`` (of the table:
+    candidate, published, stopped), ``at`` (ISO 8601, UTC), ``rows``, ``events``, ``quarantined`` (events of the cut),
+    ``quarantined_share`` (of the events; 0 to 1), ``verdict`` (before publishing: passed, warned, failed), ``failed``
+    (checks that failed when the cut was last judged).
+    """
+    ledger = Ledger(lake, source)
+    rows = ledger.read("tables")
+    newest = sorted({int(row["cut"]) for row in rows}, reverse=True)[:CUTS]
+    shown = [row for row in rows if row["cut"] in newest]
+    failed = _failed_checks(home, source, {row["snapshot"] for row in shown})
+    entries = [_entry(source, row, failed) for row in shown]
+    return sorted(entries, key=lambda entry: (-entry["cut"], entry["table"]))
+
+
+def _entry(source: str, row: Mapping[str, Any], failed: Mapping[int, list[str]]) -> Entry:
+    events, quarantined = int(row["events"] or 0), int(row["quarantined"] or 0)
+    return {
+        "source": source,
+        "cut": int(row["cut"]),
+        "table": row["target"] or row["object"],
+        "state": row["state"],
+        "at": row["at"].isoformat(),
+        "rows": None if row["state"] == cuts.STOPPED else row["rows_after"],
+        "events": events,
+        "quarantined": quarantined,
+        "quarantined_share": round(quarantined / events, 6) if events else 0.0,
+        "verdict": row["verdict"],
+        "failed": failed.get(row["snapshot"], []),
+    }
+
+
+def _failed_checks(home: Path, source: str, snapshots: Container[int]) -> dict[int, list[str]]:
+    """Per snapshot the checks that failed when it was last judged, as Great Expectations stored them."""
+    stored = home / "quality" / "gx" / "uncommitted" / "validations"
+    # .../<suite>/<run>/<time of the run>/<snapshot>.json: later times sort last
+    files = sorted(stored.glob(f"**/{source}-cut-*/*/*.json"), key=lambda file: file.parent.name)
+    newest = {int(file.stem): file for file in files if file.stem.isdecimal()}
+    read = {number: json.loads(file.read_bytes()) for number, file in newest.items() if number in snapshots}
+    return {number: [_name(each) for each in told["results"] if not each["success"]] for number, told in read.items()}
+
+
+def _name(result: Mapping[str, Any]) -> str:
+    asked = result["expectation_config"]
+    column = asked["kwargs"].get("column")
+    return f"{asked['type']} ({column})" if column else str(asked["type"])
+
+
+def write_page(entries: Sequence[Entry], source: str, home: Path) -> Path:
+    """Write the trend as a page beside the Data Docs; where it is."""
+    page = home / "quality" / "trend" / f"{source}.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    tables: dict[str, list[Entry]] = {}
+    for entry in entries:
+        tables.setdefault(entry["table"], []).append(entry)
+    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(_PAGE)
+    docs = "../gx/uncommitted/data_docs/local_site/index.html"
+    shown = dict(sorted(tables.items()))
+    page.write_text(template.render(source=source, cuts=CUTS, docs=docs, tables=shown), encoding="utf-8")
+    return page

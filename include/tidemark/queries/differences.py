@@ -1,0 +1,82 @@
+"""What a cut would change in the rows that readers see, table by table."""
+
+from __future__ import annotations
+
+import json
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.lake.branches import properties_at
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
+from tidemark.lake.properties import KEY_PROPERTY
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.spark.session import open_session
+from tidemark.tables.schemas import key_of
+from tidemark.text import quoted
+from tidemark.values.table_columns import any_of, field
+
+
+def differences(lake: Lake, source: str) -> dict[str, dict[str, int]]:
+    """Rows added, removed and changed between what is published and the candidates of the newest cut, by table.
+
+    A row is changed when its key is in both and any other column differs, ``_cdc_position`` among them. In a table
+    without a key, or whose key changed, rows are told apart by all their columns: what differs is removed and added.
+    """
+    ledger = Ledger(lake, source)
+    cut = ledger.last_cut()
+    if cut is None or cut["state"] == cuts.PUBLISHED:
+        return {}
+    session = open_session()
+    rows = [row for row in cuts.tables_of(ledger, cut["cut"]) if cuts.is_built(row)]
+    return {row["target"]: _difference(session, lake, row["target"], row["base"], row["snapshot"]) for row in rows}
+
+
+def _difference(session: SparkSession, lake: Lake, target: str, base: int, candidate: int) -> dict[str, int]:
+    namespace, _, name = target.partition(".")
+    table = lake.load((namespace, name))
+    old, new = (_at(session, lake, (namespace, name), snapshot) for snapshot in (base, candidate))
+    key = json.loads(properties_at(table, candidate).get(KEY_PROPERTY, "[]"))
+    names = list(dict.fromkeys([*old.columns, *new.columns]))
+    as_text = {name for name in names if _type(old, name) != _type(new, name)}
+    old, new = (
+        frame.select(*(_cell(frame, name, n, name in as_text) for n, name in enumerate(names))) for frame in (old, new)
+    )
+    if not key or key != key_of(table):
+        return {"added": new.exceptAll(old).count(), "removed": old.exceptAll(new).count(), "changed": 0}
+    return _by_key(old, new, [names.index(name) for name in key])
+
+
+def _at(session: SparkSession, lake: Lake, identifier: Identifier, snapshot: int) -> DataFrame:
+    return session.read.option("versionAsOf", str(snapshot)).table(lake.spark_name(identifier))
+
+
+def _type(frame: DataFrame, name: str) -> str | None:
+    return frame.schema[name].dataType.simpleString() if name in frame.columns else None
+
+
+def _cell(frame: DataFrame, name: str, number: int, as_text: bool) -> Column:  # noqa: FBT001
+    """A column that both sides have, under a name that no column name can disturb; as text where the types differ."""
+    cell = F.col(quoted(name)) if name in frame.columns else F.lit(None)
+    return (cell.cast("string") if as_text else cell).alias(field(number))
+
+
+def _by_key(old: DataFrame, new: DataFrame, key: list[int]) -> dict[str, int]:
+    sides = [
+        frame.select(*(F.col(name).alias(f"{side}{name}") for name in frame.columns), F.lit(1).alias(side))
+        for side, frame in (("old", old), ("new", new))
+    ]
+    same_key = reduce(and_, [F.col(f"old{field(n)}").eqNullSafe(F.col(f"new{field(n)}")) for n in key])
+    both = sides[0].join(sides[1], same_key, "full_outer")
+    differs = any_of([~F.col(f"old{name}").eqNullSafe(F.col(f"new{name}")) for name in old.columns])
+    told = {
+        "added": F.col("old").isNull(),
+        "removed": F.col("new").isNull(),
+        "changed": F.col("old").isNotNull() & F.col("new").isNotNull() & differs,
+    }
+    found = both.agg(*(F.count(F.when(condition, 1)).alias(name) for name, condition in told.items())).first()
+    return {name: int(value) for name, value in found.asDict().items()} if found else {}

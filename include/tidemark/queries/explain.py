@@ -1,0 +1,231 @@
+"""``tidemark explain``: every event of one row, from the change log, and what became of it.
+
+No Spark: the log of the table is streamed as Arrow batches, Arrow drops the events in whose images the key cannot be,
+and ``life_events.py`` reads the others as compact does. Only the events of the row are kept.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Context, Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, StartsWith
+from pyiceberg.table import Table
+
+from tidemark.ddl.history import Emptying, SchemaHistory, histories
+from tidemark.errors import UnknownNameError
+from tidemark.events import Operation
+from tidemark.lake.filters import among, equals
+from tidemark.lake.lake import Lake
+from tidemark.lake.log_schemas import RowKind
+from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
+from tidemark.ledger import cuts
+from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.ledger import Ledger, Row
+from tidemark.queries import row_life
+from tidemark.queries.row_life import Chapter, Key, Outcome, Step
+from tidemark.queries.row_life_scan import FIELDS, micros
+from tidemark.queries.row_life_steps import Aside, Reader, made
+from tidemark.sources.fields import RESERVED_NAMES
+from tidemark.tables.schemas import OWN_PREFIX, POSITION
+from tidemark.text import suggestion
+from tidemark.values.plain import Value
+from tidemark.values.types import decimal_parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """One row's events, and the row as it is published."""
+
+    table: str
+    key: Key
+    chapters: Sequence[Chapter]
+    """In the order of position."""
+    rows: pa.Table
+    """The published row, with Tidemark's own columns; none when it is gone. With soft deletes a deleted row is there
+    still, marked. Without a key, all that have the values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """How far the published table has come."""
+
+    batch: int
+    """Last batch of the change log that it holds."""
+    beyond: Aside
+    """What is to be said of later events."""
+    open: frozenset[str]
+    """Transactions whose events up to there the table does not hold yet."""
+    undone: frozenset[str]
+    """Transactions that were rolled back."""
+
+    def aside(self, row: Row) -> Aside | None:
+        """Why the published table does not hold an event, if that is not for the event itself."""
+        if row["batch"] > self.batch:
+            return self.beyond
+        if row["transaction_id"] in self.undone:
+            return Outcome.ROLLED_BACK, "its transaction was rolled back"
+        if row["transaction_id"] in self.open:
+            return Outcome.HELD, "its transaction is open: the end has not landed"
+        return None
+
+
+def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
+    """Tell the life of the row of table ``name`` (``source.table``) whose key is ``given`` as ``COLUMN=VALUE``.
+
+    Raises:
+        ConfigurationError: no such table or column, a missing or a further column, a value that its column cannot hold.
+    """
+    table = _find(lake, name)
+    standing = _standing(lake, table)
+    history = _history(lake, table)
+    reader = Reader.of(lake, table, history.until(standing.batch))
+    wanted = reader.wanted(name, given)
+    steps = list(reader.steps(_log(lake, table), wanted, standing.aside))
+    steps += _emptied(lake, table, history.emptyings, standing)
+    start = min((step.position for step in steps if step.operation != Operation.TRUNCATE), default=None)
+    own = [step for step in steps if start is not None and step.position >= start]
+    rows = _published(table, reader, wanted)
+    if reader.key:
+        told = row_life.tell(_without_lone_halves(lake, table, own, standing), soft=reader.soft)
+    else:
+        told = row_life.tell_bag(_without_set_aside(lake, table, own), set(rows.column(POSITION).to_pylist()))
+    return Life(table=name, key=wanted, chapters=told, rows=rows)
+
+
+def _find(lake: Lake, name: str) -> Table:
+    namespace, _, rest = name.partition(".")
+    table = lake.find((namespace, rest)) if rest else None
+    if table is None or SOURCE_PROPERTY not in table.properties:
+        known = [] if namespace in RESERVED_NAMES else [f"{namespace}.{other}" for other in lake.tables(namespace)]
+        hint = suggestion(name, known) if known else " Name it as source.table; `tidemark status` lists the tables."
+        raise UnknownNameError(f"Unknown table '{name}'.{hint}")
+    return table
+
+
+def _standing(lake: Lake, table: Table) -> _Standing:
+    ledger = Ledger(lake, table.properties[SOURCE_PROPERTY])
+    row = ledger.published_tables().get(table.properties[OBJECT_PROPERTY])
+    newest = ledger.last_cut()
+    batch = row["batch"] if row else 0
+    states = ledger_transactions.states(ledger, batch).values()
+    # Where transactions are ignored, the table holds the events of open ones, and its row tells of none that is held.
+    waiting = frozenset(
+        told["id"] for told in states if told["state"] == ledger_transactions.OPEN and row and row["held"]
+    )
+    undone = frozenset(told["id"] for told in states if told["state"] == ledger_transactions.UNDONE)
+    if row is not None and row["state"] == cuts.STOPPED:
+        return _Standing(batch, (Outcome.HELD, f"the table is stopped: {row['reason']}"), waiting, undone)
+    waits = "the next compact takes it"
+    if newest is not None and newest["state"] != cuts.PUBLISHED:
+        waits = f"behind the published cut; the newest is cut {newest['cut']}, {newest['state']}"
+    return _Standing(batch, (Outcome.WAITING, waits), waiting, undone)
+
+
+def _history(lake: Lake, table: Table) -> SchemaHistory:
+    name = table.properties[OBJECT_PROPERTY]
+    return histories(Ledger(lake, table.properties[SOURCE_PROPERTY]), [name]).get(name, SchemaHistory())
+
+
+def _emptied(lake: Lake, table: Table, emptyings: Sequence[Emptying], standing: _Standing) -> Iterator[Step]:
+    """The statements and initial loads that emptied the table, which act as TRUNCATEs do."""
+    if not emptyings:
+        return
+    changelog = lake.load(("changelog", table.properties[SOURCE_PROPERTY]))
+    batches = {told.position: told.batch for told in emptyings if not told.load}
+    if batches:
+        stated = And(equals("kind", RowKind.SCHEMA_CHANGE), among("position", batches))
+        for row in _timed(changelog.scan(row_filter=stated, selected_fields=FIELDS).to_arrow()):
+            if row["batch"] == batches[row["position"]]:
+                yield _emptying(row, standing)
+    mine = And(equals("kind", RowKind.CHANGE), equals("object", table.properties[OBJECT_PROPERTY]))
+    for told in emptyings:
+        if told.load:  # any of its rows stands for it
+            rows = And(mine, _STARTS_WITH("position", f"{told.position}."))
+            for row in _timed(changelog.scan(row_filter=rows, selected_fields=FIELDS, limit=1).to_arrow()):
+                yield _emptying({**row, "position": told.position, "batch": told.batch}, standing)
+
+
+_STARTS_WITH: Any = StartsWith  # Any: as in the ledger
+
+
+def _timed(rows: pa.Table) -> list[Row]:
+    timed = rows.set_column(rows.schema.names.index("committed_at"), "committed_at", micros(rows))
+    return list(timed.to_pylist())
+
+
+def _emptying(row: Row, standing: _Standing) -> Step:
+    return made({**row, "operation": Operation.TRUNCATE}, deletes=True, aside=standing.aside(row))
+
+
+def _without_set_aside(lake: Lake, table: Table, steps: Sequence[Step]) -> list[Step]:
+    """Events, those that compact set aside marked: for where what it knew of them is not all here."""
+    quarantine = lake.find(("quarantine", table.properties[SOURCE_PROPERTY]))
+    if quarantine is None or not steps:
+        return list(steps)
+    places = And(among("file", [step.file for step in steps]), among("place", [step.place for step in steps]))
+    where = And(equals("object", table.properties[OBJECT_PROPERTY]), places)
+    fields = ("batch", "file", "place", "reason", "detail")
+    rows = quarantine.scan(row_filter=where, selected_fields=fields).to_arrow().to_pylist()
+    aside = {
+        (row["batch"], row["file"], row["place"]): (Outcome.QUARANTINED, f"{row['reason']}: {row['detail']}")
+        for row in rows
+    }
+    return [replace(step, aside=step.aside or aside.get((step.batch, step.file, step.place))) for step in steps]
+
+
+def _without_lone_halves(lake: Lake, table: Table, steps: Sequence[Step], standing: _Standing) -> list[Step]:
+    """Steps, marked those old halves of updates that do nothing, as there is no new half, of this key or another."""
+    mine = {step.position for step in steps if step.aside is None}
+    asked = {row_life.new_half(step) for step in steps if step.half and step.partial} - mine
+    there = set(mine)
+    if asked:
+        changelog = lake.load(("changelog", table.properties[SOURCE_PROPERTY]))
+        where = And(equals("object", table.properties[OBJECT_PROPERTY]), among("position", asked))
+        rows = _timed(
+            changelog.scan(row_filter=And(equals("kind", RowKind.CHANGE), where), selected_fields=FIELDS).to_arrow()
+        )
+        found = [made(row, deletes=False, aside=standing.aside(row)) for row in rows]
+        there |= {step.position for step in _without_set_aside(lake, table, found) if step.aside is None}
+    waits = (Outcome.WAITING, "it does nothing without the new half of the update")
+    return [
+        replace(step, aside=step.aside or waits)
+        if step.half and step.partial and row_life.new_half(step) not in there
+        else step
+        for step in steps
+    ]
+
+
+def _log(lake: Lake, table: Table) -> pa.RecordBatchReader:
+    changelog = lake.load(("changelog", table.properties[SOURCE_PROPERTY]))
+    mine = And(equals("kind", RowKind.CHANGE), equals("object", table.properties[OBJECT_PROPERTY]))
+    return changelog.scan(row_filter=mine, selected_fields=FIELDS).to_arrow_batch_reader()
+
+
+def _published(table: Table, reader: Reader, wanted: Key) -> pa.Table:
+    """The published rows that have these values."""
+    where: BooleanExpression = AlwaysTrue()
+    for name, value in wanted.items():
+        where = And(where, equals(name, _literal(value, reader.columns[name].type)))
+    rows = table.scan(row_filter=where).to_arrow()
+    return rows.select([name for name in rows.column_names if not name.startswith(OWN_PREFIX)])
+
+
+def _literal(value: Value, kind: str) -> Any:  # noqa: ANN401  what PyIceberg compares with a column of this type
+    if parts := decimal_parts(kind):
+        return Decimal(str(value)).quantize(Decimal(1).scaleb(-parts[1]), context=Context(prec=38))
+    return _LITERALS[kind](str(value)) if kind in _LITERALS else value
+
+
+_LITERALS: Mapping[str, Callable[[str], object]] = {
+    "int": int,
+    "long": int,
+    "float": float,
+    "double": float,
+    "binary": base64.b64decode,
+    "timestamptz": lambda text: text.replace("Z", "+00:00"),
+}

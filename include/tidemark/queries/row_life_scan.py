@@ -1,0 +1,47 @@
+"""Which rows of the change log may tell of one key, found by looking at the images as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.events import Operation
+from tidemark.values.plain import Value
+
+FIELDS = (
+    "operation", "position", "committed_at", "transaction_id", "transaction_number", "transaction_last", "before",
+    "after", "shape", "partial", "absent", "batch", "file", "place", "row",
+)  # fmt: skip
+"""Columns of the change log that a step is made of."""
+
+
+def comparable(value: Value, kind: str) -> object:
+    """A value as ``values.py`` reads it, so that two ways to write one value are equal."""
+    if value is None or not isinstance(value, str):
+        return value
+    if kind.startswith("decimal"):
+        return Decimal(value)
+    return float(value) if kind in {"float", "double"} else value
+
+
+def micros(batch: pa.RecordBatch | pa.Table) -> pa.Array:
+    """Times as numbers: Python's do not reach as far."""
+    return batch.column("committed_at").cast(pa.int64())
+
+
+def may_hold(batch: pa.RecordBatch, patterns: Sequence[str]) -> pa.Array:
+    """Rows in whose images all patterns are, escaped perhaps; and TRUNCATEs."""
+    escaped = _found(batch, r"\\")
+    may = pa.repeat(pa.scalar(value=True), len(batch))
+    for pattern in patterns:
+        may = pc.and_(may, pc.or_(escaped, _found(batch, pattern)))
+    return pc.or_(may, pc.equal(batch.column("operation"), str(Operation.TRUNCATE)))
+
+
+def _found(batch: pa.RecordBatch, pattern: str) -> pa.Array:
+    sides = (pc.match_substring_regex(batch.column(side), pattern) for side in ("before", "after"))
+    before, after = (pc.fill_null(side, False) for side in sides)  # noqa: FBT003
+    return pc.or_(before, after)

@@ -1,0 +1,309 @@
+"""Reading events of the change log as the steps of one row's life: its values as compact reads them, without Spark.
+
+Columns have the names of today: an image uses those that were valid at its position (``schema_history.Names``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyiceberg.table import Table
+
+from tidemark.ddl.history import SchemaHistory
+from tidemark.ddl.names import ColumnNames
+from tidemark.errors import ConfigurationError, UnknownNameError, UnreadableValueError
+from tidemark.events import Column, Encoding, Operation, Shape
+from tidemark.lake.filters import equals
+from tidemark.lake.lake import Lake
+from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
+from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.tally import shape_from
+from tidemark.queries.row_life import Key, Outcome, Step
+from tidemark.queries.row_life_scan import comparable, may_hold, micros
+from tidemark.tables import reasons as fold_reasons
+from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
+from tidemark.text import suggestion
+from tidemark.values.iso8601 import instant
+from tidemark.values.plain import Value, read_value
+from tidemark.values.table_columns import TableColumn
+
+_WRITTEN_AS_IS = frozenset({Encoding.PLAIN, Encoding.TEXT, Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS})
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+Aside = tuple[Outcome, str]
+"""Why an event takes no part, and a sentence about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads a table's events as steps of one row."""
+
+    columns: Mapping[str, TableColumn]
+    key: tuple[str, ...]
+    shapes: Mapping[str, Shape]
+    names: ColumnNames
+    """What columns of images are called in the table."""
+    defaults: Mapping[str, tuple[str, Value]]
+    """By column the position at which it was added with a constant, and that."""
+    soft: bool
+
+    @classmethod
+    def of(cls, lake: Lake, table: Table, history: SchemaHistory) -> Reader:
+        """Read with the names of today; ``history`` is what DDL told until the table was published."""
+        fields = [TableColumn(column.name, str(column.field_type)) for column in table.schema().fields]
+        told = Ledger(lake, table.properties[SOURCE_PROPERTY]).read(
+            "shapes", equals("object", table.properties[OBJECT_PROPERTY])
+        )
+        shapes = {row["shape"]: shape_from(row["columns"]) for row in told}
+        # What begins with Tidemark's prefix belongs to a candidate.
+        columns = {
+            column.name: column
+            for column in fields
+            if column.name not in OWN_COLUMNS and not column.name.startswith(OWN_PREFIX)
+        }
+        history = history if _is_followed(history, columns) else SchemaHistory()
+        spelled = [*(column.name for shape in shapes.values() for column in shape.columns), *columns]
+        names = ColumnNames(history.renamings, spelled)
+        return cls(
+            columns=columns,
+            key=tuple(key_of(table)),
+            shapes=shapes,
+            names=names,
+            defaults=_defaults(history, names, columns),
+            soft=any(column.name == DELETED for column in fields),
+        )
+
+    def wanted(self, table: str, given: Sequence[str]) -> Key:
+        """The key that a person wrote, in the key's order; of a table without a key, any columns."""
+        pairs = dict(self._pair(table, text) for text in given)
+        if not self.key:
+            return {name: self._typed(name, text) for name, text in pairs.items()}
+        missing = [name for name in self.key if name not in pairs]
+        further = [name for name in pairs if name not in self.key]
+        if missing or further:
+            problem = f"{missing[0]!r} is missing" if missing else f"{further[0]!r} is not in the key"
+            raise ConfigurationError(
+                f"{table} has the key {', '.join(self.key)}, and {problem}. Write "
+                + " ".join(f"{name}=VALUE" for name in self.key)
+            )
+        return {name: self._typed(name, pairs[name]) for name in self.key}
+
+    def _pair(self, table: str, text: str) -> tuple[str, str]:
+        for name in sorted(self.columns, key=len, reverse=True):  # a name may hold a =, a value may too
+            if text.startswith(f"{name}="):
+                return name, text[len(name) + 1 :]
+        name, equals_sign, _ = text.partition("=")
+        if not equals_sign:
+            raise ConfigurationError(f"{text!r}: write COLUMN=VALUE, as {(self.key or ('id',))[0]}=1")
+        raise UnknownNameError(f"{table} has no column '{name}'.{suggestion(name, list(self.columns))}")
+
+    def _typed(self, name: str, text: str) -> Value:
+        kind = self.columns[name].type
+        encoding = Encoding.BASE64 if kind == "binary" else Encoding.TEXT
+        try:
+            return read_value(json.dumps(text).encode(), Column(name, kind, encoding))
+        except UnreadableValueError as error:
+            raise ConfigurationError(str(error)) from error
+
+    def steps(self, batches: pa.RecordBatchReader, wanted: Key, aside: Callable[[Row], Aside | None]) -> Iterator[Step]:
+        """Yield what the events do to the row with the key ``wanted``; TRUNCATEs too.
+
+        Args:
+            batches: change events of the table, with ``FIELDS``.
+            wanted: ``wanted``.
+            aside: tells of an event why the published table does not hold it, if that is not for the event itself.
+        """
+        patterns = [pattern for name, value in wanted.items() if (pattern := self._pattern(name, value))]
+        for batch in batches:
+            few = batch.filter(may_hold(batch, patterns))
+            few = few.set_column(few.schema.names.index("committed_at"), "committed_at", micros(few))
+            for row in few.to_pylist():
+                step = (self._step if self.key else self._bag_step)(row, wanted)
+                if step is not None:
+                    yield replace(step, aside=aside(row) or step.aside)
+
+    def _pattern(self, name: str, value: Value) -> str | None:
+        """What every image with this value matches unless there is a backslash in it, where that can be told."""
+        told = [column for shape in self.shapes.values() for column in shape.columns if self._is_called(column, name)]
+        encodings = {column.encoding for column in told}
+        called = "|".join(sorted({re.escape(column.name) for column in told} | {re.escape(name)}))
+        kind = self.columns[name].type
+        if name in self.defaults:  # the images of before do not have it
+            return None
+        if not isinstance(value, str) or not encodings <= _WRITTEN_AS_IS or kind not in {"int", "long", "string"}:
+            return None
+        written = re.escape(value) if kind == "string" else f"[+-]?0*{value.lstrip('-')}"
+        return rf'"(?:{called})"\s*:\s*"?{written}["\s,}}]'
+
+    def _is_called(self, column: Column, name: str) -> bool:
+        """Whether a column of images is the table's column ``name``, in any epoch."""
+        epochs = range(len(self.names.renamings) + 1)
+        return any(self.names.today(column.name, epoch) == name for epoch in epochs)
+
+    def _told(self, row: Row) -> Iterator[tuple[str, Column]]:
+        """The columns of a row's images, by their names in the table."""
+        epoch = self.names.epoch(row["position"])
+        for column in self.shapes[row["shape"]].columns:
+            name = self.names.today(column.name, epoch)
+            if name is not None and name in self.columns:
+                yield name, column
+
+    def _step(self, row: Row, wanted: Key) -> Step | None:
+        if row["operation"] == Operation.TRUNCATE:
+            return made(row, deletes=True)
+        whole_update = row["operation"] == Operation.UPDATE and row["after"] is not None
+        half = row["operation"] == Operation.UPDATE and row["after"] is None
+        side = "before" if row["after"] is None else "after"
+        image, _ = self._image(row, side, only=self.key)
+        old, old_fault = self._image(row, "before", only=self.key) if whole_update else ({}, None)
+        new_key = {name: _first(image.get(name), old.get(name) if row["partial"] else None) for name in self.key}
+        old_key = {name: _first(old.get(name), new_key[name]) for name in self.key}
+        moved = any(
+            None not in {old_key[name], new_key[name]} and not self._same(old_key, new_key, [name]) for name in self.key
+        )
+        arrives, leaves = self._same(new_key, wanted, self.key), moved and self._same(old_key, wanted, self.key)
+        if not arrives and not leaves:
+            return None
+        writes = row["operation"] != Operation.DELETE and not half
+        image, fault = self._image(row, side)
+        image = {**self._defaults(row), **image}
+        cells = {name: image.get(name) for name in self._written(row) if name not in self.key}
+        shown = {}
+        if self.soft and (leaves or not writes) and row["before"] is not None:
+            shown = {**self._defaults(row), **self._image(row, "before")[0]}
+        return made(
+            row,
+            deletes=leaves or not writes,
+            cells=cells if arrives and writes else {},
+            leaves={name: value for name, value in shown.items() if name not in self.key},
+            moved_from=old_key if moved and arrives else None,
+            moved_to=new_key if leaves else None,
+            aside=_aside(
+                fault or old_fault if writes else None,
+                null_key=None in new_key.values(),
+                torn=moved and bool(row["partial"]),
+            ),
+            half=half,
+            partial=bool(row["partial"]),
+        )
+
+    def _bag_step(self, row: Row, wanted: Key) -> Step | None:
+        if row["operation"] == Operation.TRUNCATE:
+            return made(row, deletes=True)
+        after, _ = self._image(row, "after")
+        before, _ = self._image(row, "before")
+        # What one image lacks of an update is as in the other.
+        defaults = self._defaults(row)
+        old = {**defaults, **after, **before}
+        absent = {name: old.get(name) for name, told in self._told(row) if told.name in (row["absent"] or ())}
+        new = {**defaults, **absent, **after}
+        adds = row["after"] is not None and self._same(new, wanted, list(wanted))
+        if not adds and not (row["before"] is not None and self._same(old, wanted, list(wanted))):
+            return None
+        cells = {name: new.get(name) for name in self.columns} if adds else {}
+        return made(row, deletes=not adds, cells=cells)
+
+    def _defaults(self, row: Row) -> dict[str, Value]:
+        """Cells that no image from before their column was added has: its default, which the row got at the source."""
+        told = {name for name, _ in self._told(row)}
+        return {
+            name: value
+            for name, (position, value) in self.defaults.items()
+            if name not in told and row["position"] < position
+        }
+
+    def _image(self, row: Row, side: str, only: Sequence[str] | None = None) -> tuple[dict[str, Value], str | None]:
+        """The columns of an image, those that cannot be read as null; and why the first of these cannot."""
+        if row[side] is None:
+            return {}, None
+        members = _members.decode(row[side])
+        read: dict[str, Value] = {}
+        fault = None
+        for name, told in self._told(row):
+            if told.name not in members or (only and name not in only):
+                continue
+            try:
+                typed = Column(told.name, self.columns[name].type, told.encoding)
+                read[name] = read_value(bytes(members[told.name]), typed, told.type)
+            except UnreadableValueError as error:
+                fault = fault or str(error)
+        return read, fault
+
+    def _written(self, row: Row) -> list[str]:
+        if not row["partial"]:
+            return list(self.columns)
+        absent = row["absent"] or ()
+        told = {name for name, column in self._told(row) if column.name not in absent} | self._defaults(row).keys()
+        return [name for name in self.columns if name in told]
+
+    def _same(self, one: Key, other: Key, names: Sequence[str]) -> bool:
+        return all(
+            comparable(one.get(name), self.columns[name].type) == comparable(other[name], self.columns[name].type)
+            for name in names
+        )
+
+
+def _is_followed(history: SchemaHistory, columns: Mapping[str, TableColumn]) -> bool:
+    """Whether the table follows the source's names: where the source file ignores DDL, it keeps those of once."""
+    given = [(told.position, told.new) for told in history.renamings]
+    given += [(told.position, told.name) for told in history.additions if not told.retyped]
+    return not any(
+        told.old in columns and not any(at >= told.position and name == told.old for at, name in given)
+        for told in history.renamings
+    )
+
+
+def _defaults(
+    history: SchemaHistory, names: ColumnNames, columns: Mapping[str, TableColumn]
+) -> dict[str, tuple[str, Value]]:
+    found: dict[str, tuple[str, Value]] = {}
+    for told in history.additions:
+        name = names.today(told.name, names.epoch(told.position, after=True))
+        if told.default is None or name is None or name not in columns:
+            continue
+        try:
+            value = read_value(json.dumps(told.default).encode(), Column(name, columns[name].type, Encoding.TEXT))
+        except UnreadableValueError:
+            value = None
+        found.setdefault(name, (told.position, value))
+    return found
+
+
+def _first(*values: Value) -> Value:
+    return next((value for value in values if value is not None), None)
+
+
+def made(row: Row, **fields: Any) -> Step:  # noqa: ANN401  the fields of a Step
+    """A step from a row with ``FIELDS``, its time as ``micros``."""
+    transaction = {"id": row["transaction_id"], "number": row["transaction_number"], "last": row["transaction_last"]}
+    return Step(
+        operation=row["operation"],
+        position=row["position"],
+        committed_at=None if row["committed_at"] is None else f"{instant(row['committed_at'])}Z",
+        transaction=transaction if row["transaction_id"] is not None else None,
+        file=row["file"],
+        place=row["place"],
+        row=row["row"],
+        batch=row["batch"],
+        **fields,
+    )
+
+
+def _aside(fault: str | None, *, null_key: bool = False, torn: bool = False) -> Aside | None:
+    if fault is not None:
+        return Outcome.QUARANTINED, f"{fold_reasons.UNREADABLE_VALUE}: {fault}"
+    if null_key:
+        return Outcome.QUARANTINED, f"{fold_reasons.NULL_KEY}: a part of the new key is null or missing"
+    if torn:
+        return (
+            Outcome.QUARANTINED,
+            f"{fold_reasons.PARTIAL_KEY_CHANGE}: the key changed, and not all of the row is told",
+        )
+    return None

@@ -1,0 +1,75 @@
+"""How ``tidemark explain`` prints the life of a row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import msgspec
+
+from tidemark.queries import sql
+from tidemark.queries.explain import Life
+from tidemark.queries.row_life import Chapter
+from tidemark.text import harmless
+
+
+def as_json_lines(life_of: Life) -> Iterator[bytes]:
+    """One object an event, in the order of position; ``docs/operations.md`` names its members."""
+    for chapter in life_of.chapters:
+        step = chapter.step
+        told = {
+            "event": chapter.number,
+            "operation": step.operation,
+            "position": step.position,
+            "committed_at": step.committed_at,
+            "transaction": step.transaction,
+            "origin": {"file": step.file, "position": step.place},
+            "batch": step.batch,
+            "outcome": chapter.outcome,
+            "detail": chapter.detail,
+            "existed": chapter.existed,
+            "deletes": step.deletes,
+            "cells": {
+                name: {"old": cell.old, "new": cell.new, "stands": cell.stands} for name, cell in chapter.cells.items()
+            },
+            "moved_from": step.moved_from,
+            "moved_to": step.moved_to,
+        }
+        yield msgspec.json.encode(told) + b"\n"
+
+
+def as_text(life_of: Life) -> Iterator[str]:
+    """Lines for people; of the cells those that an event changed or that still stand."""
+    key = " ".join(f"{name}={_shown(value)}" for name, value in life_of.key.items())
+    yield f"{life_of.table} {key}"
+    for chapter in life_of.chapters:
+        yield ""
+        yield from _chapter_lines(chapter)
+    yield ""
+    yield f"published rows: {life_of.rows.num_rows}"
+    yield from (f"  {harmless(line.decode().strip())}" for line in sql.as_json_lines(life_of.rows))
+
+
+def _chapter_lines(chapter: Chapter) -> Iterator[str]:
+    step = chapter.step
+    yield f"{chapter.number} {step.operation} {chapter.outcome}: {harmless(chapter.detail)}"
+    transaction = f", transaction {_shown(step.transaction['id'])}" if step.transaction else ""
+    yield f"  {harmless(step.file)}:{step.place}, batch {step.batch}"
+    yield f"  position {harmless(step.position)}, committed {step.committed_at or 'at a time not told'}{transaction}"
+    for word, other in (("from", step.moved_from), ("to", step.moved_to)):
+        if other is not None:
+            told = " ".join(f"{harmless(name)}={_shown(value)}" for name, value in other.items())
+            yield f"  the key changed, {word} {told}"
+    for name, cell in chapter.cells.items():
+        if cell.stands or cell.old != cell.new or not chapter.existed:
+            old = f"{_shown(cell.old)} -> " if chapter.existed else ""
+            yield f"  {harmless(name)}: {old}{_shown(cell.new)}{'  (stands)' if cell.stands else ''}"
+
+
+_SHOWN = 80
+"""Most characters of a value that are printed for people; JSON has them all."""
+
+
+def _shown(value: object) -> str:
+    text = harmless(json.dumps(value, ensure_ascii=False))
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -1,0 +1,135 @@
+"""``tidemark sql``: SQL over the published tables, answered by DuckDB over what PyIceberg reads.
+
+Spark starts only for ``<table>__changes``, whose typed images are read by the expressions that compact uses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from tidemark.errors import ConfigurationError
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
+from tidemark.values import iso8601
+
+CHANGES = "__changes"
+
+
+def query(lake: Lake, sql: str) -> pa.Table:
+    """Answer a query; tables are named ``source.table``.
+
+    Raises:
+        ConfigurationError: the text is no query, or names a table that is not there.
+    """
+    connection = duckdb.connect()
+    for (namespace, name), once in sorted(_tables(sql).items()):
+        rows = _rows(lake, (namespace, name))
+        staged = f"tidemark {namespace}.{name}"
+        connection.register(staged, rows)
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(namespace)}")
+        view = f"{_quoted(namespace)}.{_quoted(name)}"
+        kind = "VIEW" if once else "TABLE"  # what is streamed can be read once
+        connection.execute(f"CREATE {kind} {view} AS FROM {_quoted(staged)}")  # every part is quoted
+    connection.execute("SET enable_external_access = false")  # a query reads the lake, not this machine's files
+    try:
+        return connection.sql(sql).to_arrow_table()
+    except duckdb.Error as error:
+        raise ConfigurationError(str(error).strip()) from error
+
+
+def _tables(sql: str) -> dict[Identifier, bool]:
+    """The tables that a query names, and whether it reads each of them once for certain."""
+    try:
+        statement = sqlglot.parse_one(sql, read="duckdb")
+    except SqlglotError as error:
+        raise ConfigurationError(f"not a query: {error}") from error
+    if not isinstance(statement, exp.Query | exp.Describe):
+        raise ConfigurationError("only queries are answered: SELECT ..., WITH ... SELECT, DESCRIBE")
+    common = {cte.alias_or_name for cte in statement.find_all(exp.CTE)}
+    found: dict[Identifier, bool] = {}
+    for table in statement.find_all(exp.Table):
+        if table.db:
+            found[table.db, table.name] = not common and (table.db, table.name) not in found
+        elif isinstance(table.this, exp.Identifier) and table.name not in common:
+            raise ConfigurationError(f"table {table.name!r}: name tables as `source.table`")
+    return found
+
+
+def _rows(lake: Lake, identifier: Identifier) -> pa.RecordBatchReader | pa.Table:
+    namespace, name = identifier
+    if not name.endswith(CHANGES):
+        # Streamed: DuckDB takes the batches as it needs them.
+        return lake.load(identifier).scan().to_arrow_batch_reader()
+    from tidemark.queries.typed_changes import typed_changes  # noqa: PLC0415  needs Spark, which no other query does
+
+    return typed_changes(lake, (namespace, name.removesuffix(CHANGES))).toArrow()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def as_json_lines(answer: pa.Table) -> Iterator[bytes]:
+    """One object a row: decimals (and doubles that are no number) as text, bytes as Base64, times ISO 8601."""
+    for batch in answer.to_batches():
+        for row in zip(*map(_values, batch.columns), strict=True):
+            yield msgspec.json.encode(_plain(dict(zip(batch.schema.names, row, strict=True)))) + b"\n"
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401  whatever a query may answer
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Python's values; times in years that Python does not know as ISO 8601."""
+    try:
+        return list(column.to_pylist())
+    except OverflowError:
+        return [_value(each) for each in column]
+
+
+def _value(told: pa.Scalar) -> Any:  # noqa: ANN401  likewise
+    if isinstance(told, pa.StructScalar) and told.is_valid:
+        return {name: _value(inner) for name, inner in told.items()}
+    if isinstance(told, pa.ListScalar) and told.is_valid:
+        return [_value(inner) for inner in told.values]
+    try:
+        return told.as_py()
+    except OverflowError:
+        if pa.types.is_date(told.type):
+            return iso8601.date(told.value)
+        return iso8601.instant(told.cast(pa.timestamp("us", told.type.tz)).value) + ("Z" if told.type.tz else "")
+
+
+def as_text_rows(answer: pa.Table) -> Iterator[list[str]]:
+    """Rows as text, the header first, for tables and CSV; null is empty."""
+    yield list(answer.column_names)
+    for batch in answer.to_batches():
+        for row in zip(*map(_values, batch.columns), strict=True):
+            yield [_text(value) for value in row]
+
+
+def _text(value: Any) -> str:  # noqa: ANN401  likewise
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            return value.decode()
+        return value.hex()
+    return str(value)

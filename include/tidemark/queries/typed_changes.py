@@ -1,0 +1,86 @@
+"""``<table>__changes``: every event of a table, typed, with operation, position, times and origin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.ddl import history
+from tidemark.ddl import names as ddl_names
+from tidemark.events import Shape
+from tidemark.lake.filters import equals
+from tidemark.lake.lake import Lake
+from tidemark.lake.log_schemas import RowKind
+from tidemark.lake.names import Identifier
+from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.tally import shape_from
+from tidemark.spark.session import open_session
+from tidemark.tables import epochs
+from tidemark.tables.schemas import OWN_COLUMNS
+from tidemark.values.images import NamesByShape, read_images
+from tidemark.values.table_columns import Image, TableColumn, field
+
+_META = (
+    "operation",
+    "position",
+    "committed_at",
+    "captured_at",
+    "landed_at",
+    "transaction_id",
+    "transaction_number",
+    "transaction_last",
+    "partial",
+    "absent",
+    "batch",
+    "file",
+    "place",
+    "row",
+)
+
+
+def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
+    """Read the change log of a published table with the table's columns and types.
+
+    Returns:
+        ``operation``, ``position``, the times, the transaction, ``partial``, ``absent``, the origin, and the structs
+        ``before`` and ``after``. Order: none.
+    """
+    table = lake.load(identifier)
+    source, name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
+    fields = [column for column in table.schema().fields if column.name not in OWN_COLUMNS]
+    columns = [TableColumn(column.name, str(column.field_type)) for column in fields]
+    changelog = open_session().table(lake.spark_name(("changelog", source))).where(F.col("object") == name)
+    told = Ledger(lake, source).read("shapes", equals("object", name))
+    shapes = {row["shape"]: shape_from(row["columns"]) for row in told}
+    frame = changelog.where(F.col("kind") == RowKind.CHANGE)
+    by_shape: NamesByShape = {}
+    past = _past(lake, source, name, shapes.values(), columns)
+    if past is not None:
+        every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(past.renamings) + 1)]
+        shapes, by_shape = epochs.shapes_by_epoch(shapes, past, every)
+        frame = frame.withColumn("shape", epochs.shape_in_epoch(past))
+    images = [Image(F.col(image), columns, f"{image}_image") for image in ("before", "after")]
+    frame = read_images(frame, images, shapes=shapes, names=by_shape)
+    return frame.select(*_META, *(_struct(image, columns) for image in ("before", "after")))
+
+
+def _past(
+    lake: Lake, source: str, name: str, shapes: Iterable[Shape], columns: Iterable[TableColumn]
+) -> ddl_names.ColumnNames | None:
+    """The renames and drops that the table follows; None where no image has a column under another name."""
+    ledger = Ledger(lake, source)
+    row = ledger.published_tables().get(name)
+    told = history.histories(ledger, [name]).get(name)
+    if row is None or told is None:
+        return None
+    wire = {column.name for shape in shapes for column in shape.columns}
+    names = ddl_names.ColumnNames(told.until(row["batch"]).renamings, [*wire, *(column.name for column in columns)])
+    return names if names.touches(wire) else None
+
+
+def _struct(image: str, columns: list[TableColumn]) -> Column:
+    cells = (F.col(f"{image}_image.{field(n)}").alias(column.name) for n, column in enumerate(columns))
+    return F.when(F.col(image).isNotNull(), F.struct(*cells)).alias(image)

@@ -1,0 +1,1 @@
+"""Servers on this machine, for `make up`, the demo and the tests."""

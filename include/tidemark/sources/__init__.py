@@ -1,0 +1,8 @@
+"""The source file, strictly read."""
+
+from __future__ import annotations
+
+from tidemark.sources.files import find_source, load_sources, read_sources, validate
+from tidemark.sources.model import DAG_PREFIX, Source
+
+__all__ = ["DAG_PREFIX", "Source", "find_source", "load_sources", "read_sources", "validate"]

@@ -1,0 +1,95 @@
+"""The expectations of Great Expectations and their arguments, known without importing it (more than five seconds).
+
+A test compares this table with the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_ROWS = "row_condition condition_parser"
+
+_COLUMN = "column! row_condition condition_parser"
+
+_VALUES = "column! row_condition condition_parser mostly"
+
+_MANY = "column_list! row_condition condition_parser ignore_row_if mostly"
+
+_PAIR = "column_A! column_B! row_condition condition_parser ignore_row_if mostly"
+
+_RANGE = "min_value max_value strict_min strict_max"
+
+_TABLE = {
+    "expect_column_distinct_values_to_be_in_set": f"{_COLUMN} value_set!",
+    "expect_column_distinct_values_to_contain_set": f"{_COLUMN} value_set!",
+    "expect_column_distinct_values_to_equal_set": f"{_COLUMN} value_set!",
+    "expect_column_kl_divergence_to_be_less_than": (
+        f"{_COLUMN} partition_object threshold internal_weight_holdout tail_weight_holdout bucketize_data"
+        " min_value max_value"
+    ),
+    "expect_column_max_to_be_between": f"{_COLUMN} {_RANGE}",
+    "expect_column_mean_to_be_between": f"{_COLUMN} {_RANGE}",
+    "expect_column_median_to_be_between": f"{_COLUMN} {_RANGE}",
+    "expect_column_min_to_be_between": f"{_COLUMN} {_RANGE}",
+    "expect_column_most_common_value_to_be_in_set": f"{_COLUMN} value_set! ties_okay",
+    "expect_column_pair_values_a_to_be_greater_than_b": f"{_PAIR} or_equal",
+    "expect_column_pair_values_to_be_equal": _PAIR,
+    "expect_column_pair_values_to_be_in_set": f"{_PAIR} value_pairs_set!",
+    "expect_column_proportion_of_non_null_values_to_be_between": f"{_COLUMN} {_RANGE}",
+    "expect_column_proportion_of_unique_values_to_be_between": f"{_COLUMN} {_RANGE}",
+    "expect_column_quantile_values_to_be_between": f"{_COLUMN} quantile_ranges! allow_relative_error",
+    "expect_column_stdev_to_be_between": f"{_COLUMN} {_RANGE}",
+    "expect_column_sum_to_be_between": f"{_COLUMN} {_RANGE}",
+    "expect_column_to_exist": "column! column_index",
+    "expect_column_type_to_be": "column! type_!",
+    "expect_column_unique_value_count_to_be_between": f"{_COLUMN} {_RANGE}",
+    "expect_column_value_lengths_to_be_between": f"{_VALUES} {_RANGE}",
+    "expect_column_value_lengths_to_equal": f"{_VALUES} value!",
+    "expect_column_value_z_scores_to_be_less_than": f"{_VALUES} threshold! double_sided!",
+    "expect_column_values_to_be_between": f"{_VALUES} {_RANGE}",
+    "expect_column_values_to_be_dateutil_parseable": _VALUES,
+    "expect_column_values_to_be_decreasing": f"{_VALUES} strictly",
+    "expect_column_values_to_be_in_set": f"{_VALUES} value_set!",
+    "expect_column_values_to_be_in_type_list": f"{_VALUES} type_list",
+    "expect_column_values_to_be_increasing": f"{_VALUES} strictly",
+    "expect_column_values_to_be_json_parseable": _VALUES,
+    "expect_column_values_to_be_null": _VALUES,
+    "expect_column_values_to_be_of_type": f"{_VALUES} type_!",
+    "expect_column_values_to_be_unique": _VALUES,
+    "expect_column_values_to_match_json_schema": f"{_VALUES} json_schema!",
+    "expect_column_values_to_match_like_pattern": f"{_VALUES} like_pattern! escape",
+    "expect_column_values_to_match_like_pattern_list": f"{_VALUES} like_pattern_list! match_on escape",
+    "expect_column_values_to_match_regex": f"{_VALUES} regex",
+    "expect_column_values_to_match_regex_list": f"{_VALUES} regex_list! match_on",
+    "expect_column_values_to_match_strftime_format": f"{_VALUES} strftime_format!",
+    "expect_column_values_to_not_be_in_set": f"{_VALUES} value_set!",
+    "expect_column_values_to_not_be_null": _VALUES,
+    "expect_column_values_to_not_be_outliers": f"{_VALUES} method multiplier",
+    "expect_column_values_to_not_match_like_pattern": f"{_VALUES} like_pattern! escape",
+    "expect_column_values_to_not_match_like_pattern_list": f"{_VALUES} like_pattern_list! escape",
+    "expect_column_values_to_not_match_regex": f"{_VALUES} regex!",
+    "expect_column_values_to_not_match_regex_list": f"{_VALUES} regex_list!",
+    "expect_compound_columns_to_be_unique": _MANY,
+    "expect_multicolumn_sum_to_equal": f"{_MANY} sum_total!",
+    "expect_multicolumn_values_to_be_equal": _MANY,
+    "expect_query_results_to_match_comparison": "base_query! comparison_data_source_name! comparison_query! mostly",
+    "expect_select_column_values_to_be_unique_within_record": _MANY,
+    "expect_table_column_count_to_be_between": "min_value max_value",
+    "expect_table_column_count_to_equal": "value!",
+    "expect_table_columns_to_match_ordered_list": "column_list",
+    "expect_table_columns_to_match_set": "column_set exact_match",
+    "expect_table_row_count_to_be_between": f"{_ROWS} {_RANGE}",
+    "expect_table_row_count_to_equal": f"{_ROWS} value!",
+    "expect_table_row_count_to_equal_other_table": f"{_ROWS} other_table_name!",
+}
+
+EXPECTATIONS: Mapping[str, frozenset[str]] = {
+    name: frozenset(arguments.replace("!", "").split()) for name, arguments in _TABLE.items()
+}
+"""Expectation type -> the arguments that a check may give."""
+
+REQUIRED: Mapping[str, frozenset[str]] = {
+    name: frozenset(argument[:-1] for argument in arguments.split() if argument.endswith("!"))
+    for name, arguments in _TABLE.items()
+}
+"""Expectation type -> the arguments that a check must give."""

@@ -1,0 +1,173 @@
+"""The small grammars inside a source file: a schedule, a landing path, a target name, a column type, a list of names.
+
+Each function takes what the file says and returns what the stages use, or says what is wrong and what is allowed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from string import Formatter
+
+from croniter import croniter
+from pydantic_core import PydanticCustomError
+
+from tidemark.text import suggestion
+
+RESERVED_NAMES = frozenset({"raw", "changelog", "quarantine", "ledger", "state", "rebuild", "default"})
+"""Namespaces that Tidemark's own tables live in, or that catalogs keep for themselves."""
+
+COLUMN_TYPES = ("boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string", "binary")
+"""Iceberg types of one word that a column can be given, beside ``decimal(p, s)``: those that Spark reads and writes."""
+
+SCHEDULES = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
+
+LANDING_FIELDS = "YmdHMSj"
+"""``strftime`` letters that a landing path may hold: those that name a part of an interval's start."""
+
+TARGET_FIELDS = ("source", "database", "schema", "table")
+
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+
+_TARGET_TEXT = re.compile(r"[A-Za-z0-9_.]*")
+
+_DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
+
+_TYPES_OF_DATABASES = {
+    "bigint": "long",
+    "blob": "binary",
+    "bool": "boolean",
+    "char": "string",
+    "datetime": "timestamp",
+    "decimal": "decimal(38, 18)",
+    "integer": "int",
+    "json": "string",
+    "number": "decimal(38, 0)",
+    "numeric": "decimal(38, 18)",
+    "real": "float",
+    "smallint": "int",
+    "text": "string",
+    "time": "string",
+    "tinyint": "int",
+    "uuid": "string",
+    "varbinary": "binary",
+    "varchar": "string",
+}
+
+
+def wrong(message: str) -> PydanticCustomError:
+    """Build an error whose text is ``message`` as it stands, braces and all."""
+    return PydanticCustomError("tidemark", "{message}", {"message": message})
+
+
+def source_name(text: str) -> str:
+    """Accept a name that can be a namespace, a DAG and a Python word alike."""
+    if not _IDENTIFIER.fullmatch(text):
+        raise wrong(f"'{text}' is no name: a small letter, then up to 62 small letters, digits or underscores.")
+    if text in RESERVED_NAMES:
+        raise wrong(f"'{text}' is reserved, with {', '.join(sorted(RESERVED_NAMES - {text}))}. Choose another name.")
+    return text
+
+
+def column_type(text: str) -> str:
+    """Accept an Iceberg type string; ``decimal(18,2)`` becomes ``decimal(18, 2)``, as Iceberg writes it."""
+    if text in COLUMN_TYPES:
+        return text
+    if match := _DECIMAL.fullmatch(text):
+        precision, scale = int(match[1]), int(match[2])
+        if 1 <= precision <= 38 and scale <= precision:
+            return f"decimal({precision}, {scale})"
+        raise wrong(f"'{text}' does not exist: decimal(p, s) needs 1 <= p <= 38 and s <= p.")
+    word = text.lower().partition("(")[0].strip()
+    if same := _TYPES_OF_DATABASES.get(word):
+        raise wrong(f"unknown type '{text}'. Did you mean '{same}'? Allowed: {', '.join(COLUMN_TYPES)}, decimal(p, s).")
+    raise wrong(f"unknown type '{text}'.{suggestion(word, COLUMN_TYPES)[:-1]}, decimal(p, s).")
+
+
+def unique_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse a list that holds a name twice."""
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise wrong(f"'{name}' stands in the list twice.")
+    return names
+
+
+def schedule(text: str) -> str:
+    """Accept five cron fields or one of ``SCHEDULES``; read in UTC."""
+    if text in SCHEDULES:
+        return text
+    if text.startswith("@"):
+        raise wrong(f"unknown schedule '{text}'.{suggestion(text, SCHEDULES)[:-1]}, or five cron fields, or null.")
+    if len(text.split()) != 5 or not croniter.is_valid(text):
+        raise wrong(f"'{text}' is no cron expression: five fields (minute hour day month weekday), '@daily' or null.")
+    return text
+
+
+def start_date(given: object) -> datetime:
+    """Read a date or a time; without a zone it is UTC."""
+    text = given.isoformat() if isinstance(given, date) else given
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        raise wrong(f"'{text}' is no date: write 2026-01-31 or 2026-01-31T06:00:00Z.") from None
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def landing(text: str) -> str:
+    """Put environment variables in and check the fields of time: ``${ROOT}/erp/%Y-%m-%d/*.json.gz``."""
+    path = _VARIABLE.sub(_variable, text)
+    if "${" in _VARIABLE.sub("", text):
+        raise wrong(f"'{text}' holds a broken variable: write ${{NAME}} or ${{NAME:-default}}.")
+    for field in re.findall(r"%(.?)", path.replace("%%", "")):
+        if field not in LANDING_FIELDS or not field:
+            allowed = ", ".join(f"%{letter}" for letter in LANDING_FIELDS)
+            raise wrong(f"unknown field of time '%{field}'. Allowed: {allowed}; a percent sign is %%.")
+    if not path.strip():
+        raise wrong("empty: name a folder, a file or a pattern.")
+    return path
+
+
+def _variable(match: re.Match[str]) -> str:
+    name, default = match["name"], match["default"]
+    value = os.environ.get(name) or default
+    if value is None:
+        raise wrong(f"environment variable {name} is not set. Set it, or write ${{{name}:-default}}.")
+    return value
+
+
+def target(text: str) -> str:
+    """Accept ``namespace.table`` with the fields of ``TARGET_FIELDS`` in braces; the table must be among them."""
+    try:
+        parts = list(Formatter().parse(text))
+    except ValueError as error:
+        raise wrong(f"'{text}' is no pattern: {error}.") from None
+    fields = [field for _, field, _, _ in parts if field is not None]
+    for field in fields:
+        if field not in TARGET_FIELDS:
+            raise wrong(f"unknown field '{{{field}}}'.{suggestion(field, TARGET_FIELDS)}")
+    if any(specification or conversion for _, _, specification, conversion in parts):
+        raise wrong("a field stands alone in its braces: {table}.")
+    if "table" not in fields:
+        raise wrong("{table} is missing: every table would land in one.")
+    _check_target_text(text, "".join(_plain(parts)))
+    return text
+
+
+def _plain(parts: list[tuple[str, str | None, str | None, str | None]]) -> Iterator[str]:
+    for text, field, _, _ in parts:
+        yield text
+        yield "x" if field is not None else ""
+
+
+def _check_target_text(text: str, plain: str) -> None:
+    if not _TARGET_TEXT.fullmatch(plain):
+        raise wrong(f"'{text}' holds more than fields, letters, digits, underscores and dots.")
+    names = plain.split(".")
+    if len(names) < 2 or not all(names):
+        raise wrong(f"'{text}' needs a namespace and a table with a dot between, as in {{source}}.{{table}}.")
+    if (namespace := text.partition(".")[0]) in RESERVED_NAMES:
+        raise wrong(f"namespace '{namespace}' is reserved. Choose another.")

@@ -1,0 +1,145 @@
+"""Source files: found in their folder, read, validated together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import (
+    BaseModel,
+    ValidationError,
+)
+
+from tidemark import INCLUDE, formats
+from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
+from tidemark.sources.model import Maintenance, Source, Table
+from tidemark.sources.problems import explain
+from tidemark.sources.yaml_document import DocumentError, Location, Problem, Value, read_document
+from tidemark.text import suggestion
+
+FOLDER_VARIABLE = "TIDEMARK_SOURCES"
+"""Environment variable that names another folder of source files."""
+
+
+def load_source(path: Path) -> Source:
+    """Read one source file.
+
+    Raises:
+        InvalidSourceError: every problem of the file, each with file, line, column and key.
+    """
+    read = _read(path)
+    if isinstance(read, Source):
+        return read
+    raise _invalid(read)
+
+
+def load_sources(folder: Path | None = None) -> list[Source]:
+    """Read all source files of a folder (default: ``TIDEMARK_SOURCES``, else ``include/sources``), sorted by name.
+
+    Raises:
+        InvalidSourceError: every problem of every file.
+        ConfigurationError: there is no such folder.
+    """
+    sources, problems = read_sources(folder)
+    if problems:
+        raise _invalid(problems)
+    return sources
+
+
+def find_source(name: str, folder: Path | None = None) -> Source:
+    """Return the source called ``name``; a mistake in another source's file does not matter.
+
+    Raises:
+        UnknownNameError: no file declares it.
+        InvalidSourceError: it is not found and some files are wrong.
+    """
+    files = _files(folder or default_folder())
+    # To look for a text takes a hundredth of the time that reading YAML takes. A file may write the name with escapes.
+    for some in ([file for file in files if _mentions(file, name)], files):
+        sources, problems = _read_all(some)
+        for source in sources:
+            if source.source == name:
+                return source
+    if problems:
+        raise _invalid(problems)
+    hint = suggestion(name, [source.source for source in sources])
+    raise UnknownNameError(f"Unknown source '{name}' in {folder or default_folder()}.{hint}")
+
+
+def validate(paths: Iterable[Path] = ()) -> list[Problem]:
+    """Check source files, and folders of them (default: the default folder); return every problem found."""
+    return _read_all([file for path in list(paths) or [default_folder()] for file in _files(path)])[1]
+
+
+def read_sources(folder: Path | None = None) -> tuple[list[Source], list[Problem]]:
+    """Read a folder: the sources that are right, sorted by name, and every problem of the files that are wrong.
+
+    Of two files that declare one name neither counts as right.
+    """
+    return _read_all(_files(folder or default_folder()))
+
+
+def _mentions(file: Path, text: str) -> bool:
+    try:
+        return text.encode() in file.read_bytes()
+    except OSError:
+        return True  # reading it will tell the problem
+
+
+def default_folder() -> Path:
+    """``TIDEMARK_SOURCES``, else ``sources`` beside the package."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    return Path(named) if named else INCLUDE / "sources"
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.iterdir() if file.suffix in {".yaml", ".yml"})
+    if path.exists():
+        return [path]
+    raise ConfigurationError(f"No source file or folder at {path}. Name another by {FOLDER_VARIABLE}, or create it.")
+
+
+def _read_all(files: Sequence[Path]) -> tuple[list[Source], list[Problem]]:
+    found: dict[str, tuple[Path, Source]] = {}
+    problems: list[Problem] = []
+    twice: set[str] = set()
+    for file in files:
+        read = _read(file)
+        if not isinstance(read, Source):
+            problems += read
+        elif read.source in found:
+            twice.add(read.source)
+            problems.append(_declared_twice(file, read.source, found[read.source][0]))
+        else:
+            found[read.source] = file, read
+    return [found[name][1] for name in sorted(found.keys() - twice)], problems
+
+
+def _read(path: Path) -> Source | list[Problem]:
+    try:
+        document = read_document(path)
+    except DocumentError as error:
+        return [error.problem]
+    if not isinstance(document.value, Mapping):
+        return [document.problem((), "holds no source: begin with 'source:', 'format:' and 'landing:'.")]
+    try:
+        return Source.model_validate(document.value)
+    except ValidationError as error:
+        return explain(document, error, _models(document.value))
+
+
+def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:
+    models: dict[Location, type[BaseModel]] = {(): Source, ("tables", "*"): Table, ("maintenance",): Maintenance}
+    if values.get("format") in formats.names():
+        models["options",] = formats.resolve(str(values["format"])).Options
+    return models
+
+
+def _declared_twice(path: Path, name: str, first: Path) -> Problem:
+    return read_document(path).problem(("source",), f"'{name}' is declared in {first} already. Rename one of the two.")
+
+
+def _invalid(problems: Sequence[Problem]) -> InvalidSourceError:
+    return InvalidSourceError("\n\n".join(map(str, problems)))

@@ -1,0 +1,236 @@
+"""A source: the one file that says how its dumps arrive and what is promised about its tables.
+
+Strict: an unknown key, format, option, type or expectation is an error that names file, line and what is allowed.
+Cheap to import: Airflow reads every source file each time it parses the DAGs.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, LiteralString, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    StrictBool,
+    StrictInt,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from tidemark import formats
+from tidemark.events import Encoding
+from tidemark.sources import fields
+from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
+from tidemark.sources.fields import wrong
+from tidemark.text import suggestion
+from tidemark.values.declared_types import DeclaredEncodings, entry_for, held_by
+from tidemark.values.iso8601 import EPOCH
+
+DAG_PREFIX = "cdc_"
+"""Begins the names of the sources' DAGs."""
+
+DEFAULT_MAX_DELETES = 0.5
+
+SMALL_TABLE = 1000
+"""Without ``max_deletes``, tables of so many rows are not guarded: there most of them may well go in a day's work."""
+
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+"""A part of the whole, 0 to 1."""
+
+
+class Deletes(StrEnum):
+    """What a delete does to the row of the published table."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
+class SchemaPolicy(StrEnum):
+    """What a change of a table's schema at the source does to the published table."""
+
+    EVOLVE = "evolve"
+    """It follows."""
+    STRICT = "strict"
+    """It is stopped, with the reason, until the change is allowed."""
+    IGNORE = "ignore"
+    """It keeps its columns; what the source has beside them is left out."""
+
+
+class Transactions(StrEnum):
+    """What is published of the source's transactions."""
+
+    WHOLE = "whole"
+    """Only whole ones, where the format marks their ends."""
+    IGNORE = "ignore"
+    """Every event as it comes."""
+
+
+class Severity(StrEnum):
+    """What a failed check does to the run."""
+
+    BLOCK = "block"
+    WARN = "warn"
+
+
+class Check(BaseModel):
+    """One expectation of Great Expectations about one table, by its own name and arguments."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str
+    severity: Severity = Severity.BLOCK
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of the expectation, as the file gives them."""
+        return dict(self.model_extra or {})
+
+    @field_validator("type")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in EXPECTATIONS:
+            hint = suggestion(name, EXPECTATIONS).partition(" Allowed:")[0]
+            raise wrong(f"unknown expectation '{name}'.{hint} Allowed: the expect_... names of Great Expectations.")
+        return name
+
+    @model_validator(mode="after")
+    def _arguments_known(self) -> Self:
+        given, allowed = self.arguments, EXPECTATIONS[self.type]
+        unknown = [name for name in given if name not in allowed]
+        errors = [_error((name,), "unknown_key", f"unknown key.{suggestion(name, allowed)}") for name in unknown]
+        missing = sorted(REQUIRED[self.type] - given.keys())
+        errors += [_error((name,), "missing_key", f"missing: {self.type} needs it.") for name in missing]
+        if errors:
+            raise ValidationError.from_exception_data("Check", errors)
+        return self
+
+
+def _error(place: tuple[str, ...], kind: LiteralString, message: str) -> InitErrorDetails:
+    return InitErrorDetails(type=PydanticCustomError(kind, "{message}", {"message": message}), loc=place, input=None)
+
+
+class Table(BaseModel):
+    """What is promised about one table, or about every table that a pattern matches."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: Annotated[tuple[str, ...], AfterValidator(fields.unique_names)] | None = None
+    """Key columns; None: as the messages name them; empty: the table has no key, it is a bag of rows."""
+    history: StrictBool = False
+    """Also keep ``<table>__history`` (SCD2)."""
+    deletes: Deletes = Deletes.HARD
+    """Whether a deleted row goes, or stays with ``_cdc_deleted``."""
+    max_deletes: Share | None = None
+    """As ``Source.max_deletes``, of this table."""
+    columns: dict[str, Annotated[str, AfterValidator(fields.column_type)]] = Field(default_factory=dict)
+    """Column -> Iceberg type string; comes before what the messages say."""
+    encodings: dict[str, Encoding] = Field(default_factory=dict)
+    """Column -> how its values are written, where the messages do not say; its type stands in ``columns``."""
+    checks: tuple[Check, ...] = ()
+
+    @model_validator(mode="after")
+    def _encodings_fit(self) -> Self:
+        errors = []
+        for name, encoding in self.encodings.items():
+            kind = self.columns.get(name)
+            if kind is None:
+                text = f"'{name}' needs its type as well: `columns: {{{name}: ...}}`."
+                errors.append(_error(("encodings", name), "tidemark", text))
+            elif encoding is Encoding.UNSCALED_BASE64 and not kind.startswith("decimal("):
+                text = f"'{name}' comes as {encoding}, which needs decimal(p, s): s tells its scale."
+                errors.append(_error(("encodings", name), "tidemark", text))
+            elif others := held_by(encoding, kind):
+                text = f"'{name}' comes as {encoding}, which no {kind} holds: {', '.join(others)} do."
+                errors.append(_error(("encodings", name), "tidemark", text))
+        if errors:
+            raise ValidationError.from_exception_data("Table", errors)
+        return self
+
+    def written(self) -> DeclaredEncodings:
+        """Return what ``encodings`` tell, with the types of the columns."""
+        return {name: (self.columns[name], encoding.value) for name, encoding in self.encodings.items()}
+
+
+class Maintenance(BaseModel):
+    """What ``tidemark maintain`` keeps, and for how long."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    keep_cuts: Annotated[StrictInt, Field(ge=1)] = 30
+    """The newest cuts stay readable, whatever their age."""
+    keep_days: Annotated[StrictInt, Field(ge=0)] = 7
+    """So do cuts, and all snapshots, younger than this."""
+    orphan_days: Annotated[StrictInt, Field(ge=1)] = 3
+    """Files that no snapshot refers to are removed when they are older: longer than any run may take."""
+    tombstone_days: Annotated[StrictInt, Field(ge=1)] = 90
+    """Deletes are remembered so long: an event that arrives later than that may revive its row."""
+
+
+class Source(BaseModel):
+    """One source, as its file declares it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: Annotated[str, AfterValidator(fields.source_name)]
+    """Names the DAG, the namespace of the tables, the tables in raw."""
+    format: str
+    options: SerializeAsAny[BaseModel] = Field(default_factory=dict, validate_default=True)
+    """An instance of the format's own ``Options``."""
+    landing: Annotated[str, AfterValidator(fields.landing)]
+    """Path or pattern of the dumps: environment variables put in, ``strftime`` fields still in it."""
+    schedule: Annotated[str, AfterValidator(fields.schedule)] | None = None
+    start_date: Annotated[datetime, BeforeValidator(fields.start_date)] = EPOCH
+    target: Annotated[str, AfterValidator(fields.target)] = "{source}.{table}"
+    schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
+    """``schema`` in the file: what a schema change at the source does to a published table."""
+    transactions: Transactions = Transactions.WHOLE
+    max_deletes: Share | None = None
+    """Share of a table's published rows that one cut may delete without approval; 1 for any."""
+    tables: dict[str, Table] = Field(default_factory=dict)
+    """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
+    maintenance: Maintenance = Maintenance()
+
+    @property
+    def dag_id(self) -> str:
+        """Name of the source's DAG."""
+        return f"{DAG_PREFIX}{self.source}"
+
+    def table_for(self, name: str) -> Table:
+        """Return what is promised about a table: by its exact name, else by the first pattern, else the defaults."""
+        return entry_for(self.tables, name) or Table()
+
+    def written(self) -> dict[str, DeclaredEncodings]:
+        """Return what ``encodings`` tell by table, for workers; nothing where no table has any."""
+        told = {name: table.written() for name, table in self.tables.items()}
+        return told if any(told.values()) else {}
+
+    def deletable(self, name: str, rows: int) -> int:
+        """Return how many of a table's ``rows`` published rows one cut may delete without approval."""
+        promised = self.table_for(name).max_deletes
+        share = self.max_deletes if promised is None else promised
+        if share is None:
+            share = 1.0 if rows <= SMALL_TABLE else DEFAULT_MAX_DELETES
+        return int(rows * share + 1e-9)  # 29 % of 100 are 29
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, name: str) -> str:
+        if name not in formats.names():
+            raise wrong(f"unknown format '{name}'.{suggestion(name, formats.names())}")
+        return name
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _options_of_format(cls, given: object, info: ValidationInfo) -> object:
+        if "format" not in info.data:
+            raise PydanticCustomError("unknown_format", "not read: the format is unknown.")
+        return formats.resolve(info.data["format"]).Options.model_validate(given)

@@ -1,0 +1,202 @@
+"""YAML files written by people: read with the place of every key, so that an error can point at it.
+
+Nothing is constructed from a file but text, numbers, booleans, null, lists and mappings; tags are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias, Union
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+MAX_BYTES = 1024 * 1024
+
+MAX_DEPTH = 24
+
+MAX_VALUES = 100_000
+"""Limits of a file, so that a broken or hostile one (aliases of aliases) stops with a sentence."""
+
+Value: TypeAlias = Union[str, int, float, bool, list["Value"], dict[str, "Value"], None]  # noqa: UP007 - names itself
+
+Location: TypeAlias = tuple[str | int, ...]
+"""The way to a value: keys and 0-based list indexes from the top."""
+
+Place: TypeAlias = tuple[int, int]
+"""Line and column, 1-based."""
+
+_TAG = "tag:yaml.org,2002:"
+
+_KINDS = frozenset({"map", "seq", "str", "null", "bool", "int", "float", "timestamp"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong in one file, and where."""
+
+    path: Path
+    line: int
+    column: int
+    key: str
+    """Dotted way to the value (``tables.shop.orders.key[0]``); empty when the file as a whole is meant."""
+    message: str
+    text: str
+    """The offending line."""
+
+    def __str__(self) -> str:
+        """``file:line:column: key: message``, then the line and a caret under the place."""
+        where = f"{self.path}:{self.line}:{self.column}: "
+        what = f"{self.key}: {self.message}" if self.key else self.message
+        margin = f"  {self.line} | "
+        caret = " " * (len(margin) + self.column - 1) + "^"
+        return f"{where}{what}\n{margin}{self.text}\n{caret}" if self.text.strip() else f"{where}{what}"
+
+
+class DocumentError(Exception):
+    """A file that is no readable YAML; carries the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The values of a file and the places of its keys and values."""
+
+    path: Path
+    lines: list[str]
+    value: Value = None
+    keys: dict[Location, Place] = field(default_factory=dict)
+    values: dict[Location, Place] = field(default_factory=dict)
+
+    def problem(self, location: Location, message: str, *, at_key: bool = False) -> Problem:
+        """Point ``message`` at a value, or at its key; at the nearest key above when the place itself is missing."""
+        place = (self.keys if at_key else self.values).get(location)
+        above = location
+        while place is None and above:
+            above = above[:-1]
+            place = self.keys.get(above) or self.values.get(above)
+        return self.problem_at(place or (1, 1), message, key=dotted(location))
+
+    def problem_at(self, place: Place, message: str, *, key: str = "") -> Problem:
+        """Point ``message`` at a line and a column."""
+        line, column = place
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        return Problem(path=self.path, line=line, column=column, key=key, message=message, text=text)
+
+
+def dotted(location: Location) -> str:
+    """Write a location as people do: ``tables.shop.orders.checks[0].type``."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return text.removeprefix(".")
+
+
+def read_document(path: Path) -> Document:
+    """Read one YAML document.
+
+    Raises:
+        DocumentError: unreadable, larger than 1 MiB, not UTF-8, not YAML, two documents, a key given twice, a tag.
+    """
+    text = _read_text(path)
+    document = Document(path=path, lines=text.splitlines())
+    try:
+        node = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        raise DocumentError(_syntax_problem(document, error)) from error
+    except (YAMLError, RecursionError, ValueError) as error:
+        raise DocumentError(document.problem_at((1, 1), f"not readable as YAML: {_first_line(error)}")) from error
+    reader = _Reader(document)
+    value = reader.read(node, ()) if node else None
+    return Document(path=path, lines=document.lines, value=value, keys=document.keys, values=document.values)
+
+
+def _read_text(path: Path) -> str:
+    nowhere = Document(path=path, lines=[])
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise DocumentError(nowhere.problem_at((1, 1), f"cannot be read: {error.strerror}")) from error
+    if len(content) > MAX_BYTES:
+        raise DocumentError(nowhere.problem_at((1, 1), f"larger than {MAX_BYTES} bytes, the limit of a source file"))
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DocumentError(nowhere.problem_at((line, 1), "not UTF-8 text: save the file as UTF-8")) from error
+
+
+def _syntax_problem(document: Document, error: MarkedYAMLError) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    problem = error.problem or error.context or "broken"
+    message = f"{error.context} {problem}" if problem.startswith("but ") else problem
+    if "cannot start any token" in problem:
+        message += ". Indent by spaces" if "'\\t'" in problem else ". Put the value in quotes"
+    return document.problem_at(place, f"not YAML: {message}.")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+class _Reader:
+    """Turns nodes into plain values and notes the places."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._count = 0
+
+    def read(self, node: Node, location: Location) -> Value:
+        self._count += 1
+        self._document.values.setdefault(location, _place(node))
+        if self._count > MAX_VALUES or len(location) > MAX_DEPTH:
+            raise self._error(node, (), f"more than {MAX_VALUES} values or {MAX_DEPTH} levels, aliases followed")
+        if (kind := str(node.tag)).removeprefix(_TAG) not in _KINDS:
+            raise self._error(node, location, f"tag {kind} is not allowed: write plain text, numbers, lists, mappings.")
+        if isinstance(node, MappingNode):
+            return self._mapping(node, location)
+        if isinstance(node, SequenceNode):
+            return [self.read(item, (*location, index)) for index, item in enumerate(node.value)]
+        return _scalar(str(node.tag).removeprefix(_TAG), str(node.value))
+
+    def _mapping(self, node: MappingNode, location: Location) -> Value:
+        mapping: dict[str, Value] = {}
+        for key, value in node.value:
+            if not isinstance(key, ScalarNode) or str(key.tag) == f"{_TAG}merge":
+                raise self._error(key, location, "a key must be plain text.")
+            below = (*location, key.value)
+            if key.value in mapping:
+                first = self._document.keys[below][0]
+                raise self._error(key, below, f"given twice, first in line {first}.")
+            self._document.keys[below] = _place(key)
+            mapping[key.value] = self.read(value, below)
+        return mapping
+
+    def _error(self, node: Node, location: Location, message: str) -> DocumentError:
+        return DocumentError(self._document.problem_at(_place(node), message, key=dotted(location)))
+
+
+def _scalar(kind: str, text: str) -> Value:
+    try:
+        match kind:
+            case "null":
+                return None
+            case "bool":
+                return text.lower() == "true"
+            case "int":
+                return int(text, 0) if text.lstrip("+-")[:2].lower() in {"0x", "0o"} else int(text)
+            case "float":
+                return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+    except ValueError:
+        return text
+    return text
+
+
+def _place(node: Node) -> Place:
+    mark: StringMark = node.start_mark
+    return mark.line + 1, mark.column + 1

@@ -1,0 +1,1 @@
+"""The only Spark session, and work spread over its workers."""

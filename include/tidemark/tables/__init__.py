@@ -1,0 +1,1 @@
+"""One published table: its plan, columns, key, target and schemas."""

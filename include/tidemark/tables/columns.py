@@ -1,0 +1,280 @@
+"""The columns of a table: their names, order and types, from the source file, the messages and what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyiceberg.table import Table
+
+from tidemark.ddl.names import ColumnNames
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
+from tidemark.events import Column, Shape
+from tidemark.sources import model
+from tidemark.tables.plan import Found, Plan
+from tidemark.tables.schemas import (
+    IS_CURRENT,
+    OWN_COLUMNS,
+    OWN_PREFIX,
+    POSITION,
+    VALID_FROM,
+    VALID_TO,
+    columns_of,
+    key_of,
+    unsettled_columns,
+    void_columns,
+)
+from tidemark.tables.stored_names import NEW_PREFIX, is_empty, names_today
+from tidemark.values.declared_types import held_by
+from tidemark.values.images import by_table_name
+from tidemark.values.table_columns import TableColumn
+from tidemark.values.types import common_number, declared, is_number, wider
+
+_HISTORY_COLUMNS = (VALID_FROM, VALID_TO, IS_CURRENT)
+
+_RESERVED_COLUMNS = frozenset({
+    "", "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number",
+    "_change_type", "_change_ordinal", "_commit_snapshot_id",
+})  # fmt: skip
+"""Iceberg's metadata columns: engines refuse to open a table that has one of them (Iceberg specification, Reserved
+Field IDs)."""
+
+
+def names_of(found: Found, table: Table | None) -> ColumnNames:
+    """Follows the names of a table's columns."""
+    stored = (name.removeprefix(NEW_PREFIX) for name, _ in columns_of(table))
+    return ColumnNames(
+        found.history.renamings, [*(column.name for column in _all_columns(found.shapes.values())), *stored]
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evolving:
+    """A table on its way to the schema of today."""
+
+    found: Found
+    promised: Mapping[str, str]
+    """Types of the source file, by today's names."""
+    names: ColumnNames
+    before: Mapping[str, str | None]
+    """Stored columns, and what each is called today."""
+
+    def told(self) -> Iterable[tuple[str, Column]]:
+        """Columns that messages tell, by today's names."""
+        for shape_id, shape in self.found.shapes.items():
+            yield from by_table_name(shape_id, shape, self.found.names)
+
+
+def evolving_of(found: Found, promised: model.Table, table: Table | None) -> Evolving:
+    """Return what a table's columns are worked out from."""
+    names = names_of(found, table)
+    before = _names_today(found, names, table)
+    return Evolving(found=found, promised=_promised(promised, names, before), names=names, before=before)
+
+
+def _names_today(found: Found, names: ColumnNames, table: Table | None) -> dict[str, str | None]:
+    stored = [name for name, _ in columns_of(table)]
+    if table is None or not (names.renamings or any(name.startswith(NEW_PREFIX) for name in stored)):
+        return {name: name for name in stored}
+    return names_today(found.object, table, stored, names, found.after, POSITION)
+
+
+def _promised(promised: model.Table, names: ColumnNames, before: Mapping[str, str | None]) -> dict[str, str]:
+    """Types of the source file, which may name columns as they were called once."""
+    types = {}
+    for name, kind in promised.columns.items():
+        types[name if name in before.values() else names.today(name, 0) or name] = kind
+    return {**types, **promised.columns}
+
+
+def unknown_columns(source: model.Source, plan: Plan) -> list[str]:
+    """Columns that the source file gives a type in a table's own entry, and that the table neither has nor had."""
+    entry = source.tables.get(plan.found.object)
+    known = {column.name for column in plan.columns} | {told.old for told in plan.found.history.renamings}
+    return sorted(entry.columns.keys() - known) if entry else []
+
+
+def untyped(found: Found, source: model.Source, table: Table | None) -> list[str]:
+    """Columns, by today's names, whose type neither source file, nor messages, nor table tell: the values decide."""
+    evolving = evolving_of(found, source.table_for(found.object), table)
+    unsettled = unsettled_names(evolving, table)
+    known = {*evolving.promised, *(name for name in evolving.before.values() if name not in unsettled)}
+    known |= {name for name, column in evolving.told() if column.type is not None}
+    unknown = [name for name in dict.fromkeys(name for name, _ in evolving.told()) if name not in known]
+    if table is not None and source.schema_policy is model.SchemaPolicy.IGNORE:
+        return [name for name in unknown if name in unsettled]  # columns that are left out need no type
+    return unknown
+
+
+def unsettled_names(evolving: Evolving, table: Table | None) -> set[str]:
+    """Columns, by today's names, whose type no published row needs."""
+    names = (evolving.before.get(name) for name in unsettled_columns(table))
+    return {name for name in names if name is not None}
+
+
+def _all_columns(shapes: Iterable[Shape]) -> Iterable[Column]:
+    return (column for shape in shapes for column in shape.columns)
+
+
+class Evolved(NamedTuple):
+    """A table's columns, and what becomes of stored ones."""
+
+    columns: list[TableColumn]
+    today: dict[str, str | None]
+    """Of those that do not stay as they are called."""
+    void: set[str]
+    begun: dict[str, str]
+    """Stored columns that were void, to the names that they have today."""
+
+
+def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, history: bool) -> Evolved:
+    """Return the columns that a table will have, in their order, and what becomes of the stored ones."""
+    found = evolving.found
+    stored = {evolving.before[name]: (name, kind) for name, kind in columns_of(table)}
+    unsettled = unsettled_names(evolving, table)
+    types = {name: kind for name, (_, kind) in stored.items() if name is not None and name not in unsettled}
+    order = [name for name in map(evolving.before.get, dict(columns_of(table))) if name is not None]
+    today = {old: new for old, new in evolving.before.items() if old != new}
+    for shape_id, shape in found.shapes.items():
+        told = [
+            each for each in by_table_name(shape_id, shape, found.names) if follows or not stored or each[0] in stored
+        ]
+        _merge_order(order, list(dict.fromkeys(name for name, _ in told)))
+        for name, column in told:
+            kind = _type_of(evolving, name, column)
+            if kind is None:
+                continue
+            old = types.get(name)
+            if old is not None and wider(old, kind) is None and _unused(table, stored.get(name)):
+                today[stored.pop(name)[0]] = None  # a column without any value may have any type
+                old = None
+            types[name] = _agreed(found, name, old, kind)
+    if follows:
+        _follow_ddl(evolving, order, types, stored.keys() - unsettled)
+    were_void = void_columns(table)
+    for name in [name for name in types if name in stored and stored[name][0] in were_void]:
+        old, kind = stored[name]
+        if table is not None and is_empty(table, old):
+            today[stored.pop(name)[0]] = None  # a new column takes its place
+        else:  # somebody wrote into it, or marked it
+            types[name] = kind if name in found.inferred else _agreed(found, name, kind, types[name])
+    _refuse_rewriting(found, stored, types, unsettled)
+    void = _settle(order, types, stored, were_void)
+    _refuse_names(found, order, history=history)
+    occupied = dict(columns_of(table))
+    for name in order:
+        if name not in stored and name in occupied:
+            today[NEW_PREFIX + name] = name
+    columns = [TableColumn(name, types[name]) for name in order]
+    begun = {old: evolving.before[old] or old for old in were_void if today.get(old, old) is None}
+    return Evolved(columns, today, void, begun)
+
+
+def _type_of(evolving: Evolving, name: str, column: Column) -> str | None:
+    """The type that source file, message or values tell, in this order."""
+    found = evolving.found
+    kind = evolving.promised.get(name) or column.type or found.inferred.get(name)
+    others = held_by(column.encoding, kind) if kind else None
+    if others:
+        raise IncompatibleSchemaError(
+            f"{found.object}: column {name!r} comes as {column.encoding}, which no {kind} holds; give it another type "
+            f"in the source file (`columns: {{{name}: ...}}`): {', '.join(others)}"
+        )
+    return kind
+
+
+def _refuse_rewriting(
+    found: Found, stored: Mapping[str | None, tuple[str, str]], types: Mapping[str, str], unsettled: set[str]
+) -> None:
+    """Refuse types that hold all values, but not as they lie in the table's files."""
+    for name, (_, kind) in stored.items():
+        if name is not None and name in types.keys() - unsettled and wider(kind, types[name]) != types[name]:
+            raise RebuildNeededError(
+                f"{found.object}: column {name!r} changed from {kind} to {types[name]}, for which the published rows "
+                "have to be written again"
+            )
+
+
+def _settle(
+    order: Sequence[str],
+    types: dict[str, str],
+    stored: Mapping[str | None, tuple[str, str]],
+    were_void: Container[str],
+) -> set[str]:
+    """Give every column a type; the names of those of which nothing tells it: text can hold whatever comes."""
+    void = {name for name in order if name not in types and (name not in stored or stored[name][0] in were_void)}
+    for name in order:
+        kind = stored[name][1] if name in stored else types.get(name, "string")
+        types[name] = wider(kind, types.get(name, kind)) or types[name]
+    return void
+
+
+def _unused(table: Table | None, stored: tuple[str, str] | None) -> bool:
+    """Whether a stored column holds nothing; one of the key counts as used, as its type is that of tombstones too."""
+    if table is None or stored is None or stored[0] in key_of(table):
+        return False
+    return is_empty(table, stored[0])
+
+
+def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], stored: Container[str | None]) -> None:
+    """Add columns that DDL alone tells, and change types; what messages and the source file tell comes first."""
+    found, names = evolving.found, evolving.names
+    told = {name for name, column in evolving.told() if column.type is not None} | evolving.promised.keys()
+    for addition in found.history.additions:
+        name = names.today(addition.name, names.epoch(addition.position, after=True))
+        if name is None or addition.type is None or addition.batch <= found.after:
+            continue
+        name = next((known for known in order if names.same(known, name)), name)
+        if name in told or (addition.retyped and name not in order):
+            continue
+        old = types.get(name)
+        if name not in stored and old is not None:
+            # Values seen tell less than a declaration: a number without a fraction may be of a type that has one.
+            types[name] = addition.type if is_number(old) and is_number(addition.type) else old
+            continue
+        kind = declared(found.object, name, old, addition.type)
+        if kind is not None:
+            types[name] = kind
+            if name not in order:
+                order.append(name)
+
+
+def _refuse_names(found: Found, columns: Iterable[str], *, history: bool) -> None:
+    for name in columns:
+        if problem := _column_problem(name, history=history):
+            raise IncompatibleSchemaError(
+                f"{found.object}: a column is called {name!r}, {problem}; of a table that is published, "
+                "`schema: ignore` leaves new columns out"
+            )
+
+
+def _column_problem(name: str, *, history: bool) -> str | None:
+    if history and name in _HISTORY_COLUMNS:
+        return "which the history of a table keeps for itself, so leave `history` out for it"
+    if name in OWN_COLUMNS or name.startswith(OWN_PREFIX):
+        return "which Tidemark keeps for itself"
+    return "which Iceberg keeps for itself" if name in _RESERVED_COLUMNS else None
+
+
+def _merge_order(order: list[str], names: Sequence[str]) -> None:
+    """Put new names behind the one they follow in the message."""
+    place = 0
+    for name in names:
+        if name in order:
+            place = order.index(name) + 1
+        else:
+            order.insert(place, name)
+            place += 1
+
+
+def _agreed(found: Found, name: str, old: str | None, new: str) -> str:
+    if old is None:
+        return new
+    agreed = common_number(old, new)
+    if agreed is None:
+        raise IncompatibleSchemaError(
+            f"{found.object}: column {name!r} changed from {old} to {new}, which would lose data. The table stays as "
+            f"it is; give the type in the source file (`columns: {{{name}: ...}}`) and rebuild the table."
+        )
+    return agreed

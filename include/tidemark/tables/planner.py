@@ -1,0 +1,133 @@
+"""What a cut does to one table: its target, columns and types, key, and how its images are read.
+
+Decided on the driver from the shapes that the batch's events were delivered under: a handful of rows, whatever the
+number of events. Types come from the source file first, then from the shapes, then from the values seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from pyiceberg.table import Table
+
+from tidemark import formats
+from tidemark.ddl.names import ColumnNames
+from tidemark.errors import IncompatibleSchemaError
+from tidemark.sources import model
+from tidemark.tables.columns import Evolved, Evolving, evolved_columns, evolving_of, unsettled_names
+from tidemark.tables.plan import Default, Found, Plan
+from tidemark.tables.schemas import DELETED, columns_of, key_of
+from tidemark.tables.targets import claim, target_of
+
+
+def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool = False) -> Plan:
+    """Decide columns, types and key of a table.
+
+    Args:
+        source: the source file.
+        found: what the change log tells.
+        table: the published table, where there is one.
+        anew: whether its columns, types and key are to be forgotten.
+
+    Raises:
+        IncompatibleSchemaError: the change would lose data, or the key changed.
+    """
+    promised = source.table_for(found.object)
+    claim(source, found, table)
+    table = None if anew else table
+    follows = source.schema_policy is not model.SchemaPolicy.IGNORE
+    evolving = evolving_of(found, promised, table)
+    evolved = evolved_columns(evolving, table, follows=follows, history=promised.history)
+    columns, today = evolved.columns, evolved.today
+    if source.schema_policy is model.SchemaPolicy.STRICT and table is not None:
+        _refuse_changes(found, table, evolved, unsettled_names(evolving, table))
+    key = _key(source.source, evolving, promised, table, [column.name for column in columns])
+    soft = promised.deletes is model.Deletes.SOFT
+    if table is not None and not soft and DELETED in table.schema().column_names:
+        raise IncompatibleSchemaError(
+            f"{found.object}: the source file says `deletes: hard`, but the table holds rows that were deleted softly; "
+            f"write `deletes: soft` again, or fold it anew with `tidemark rebuild {source.source} {found.object}`"
+        )
+    if not key and (soft or promised.history):
+        raise IncompatibleSchemaError(
+            f"{found.object}: nothing tells its rows apart, so it can have neither a history nor soft deletes: give it "
+            "a key with `key:`, or leave `history` and `deletes` out"
+        )
+    return Plan(
+        found=found,
+        target=target_of(source, found),
+        key=key,
+        columns=tuple(columns),
+        today=today,
+        void=evolved.void,
+        begun=evolved.begun,
+        defaults=_defaults(found, evolving.names),
+        pairs_updates=not key and formats.pairs_updates(formats.resolve(source.format)),
+        history=promised.history,
+        soft=soft,
+    )
+
+
+def _defaults(found: Found, names: ColumnNames) -> dict[str, Default]:
+    defaults: dict[str, Default] = {}
+    for told in found.history.additions:
+        name = names.today(told.name, names.epoch(told.position, after=True))
+        if told.default is not None and name is not None:
+            defaults.setdefault(name, Default(told.position, told.batch, told.default))
+    return defaults
+
+
+def _refuse_changes(found: Found, table: Table, evolved: Evolved, unsettled: Container[str]) -> None:
+    existing = dict(columns_of(table))
+    stored = {new: old for old, new in evolved.today.items()}
+    changes = [
+        f"{old!r} is {'gone' if new is None else f'called {new!r}'}"
+        for old, new in evolved.today.items()
+        if old in existing and old not in evolved.begun
+    ]
+    for name, kind in evolved.columns:
+        if name in unsettled:
+            continue
+        was = existing.get(stored.get(name, name))
+        if was is None:
+            changes.append(f"{name!r} is new")
+        elif was != kind:
+            changes.append(f"{name!r} was {was} and is {kind}")
+    if changes:
+        raise IncompatibleSchemaError(
+            f"{found.object}: the schema changed at the source, and the source file says `schema: strict`: "
+            f"{', '.join(changes)}. To allow it, run once with `schema: evolve`."
+        )
+
+
+def _key(
+    source: str, evolving: Evolving, promised: model.Table, table: Table | None, names: Sequence[str]
+) -> tuple[str, ...]:
+    found = evolving.found
+
+    def today(key: Sequence[str]) -> tuple[str, ...]:
+        """A key that may be told by the names of once."""
+        return tuple(name if name in names else evolving.names.today(name, 0) or name for name in key)
+
+    stored = tuple(evolving.before.get(name) or name for name in key_of(table))
+    told = {today(key) for key in found.keys if key}
+    if promised.key is not None:
+        key = today(promised.key)
+    elif len(told) > 1:
+        raise IncompatibleSchemaError(
+            f"{found.object}: messages name different keys {sorted(told)}; give one with `key:`"
+        )
+    else:
+        key = next(iter(told), stored)
+    if table is not None and key != stored:
+        again = f"rebuild it (`tidemark rebuild {source} {found.object}`)"
+        if not stored:
+            raise IncompatibleSchemaError(
+                f"{found.object} was published without a key, as a bag of rows, and now has the key {list(key)}: "
+                f"{again}, or write `key: []` in the source file"
+            )
+        raise IncompatibleSchemaError(f"{found.object}: the key changed from {list(stored)} to {list(key)}: {again}")
+    missing = [name for name in key if name not in names]
+    if missing:
+        raise IncompatibleSchemaError(f"{found.object}: no message has the key column {missing[0]!r}")
+    return key

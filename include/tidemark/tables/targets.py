@@ -1,0 +1,68 @@
+"""Where a table is published: its target, and which names a target may have."""
+
+from __future__ import annotations
+
+import re
+
+from pyiceberg.table import Table
+
+from tidemark.errors import IncompatibleSchemaError
+from tidemark.lake.names import Identifier
+from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
+from tidemark.sources import model
+from tidemark.tables.plan import Found
+
+
+def target_of(source: model.Source, found: Found) -> Identifier:
+    """Where a table is published.
+
+    Raises:
+        IncompatibleSchemaError: the names that the messages bring cannot name a table.
+    """
+    parts = {
+        "source": source.source,
+        "database": found.database or "",
+        "schema": found.schema or "",
+        "table": found.name,
+    }
+    namespace, _, name = source.target.format_map(parts).partition(".")
+    for part in (namespace, name):
+        if problem := name_problem(part):
+            raise IncompatibleSchemaError(f"{found.object}: {part!r} {problem}; name the table with `target:`")
+    return (namespace, name)
+
+
+def claim(source: model.Source, found: Found, table: Table | None) -> None:
+    """Refuse to write one table over what another was published as."""
+    if table is None:
+        return
+    owner = (table.properties.get(SOURCE_PROPERTY), table.properties.get(OBJECT_PROPERTY))
+    if owner != (source.source, found.object):
+        raise IncompatibleSchemaError(
+            f"{found.object} would be published as {'.'.join(target_of(source, found))}, which holds {owner[1]} of "
+            f"source {owner[0]}; tell them apart with `target:`"
+        )
+
+
+_SAFE_NAME = re.compile(r"[^\W\d][\w $-]{0,126}")
+
+_RESERVED = re.compile(r"(branch|tag|at_timestamp|snapshot_id)_.*|.*__(changes|history|state)", re.IGNORECASE)
+
+_METADATA_TABLE = re.compile(
+    "history|snapshots|files|manifests|entries|partitions|refs|metadata_log_entries|position_deletes|data_files"
+    "|delete_files|changes|all_(data_files|delete_files|files|manifests|entries)",
+    re.IGNORECASE,
+)
+
+
+def name_problem(name: str) -> str | None:
+    """Why a name from a message cannot name a table, or None when it can.
+
+    Catalogs turn names into paths and engines read some as metadata tables or branches, so a name that a message
+    brings must be plain: a letter or underscore, then letters, digits, underscores, ``$``, blanks and hyphens.
+    """
+    if not _SAFE_NAME.fullmatch(name):
+        return "is not a plain name (a letter or underscore, then letters, digits, _ $ - or blanks; 127 at most)"
+    if _METADATA_TABLE.fullmatch(name) or _RESERVED.fullmatch(name):
+        return "is a name that Iceberg or Tidemark uses for something else"
+    return None

@@ -1,0 +1,77 @@
+"""Spark expressions over the digits of a number as text, in which nothing is rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+
+def exact_decimal(text: Expression, precision: int, scale: int) -> Expression:
+    """Return a number's text as a decimal; null where the type does not hold it exactly."""
+    value = text.try_cast(f"decimal({precision},{scale})")
+    plain = text.rlike(rf"^[+-]?\d*\.?\d{{0,{scale}}}0*$")
+    # Up to 15 significant digits a double holds a number exactly, so it can vouch for one in exponent notation.
+    exponent = text.rlike(r"^[+-]?[\d.]{1,16}[eE][+-]?\d+$") & (value.cast("double") == text.try_cast("double"))
+    return F.when(plain | exponent, value)
+
+
+def long_of(unscaled: Expression) -> Expression:
+    """Return the integer of up to eight big-endian two's complement bytes."""
+    digits = F.hex(unscaled)
+    return F.conv(F.lpad(digits, 16, F.when(digits >= "8", "F").otherwise("0")), 16, -10).cast("bigint")
+
+
+def power_of_ten(scale: int) -> Expression:
+    """Return the literal ``10 ** -scale``."""
+    return F.lit(f"0.{'1'.rjust(scale, '0')}").cast(f"decimal({scale},{scale})")
+
+
+def let(value: Expression, body: Callable[[Expression], Expression]) -> Expression:
+    """``body`` of a value that is computed once, however often ``body`` uses it."""
+    return F.element_at(F.transform(F.array(value), body), 1)
+
+
+def with_point(digits: Expression, scale: Expression) -> Expression:
+    """Return decimal digits with the point ``scale`` places from the right."""
+    zeros = F.repeat(F.lit("0"), F.greatest(-scale, F.lit(0)))
+    places = F.greatest(scale, F.lit(0))
+    sign = F.when(F.startswith(digits, F.lit("-")), F.lit("-")).otherwise(F.lit(""))
+    whole = F.concat(F.ltrim(digits, F.lit("-")), zeros)
+    padded = F.lpad(whole, F.greatest(F.length(whole), places + 1), F.lit("0"))
+    return let(
+        padded,
+        lambda number: F.concat(
+            sign,
+            number.substr(F.lit(1), F.length(number) - places),
+            F.when(places > 0, F.lit(".")).otherwise(F.lit("")),
+            number.substr(F.length(number) - places + 1, places),
+        ),
+    )
+
+
+def integer_text(unscaled: Expression) -> Expression:
+    """Decimal digits of a two's complement integer that 38 digits can hold; else null."""
+
+    def signed(digits: Expression) -> Expression:
+        # -x is ~x + 1: complementing the digits keeps every step positive, and nothing overflows unseen.
+        complement = _magnitude(F.translate(digits, "0123456789ABCDEF", "FEDCBA9876543210"))
+        negated = F.try_add(complement, F.lit(1).cast("decimal(1,0)")).try_cast("decimal(38,0)")
+        negative = F.concat(F.lit("-"), negated.cast("string"))
+        return F.when(digits >= "8", negative).when(digits != "", _magnitude(digits).cast("string"))
+
+    return let(F.hex(unscaled), signed)
+
+
+def _magnitude(digits: Expression) -> Expression:
+    """Hexadecimal digits as a decimal(38, 0), 32 bits at a time; null when they are too many."""
+    significant = F.ltrim(digits, F.lit("0"))
+    wide = F.lpad(significant, 32, "0")
+    words = F.array(*(F.conv(wide.substr(start, 8), 16, 10).cast("decimal(38,0)") for start in (1, 9, 17, 25)))
+
+    def append(total: Expression, word: Expression) -> Expression:
+        shifted = F.try_multiply(total, F.lit(1 << 32).cast("decimal(10,0)")).try_cast("decimal(38,0)")
+        return F.try_add(shifted, word).try_cast("decimal(38,0)")
+
+    return F.when(F.length(significant) <= 32, F.aggregate(words, F.lit(0).cast("decimal(38,0)"), append))

@@ -1,0 +1,265 @@
+"""The encodings: one Spark expression for each ``events.Encoding``, from a parsed JSON value to the column's type.
+
+The rule for all of them: a value that its column's type cannot hold exactly is null here, which ``images.py`` names as
+unreadable; it is never rounded, truncated or defaulted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.events import TIMES, Column, Encoding
+from tidemark.values.digits import exact_decimal, integer_text, let, long_of, power_of_ten, with_point
+from tidemark.values.types import decimal_parts, spark_type
+from tidemark.values.verbatim import is_quoted, verbatim_number
+
+# Groups that capture nothing and quantifiers that give nothing back take Java half the time.
+_DAY = r"^\d{4}-\d{2}-\d{2}(?:[ T]00:00(?::00(?:\.0++)?+)?+)?+Z?$"
+
+_WALL_CLOCK = r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}+0*+)?+)?+)?+Z?$"
+
+_ZONED = r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}+0*+)?+)?+(?:Z|[+-]\d{2}(?::?+\d{2})?+)?+)?+$"
+
+_TEXT_OR_EPOCH = frozenset({Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS})
+
+_DAY_MICROS = 86_400_000_000
+
+_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+
+_PRINTED = (TIMES.start, TIMES.stop - 1)
+
+_ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+"""Of times that are published as text."""
+
+_Reader = Callable[[Expression, str], Expression]
+"""(value as prepared, the table's type string) to the typed value; null where it does not fit."""
+
+
+def typed(wire: Expression, source: Column, kind: str) -> Expression:
+    """The value of a column of the table, of what ``prepare`` made; null where it does not fit.
+
+    Args:
+        wire: the value as prepared.
+        source: the column as the messages tell it; of an unscaled number its type tells the scale.
+        kind: the table's type string.
+    """
+    if source.encoding is Encoding.UNSCALED_BASE64:
+        _, scale = decimal_parts(source.type or kind) or (0, 0)
+        return _unscaled(wire, scale, kind)
+    return READERS[source.encoding](wire, kind)
+
+
+def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> Expression:
+    """What the typed value is made of, in a projection of its own because it is used more than once."""
+    if source.encoding in _TEXT_OR_EPOCH and kind not in {"string", "binary"}:
+        wire = F.nullif(wire, F.lit(""))
+    if source.encoding in {Encoding.PLAIN, Encoding.TEXT, *_TEXT_OR_EPOCH} and decimal_parts(kind):
+        return verbatim_number(wire, image, source.name)
+    if source.encoding is Encoding.SCALED_STRUCT:
+        return F.when(wire.isNotNull(), wire.withField("value", _bytes(wire.getField("value"))))
+    if source.encoding is Encoding.UNSCALED_BASE64:
+        # Connect's decimal.format=NUMERIC writes the number itself where Base64 would stand.
+        bare = wire.rlike(r"^-?\d[\d.eE+-]*$") & ~is_quoted(wire, image)
+        number = F.when(bare, verbatim_number(wire, image, source.name))
+        struct = F.struct(number.alias("number"), F.when(~bare, _bytes(wire)).alias("value"))
+        return F.when(wire.isNotNull(), struct)
+    return wire
+
+
+def is_overflow(wire: Expression, image: Expression) -> Expression:
+    """Whether a number was too large for a double: it is read as infinity, which only the word may be."""
+    return wire.isin(float("inf"), float("-inf")) & ~F.contains(image, F.lit("Infinity"))
+
+
+def _plain(wire: Expression, target: str) -> Expression:
+    return _bytes(wire) if target == "binary" else _text(wire, target)
+
+
+def _text(wire: Expression, target: str) -> Expression:
+    if parts := decimal_parts(target):
+        return exact_decimal(wire, *parts)
+    return _TEXTREADERS.get(target, _cast)(wire, target)
+
+
+def _cast(wire: Expression, target: str) -> Expression:
+    return F.when(F.trim(wire) == wire, wire.try_cast(spark_type(target)))
+
+
+def _floating(wire: Expression, target: str) -> Expression:
+    value = _cast(wire, target)
+    return F.when(~value.isin(float("inf"), float("-inf")) | wire.rlike("(?i)inf"), value)
+
+
+def _date(wire: Expression, _target: str) -> Expression:
+    return F.when(wire.rlike(_DAY), wire.substr(1, 10).try_cast("date"))
+
+
+def _timestamp(wire: Expression, _target: str) -> Expression:
+    return F.when(wire.rlike(_WALL_CLOCK), F.regexp_replace(wire, "Z$", "").try_cast("timestamp_ntz"))
+
+
+def _timestamptz(wire: Expression, _target: str) -> Expression:
+    return F.when(wire.rlike(_ZONED), wire.try_cast("timestamp"))
+
+
+def _utf8(wire: Expression, _target: str) -> Expression:
+    return F.encode(wire, "UTF-8")
+
+
+_TEXTREADERS: Mapping[str, _Reader] = {
+    "binary": _utf8,
+    "date": _date,
+    "float": _floating,
+    "double": _floating,
+    "timestamp": _timestamp,
+    "timestamptz": _timestamptz,
+}
+
+
+def _bytes(wire: Expression) -> Expression:
+    """Bytes of Base64 text in either alphabet, padding optional; null when it is none."""
+    text = F.translate(F.rtrim(wire, F.lit("=")), "-_\r\n", "+/")
+    rest = F.length(text) % 4
+    padding = F.when(rest == 2, "==").when(rest == 3, "=").otherwise("")
+    well_formed = wire.rlike(r"^[A-Za-z0-9+/_\r\n-]*={0,2}$")
+    return F.when(well_formed, F.try_to_binary(F.concat(text, padding), F.lit("base64")))
+
+
+def _as_bytes(bytes_of: Callable[[Expression], Expression]) -> _Reader:
+    """The reader of bytes; where the column is no ``binary``, they are the UTF-8 of a text."""
+
+    def read(wire: Expression, target: str) -> Expression:
+        value = bytes_of(wire)
+        if target == "binary":
+            return value
+        text = F.try_validate_utf8(value.cast("string"))
+        return text if target == "string" else let(text, lambda known: _text(known, target))
+
+    return read
+
+
+def _latin1(wire: Expression) -> Expression:
+    return F.when(~wire.rlike(r"[^\x00-\xFF]"), F.encode(wire, "ISO-8859-1"))
+
+
+def _hex(wire: Expression) -> Expression:
+    return F.when(wire.rlike("^([0-9A-Fa-f]{2})*$"), F.unhex(wire))
+
+
+def _bits(wire: Expression) -> Expression:
+    pairs = F.split(F.regexp_replace(F.hex(_bytes(wire)), "(..)(?!$)", "$1 "), " ")
+    return F.unhex(F.array_join(F.reverse(pairs), ""))
+
+
+def _unscaled(wire: Expression, scale: int, target: str) -> Expression:
+    unscaled = wire.getField("value")
+    based = _shifted(unscaled, F.lit(scale), target)
+    parts = decimal_parts(target)
+    if parts is not None and scale <= min(parts[1], 18):
+        # The common case without a detour through text: eight bytes, and a product that the type has digits for.
+        whole = long_of(unscaled).cast("decimal(19,0)")
+        short = whole * power_of_ten(scale) if scale else whole
+        based = F.when(F.octet_length(unscaled).between(1, 8), short.try_cast(spark_type(target))).otherwise(based)
+    number = wire.getField("number")
+    return F.when(number.isNotNull(), _text(number, target)).otherwise(based)
+
+
+def _scaled_struct(wire: Expression, target: str) -> Expression:
+    return _shifted(wire.getField("value"), wire.getField("scale"), target)
+
+
+def _shifted(unscaled: Expression, scale: Expression, target: str) -> Expression:
+    """A number from big-endian two's complement bytes and a scale, by its digits as text: nothing can round."""
+    text = let(integer_text(unscaled), lambda digits: with_point(digits, scale))
+    return F.when(scale.between(-38, 76), let(text, lambda digits: _text(digits, target)))
+
+
+def _days(wire: Expression, target: str) -> Expression:
+    day = F.date_add(F.lit("1970-01-01").cast("date"), wire.try_cast("int"))
+    return day.cast(spark_type(target)) if target in _TIMES or target == "string" else F.lit(None)
+
+
+def _epoch(per_second: int) -> _Reader:
+    def read(wire: Expression, target: str) -> Expression:
+        micros = _rescaled(wire, per_second, 1_000_000)
+        if target == "date":  # a time of day must not be lost
+            micros = F.when(micros % _DAY_MICROS == 0, micros)
+        if target == "string":
+            return F.date_format(F.timestamp_micros(F.when(micros.between(*_PRINTED), micros)), _ISO)
+        if target not in _TIMES:
+            return F.lit(None)
+        instant = F.timestamp_micros(micros)
+        return instant if target == "timestamptz" else instant.cast(spark_type(target))
+
+    return read
+
+
+def _text_or_epoch(per_second: int) -> _Reader:
+    epoch = _epoch(per_second)
+
+    def read(wire: Expression, target: str) -> Expression:
+        if target not in {"date", "timestamp", "timestamptz"}:
+            return _plain(wire, target)
+        count = F.when(wire.rlike(r"^[+-]?\d+$"), wire.try_cast("bigint"))
+        if target != "date":
+            return F.coalesce(epoch(count, target), _text(wire, target))
+        micros = _rescaled(count, per_second, 1_000_000)
+        day = F.when(micros % _DAY_MICROS == 0, _days(_div(micros, _DAY_MICROS), target))
+        return F.coalesce(day, _text(wire, target))
+
+    return read
+
+
+def _of_day(per_second: int) -> _Reader:
+    def read(wire: Expression, target: str) -> Expression:
+        if target != "string":
+            return F.lit(None)
+        micros = _rescaled(wire, per_second, 1_000_000)
+        size = F.abs(micros)
+        clock = F.format_string(
+            "%s%02d:%02d:%02d",
+            F.when(micros < 0, F.lit("-")).otherwise(F.lit("")),
+            _div(size, 3_600_000_000),
+            _div(size, 60_000_000) % 60,
+            _div(size, 1_000_000) % 60,
+        )
+        fraction = F.when(size % 1_000_000 != 0, F.format_string(".%06d", size % 1_000_000)).otherwise(F.lit(""))
+        return F.when(micros.isNotNull(), F.concat(clock, fraction))
+
+    return read
+
+
+def _rescaled(wire: Expression, source: int, target: int) -> Expression:
+    if source <= target:
+        return F.try_multiply(wire, F.lit(target // source).cast("bigint"))
+    ratio = source // target
+    return F.when(wire % ratio == 0, _div(wire, ratio))
+
+
+def _div(number: Expression, by: int) -> Expression:
+    """Whole-number division, without a detour through doubles."""
+    return F.call_function("div", number, F.lit(by).cast("bigint"))
+
+
+READERS: Mapping[Encoding, _Reader] = {
+    Encoding.PLAIN: _plain,
+    Encoding.TEXT: _text,
+    Encoding.SCALED_STRUCT: _scaled_struct,
+    Encoding.BASE64: _as_bytes(_bytes),
+    Encoding.LATIN1: _as_bytes(_latin1),
+    Encoding.HEX: _as_bytes(_hex),
+    Encoding.EPOCH_SECONDS: _epoch(1),
+    Encoding.EPOCH_MILLIS: _epoch(1_000),
+    Encoding.EPOCH_MICROS: _epoch(1_000_000),
+    Encoding.EPOCH_NANOS: _epoch(1_000_000_000),
+    Encoding.TEXT_OR_MILLIS: _text_or_epoch(1_000),
+    Encoding.TEXT_OR_MICROS: _text_or_epoch(1_000_000),
+    Encoding.EPOCH_DAYS: _days,
+    Encoding.MILLIS_OF_DAY: _of_day(1_000),
+    Encoding.MICROS_OF_DAY: _of_day(1_000_000),
+    Encoding.NANOS_OF_DAY: _of_day(1_000_000_000),
+    Encoding.BITS_LE_BASE64: _as_bytes(_bits),
+}

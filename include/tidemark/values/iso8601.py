@@ -1,0 +1,77 @@
+"""Dates and times as ISO 8601 text, in any year that a 64-bit count of microseconds reaches, before 1582 too."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import UTC, datetime
+
+DAY = 86_400_000_000
+"""Microseconds of a day."""
+
+_DATE = re.compile(r"([+-]?[0-9]{4,6})-([0-9]{2})-([0-9]{2})")
+
+_TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?")
+
+_ZONE = re.compile(r" ?(?:Z|UTC|([+-])([0-9]{2}):?([0-9]{2})?)")
+
+
+def instant(micros: int) -> str:
+    """Write epoch µs as ``2026-01-31T23:59:59.000001``, in any year."""
+    days, rest = divmod(micros, DAY)
+    seconds, fraction = divmod(rest, 1_000_000)
+    return f"{date(days)}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{fraction:06d}"
+
+
+def date(days: int) -> str:
+    """Write days since 1970 as ISO 8601, in any year of the Gregorian calendar, before 1582 too."""
+    # days of March-based years, so that the leap day is the last: https://howardhinnant.github.io/date_algorithms.html
+    era, day = divmod(days + 719_468, 146_097)
+    year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153
+    day -= (153 * month + 2) // 5
+    month = month + 3 if month < 10 else month - 9
+    year += era * 400 + (month <= 2)
+    shown = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
+    return f"{shown}-{month:02d}-{day + 1:02d}"
+
+
+def _days(match: re.Match[str]) -> int:
+    """Return the days since 1970 of a date that exists."""
+    year, month, day = int(match[1]), int(match[2]), int(match[3])
+    if not 1 <= month <= 12 or not 1 <= day <= calendar.monthrange(2000 + year % 400, month)[1]:
+        raise ValueError("no such day")
+    year -= month <= 2
+    era, rest = divmod(year, 400)
+    return era * 146_097 + rest * 365 + rest // 4 - rest // 100 + (153 * ((month + 9) % 12) + 2) // 5 + day - 719_469
+
+
+def read(text: str) -> tuple[int, int]:
+    """Read a date, a time if any and a zone if any: wall clock as µs since 1970, and the zone's offset in µs."""
+    day = _DATE.match(text)
+    if day is None:
+        raise ValueError("not a date")
+    micros, end = _days(day) * DAY, day.end()
+    time = _TIME.match(text, end + 1) if text[end : end + 1] in {" ", "T"} else None
+    if time is not None:
+        micros, end = micros + _micros_of_day(time), time.end()
+    zone = _ZONE.fullmatch(text, end)
+    if zone is None and end != len(text):
+        raise ValueError("not a date and time")
+    if zone is None or zone[1] is None:
+        return micros, 0
+    offset = (int(zone[2]) * 60 + int(zone[3] or 0)) * 60_000_000
+    return micros, -offset if zone[1] == "-" else offset
+
+
+def _micros_of_day(match: re.Match[str]) -> int:
+    hour, minute, second, fraction = int(match[1]), int(match[2]), int(match[3] or 0), match[4] or ""
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError("no such time of day")
+    if fraction[6:].strip("0"):
+        raise ValueError("finer than a microsecond")
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

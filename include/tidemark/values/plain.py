@@ -1,0 +1,282 @@
+"""The plain reader of column values: what each ``Encoding`` means, one value at a time, exact or not at all.
+
+``tidemark decode`` prints with it, and the Spark expressions of ``images.py`` are tested against it. A value is first
+brought from its encoding to text (or bytes), and that text must then fit the column's type: never rounded, never
+defaulted.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import struct
+from collections.abc import Callable
+from decimal import Context, Decimal, Inexact
+
+import msgspec
+
+from tidemark.errors import UnreadableValueError
+from tidemark.events import Column, Encoding
+from tidemark.values import iso8601
+
+Value = str | bool | None
+"""A value as printed: numbers as text, bytes as Base64, dates and times as ISO 8601."""
+
+_EXACT = Context(prec=1000, traps=[Inexact])
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,400}")
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
+
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "infinity": "Infinity", "-infinity": "-Infinity"}
+
+_DECIMAL = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
+
+_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+
+_BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+
+
+def read_value(raw: bytes, column: Column, told: str | None = None) -> Value:
+    """Read ``raw``, one JSON value of an image, as ``column`` says; JSON null is None.
+
+    A column without a type keeps what JSON tells: true and false, else the text (of a number as written). ``told`` is
+    the type that the messages tell, where the column has another.
+
+    Raises:
+        UnreadableValueError: the value does not fit exactly.
+    """
+    if raw == b"null" or (raw == b'""' and _is_empty_null(column)):
+        return None
+    if column.type is None and raw in {b"true", b"false"}:
+        return raw == b"true"
+    try:
+        if column.encoding is Encoding.UNSCALED_BASE64:
+            return _type(column)(_unscaled(raw, Column(column.name, told or column.type)), column)
+        return _type(column)(_ENCODINGS[column.encoding](raw, column), column)
+    except (ValueError, KeyError, ArithmeticError, msgspec.MsgspecError) as error:
+        shown = raw[:80].decode(errors="replace")
+        raise UnreadableValueError(
+            f"column '{column.name}': {shown} is no {column.type or 'value'} written as {column.encoding}: {error}"
+        ) from error
+
+
+def _is_empty_null(column: Column) -> bool:
+    if column.encoding not in {Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS}:
+        return False
+    return column.type not in {None, "string", "binary"}
+
+
+def _type(column: Column) -> Callable[[str | bytes, Column], Value]:
+    name = (column.type or "string").partition("(")[0]
+    if name not in _TYPES:
+        raise ValueError(f"no value is read as {column.type}")
+    return _TYPES[name]
+
+
+def _text(raw: bytes, _column: Column) -> str:
+    """Return the text of a string, and any other JSON as it is written."""
+    return msgspec.json.decode(raw, type=str) if raw[:1] == b'"' else raw.decode()
+
+
+def _plain(raw: bytes, column: Column) -> str | bytes:
+    """Return the value as written; JSON has no bytes, and what stands for them is Base64."""
+    return _base64(raw, column) if column.type == "binary" else _text(raw, column)
+
+
+def _integer(raw: bytes, column: Column) -> int:
+    text = _text(raw, column)
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("not an integer")
+    return int(text)
+
+
+def _base64(raw: bytes, column: Column) -> bytes:
+    text = _text(raw, column).rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"not Base64, {error}") from error
+
+
+def _unscaled(raw: bytes, column: Column) -> str:
+    if raw[:1] != b'"':
+        # Connect's decimal.format=NUMERIC: same schema, plain numbers
+        return _text(raw, column)
+    typed = _DECIMAL.fullmatch(column.type or "")
+    if typed is None:
+        raise ValueError("only a decimal type tells the scale")
+    return _scaled(_base64(raw, column), int(typed[2]))
+
+
+def _scaled(unscaled: bytes, scale: int) -> str:
+    if not 0 < len(unscaled) <= 200 or not -400 <= scale <= 400:
+        raise ValueError("no unscaled number")
+    return f"{Decimal(int.from_bytes(unscaled, signed=True)).scaleb(-scale, _EXACT):f}"
+
+
+def _scaled_struct(raw: bytes, column: Column) -> str:
+    if raw[:1] != b"{":
+        return _text(raw, column)
+    parts = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    return _scaled(_base64(bytes(parts["value"]), column), _integer(bytes(parts["scale"]), column))
+
+
+def _epoch(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str]:
+    """Return a reader of a count of ``per_unit`` µs (or, ``units``, of so many to a µs) since 1970."""
+
+    def read(raw: bytes, column: Column) -> str:
+        micros, rest = divmod(_integer(raw, column) * per_unit, units)
+        if rest:
+            raise ValueError("finer than a microsecond")
+        return iso8601.instant(_within(micros, 64))
+
+    return read
+
+
+def _text_or_epoch(per_unit: int) -> Callable[[bytes, Column], str | bytes]:
+    """Return a reader of text, of Base64 for bytes, and for times of a count of ``per_unit`` µs since 1970."""
+    epoch = _epoch(per_unit)
+
+    def read(raw: bytes, column: Column) -> str | bytes:
+        if column.type == "binary":
+            return _base64(raw, column)
+        if column.type in _TIMES and _INTEGER.fullmatch(_text(raw, column)):
+            return epoch(raw, column)
+        return _text(raw, column)
+
+    return read
+
+
+def _epoch_days(raw: bytes, column: Column) -> str:
+    return iso8601.date(_within(_integer(raw, column), 32))
+
+
+def _time_of_day(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str]:
+    def read(raw: bytes, column: Column) -> str:
+        count = _integer(raw, column)
+        micros, rest = divmod(abs(count) * per_unit, units)
+        if rest:
+            raise ValueError("finer than a microsecond")
+        seconds, fraction = divmod(_within(micros, 64), 1_000_000)
+        text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        return ("-" if count < 0 else "") + text + (f".{fraction:06d}" if fraction else "")
+
+    return read
+
+
+_ENCODINGS: dict[Encoding, Callable[[bytes, Column], str | bytes]] = {
+    Encoding.PLAIN: _plain,
+    Encoding.TEXT: _text,
+    Encoding.SCALED_STRUCT: _scaled_struct,
+    Encoding.BASE64: _base64,
+    Encoding.LATIN1: lambda raw, column: _text(raw, column).encode("latin-1"),
+    Encoding.HEX: lambda raw, column: binascii.unhexlify(_text(raw, column)),
+    Encoding.EPOCH_SECONDS: _epoch(1_000_000),
+    Encoding.EPOCH_MILLIS: _epoch(1000),
+    Encoding.EPOCH_MICROS: _epoch(1),
+    Encoding.EPOCH_NANOS: _epoch(1, 1000),
+    Encoding.TEXT_OR_MILLIS: _text_or_epoch(1000),
+    Encoding.TEXT_OR_MICROS: _text_or_epoch(1),
+    Encoding.EPOCH_DAYS: _epoch_days,
+    Encoding.MILLIS_OF_DAY: _time_of_day(1000),
+    Encoding.MICROS_OF_DAY: _time_of_day(1),
+    Encoding.NANOS_OF_DAY: _time_of_day(1, 1000),
+    Encoding.BITS_LE_BASE64: lambda raw, column: _base64(raw, column)[::-1],
+}
+
+
+def _string(written: str | bytes, _column: Column) -> str:
+    return written.decode() if isinstance(written, bytes) else written
+
+
+def _binary(written: str | bytes, _column: Column) -> str:
+    return base64.b64encode(written if isinstance(written, bytes) else written.encode()).decode()
+
+
+def _boolean(written: str | bytes, column: Column) -> bool:
+    return _BOOLEANS[_string(written, column).lower()]
+
+
+def _whole(bits: int) -> Callable[[str | bytes, Column], str]:
+    def fit(written: str | bytes, column: Column) -> str:
+        text = _string(written, column)
+        if not _INTEGER.fullmatch(text):
+            raise ValueError("not an integer")
+        return str(_within(int(text), bits))
+
+    return fit
+
+
+def _within(number: int, bits: int) -> int:
+    if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+        raise ValueError(f"beyond {bits} bits")
+    return number
+
+
+def _decimal(written: str | bytes, column: Column) -> str:
+    text, typed = _string(written, column), _DECIMAL.fullmatch(column.type or "")
+    if typed is None or not _NUMBER.fullmatch(text):
+        raise ValueError("not a number")
+    number = Decimal(text).normalize(_EXACT)
+    digits, scale = int(typed[1]), int(typed[2])
+    if number and number.adjusted() >= digits - scale:
+        raise ValueError(f"more than {digits - scale} digits before the point")
+    if number and int(number.as_tuple().exponent) < -scale:
+        raise ValueError(f"more than {scale} digits after the point")
+    # as written, but for leading zeros (MySQL's ZEROFILL) and exponents
+    written_scale = int(Decimal(text).as_tuple().exponent) <= 0
+    return f"{Decimal(text) if written_scale else number:f}"
+
+
+def _floating(fit: str) -> Callable[[str | bytes, Column], str]:
+    def read(written: str | bytes, column: Column) -> str:
+        text = _string(written, column)
+        if text.lower() in _NOT_FINITE:
+            return _NOT_FINITE[text.lower()]
+        if not _NUMBER.fullmatch(text):
+            raise ValueError("not a number")
+        number = float(text)
+        try:
+            struct.pack(fit, number)
+        except OverflowError as error:
+            raise ValueError("too large") from error
+        if number in {float("inf"), float("-inf")}:
+            raise ValueError("too large")
+        return text
+
+    return read
+
+
+def _as_date(written: str | bytes, column: Column) -> str:
+    days, rest = divmod(iso8601.read(_string(written, column))[0], iso8601.DAY)
+    if rest:
+        raise ValueError("a date with a time of day")
+    return iso8601.date(_within(days, 32))
+
+
+def _as_timestamp(written: str | bytes, column: Column) -> str:
+    """Return the wall clock; a zone that is written does not move it."""
+    return iso8601.instant(_within(iso8601.read(_string(written, column))[0], 64))
+
+
+def _as_timestamptz(written: str | bytes, column: Column) -> str:
+    """Return the instant in UTC; a text without a zone is UTC."""
+    micros, offset = iso8601.read(_string(written, column))
+    return f"{iso8601.instant(_within(micros - offset, 64))}Z"
+
+
+_TYPES: dict[str, Callable[[str | bytes, Column], Value]] = {
+    "string": _string,
+    "binary": _binary,
+    "boolean": _boolean,
+    "int": _whole(32),
+    "long": _whole(64),
+    "decimal": _decimal,
+    "float": _floating("<f"),
+    "double": _floating("<d"),
+    "date": _as_date,
+    "timestamp": _as_timestamp,
+    "timestamptz": _as_timestamptz,
+}

@@ -1,0 +1,216 @@
+"""The command line: exit statuses, results on standard output, errors that help on standard error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from tidemark.cli.app import app
+from tidemark.errors import ConfigurationError
+from tidemark.lake.lake import Lake
+
+RUNNER = CliRunner()
+
+SOURCE = """\
+source: cli_shop
+format: canal_json
+landing: {landing}/%Y-%m-%d/*
+tables:
+  shop.items:
+    checks:
+      - {{type: expect_column_values_to_be_between, column: price, min_value: 0}}
+"""
+
+
+def message(number: int, price: str, kind: str = "INSERT") -> str:
+    """One row as Canal writes it."""
+    row = {"id": str(number), "price": price}
+    types = {"id": "bigint", "price": "decimal(10,2)"}
+    head = {"database": "shop", "table": "items", "type": kind, "isDdl": False, "pkNames": ["id"], "sql": "", "id": 1}
+    return json.dumps(head | {"es": 1, "ts": 2, "data": [row], "old": None, "mysqlType": types, "sqlType": {}}) + "\n"
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one source file, and its landing folder."""
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "shop.yaml").write_text(SOURCE.format(landing=tmp_path / "landing"), encoding="utf-8")
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(folder))
+    return tmp_path
+
+
+def deliver(root: Path, day: str, name: str, *lines: str) -> Path:
+    """Write a dump file."""
+    folder = root / "landing" / day
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    file.write_text("".join(lines), encoding="utf-8")
+    return file
+
+
+@pytest.mark.spark
+def test_names_and_values_steer_no_terminal(sources: Path, spark: SparkSession, lake: Lake) -> None:
+    """A table that a hostile message names, and a value in a row: what would steer a terminal is written as escapes."""
+    (sources / "sources" / "odd.yaml").write_text(SOURCE.format(landing=sources / "landing").replace("_shop", "_odd"))
+    hostile = message(1, "1.10").replace('"items"', '"\\u001b[2J\\u009b31m\\u202e"')
+    deliver(sources, "2026-01-05", "a.jsonl", hostile)
+    done = RUNNER.invoke(app, ["run", "cli_odd", "--start", "2026-01-05", "--end", "2026-01-06"])
+    assert done.exit_code == 1, done.output
+    shown = RUNNER.invoke(app, ["status", "cli_odd"])
+    rows = RUNNER.invoke(app, ["sql", "SELECT chr(27) || '[2J' || chr(10) || '表' AS \"a\x1b\""])
+    for printed in (done.output, shown.output, rows.output):
+        assert not {"\x1b", "\x9b", "\u202e"} & set(printed)
+    assert r"shop.\x1b[2J\x9b31m\u202e" in shown.output
+    assert [line.strip() for line in rows.stdout.splitlines()] == [r"a\x1b", r"\x1b[2J\n表"]
+
+
+@pytest.mark.spark
+def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
+    """A run publishes; refused files and failed checks end it with 1; sql, status, quarantine show what came of it."""
+    deliver(sources, "2026-01-01", "a.jsonl", message(1, "1.10"), message(2, "0.00"), "{broken}\n")
+    done = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-01", "--end", "2026-01-02"])
+    assert done.exit_code == 0, done.output
+    assert "cli_shop publish: cut=1 tables=1" in done.stdout
+
+    answer = RUNNER.invoke(app, ["sql", "SELECT id, price FROM cli_shop.items ORDER BY id", "--format", "json"])
+    assert [json.loads(line) for line in answer.stdout.splitlines()] == [
+        {"id": 1, "price": "1.10"},
+        {"id": 2, "price": "0.00"},
+    ]
+    for statement in (
+        "SELECT count(*) AS n FROM cli_shop.items a JOIN cli_shop.items b USING (id), range(1)",
+        "SELECT count(*) AS n FROM cli_shop.items WHERE price >= (SELECT min(price) FROM cli_shop.items)",
+        "WITH i AS (FROM cli_shop.items) SELECT count(*) AS n FROM i a JOIN i b USING (id)",
+    ):
+        twice = RUNNER.invoke(app, ["sql", statement, "--format", "csv"])
+        assert twice.stdout.splitlines() == ["n", "2"], twice.output
+    items = lake.load(("cli_shop", "items")).scan().to_arrow()
+    assert [str(total) for (total,) in duckdb.sql("SELECT sum(price) FROM items").fetchall()] == ["1.10"]
+    assert items.num_rows == 2
+
+    changes = "SELECT operation, after.price AS price, place FROM cli_shop.items__changes ORDER BY place"
+    answer = RUNNER.invoke(app, ["sql", changes, "--format", "csv"])
+    assert answer.stdout.splitlines() == ["operation,price,place", "INSERT,1.10,1", "INSERT,0.00,2"]
+
+    aside = RUNNER.invoke(app, ["quarantine", "show", "cli_shop", "--json"])
+    (entry,) = [json.loads(line) for line in aside.stdout.splitlines()]
+    assert (entry["reason"], entry["place"], entry["value"]) == ("malformed", 3, "e2Jyb2tlbn0=")
+
+    deliver(sources, "2026-01-01", "a.jsonl", message(1, "9.99"))
+    deliver(sources, "2026-01-01", "late.jsonl", message(3, "3.00"))
+    changed = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-02", "--end", "2026-01-03"])
+    assert changed.exit_code == 1
+    assert "changed since it was landed" in changed.stderr
+    assert lake.load(("cli_shop", "items")).scan().to_arrow().num_rows == 3
+
+    deliver(sources, "2026-01-03", "b.jsonl", message(4, "-1.00"))
+    failed = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-03", "--end", "2026-01-04"])
+    assert failed.exit_code == 1
+    assert "expect_column_values_to_be_between" in failed.stderr
+    assert lake.load(("cli_shop", "items")).scan().to_arrow().num_rows == 3
+    again = RUNNER.invoke(app, ["publish", "cli_shop"])
+    assert again.exit_code == 1
+    assert "failed a blocking check" in again.stderr
+
+    deliver(sources, "2026-01-03", "c.jsonl", message(4, "1.00", "UPDATE"))
+    mended = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-03", "--end", "2026-01-04"])
+    assert lake.load(("cli_shop", "items")).scan().to_arrow().num_rows == 4, mended.output
+
+    (told,) = [json.loads(line) for line in RUNNER.invoke(app, ["status", "--json"]).stdout.splitlines()]
+    assert told["messages"] == {"landed": 6, "decoded": 5, "control": 0, "quarantined": 1}
+    assert told["tables"]["cli_shop.items"]["rows"] == 4
+    assert told["tables"]["cli_shop.items"]["state"] == "published"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["run", "cli_shpo"], "cli_shop"),
+        (["run", "cli_shop", "--start", "yesterday"], "2026-01-31"),
+        (["run", "cli_shop", "--start", "2026-01-02", "--end", "2026-01-01"], "before it starts"),
+        (["sql", "DROP TABLE cli_shop.items"], "only queries"),
+        (["sql", "SELECT * FROM nowhere.at_all"], "nowhere.at_all"),
+        (["decode", "canl_json", "x"], "canal_json"),
+        (["decode", "canal_json", "x", "--option", "dialect"], "KEY=VALUE"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_helps(sources: Path, arguments: list[str], wanted: str) -> None:
+    """What was wrong is named, with what would be right."""
+    done = RUNNER.invoke(app, arguments)
+    assert done.exit_code == 2, done.output
+    assert wanted in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("uri", "status", "wanted"),
+    [
+        ("postgresql+psycopg://etl:swordfish@127.0.0.1:1/lake", 3, "cannot be opened: "),
+        ("postgresql+psycopg9://etl:swordfish@127.0.0.1:1/lake", 2, "postgresql+psycopg://"),
+        ("swordfish", 2, ".pyiceberg.yaml"),
+    ],
+)
+@pytest.mark.parametrize("command", ["status", "run cli_shop", "explain cli_shop.items id=1", "sql SELECT+1"])
+def test_a_catalog_that_cannot_be_opened_is_told_without_its_password(
+    sources: Path, monkeypatch: pytest.MonkeyPatch, command: str, uri: str, status: int, wanted: str
+) -> None:
+    """Whether a person must mend the configuration or the store is away, no command ends as if data were held back."""
+    told = {"type": "sql", "uri": uri, "warehouse": (sources / "warehouse").as_uri()}
+    monkeypatch.setenv("TIDEMARK_CATALOG", "away")
+    for name, value in told.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__AWAY__{name.upper()}", value)
+    done = RUNNER.invoke(app, [word.replace("+", " ") for word in command.split()])
+    assert done.exit_code == status, done.output
+    assert wanted in done.stderr
+    assert "swordfish" not in done.output
+
+
+def test_an_error_that_nobody_thought_of_does_not_end_as_data_held_back(
+    sources: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its traceback is shown, and the status is that of a failure."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr("tidemark.queries.status.status_of", fail)
+    done = RUNNER.invoke(app, ["status", "cli_shop"])
+    assert done.exit_code == 3
+    assert "Traceback" in done.stderr
+    assert "ZeroDivisionError: a mistake" in done.stderr
+
+
+def test_the_embedded_lake_stands_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But one whose name holds what ends a path for Java's driver of SQLite."""
+    for name in ("per%20cent", "a b#ü%"):
+        monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / name))
+        assert Lake.open().tables("anything") == []
+        assert (tmp_path / name / "catalog.db").is_file()
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "what?"))
+    with pytest.raises(ConfigurationError, match="without '\\?'"):
+        Lake.open()
+
+
+def test_validate_names_file_and_line(sources: Path) -> None:
+    """A wrong source file is told with file, line and a suggestion."""
+    (sources / "sources" / "wrong.yaml").write_text("source: wrong\nformat: canal_jsn\nlanding: x\n", encoding="utf-8")
+    done = RUNNER.invoke(app, ["validate"])
+    assert done.exit_code == 2
+    assert "wrong.yaml:2" in done.stderr
+    assert "canal_json" in done.stderr
+
+
+def test_decode_prints_events_without_spark(tmp_path: Path) -> None:
+    """Canonical events as JSON lines; a message that cannot be read has its place among them."""
+    file = tmp_path / "dump.jsonl"
+    file.write_text(message(1, "1.10") + "{broken}\n", encoding="utf-8")
+    done = RUNNER.invoke(app, ["decode", "canal_json", str(file)])
+    assert done.exit_code == 0
+    first, second = (json.loads(line) for line in done.stdout.splitlines())
+    assert first["after"] == {"id": "1", "price": "1.10"}
+    assert second["quarantined"]["reason"] == "malformed"

@@ -1,0 +1,515 @@
+"""Compaction converges: whatever the order, the split and the repeats of a delivery, the table is the model's."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.histories import COLUMNS, Table, canal, deliver, message, mixed, several, with_position
+from support.reference import Change, Row, fold
+from support.running import assert_ledger_closes, die_at, run_all
+from support.shrinking import Delivery, changes_of, shrunk
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.sources.model import Source
+from tidemark.stages import StageReport
+from tidemark.tables.schemas import COMMITTED_AT, POSITION
+
+pytestmark = pytest.mark.spark
+
+
+class Case(NamedTuple):
+    """Changes of one table, run by run, and the rows that they must lead to."""
+
+    name: str
+    runs: list[list[Change]]
+    rows: list[tuple[Any, ...]]
+    """In the order of the table's columns, sorted."""
+
+
+def _case(name: str, build: Callable[[Table], tuple[list[list[Change]], list[tuple[Any, ...]]]]) -> Case:
+    return Case(name, *build(Table(name)))
+
+
+CASES = [
+    _case(
+        "hot_key",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), *(t.update(n, 1, f"v{n}", "b") for n in range(2, 5002))]],
+            [(1, "v5001", "b")],
+        ),
+    ),
+    _case("insert_then_delete", lambda t: ([[t.insert(1, 1, "a", "b"), t.delete(2, 1)]], [])),
+    _case(
+        "delete_then_insert",
+        lambda t: ([[t.insert(1, 1, "a", "b")], [t.delete(2, 1), t.insert(3, 1, "c", "d")]], [(1, "c", "d")]),
+    ),
+    _case(
+        "insert_delete_insert",
+        lambda t: ([[t.insert(1, 1, "a", "b"), t.delete(2, 1), t.insert(3, 1, "c", "d")]], [(1, "c", "d")]),
+    ),
+    _case(
+        "key_changed_in_one_run",
+        lambda t: ([[t.insert(1, 1, "a", "b"), t.update(2, 2, "a", "c", was=(1,))]], [(2, "a", "c")]),
+    ),
+    _case(
+        "key_changed_over_runs",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [t.update(2, 2, "a", "c", was=(1,))], [t.update(3, 3, "a", "d", was=(2,))]],
+            [(3, "a", "d")],
+        ),
+    ),
+    _case(
+        "keys_swapped_by_way_of_a_third",
+        lambda t: (
+            [
+                [t.insert(1, 1, "a", "x"), t.insert(2, 2, "b", "y")],
+                [
+                    t.update(3, 9, "a", "x", was=(1,)),
+                    t.update(4, 1, "b", "y", was=(2,)),
+                    t.update(5, 2, "a", "x", was=(9,)),
+                ],
+            ],
+            [(1, "b", "y"), (2, "a", "x")],
+        ),
+    ),
+    _case(
+        "key_change_arrives_late",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.insert(5, 1, "new", "n")], [t.update(3, 2, "a", "c", was=(1,))]],
+            [(1, "new", "n"), (2, "a", "c")],
+        ),
+    ),
+    _case(
+        "late_key_change_under_a_partial_row",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.update(5, 1, "new", ...)], [t.update(3, 2, "a", "c", was=(1,))]],
+            [(1, "new", None), (2, "a", "c")],
+        ),
+    ),
+    _case(
+        "key_changed_without_its_other_columns",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [t.update(2, 2, "c", ..., was=(1,)), t.insert(3, 5, "z", "z")]],
+            [(1, "a", "b"), (5, "z", "z")],
+        ),
+    ),
+    _case(
+        "partial_after_whole",
+        lambda t: ([[t.insert(1, 1, "a", "b"), t.update(2, 1, "c", ...)]], [(1, "c", "b")]),
+    ),
+    _case(
+        "partial_over_a_row_of_an_earlier_run",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [t.update(2, 1, "c", ...)], [t.update(3, 1, ..., "d")]],
+            [(1, "c", "d")],
+        ),
+    ),
+    _case(
+        "partial_before_what_it_patches",
+        lambda t: (
+            [[t.update(3, 1, "c", ...)], [t.update(2, 1, ..., "d")], [t.insert(1, 1, "a", "b")]],
+            [(1, "c", "d")],
+        ),
+    ),
+    _case(
+        "partial_then_whole",
+        lambda t: ([[t.insert(1, 1, "a", "b"), t.update(2, 1, "c", ...)], [t.update(3, 1, "e", "f")]], [(1, "e", "f")]),
+    ),
+    _case(
+        "whole_between_two_partials_comes_last",
+        lambda t: ([[t.update(1, 1, "a", ...), t.update(5, 1, ..., "z")], [t.update(3, 1, "c", "d")]], [(1, "c", "z")]),
+    ),
+    _case(
+        "partial_after_delete_revives_no_old_value",
+        lambda t: ([[t.insert(1, 1, "a", "b"), t.delete(2, 1, "a", "b"), t.update(3, 1, "c", ...)]], [(1, "c", None)]),
+    ),
+    _case(
+        "late_delete_under_a_partial_row",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [t.update(5, 1, "c", ...)], [t.delete(3, 1, "a", "b")]],
+            [(1, "c", None)],
+        ),
+    ),
+    _case(
+        "late_truncate_under_a_partial_row",
+        lambda t: (
+            [
+                [t.insert(1, 1, "a", "b"), t.insert(2, 2, "x", "y")],
+                [t.update(5, 1, "c", ...)],
+                [t.truncate(3), t.insert(6, 7, "n", "n")],
+            ],
+            [(1, "c", None), (7, "n", "n")],
+        ),
+    ),
+    _case(
+        "late_update_before_the_published_row",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.update(3, 1, "c", "d")], [t.update(2, 1, "late", "late")]],
+            [(1, "c", "d")],
+        ),
+    ),
+    _case(
+        "late_update_after_a_delete",
+        lambda t: ([[t.insert(1, 1, "a", "b")], [t.delete(3, 1)], [t.update(2, 1, "late", "late")]], []),
+    ),
+    _case(
+        "late_delete",
+        lambda t: ([[t.insert(3, 1, "a", "b")], [t.delete(2, 1)]], [(1, "a", "b")]),
+    ),
+    _case(
+        "delete_before_its_insert",
+        lambda t: ([[t.delete(2, 1)], [t.insert(1, 1, "a", "b")]], []),
+    ),
+    _case(
+        "duplicates",
+        lambda t: (
+            [
+                [t.insert(1, 1, "a", "b"), t.insert(1, 1, "a", "b"), t.update(2, 1, "c", "d")],
+                [t.insert(1, 1, "a", "b"), t.update(2, 1, "c", "d")],
+                [t.insert(1, 1, "a", "b"), t.delete(3, 1), t.delete(3, 1)],
+            ],
+            [],
+        ),
+    ),
+    _case("update_of_a_row_never_seen", lambda t: ([[t.update(1, 1, "a", "b")]], [(1, "a", "b")])),
+    _case("delete_of_a_row_never_seen", lambda t: ([[t.delete(1, 1), t.insert(2, 2, "a", "b")]], [(2, "a", "b")])),
+    _case(
+        "truncate_with_rows_around_it",
+        lambda t: (
+            [
+                [t.insert(1, 1, "a", "b"), t.insert(2, 2, "a", "b")],
+                [t.truncate(5), t.insert(4, 3, "a", "b"), t.insert(6, 4, "a", "b")],
+                [t.insert(3, 5, "late", "late"), t.insert(7, 1, "c", "d")],
+            ],
+            [(1, "c", "d"), (4, "a", "b")],
+        ),
+    ),
+    _case(
+        "truncate_alone_in_its_run",
+        lambda t: ([[t.insert(1, 1, "a", "b")], [t.truncate(2)]], []),
+    ),
+    _case(
+        "initial_load_over_changes",
+        lambda t: (
+            [[t.update(9, 1, "new", "new")], [t.loaded(5, 1, "old", "old"), t.loaded(5, 2, "old", "old")]],
+            [(1, "new", "new"), (2, "old", "old")],
+        ),
+    ),
+    _case(
+        "column_added",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [Table(t.name, t.key, (*t.columns, "amount")).insert(2, 2, "c", "d", "1.50")]],
+            [(1, "a", "b", None), (2, "c", "d", Decimal("1.50"))],
+        ),
+    ),
+    _case(
+        "column_first_seen_in_a_late_event",
+        lambda t: (
+            [[t.update(5, 1, "c", ...)], [Table(t.name, t.key, (*t.columns, "amount")).insert(1, 1, "a", "b", "1.50")]],
+            [(1, "c", "b", Decimal("1.50"))],
+        ),
+    ),
+]
+_RUNS = 3
+
+
+@pytest.fixture(scope="module")
+def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
+    """All cases as tables of one source, landed and published in three runs; the runs' reports."""
+    landing = tmp_path_factory.mktemp("cases")
+    source = _source("cases", landing)
+    reports = []
+    for run in range(_RUNS):
+        changes = [change for case in CASES for change in (case.runs[run] if run < len(case.runs) else [])]
+        deliver(landing, f"run-{run}", map(message, changes))
+        reports.append(run_all(source))
+    return reports
+
+
+def _source(name: str, landing: Path, **table: Any) -> Source:
+    promised = {"shop.*": {"key": ["id"], "columns": COLUMNS, **table}}
+    fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": promised}
+    return Source.model_validate(fields)
+
+
+def _rows(lake: Lake, source: str, table: str) -> list[tuple[Any, ...]]:
+    rows = lake.load((source, table)).scan().to_arrow().drop_columns([POSITION, COMMITTED_AT]).to_pylist()
+    return sorted((tuple(row.values()) for row in rows), key=repr)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_table_is_what_its_changes_lead_to(case: Case, cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Every case publishes the rows written beside it."""
+    assert _rows(lake, "cases", case.name) == sorted(case.rows, key=repr)
+
+
+def test_the_ledger_of_all_cases_closes(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """No run stopped a table, and every event is accounted for."""
+    assert [report.problems for run in cases for report in run.values()] == [()] * len(cases) * 5
+    assert_ledger_closes(lake, "cases")
+
+
+INT, WIDE = {"id": "int", "n": "int"}, {"id": "int", "n": "bigint"}
+BIG = {"id": "bigint", "n": "int"}
+PRICE, DEAR = {"id": "int", "p": "decimal(8,2)"}, {"id": "int", "p": "decimal(12,2)"}
+TEXT = {"id": "int", "n": "varchar(9)"}
+PAIR = {"a": "int", "b": "varchar(9)", "n": "int"}
+ODD = {
+    "Id": "int", "id": "varchar(9)", "a b": "int", "a.b": "int", 'a"b': "int", "a`b": "varchar(9)", "ä": "int",
+    "k0": "int", "position": "int", "tidemark_k0": "int", "deleted": "int", "event": "int", "c1": "int",
+}  # fmt: skip
+KEYS = {
+    "text": ("varchar(9)", "ä ", "b", "ä "),
+    "number": ("decimal(10,2)", "1.10", "2.00", Decimal("1.10")),
+    "day": ("date", "2026-01-31", "0001-01-01", date(2026, 1, 31)),
+    "bytes": ("varbinary(9)", "\u0000ÿ", "", b"\x00\xff"),
+    "flag": ("tinyint(1)", "1", "0", True),
+}
+"""Type, the wire value of the row that stays, of the one that goes, and what is published of the former."""
+
+
+def _odd(value: str) -> list[str]:
+    return ["1", "x", "1", "2", "3", value, "4", "5", "6", "7", "8", "9", "10"]
+
+
+def _keyed(name: str, kind: str, value: str, n: str) -> bytes:
+    return canal(f"key_{name}", kind, {"id": KEYS[name][0], "n": "int"}, (value, n))
+
+
+CANAL_RUNS = [
+    [
+        canal("moved", "INSERT", PAIR, ("1", "x", "1"), ("2", "x", "2"), key=("a", "b")),
+        canal("widened", "INSERT", INT, ("1", "5")),
+        canal("dearer", "INSERT", PRICE, ("1", "5.10")),
+        canal("broken", "INSERT", INT, ("1", "5")),
+        canal("claimed", "INSERT", INT, ("1", "5")),
+        canal("twin", "INSERT", INT, ("1", "5")),
+        canal("twin", "INSERT", INT, ("1", "6"), database="crm"),
+        canal("keyless", "INSERT", INT, ("1", "5"), key=None),
+        canal("metadata", "INSERT", {"id": "int", "_file": "int"}, ("1", "5")),
+        canal("odd", "INSERT", ODD, _odd("old"), key=("Id", "a.b", "a`b")),
+        canal("odd", "UPDATE", ODD, _odd("new"), key=("Id", "a.b", "a`b"), old={"a`b": "old"}),
+        canal("misfit", "INSERT", PRICE, ("1", "5.10"), ("2", "5.123")),
+        canal("misfit_too", "INSERT", PRICE, ("1", "1234567.00")),
+        canal("misfit_too", "INSERT", PRICE, (None, "1.00"), ("3", "3.00")),
+        *(_keyed(name, "INSERT", value, "1") for name, told in KEYS.items() for value in told[1:3]),
+        canal("finer", "INSERT", PRICE, ("1", "5.10")),
+        canal("parted", "INSERT", INT, ("1", "5"), ("2", "6")),
+        canal("wider_key", "INSERT", INT, ("1", "5")),
+        canal("wider_key", "DELETE", INT, ("2", "5")),
+    ],
+    [
+        canal("moved", "UPDATE", PAIR, ("1", "y", "1"), key=("a", "b"), old={"b": "x"}),
+        canal("moved", "UPDATE", PAIR, ("3", "x", "9"), key=("a", "b"), old={"a": "2", "n": "2"}),
+        canal("widened", "UPDATE", WIDE, ("1", "50000000000"), old={"n": "5"}),
+        canal("finer", "INSERT", {"id": "int", "p": "decimal(10,4)"}, ("2", "1234.5678")),
+        canal("parted", "UPDATE", {"id": "int", "n": "decimal(10,2)"}, ("1", "7.25"), old={"n": "5"}),
+        canal("parted", "INSERT", INT, ("3", "2147483647")),
+        canal("wider_key", "INSERT", BIG, ("50000000000", "5")),
+        canal("wider_key", "DELETE", BIG, ("50000000001", "5")),
+        canal("dearer", "INSERT", DEAR, ("2", "1234567890.12")),
+        canal("broken", "INSERT", TEXT, ("2", "text")),
+        canal("claimed", "INSERT", INT, ("2", "7"), database="crm"),
+        canal("odd", "DELETE", ODD, _odd("other"), key=("Id", "a.b", "a`b")),
+        *(_keyed(name, "UPDATE", told[1], "2") for name, told in KEYS.items()),
+        *(_keyed(name, "DELETE", told[2], "1") for name, told in KEYS.items()),
+    ],
+]
+CANAL_ROWS: dict[str, list[tuple[Any, ...]]] = {
+    "moved": [(1, "y", 1), (3, "x", 9)],
+    "widened": [(1, 50_000_000_000)],
+    "finer": [(1, Decimal("5.1000")), (2, Decimal("1234.5678"))],
+    "parted": [(1, Decimal("7.25")), (2, Decimal("6.00")), (3, Decimal("2147483647.00"))],
+    "wider_key": [(1, 5), (50_000_000_000, 5)],
+    "dearer": [(1, Decimal("5.10")), (2, Decimal("1234567890.12"))],
+    "broken": [(1, 5)],
+    "claimed": [(1, 5)],
+    "keyless": [(1, 5)],
+    "odd": [(1, "x", 1, 2, 3, "new", 4, 5, 6, 7, 8, 9, 10)],
+    "misfit": [(1, Decimal("5.10"))],
+    "misfit_too": [(3, Decimal("3.00"))],
+    **{f"key_{name}": [(told[3], 2)] for name, told in KEYS.items()},
+}
+CANAL_PROBLEMS = {
+    "shop.broken": "changed from int to string",
+    "crm.claimed": "which holds shop.claimed",
+    "crm.twin": "crm.twin and shop.twin would both be published",
+    "shop.twin": "crm.twin and shop.twin would both be published",
+    "shop.metadata": "'_file', which Iceberg keeps for itself",
+}
+
+
+@pytest.fixture(scope="module")
+def canal_reports(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
+    """The tables of ``CANAL_RUNS`` in one source of Canal, published in two runs."""
+    landing = tmp_path_factory.mktemp("canal")
+    tables = {"shop.key_flag": {"columns": {"id": "boolean"}}}
+    fields = {"source": "from_canal", "format": "canal_json", "landing": str(landing / "*"), "tables": tables}
+    source = Source.model_validate(fields)
+    reports = []
+    for number, messages in enumerate(CANAL_RUNS):
+        deliver(landing, f"{number}", messages)
+        reports.append(run_all(source))
+    return reports
+
+
+@pytest.mark.parametrize("table", CANAL_ROWS)
+def test_a_table_from_canal_holds(table: str, canal_reports: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Keys that change, keys and columns of every kind, wider types: the rows written beside them."""
+    assert _rows(lake, "from_canal", table) == sorted(CANAL_ROWS[table], key=repr)
+
+
+def test_only_tables_that_would_lose_data_stop(canal_reports: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Each stopped table says why, in compact and again in publish; all others go on."""
+    for stage in ("compact", "publish"):
+        problems = sorted(canal_reports[-1][stage].problems)
+        for name, reason in CANAL_PROBLEMS.items():
+            assert any(name in problem and reason in problem for problem in problems), (name, problems)
+        assert len(problems) == len(CANAL_PROBLEMS)
+    assert lake.find(("from_canal", "twin")) is None
+    assert_ledger_closes(lake, "from_canal")
+
+
+def test_what_does_not_fit_is_quarantined_with_its_bytes(
+    canal_reports: list[dict[str, StageReport]], lake: Lake
+) -> None:
+    """Two tables with the same reason in one batch, and a null key: each message is there, whole."""
+    rows = lake.load(("quarantine", "from_canal")).scan().to_arrow().to_pylist()
+    found = sorted((row["reason"], row["object"], row["value"], row["place"]) for row in rows)
+    first = CANAL_RUNS[0]
+    assert found == [
+        ("null_key", "shop.misfit_too", first[13], 14),
+        ("unreadable_value", "shop.misfit", first[11], 12),
+        ("unreadable_value", "shop.misfit_too", first[12], 13),
+    ]
+
+
+_TABLES, _SIDE_BY_SIDE = 8, 48
+_ROUNDS = int(os.environ.get("TIDEMARK_PROVE", "1"))
+"""`make prove` runs many."""
+
+
+def _expected(changes: Sequence[Change]) -> list[Row]:
+    rows = fold(with_position(changes)).get(changes[0].table, {})
+    return _comparable({**row, "amount": row.get("amount") and Decimal(row["amount"])} for row in rows.values())
+
+
+def _published(lake: Lake, source: str, table: str) -> list[Row]:
+    return _comparable(lake.load((source, table)).scan().to_arrow().to_pylist())
+
+
+def _comparable(rows: Iterable[Row]) -> list[Row]:
+    return sorted(({name: row.get(name) for name in (*COLUMNS, POSITION)} for row in rows), key=repr)
+
+
+def _failing(deliveries: Mapping[str, Delivery], name: str, landing: Path, lake: Lake) -> list[str]:
+    """Deliver histories as tables of one source, and name those that did not come to the model's rows."""
+    tables = {
+        f"shop.{table}": {"key": changes_of(runs)[0].key, "columns": COLUMNS} for table, runs in deliveries.items()
+    }
+    fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    source = Source.model_validate(fields)
+    for run in range(_RUNS):
+        changes = [change for runs in deliveries.values() if run < len(runs) for change in runs[run]]
+        for number in range(2):
+            deliver(landing, f"{run}-{number}", map(message, changes[number::2]))
+        reports = run_all(source)
+        assert [problem for report in reports.values() for problem in report.problems] == []
+    assert_ledger_closes(lake, name)
+    return [table for table, runs in deliveries.items() if _published(lake, name, table) != _expected(changes_of(runs))]
+
+
+@pytest.mark.parametrize("seed", range(20260131, 20260131 + 1000 * _ROUNDS, 1000))
+def test_any_delivery_gives_the_rows_of_the_model(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Hundreds of histories, any order, cut into runs, sent again: all tables are the model's; a failing one is shrunk.
+
+    Half of the tables hold one history, which a TRUNCATE may cut short; the others many of them side by side.
+    """
+    dice = random.Random(seed)  # noqa: S311  a test's own mixing
+    names = [f"t{number}" for number in range(2 * _TABLES)]
+    histories = {
+        name: several(name, seed + number, _SIDE_BY_SIDE if number % 2 else 1) for number, name in enumerate(names)
+    }
+    deliveries = {table: mixed(dice, changes, dice.randint(1, _RUNS)) for table, changes in histories.items()}
+    failing = _failing(deliveries, f"generated_{seed}", tmp_path / "all", lake)
+    if failing:
+        runs = shrunk(
+            deliveries[failing[0]],
+            lambda tries, step: _failing(tries, f"shrunk_{step}", tmp_path / "shrunk" / str(step), lake),
+        )
+        events = "\n".join(
+            f"run {number}: {message(change).decode()}" for number, run in enumerate(runs) for change in run
+        )
+        pytest.fail(f"seed {seed}, tables {failing}; {failing[0]} with the fewest events that fail:\n{events}")
+
+
+CRASHES = {
+    "after_raw_append": ("tidemark.stages.land._remember_refusals", 1),
+    "before_raw_append": ("tidemark.lake.lake.Lake.append_files", 1),
+    "after_contents_are_told": ("tidemark.stages.normalize._close", 1),
+    "before_changelog_append": ("tidemark.lake.lake.Lake.append_files", 3),
+    "after_changelog_append": ("tidemark.ledger.cuts.finish", 1),
+    "after_quarantine": ("tidemark.compaction.candidate.Candidate._truncate", 2),
+    "after_state_append": ("tidemark.compaction.merging.upsert", 2),
+    "after_candidate_merge": ("tidemark.compaction.candidate.Candidate._row", 2),
+    "before_the_cut_is_known": ("tidemark.stages.compact._report", 1),
+    "between_two_fast_forwards": ("tidemark.ledger.cuts._move", 2),
+    "after_fast_forward_before_tag": ("tidemark.ledger.cuts.tag", 1),
+    "before_the_cut_is_published": ("tidemark.ledger.cuts.set_state", 3),
+}
+"""Function that the process does not live to run, and which call of it."""
+
+
+@pytest.fixture(scope="module")
+def crashing(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Source, Path, list[Change]]:
+    """A source of two tables, its landing folder, and the changes delivered so far."""
+    landing = tmp_path_factory.mktemp("crashing")
+    return _source("crashing", landing), landing, []
+
+
+@pytest.mark.parametrize("point", CRASHES)
+def test_a_killed_run_leaves_nothing_that_the_next_does_not_mend(
+    point: str,
+    crashing: tuple[Source, Path, list[Change]],
+    lake: Lake,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed at a point and run again: rows, quarantine and ledger are those of a clean run."""
+    source, landing, delivered = crashing
+    at = 10 * len(delivered) + 10
+    for table in (
+        Table("one", columns=("id", "name", "note", "amount")),
+        Table("two", columns=("id", "name", "note", "amount")),
+    ):
+        delivered += [
+            table.insert(at, at, "a", "b", "1.00"),
+            table.update(at + 1, at, "c", ..., "2.00"),
+            table.insert(at + 2, 1, "hot", f"{at}", "3.00"),
+            table.insert(at + 3, 2, "misfit", "x", "1.234"),
+        ]
+    deliver(landing, point, map(message, delivered[-8:]))
+    with monkeypatch.context() as patched:
+        die_at(patched, *CRASHES[point])
+        with pytest.raises(SystemExit):
+            run_all(source)
+    run_all(source)
+    good = [change for change in delivered if change.after and change.after["name"] != "misfit"]
+    for name in ("one", "two"):
+        expected = _expected([change for change in good if change.table == name])
+        assert _published(lake, "crashing", name) == expected
+    assert_ledger_closes(lake, "crashing")
+    batches = Ledger(lake, "crashing").read("batches")
+    assert sum(row["landed"] for row in batches) == len(delivered)
+    tables = [row for row in Ledger(lake, "crashing").read("tables") if row["state"] == cuts.PUBLISHED]
+    assert sum(row["events"] for row in tables) == len(delivered)
+    assert lake.load(("quarantine", "crashing")).scan().to_arrow().num_rows == len(delivered) // 4

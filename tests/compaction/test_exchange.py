@@ -1,0 +1,116 @@
+"""A batch newer than all of a large table: its keys' rows are removed, then added, to the same end as by a MERGE."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from support.histories import Table, deliver, message
+from support.running import run_all
+from tidemark.compaction import candidate, keyed_candidate
+from tidemark.folding import cells as row_cells
+from tidemark.lake.branches import ancestry
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.services.processes import wait_until
+from tidemark.sources.model import Source
+from tidemark.spark.session import checkpointed
+
+pytestmark = pytest.mark.spark
+LINES = Table("lines", key=("id", "line"), columns=("id", "line", "name"))
+BATCHES = [
+    [LINES.insert(number, number, 1, "a") for number in range(1, 7)],
+    [
+        LINES.update(20, 1, 1, "b"), LINES.update(21, 1, 1, "c"), LINES.delete(22, 2, 1, "a"),
+        LINES.delete(23, 99, 1, "never there"), LINES.insert(24, 7, 1, "new"), LINES.insert(25, 8, 1, "short"),
+        LINES.delete(26, 8, 1, "short"), LINES.delete(27, 3, 1, "a"), LINES.insert(28, 3, 1, "again"),
+        LINES.update(29, 4, 2, "moved", was=(4, 1)),
+    ],
+    [LINES.update(40, 5, 1, "e"), LINES.update(19, 6, 1, "late"), LINES.insert(21, 2, 1, "late, and dead")],
+    [LINES.insert(50, 9, 1, "only inserts")],
+]  # fmt: skip
+
+
+def _runs(source: Source, lake: Lake) -> list[tuple[set[str], dict[str, Any], list[dict[str, Any]]]]:
+    """By run: how its commits were made, what the ledger has of it, and the rows after it."""
+    told = []
+    seen: set[int] = set()
+    for number, batch in enumerate(BATCHES):
+        deliver(Path(source.landing).parent, f"{number}", map(message, batch))
+        run_all(source)
+        table = lake.load((source.source, "lines"))
+        made = [snapshot for snapshot in ancestry(table) if snapshot.snapshot_id not in seen and snapshot.summary]
+        seen |= {snapshot.snapshot_id for snapshot in made}
+        kinds = {
+            "merge" if any(name.startswith("spark.merge-into") for name in snapshot.summary.additional_properties)
+            else "append"
+            for snapshot in made if snapshot.summary is not None and snapshot.summary.get("added-records")
+        }  # fmt: skip
+        row = max(Ledger(lake, source.source).read("tables"), key=lambda row: int(row["cut"]))
+        counts = {name: row[name] for name in ("events", "applied", "superseded", "rows_after", "deleted")}
+        rows = table.scan().to_arrow().sort_by([("id", "ascending"), ("line", "ascending")]).to_pylist()
+        told.append((kinds, counts, rows))
+    return told
+
+
+def test_exchanged_as_merged(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same rows and the same numbers; a batch with one late event in it is merged."""
+    columns = {"id": "long", "line": "long", "name": "string"}
+    fields = {"tables": {"shop.lines": {"key": ["id", "line"], "columns": columns}}}
+    merged = _runs(source("debezium_json", **fields), lake)
+    assert [kinds for kinds, _, _ in merged] == [{"merge"}] * len(BATCHES)
+    monkeypatch.setattr(keyed_candidate, "LARGE", 1)
+    other = source("debezium_json", **fields, landing=str(Path(source("debezium_json").landing).parent / "other" / "*"))
+    exchanged = _runs(other, lake)
+    assert [kinds for kinds, _, _ in exchanged] == [{"merge"}, {"append"}, {"merge"}, {"append"}]
+    assert [(counts, rows) for _, counts, rows in exchanged] == [(counts, rows) for _, counts, rows in merged]
+
+
+def test_only_late_batches_meet_the_dead(
+    source: Callable[..., Source], lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept of deletes is read for a batch with an event that may be older, and for no other."""
+    met: list[int] = []
+    not_dead = row_cells.not_dead
+
+    def watched(*frames: Any) -> DataFrame:
+        met.append(number)
+        return not_dead(*frames)
+
+    monkeypatch.setattr(row_cells, "not_dead", watched)
+    made = source("debezium_json", tables={"shop.lines": {"key": ["id", "line"]}})
+    for number, batch in enumerate(BATCHES):
+        deliver(Path(made.landing).parent, f"{number}", map(message, batch))
+        run_all(made)
+    assert met == [2]
+
+
+def test_nothing_stays_of_what_a_run_kept(
+    source: Callable[..., Source], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows that compact keeps for several uses go with the last reference to them."""
+    kept: list[int] = []
+
+    def watched(frame: DataFrame) -> DataFrame:
+        kept.append(len(frame.columns))
+        return checkpointed(frame)
+
+    monkeypatch.setattr(candidate, "checkpointed", watched)
+    made = source("debezium_json", tables={"shop.lines": {"key": ["id", "line"]}})
+    deliver(Path(made.landing).parent, "0", map(message, BATCHES[0]))
+    run_all(made)
+    assert kept
+    wait_until(lambda: not _swept(spark), servers=[], seconds=60, what="freeing what compact kept")
+
+
+def _swept(spark: SparkSession) -> int:
+    gc.collect()
+    spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
+    return int(spark.sparkContext._jsc.getPersistentRDDs().size())  # type: ignore[union-attr]

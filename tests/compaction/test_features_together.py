@@ -1,0 +1,408 @@
+"""Features of compact that meet in one table: bags, histories, soft deletes, DDL, transactions, TRUNCATE, rebuilding.
+
+All cases are tables of one source. Beside the rows written down for each, three ways to the same events have to agree:
+run by run, all at once, and rebuilt from the change log; and ``explain`` has to tell the rows that are published.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.histories import deliver
+from support.running import run_all
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import history_of
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.queries.explain import explain
+from tidemark.queries.row_life import Outcome
+from tidemark.sources.model import Source
+from tidemark.stages import REBUILD
+from tidemark.tables.schemas import COMMITTED_AT, DELETED, POSITION
+
+pytestmark = pytest.mark.spark
+
+_START = 1_767_225_600_000
+_UNAVAILABLE = "__debezium_unavailable_value"
+_COUNTS = ("applied", "superseded", "duplicate", "held", "quarantined")
+KINDS: dict[str, dict[str, Any]] = {
+    "bag": {"key": []},
+    "keyed": {"key": ["id"]},
+    "hist": {"key": ["id"], "history": True},
+    "soft": {"key": ["id"], "deletes": "soft"},
+    "both": {"key": ["id"], "history": True, "deletes": "soft"},
+}
+"""What the source file says of tables whose names begin so."""
+KEYED = ("hist", "both")
+Message = bytes
+
+
+class Log:
+    """The log of one table at a source, with a time for each place."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+
+    def put(self, at: int, before: Any = None, /, **row: Any) -> Message:
+        """An update (where there is a row before) or an insert; a value ``...`` was not captured."""
+        after = {name: _UNAVAILABLE if value is ... else value for name, value in row.items()}
+        return self._message(at, op="c" if before is None else "u", before=before, after=after)
+
+    def delete(self, at: int, **row: Any) -> Message:
+        """A row went."""
+        return self._message(at, op="d", before=row, after=None)
+
+    def truncate(self, at: int) -> Message:
+        """All rows went."""
+        return self._message(at, op="t", before=None, after=None)
+
+    def ddl(self, at: int, text: str) -> Message:
+        """A statement on the table."""
+        told = {"databaseName": "shop", "ddl": f"ALTER TABLE {self.table} {text}", "tableChanges": []}
+        return self._message(at, ts_ms=_START + at * 1000, **told)
+
+    def empty(self, at: int) -> Message:
+        """A statement that takes all rows and tells no event."""
+        told = {"databaseName": "shop", "ddl": f"TRUNCATE TABLE {self.table}", "tableChanges": []}
+        return self._message(at, ts_ms=_START + at * 1000, **told)
+
+    def within(self, transaction: int | str, *messages: Message, first: int = 1) -> list[Message]:
+        """Events of a transaction, numbered from ``first``."""
+        told = []
+        for number, message in enumerate(messages, first):
+            block = {"id": self._id(transaction), "total_order": number, "data_collection_order": 1}
+            told.append(json.dumps({**json.loads(message), "transaction": block}).encode())
+        return told
+
+    def end(self, transaction: int | str, count: int) -> Message:
+        """The end of a transaction of so many events."""
+        told = {"status": "END", "id": self._id(transaction), "ts_ms": _START + 10**6, "event_count": count}
+        return json.dumps(told).encode()
+
+    def _id(self, transaction: int | str) -> str:
+        return f"{self.table}:{transaction}"
+
+    def _message(self, at: int, **told: Any) -> Message:
+        origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": self.table}
+        place = {"ts_ms": _START + at * 1000, "file": "mysql-bin.000003", "pos": at, "row": 0}
+        return json.dumps({**told, "source": {**origin, **place}}).encode()
+
+
+class Case(NamedTuple):
+    """What is delivered of one table, run by run, and the columns and living rows that it must lead to."""
+
+    name: str
+    runs: list[list[Message]]
+    columns: str
+    rows: list[tuple[Any, ...]]
+
+
+def _cases(
+    kinds: Iterable[str], name: str, columns: str, rows: list[tuple[Any, ...]], *runs: Callable[[Log], list[Message]]
+) -> list[Case]:
+    """A case for tables of each kind."""
+    tables = [f"{kind}_{name}" for kind in kinds]
+    return [Case(table, [run(Log(table)) for run in runs], columns, rows) for table in tables]
+
+
+CASES = [
+    *_cases(
+        ["bag"], "renamed", "b n", [("z", 2), ("y", 1)],
+        lambda t: [t.put(1, a="x", n=1), t.put(2, a="x", n=1)],
+        lambda t: [
+            t.ddl(10, "RENAME COLUMN a TO b"), t.delete(11, b="x", n=1), t.put(12, b="y", n=1),
+        ],
+        lambda t: [t.delete(3, a="x", n=1), t.put(4, a="z", n=2)],
+    ),
+    *_cases(
+        ["bag"], "default", "a n", [("x", 5), ("x", 5), ("x", None), ("w", 7)],
+        lambda t: [t.put(1, a="x"), t.put(2, a="x"), t.put(3, a="w")],
+        lambda t: [
+            t.put(4, a="x"),
+            t.ddl(10, "ADD COLUMN n int DEFAULT 5"),
+            t.delete(11, a="x", n=5),
+            t.put(12, a="x", n=None),
+            t.put(13, {"a": "w", "n": 5}, a="w", n=7),
+        ],
+        lambda t: [t.put(5, a="x"), t.delete(6, a="x")],
+    ),
+    *_cases(
+        ["bag"], "dropped", "b", [(1,), (2,)],
+        lambda t: [t.put(1, a=1, b=1), t.put(2, a=2, b=1), t.put(3, a=1, b=2)],
+        lambda t: [t.ddl(10, "DROP COLUMN a"), t.delete(11, b=1)],
+        lambda t: [t.put(4, a=9, b=2), t.delete(5, a=1, b=2)],
+    ),
+    *_cases(
+        ["bag"], "held_over_a_rename", "b", [("y",)],
+        lambda t: [t.put(1, a="x"), t.put(2, a="x"), *t.within(7, t.delete(3, a="x"), t.put(4, a="y"))],
+        lambda t: [t.ddl(10, "RENAME COLUMN a TO b"), t.delete(11, b="x")],
+        lambda t: [t.end(7, 2)],
+    ),
+    *_cases(
+        ["bag"], "held_around_a_default", "a n", [("h", 3), ("h", 4)],
+        lambda t: [t.put(1, a="x"), *t.within(8, t.put(5, a="h"))],
+        lambda t: [
+            t.ddl(10, "ADD COLUMN n int DEFAULT 3"),
+            *t.within(8, t.put(11, a="h", n=4), first=2),
+            t.delete(12, a="x", n=3),
+        ],
+        lambda t: [t.end(8, 2)],
+    ),
+    *_cases(
+        ["bag"], "late_truncate_over_a_rename", "b", [("x",)],
+        lambda t: [t.put(1, a="x"), t.put(6, a="x"), t.delete(8, a="x")],
+        lambda t: [t.ddl(10, "RENAME COLUMN a TO b"), t.put(11, b="x")],
+        lambda t: [t.truncate(5), t.put(2, a="x")],
+    ),
+    *_cases(
+        ["bag"], "truncated_and_a_default", "a n", [("x", 5), ("y", 5)],
+        lambda t: [t.put(1, a="x"), t.put(2, a="x")],
+        lambda t: [t.truncate(5), t.put(7, a="y"), t.ddl(10, "ADD COLUMN n int DEFAULT 5"), t.put(12, a="x", n=5)],
+        lambda t: [t.put(3, a="x")],
+    ),
+    *_cases(
+        KEYED, "renamed", "id b", [(1, "z"), (3, "l")],
+        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y"), t.delete(3, id=2, a="y")],
+        lambda t: [t.ddl(10, "RENAME COLUMN a TO b"), t.put(11, {"id": 1, "b": "m"}, id=1, b="z")],
+        lambda t: [t.put(4, id=3, a="l"), t.put(5, {"id": 1, "a": "x"}, id=1, a="m")],
+    ),
+    *_cases(
+        KEYED, "default", "id a n", [(1, "x", 7), (5, "v", 5), (6, "u", 5)],
+        lambda t: [
+            t.put(1, id=1, a="x"), t.put(2, id=2, a="y"), t.delete(3, id=2, a="y"), t.put(4, id=6, a="u"),
+        ],
+        lambda t: [
+            t.put(5, id=4, a="w"),
+            t.ddl(10, "ADD COLUMN n int DEFAULT 5"),
+            t.put(12, {"id": 1, "a": "late", "n": 5}, id=1, a="x", n=7),
+            t.delete(13, id=4, a="w", n=5),
+        ],
+        lambda t: [t.put(6, id=5, a="v"), t.put(7, {"id": 1, "a": "x"}, id=1, a="late")],
+    ),
+    *_cases(
+        KEYED, "dropped", "id b", [(1, "late"), (4, "w")],
+        lambda t: [t.put(1, id=1, a="x", b="x"), t.put(2, id=2, a="y", b="y"), t.delete(3, id=2, a="y", b="y")],
+        lambda t: [
+            t.put(4, {"id": 1, "a": "x", "b": "x"}, id=1, a="z", b="z"),
+            t.ddl(10, "DROP COLUMN a"),
+            t.put(11, id=3, b="v"),
+            t.put(12, id=4, b="w"),
+        ],
+        lambda t: [t.put(5, {"id": 1, "a": "z", "b": "z"}, id=1, a="late", b="late"), t.delete(13, id=3, b="v")],
+    ),
+    *_cases(
+        KEYED, "truncated_and_a_default", "id a n", [(1, "y", 5), (4, "w", None)],
+        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="x")],
+        lambda t: [
+            t.truncate(5), t.put(6, id=1, a="y"),
+            t.ddl(10, "ADD COLUMN n int DEFAULT 5"), t.put(11, id=4, a="w", n=None),
+        ],
+        lambda t: [t.put(3, id=3, a="late"), t.put(4, {"id": 1, "a": "x"}, id=1, a="late")],
+    ),
+    *_cases(
+        KEYED, "held_over_a_rename", "id b", [(1, "z"), (9, "h")],
+        lambda t: [
+            t.put(1, id=1, a="x"), *t.within(7, t.put(3, {"id": 1, "a": "x"}, id=1, a="h"), t.put(4, id=9, a="h")),
+        ],
+        lambda t: [t.ddl(10, "RENAME COLUMN a TO b"), t.put(11, {"id": 1, "b": "h"}, id=1, b="z")],
+        lambda t: [t.end(7, 2)],
+    ),
+    *_cases(
+        ["bag", "keyed"], "not_there_before_a_truncate", "id b n", [(2, "y", 5), (3, "z", 5)],
+        lambda t: [*t.within(7, t.put(3, id=1, a="x"), t.put(4, id=2, a="x"))],
+        lambda t: [
+            t.ddl(5, "RENAME COLUMN a TO b, ADD COLUMN n int DEFAULT 5"), t.empty(10), t.put(11, id=2, b="y", n=5),
+        ],
+        lambda t: [t.end(7, 2), t.put(12, id=3, b="z", n=5)],
+    ),
+    *_cases(
+        ["bag", "keyed"], "not_there_when_truncated", "id b", [(2, "y"), (3, "z")],
+        lambda t: [
+            *t.within(7, t.put(3, id=1, a="x"), t.put(4, id=2, a="x")), t.ddl(5, "RENAME COLUMN a TO b"), t.empty(10),
+        ],
+        lambda t: [t.put(11, id=2, b="y")],
+        lambda t: [t.end(7, 2), t.put(12, id=3, b="z")],
+    ),
+    *_cases(
+        KEYED, "open_at_the_end", "id a n", [(1, "x", 5)],
+        lambda t: [t.put(1, id=1, a="x"), *t.within(7, t.delete(3, id=1, a="x"), t.put(4, id=9, a="h"))],
+        lambda t: [t.ddl(10, "ADD COLUMN n int DEFAULT 5"), *t.within(7, t.put(11, id=3, a="y", n=1), first=3)],
+    ),
+    *_cases(
+        KEYED, "partial_and_a_default", "id a c n", [(1, "x", "z", 5), (2, "x", "q", 5), (8, None, "q", 5)],
+        lambda t: [t.put(1, id=1, a="x", c="y"), t.put(2, id=2, a="x", c="y")],
+        lambda t: [
+            t.put(3, {"id": 1}, id=1, a=..., c="z"),
+            t.put(4, {"id": 8}, id=8, a=..., c="q"),
+            t.ddl(10, "ADD COLUMN n int DEFAULT 5"),
+            t.put(11, {"id": 2}, id=2, a=..., c="q", n=5),
+        ],
+    ),
+    *_cases(
+        KEYED, "key_moved_over_a_rename", "id b", [(1, "w"), (3, "z")],
+        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
+        lambda t: [
+            t.put(3, {"id": 2, "a": "y"}, id=3, a="y"),
+            t.ddl(10, "RENAME COLUMN a TO b"),
+            t.put(11, {"id": 3, "b": "y"}, id=3, b="z"),
+            t.put(12, {"id": 1, "b": "x"}, id=4, b="x"),
+        ],
+        lambda t: [t.put(13, {"id": 4, "b": "x"}, id=1, b="w"), t.put(4, {"id": 2, "a": "y"}, id=2, a="y"),
+                   t.delete(5, id=2, a="y")],
+    ),
+    *_cases(
+        [*KEYED, "keyed", "bag"], "names_that_differ_in_case", "id Id a A", [(1, 3, None, "y")],
+        lambda t: [t.put(1, id=1, Id=2, a="x")],
+        lambda t: [t.put(2, {"id": 1, "Id": 2, "a": "x", "A": None}, id=1, Id=3, A="y")],
+    ),
+    *_cases(
+        ["hist", "soft", "both"], "emptied_by_a_statement", "id a", [(2, "y"), (3, "z")],
+        lambda t: [t.put(1, id=1, a="x")],
+        lambda t: [t.empty(10), t.put(11, id=2, a="y")],
+        lambda t: [t.put(12, id=3, a="z"), t.put(5, id=4, a="late")],
+    ),
+    *_cases(
+        ["hist", "soft", "both"], "emptied_by_a_late_statement", "id a", [(2, "y")],
+        lambda t: [t.put(1, id=1, a="x"), t.put(11, id=2, a="y")],
+        lambda t: [t.empty(10)],
+    ),
+]  # fmt: skip
+_RUNS = max(len(case.runs) for case in CASES)
+
+
+def _source(name: str, landing: Path) -> Source:
+    tables = {f"shop.{kind}_*": told for kind, told in KINDS.items()}
+    fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    return Source.model_validate({**fields, "max_deletes": 1})
+
+
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def _everything(lake: Lake, source: str) -> Tables:
+    """Rows of all tables of the cases, and of their histories."""
+    names = [case.name for case in CASES]
+    names += [history_of((source, name))[1] for name in names if name.startswith(("hist", "both"))]
+    found = {name: lake.load((source, name)).scan().to_arrow().to_pylist() for name in names}
+    return {name: sorted(rows, key=repr) for name, rows in found.items()}
+
+
+class Ways(NamedTuple):
+    """Three ways to the same events, and what was told to be wrong on them."""
+
+    by_runs: Tables
+    at_once: Tables
+    rebuilt: Tables
+    problems: Sequence[str]
+
+
+@pytest.fixture(scope="module")
+def ways(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Ways:
+    """All cases, published run by run, at once, and rebuilt."""
+    landing, other = tmp_path_factory.mktemp("interplay"), tmp_path_factory.mktemp("at_once")
+    source, at_once = _source("interplay", landing), _source("interplay_at_once", other)
+    reports = []
+    # Only a source that ever sent a marker is waited for to send others.
+    deliver(landing, "first", [Log("keyed_renamed").end(1, 0)])
+    for run in range(_RUNS):
+        deliver(landing, f"run-{run}", [m for case in CASES if run < len(case.runs) for m in case.runs[run]])
+        reports += run_all(source).values()
+    by_runs = _everything(lake, "interplay")
+    deliver(other, "all", [message for case in CASES for run in case.runs for message in run])
+    reports += run_all(at_once).values()
+    reports += [run_stage(stage, source) for stage in REBUILD]
+    problems = [problem for report in reports for problem in report.problems]
+    return Ways(by_runs, _everything(lake, "interplay_at_once"), _everything(lake, "interplay"), problems)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_table_is_what_its_events_lead_to(case: Case, ways: Ways, lake: Lake) -> None:
+    """Every case publishes the columns and rows written beside it, whatever the way."""
+    own = {POSITION, COMMITTED_AT, DELETED}
+    for way in ("by_runs", "at_once", "rebuilt"):
+        rows = [row for row in getattr(ways, way)[case.name] if not row.get(DELETED)]
+        assert {name for row in rows for name in row} - own == set(case.columns.split()), way
+        told = [tuple(row[name] for name in case.columns.split()) for row in rows]
+        assert sorted(told, key=repr) == sorted(case.rows, key=repr), way
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_all_ways_agree(case: Case, ways: Ways) -> None:
+    """Run by run, at once, rebuilt: the same rows, deleted ones and versions too, at the same positions."""
+    for name in (case.name, history_of(("", case.name))[1]):
+        if name in ways.by_runs:
+            assert ways.at_once[name] == ways.rebuilt[name], name
+            assert ways.by_runs[name] == ways.rebuilt[name], name
+
+
+def test_no_run_told_of_problems_and_all_ledgers_close(ways: Ways, lake: Lake) -> None:
+    """Every event is accounted for, and no table stops."""
+    assert ways.problems == []
+    assert_ledgers_close(lake, "interplay", "interplay_at_once")
+
+
+def assert_ledgers_close(lake: Lake, *sources: str) -> None:
+    """Every event is accounted for, in all runs."""
+    for source in sources:
+        for row in Ledger(lake, source).read("tables"):
+            assert row["events"] == sum(row[name] for name in _COUNTS), row
+            assert min(row[name] for name in _COUNTS) >= 0, row
+
+
+@pytest.mark.parametrize("name", ["emptied_by_a_statement", "emptied_by_a_late_statement"])
+def test_a_statement_ends_rows_when_the_source_committed_it(name: str, ways: Ways) -> None:
+    """Not when it was read, which depends on the delivery."""
+    emptied = datetime.fromtimestamp(_START / 1000 + 10, UTC)
+    for kind in ("hist", "both"):
+        versions = ways.by_runs[history_of(("", f"{kind}_{name}"))[1]]
+        assert {row["valid_to"] for row in versions if not row["is_current"]} == {emptied}
+    marked = [row for kind in ("soft", "both") for row in ways.by_runs[f"{kind}_{name}"] if row[DELETED]]
+    assert {row[COMMITTED_AT] for row in marked} == {emptied}
+
+
+WITH_HISTORY = [case for case in CASES if case.name.startswith(("hist", "both"))]
+
+
+@pytest.mark.parametrize("case", WITH_HISTORY, ids=lambda case: case.name)
+def test_the_current_versions_are_the_published_rows(case: Case, ways: Ways) -> None:
+    """Value by value."""
+    for way in (ways.by_runs, ways.at_once, ways.rebuilt):
+        rows = {row["id"]: row for row in way[case.name] if not row.get(DELETED)}
+        versions = {row["id"]: row for row in way[history_of(("", case.name))[1]] if row["is_current"]}
+        assert versions.keys() == rows.keys()
+        for id_, row in rows.items():
+            assert {name: versions[id_].get(name, False) for name in row} == row
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_explain_tells_the_published_rows(case: Case, ways: Ways, lake: Lake) -> None:
+    """The cells that stand are those of the row, deleted or not, and so is its position."""
+    for row in ways.rebuilt[case.name]:
+        told = {name: row[name] for name in case.columns.split()}
+        wanted = (
+            {"id": row["id"]} if "id" in row else {name: value for name, value in told.items() if value is not None}
+        )
+        life = explain(lake, f"interplay.{case.name}", [f"{name}={value}" for name, value in wanted.items()])
+        assert row in life.rows.to_pylist()
+        standing = [chapter for chapter in life.chapters if chapter.outcome == Outcome.STANDS]
+        adding = [chapter for chapter in standing if chapter.step.position == row[POSITION]]
+        assert adding == standing[-1:] or case.name.startswith("bag")
+        cells = [
+            (name, cell)
+            for chapter in (adding if case.name.startswith("bag") else standing)
+            for name, cell in chapter.cells.items()
+            if cell.stands
+        ]
+        found = {**dict.fromkeys(told), "id": row.get("id"), **{name: cell.new for name, cell in cells}}
+        assert {name: _text(found[name]) for name in told} == {name: _text(value) for name, value in told.items()}
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,351 @@
+"""Initial loads under and over increments: a second complete one replaces what came before it, whenever it arrives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.histories import COLUMNS, Table, deliver, message, mixed, reloaded, several
+from support.reference import Change, Row, fold, fold_softly, versions
+from support.running import assert_ledger_closes, run_all
+from tidemark.events import Position
+from tidemark.lake.filters import equals
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import history_of
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.queries.explain import explain
+from tidemark.sources.model import Source
+from tidemark.stages import StageReport
+from tidemark.tables.schemas import COMMITTED_AT, DELETED
+
+pytestmark = pytest.mark.spark
+
+Make = Callable[..., Source]
+KINDS: Mapping[str, dict[str, Any]] = {
+    "plain": {},
+    "soft": {"deletes": "soft"},
+    "history": {"history": True},
+    "bag": {"key": []},
+}
+_AT = datetime(2026, 1, 1, tzinfo=UTC)
+"""When all messages say that they were committed."""
+
+
+class Case(NamedTuple):
+    """Changes of one table, run by run, and the rows that they must lead to."""
+
+    name: str
+    runs: list[list[Change]]
+    rows: list[tuple[Any, ...]]
+    bag: bool = True
+    """Whether the same is true of the table without its key."""
+
+
+def _case(name: str, build: Callable[[Table], Sequence[Any]]) -> Case:
+    return Case(name, *build(Table(name)))
+
+
+A, B, C = (1, "a", "x"), (2, "b", "x"), (3, "c", "x")
+NEW = (1, "new", "y")
+CASES = [
+    _case("a_second_load_replaces_the_first", lambda t: ([t.load(10, A, B), t.load(50, NEW, C)], [NEW, C])),
+    _case(
+        "rows_deleted_in_between_are_gone",
+        lambda t: ([[*t.load(10, A), t.insert(20, *B), t.insert(21, *C)], t.load(50, A, B)], [A, B]),
+    ),
+    _case("both_in_one_run", lambda t: ([[*t.load(50, NEW), *t.load(10, A, B)]], [NEW])),
+    _case("the_second_lands_first", lambda t: ([t.load(50, NEW), t.load(10, A, B)], [NEW])),
+    _case(
+        "row_by_row_over_runs",
+        lambda t: (
+            [t.load(10, A, B, C)[1:], *([row] for row in reversed(t.load(50, NEW, C)))],
+            [NEW, C],
+        ),
+    ),
+    _case(
+        "a_restarted_load_replaces_its_first_attempt",
+        lambda t: ([t.load(10, A, B), t.load(12, A, C)], [A, C]),
+    ),
+    _case("a_third_load", lambda t: ([t.load(10, A), t.load(70, C), t.load(50, B)], [C])),
+    _case(
+        "changes_before_the_first_load_stay",
+        lambda t: ([[t.insert(5, *B)], t.load(10, A)], [A, B]),
+    ),
+    _case(
+        "changes_that_come_late_are_older_than_the_load",
+        lambda t: ([t.load(10, A), t.load(50, A), [t.insert(20, *B), t.update(30, *NEW)]], [A]),
+    ),
+    _case(
+        "changes_during_the_load_come_first",
+        lambda t: (
+            [t.load(10, A, B), [t.delete(52, *B), t.update(53, *NEW), t.insert(54, *C)], t.load(50, A, B)],
+            [NEW, C],
+            False,
+        ),
+    ),
+    _case(
+        "changes_during_the_load_come_in_its_run",
+        lambda t: ([t.load(10, A), [*t.load(50, A, B), t.delete(52, *B), t.insert(54, *C)]], [A, C]),
+    ),
+    _case(
+        "the_table_was_empty_at_the_first_load",
+        lambda t: ([[t.insert(20, *A), t.insert(21, *B)], t.load(50, B)], [B]),
+    ),
+    _case(
+        "a_load_of_another_key_than_a_late_change",
+        lambda t: ([t.load(10, A), t.load(50, B), [t.update(30, 2, "a", "x", was=(1,))]], [B]),
+    ),
+    _case(
+        "a_truncate_over_a_load",
+        lambda t: ([[*t.load(10, A), t.truncate(60)], [*t.load(50, B), t.insert(70, *C)]], [C]),
+    ),
+    _case(
+        "a_load_over_a_truncate",
+        lambda t: ([[*t.load(10, A), t.insert(40, *C)], t.load(50, B), [t.truncate(30)]], [B]),
+    ),
+    _case(
+        "a_late_partial_image_patches_nothing",
+        lambda t: ([t.load(10, A), t.load(50, A, B), [t.update(30, 1, "late", ...)]], [A, B], False),
+    ),
+    _case(
+        "a_row_written_in_parts_is_replaced",
+        lambda t: ([t.load(10, A), [t.update(30, 1, "c", ...), t.update(31, 2, "d", ...)], t.load(50, A)], [A], False),
+    ),
+    _case(
+        "a_partial_image_over_the_second_load",
+        lambda t: ([t.load(10, A, B), [t.update(60, 1, "c", ...)], t.load(50, NEW)], [(1, "c", "y")], False),
+    ),
+    _case(
+        "a_partial_image_over_a_load_without_its_row",
+        lambda t: ([t.load(10, A), [t.update(60, 1, "c", ...)], t.load(50, B)], [(1, "c", None), B], False),
+    ),
+]
+
+
+def _source(name: str, landing: Path) -> Source:
+    tables = {"shop.*_bag": {"key": [], "columns": COLUMNS}, "shop.*": {"key": ["id"], "columns": COLUMNS}}
+    fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    return Source.model_validate(fields)
+
+
+def _as_bag(change: Change) -> Change:
+    return change._replace(table=f"{change.table}_bag", key=())
+
+
+@pytest.fixture(scope="module")
+def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
+    """All cases as tables of one source, with the key and without; its first load is that of ``anchor``."""
+    landing = tmp_path_factory.mktemp("loads")
+    source = _source("loads", landing)
+    reports = []
+    for run in range(max(len(case.runs) for case in CASES)):
+        changes = Table("anchor").load(10, A, B) if run == 0 else []
+        for case in CASES:
+            told = case.runs[run] if run < len(case.runs) else []
+            changes += told
+            changes += map(_as_bag, told if case.bag else [])
+        deliver(landing, f"{run}", map(message, changes))
+        reports.append(run_all(source))
+    return reports
+
+
+def _rows(lake: Lake, source: str, table: str) -> list[Row]:
+    rows = lake.load((source, table)).scan().to_arrow().to_pylist()
+    return _comparable(row for row in rows if not row.get(DELETED))
+
+
+def _comparable(rows: Iterable[Row]) -> list[Row]:
+    """Rows without their positions: of a row of a load its place in the dump is a part."""
+    return sorted(
+        ({name: None if row.get(name) is None else str(row[name]) for name in COLUMNS} for row in rows), key=repr
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_table_is_what_its_loads_and_changes_lead_to(
+    case: Case, cases: list[dict[str, StageReport]], lake: Lake
+) -> None:
+    """Every case publishes the rows written beside it, with a key and without, and the model agrees."""
+    expected = _comparable(dict(zip(("id", "name", "note"), row, strict=True)) for row in case.rows)
+    delivered = [*Table("anchor").load(10, A, B), *(change for run in case.runs for change in run)]
+    assert _comparable(fold(delivered)[case.name].values()) == expected
+    assert _rows(lake, "loads", case.name) == expected
+    if case.bag:
+        assert _comparable(fold(map(_as_bag, delivered))[f"{case.name}_bag"].values()) == expected
+        assert _rows(lake, "loads", f"{case.name}_bag") == expected
+
+
+def test_no_run_held_anything_back(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """No table stopped, and every event is accounted for."""
+    assert [report.problems for run in cases for report in run.values()] == [()] * len(cases) * 5
+    assert_ledger_closes(lake, "loads")
+
+
+def test_the_first_load_is_as_cheap_as_any_insert(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """One commit after the empty one that its branch began with, and nothing that later runs had to mind."""
+    assert len(lake.load(("loads", "anchor")).snapshots()) == 2
+    assert lake.load(("state", "loads__anchor")).scan().to_arrow().num_rows == 0
+
+
+def test_a_lost_row_says_which_load_replaced_it(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """The load is told as a TRUNCATE, where one of its rows came from."""
+    loaded, emptied = explain(lake, "loads.a_second_load_replaces_the_first", ["id=2"]).chapters
+    assert (loaded.step.operation, emptied.step.operation) == ("SNAPSHOT", "TRUNCATE")
+    assert emptied.step.file.endswith("/1.json")
+    assert (loaded.outcome, emptied.outcome) == ("superseded", "stands")
+
+
+def test_a_rebuilt_table_is_the_same(cases: list[dict[str, StageReport]], lake: Lake, tmp_path: Path) -> None:
+    """From the whole change log, loads and all."""
+    source = _source("loads", tmp_path)
+    names = [case.name for case in CASES[:4]]
+    before = {name: _rows(lake, "loads", name) for name in names}
+    for name in names:
+        run_stage("rebuild", source, table=f"shop.{name}")
+    for stage in ("compact", "check", "publish"):
+        assert run_stage(stage, source, None, None).problems == ()
+    assert {name: _rows(lake, "loads", name) for name in names} == before
+
+
+def test_a_load_replaces_once_an_earlier_one_is_known(source: Make, spark: SparkSession, lake: Lake) -> None:
+    """The source's first load may be one of another table, and land after the second one."""
+    shop = source("debezium_json", tables={"shop.*": {"key": ["id"], "columns": COLUMNS}})
+    one, other = Table("one"), Table("other")
+    found = []
+    for number, changes in enumerate([[one.insert(20, *A), *one.load(50, B)], other.load(10, A, C)]):
+        deliver(Path(shop.landing).parent, f"{number}", map(message, changes))
+        run_all(shop)
+        found.append([row["id"] for row in _rows(lake, shop.source, "one")])
+    assert found == [["1", "2"], ["2"]]
+    assert_ledger_closes(lake, shop.source)
+
+
+def test_loads_that_are_not_complete_replace_nothing(source: Make, spark: SparkSession, lake: Lake) -> None:
+    """An incremental one, and any where the source file says that loads are partial."""
+    rows = {}
+    for options, kind in (({}, b"incremental"), ({"loads": "partial"}, b"true")):
+        shop = source("debezium_json", options=options, tables={"shop.*": {"key": ["id"], "columns": COLUMNS}})
+        folder = Path(shop.landing).parent
+        for number, changes in enumerate([[*Table("one").load(10, A, B)], Table("one").load(50, NEW)]):
+            told = [message(change).replace(b'"snapshot": "true"', b'"snapshot": "%b"' % kind) for change in changes]
+            deliver(folder, f"{kind.decode()}_{number}", told)
+            run_all(shop)
+        rows[kind] = _rows(lake, shop.source, "one")
+        for file in folder.iterdir():
+            file.unlink()
+    expected = _comparable(dict(zip(("id", "name", "note"), row, strict=True)) for row in (NEW, B))
+    assert rows == {b"incremental": expected, b"true": expected}
+
+
+@pytest.mark.parametrize("kind", ["plain", "soft", "bag"])
+def test_rows_at_places_of_their_own(kind: str, source: Make, spark: SparkSession, lake: Lake) -> None:
+    """Nobody can tell which of them are one load; copies of one make it no load. Two rows at one place tell it."""
+    table = {"key": ["id"], "columns": COLUMNS, **KINDS[kind]}
+    shop = source("debezium_json", tables={"shop.*": table}, max_deletes=1)
+    one = Table("one", () if kind == "bag" else ("id",))
+    runs = [[*one.load(10, A), *one.load(11, B)], [*one.load(50, NEW), *one.load(50, NEW)], one.load(50, C)]
+    found = []
+    for number, changes in enumerate(runs):
+        deliver(Path(shop.landing).parent, f"{number}", map(message, changes))
+        run_all(shop)
+        rows = lake.load((shop.source, "one")).scan().to_arrow().to_pylist()
+        found.append(sorted({(row["id"], row["name"]) for row in rows if not row.get("_cdc_deleted")}))
+    old, new = [A[:2], B[:2]], [NEW[:2]]
+    assert found[0] == old
+    assert found[1] == (sorted([*old, *new]) if kind == "bag" else [*new, old[1]])
+    assert found[2] == [*new, C[:2]]
+
+
+@pytest.mark.parametrize("kind", ["plain", "soft", "bag"])
+def test_half_a_load_waits_for_the_rest(kind: str, source: Make, spark: SparkSession, lake: Lake) -> None:
+    """Rows count that the load does not bring again: half a load is held, the whole is published by itself."""
+    table = {"key": ["id"], "columns": COLUMNS, **KINDS[kind]}
+    shop = source("debezium_json", max_deletes=0.5, tables={"shop.*": table})
+    items = Table("items", () if kind == "bag" else ("id",))
+    fourth = (4, "d", "x")
+    again = items.load(50, NEW, B, C)
+
+    def run(name: str, changes: Iterable[Change]) -> tuple[str, int]:
+        deliver(Path(shop.landing).parent, name, map(message, changes))
+        for stage in ("land", "normalize", "compact", "check"):
+            run_stage(stage, shop, None, None)
+        ledger = Ledger(lake, shop.source)
+        cut = ledger.last_cut()
+        assert cut is not None
+        (row,) = ledger.read("tables", equals("cut", cut["cut"]))
+        return cut["state"], row["deleted"]
+
+    assert run("a", items.load(10, A, B, C, fourth)) == (cuts.CHECKED, 0)
+    run_stage("publish", shop, None, None)
+    assert run("b", again[:1]) == (cuts.HELD, 3)
+    assert run("c", again[1:]) == (cuts.CHECKED, 1)
+    run_stage("publish", shop, None, None)
+    assert sorted(row["id"] for row in _rows(lake, shop.source, "items")) == ["1", "2", "3"]
+
+
+_RUNS, _HISTORIES = 3, 9
+
+
+def test_any_delivery_of_loads_gives_what_the_model_gives(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Histories with loads in them, any order, cut into runs, sent again; with soft deletes and with history too.
+
+    A row of a load that is sent again is one more version, as its place in the dump is another: not sent to histories.
+    """
+    seed = 20261121
+    dice = random.Random(seed)  # noqa: S311  a test's own mixing
+    kinds = ("plain", "soft", "history")
+    made = {f"t{n}": reloaded(dice, several(f"t{n}", seed + n, 4)) for n in range(_HISTORIES)}
+    tables = {
+        f"shop.{name}": {"key": changes[0].key, "columns": COLUMNS, **KINDS[kinds[n % len(kinds)]]}
+        for n, (name, changes) in enumerate(made.items())
+    }
+    fields = {"source": "loads_generated", "format": "debezium_json", "landing": str(tmp_path / "*"), "tables": tables}
+    source = Source.model_validate(fields)
+    deliveries = {name: mixed(dice, changes, dice.randint(1, _RUNS)) for name, changes in made.items()}
+    for name in list(made)[2::3]:
+        deliveries[name] = _loaded_once(deliveries[name])
+    for run in range(_RUNS):
+        changes = [change for runs in deliveries.values() if run < len(runs) for change in runs[run]]
+        deliver(tmp_path, f"{run}", map(message, changes))
+        reports = run_all(source)
+        assert [problem for report in reports.values() for problem in report.problems] == []
+    assert_ledger_closes(lake, "loads_generated")
+    every = [change for changes in made.values() for change in changes]
+    rows, softly, kept = fold(every), fold_softly(every), versions(every, lambda _: _AT)
+    without = fold(change._replace(load=None) for change in every)
+    assert sum(rows[name] != without[name] for name in made) > _HISTORIES // 2, "loads that matter"
+    for n, name in enumerate(made):
+        assert _rows(lake, "loads_generated", name) == _comparable(rows.get(name, {}).values()), name
+        if n % len(kinds) == 1:
+            found = lake.load(("loads_generated", name)).scan().to_arrow().to_pylist()
+            told = [(key, gone) for key, (_, _, gone) in softly.get(name, {}).items()]
+            assert sorted((tuple(row[k] for k in made[name][0].key), row[DELETED]) for row in found) == sorted(told)
+        if n % len(kinds) == 2:
+            found = lake.load(history_of(("loads_generated", name))).scan().to_arrow().to_pylist()
+            assert _spans(found) == _spans(
+                {**each.row, "valid_to": each.valid_to, COMMITTED_AT: _AT} for each in kept.get(name, [])
+            )
+
+
+def _loaded_once(runs: list[list[Change]]) -> list[list[Change]]:
+    seen: set[Position] = set()
+    kept: list[list[Change]] = [[] for _ in runs]
+    for number, run in enumerate(runs):
+        for change in run:
+            if change.load is None or change.position not in seen:
+                kept[number].append(change)
+                seen.add(change.position)
+    return kept
+
+
+def _spans(rows: Iterable[Row]) -> list[Any]:
+    found = [({**_comparable([row])[0]}, row["valid_to"] is None, row[COMMITTED_AT]) for row in rows]
+    return sorted(found, key=repr)

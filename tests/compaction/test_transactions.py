@@ -1,0 +1,385 @@
+"""Whole transactions only: whatever the order, the split and the repeats, all events of a transaction show, or none."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from support.histories import canal, deliver
+from support.reference import Change, fold
+from support.running import die_at, run_all
+from support.transactional import (
+    FORMATS,
+    TABLES,
+    Step,
+    change,
+    generated,
+    number_of,
+    replicate_metadata,
+    transaction,
+    whole,
+    written,
+)
+from tidemark.events import Operation
+from tidemark.lake.lake import Lake
+from tidemark.lake.log_schemas import INSTANT
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.tally import Seen, merge_ranges, merged
+from tidemark.normalization.transaction_tracker import READ, Tracker, all_of
+from tidemark.pipeline import run_stage
+from tidemark.queries.status import status_of
+from tidemark.sources.model import Source, Transactions
+
+INSERT, UPDATE, DELETE = Operation.INSERT, Operation.UPDATE, Operation.DELETE
+Told = tuple[str, int | None, bool | None]
+"""Id, number and last-event flag of an event; an operation in lower case makes it a control event."""
+
+
+def _rows(*told: tuple[Any, ...]) -> pa.RecordBatch:
+    """Rows of ``READ``: operation, id, number, last."""
+    types = (pa.string(), pa.string(), INSTANT, pa.string(), pa.int64(), pa.bool_())
+    columns = zip(*((operation, "1.011", 1, *rest) for operation, *rest in told), strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)], names=list(READ)
+    )
+
+
+def _seen(*told: tuple[Any, ...], marked: bool = False, keep: Iterable[str] = ()) -> dict[str, Seen]:
+    """What a tracker tells of events and markers, each given by itself."""
+    tracker = Tracker(marked=marked, keep=frozenset(keep))
+    for each in told:
+        if each[0].islower():
+            tracker.controls(1, _rows(each))
+        else:
+            tracker.changes(1, "shop.t", _rows(each))
+    return all_of([tracker.close()])
+
+
+FLAGGED = [("INSERT", "a", 1, False), ("UPDATE", "a", 2, False), ("DELETE", "a", 3, True)]
+COUNTED = [*((op, id_, number, None) for op, id_, number, _ in FLAGGED), ("transaction_end", "a", 3, True)]
+BRACKETED = [
+    ("transaction_begin", "a", None, None), ("INSERT", "a", None, None), ("DELETE", "a", None, None),
+    ("transaction_end", "a", None, True),
+]  # fmt: skip
+XA = [("transaction_begin", "a", None, None), ("INSERT", "a", None, None), ("xa_commit", "a", None, None)]
+
+
+@pytest.mark.parametrize("told", [FLAGGED, COUNTED, BRACKETED, XA], ids=["flagged", "counted", "bracketed", "xa"])
+def test_a_transaction_is_whole_in_any_order_and_with_copies(told: list[tuple[Any, ...]]) -> None:
+    """Once all of it was seen nothing is told of it, and before that it is, with what was seen."""
+    for order in itertools.permutations(told):
+        assert _seen(*order) == {}
+        assert _seen(*order, *order[:2]) == {}
+    kept = _seen(*told, keep=["a"])
+    assert [seen.whole for seen in kept.values()] == [True]
+
+
+@pytest.mark.parametrize("told", [FLAGGED, COUNTED], ids=["flagged", "counted"])
+@pytest.mark.parametrize("missing", range(3))
+def test_a_transaction_that_lacks_an_event_is_open_until_it_comes(told: list[tuple[Any, ...]], missing: int) -> None:
+    """Copies of the other events do not stand for the one that is missing; two tasks know together."""
+    there = [each for number, each in enumerate(told) if number != missing]
+    (seen,) = _seen(*there, *there, marked=True).values()
+    assert not seen.whole
+    events = sum(each[0].isupper() for each in there)
+    assert seen.tables == {"shop.t": (2 * events, 0)}
+    other = _seen(told[missing], marked=True)["a"]
+    assert merged(seen, other).whole
+    assert merged(other, seen) == merged(seen, other)
+
+
+def test_a_transaction_undone_is_told_though_its_end_came() -> None:
+    """A rollback, an abort and the rollback of an XA transaction undo it, with or without an end."""
+    for kind in ("transaction_rollback", "transaction_abort", "xa_rollback"):
+        (seen,) = _seen(*BRACKETED, (kind, "a", None, None)).values()
+        assert (seen.undone, seen.whole) == (True, False)
+
+
+def test_an_id_alone_marks_nothing() -> None:
+    """Events with an id only, and XA ends of ids of their own, are never told of; a marker of any other makes them."""
+    ids = [("INSERT", "a", None, None), ("INSERT", "b", 1, None)]
+    assert _seen(*ids) == {}
+    assert _seen(*ids, ("xa_commit", "c", None, None)) == {}
+    assert set(_seen(*ids, ("transaction_begin", "c", None, None))) >= {"a", "b"}
+
+
+def test_the_old_half_of_an_update_is_not_the_update() -> None:
+    """The old half has the number of the new one, and does not stand for it."""
+    tracker = Tracker(marked=False)
+    half = _rows(("UPDATE", "a", 1, False)).set_column(1, "position", pa.array(["1.011.010"]))
+    tracker.changes(1, "shop.t", half)
+    tracker.changes(1, "shop.t", _rows(("INSERT", "a", 2, True)))
+    assert all_of([tracker.close()])["a"].numbers == [(2, 2)]
+
+
+def test_many_rows_are_settled_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of whole transactions are dropped as it goes, and the copies that come later are told as inexact."""
+    monkeypatch.setattr("tidemark.normalization.transaction_tracker._SETTLE_ROWS", 5)
+    tracker = Tracker(marked=False)
+    for _ in range(2):
+        for number in range(20):
+            tracker.changes(1, "shop.t", _rows(("INSERT", f"{number // 2}", number % 2 + 1, number % 2 == 1)))
+    tracker.changes(1, "shop.t", _rows(("INSERT", "0", 1, False)))
+    told = tracker.close()
+    assert not told.exact
+    assert all_of([told]).keys() <= {"0"}
+
+
+def test_ranges_are_joined_whatever_their_order() -> None:
+    """Numbers seen one by one are one range."""
+    numbers = [(number, number) for number in range(1, 50)]
+    random.Random(1).shuffle(numbers)  # noqa: S311  a test's own mixing
+    assert merge_ranges(numbers) == [(1, 49)]
+
+
+pytest_spark = pytest.mark.spark
+Make = Callable[..., Source]
+
+
+class Running:
+    """A source of one format, run by run."""
+
+    def __init__(self, make: Make, lake: Lake, folder: Path, format_name: str, **fields: Any) -> None:
+        keys = {} if format_name != "shareplex_json" else {"columns": {"id": "long", "name": "string"}}
+        tables = {f"shop.{table}": {"key": ["id"], **keys} for table in TABLES}
+        self.source = make(format_name, tables=tables, **fields)
+        self.format = format_name
+        self.lake = lake
+        self.folder = folder / "landing"
+        self.number = 0
+        if format_name == "replicate_json":
+            deliver(self.folder, "metadata", replicate_metadata())
+
+    def deliver(self, *files: Iterable[Step]) -> None:
+        """Put dumps into the landing folder."""
+        for steps in files:
+            self.number += 1
+            deliver(self.folder, f"{self.number:03d}", written(self.format, steps))
+
+    def run(self, *files: Iterable[Step], **more: Any) -> None:
+        """Deliver and run all stages; nothing may be held back but what waits for its end."""
+        self.deliver(*files)
+        source = self.source.model_copy(update=more)
+        assert [problem for report in run_all(source).values() for problem in report.problems] == []
+        for row in Ledger(self.lake, self.source.source).read("tables"):
+            terms = ("applied", "superseded", "duplicate", "held", "quarantined")
+            assert row["events"] == sum(row[term] for term in terms), row
+            assert min(row[term] for term in terms) >= 0, row
+
+    def rows(self) -> dict[str, list[tuple[int, str]]]:
+        """Published rows by table; a table without any is left out."""
+        found = {}
+        for name in TABLES:
+            table = self.lake.find((self.source.source, name))
+            rows = [] if table is None else table.scan().to_arrow().to_pylist()
+            found[name] = sorted((int(row["id"]), row["name"]) for row in rows)
+        return {name: rows for name, rows in found.items() if rows}
+
+    def status(self) -> dict[str, Any]:
+        """As ``tidemark status --json``."""
+        return json.loads(json.dumps(status_of(self.lake, self.source.source)))
+
+    def held(self) -> int:
+        """Events held now."""
+        return sum(table["held"] for table in self.status()["tables"].values())
+
+
+def _expected(changes: Sequence[Change]) -> dict[str, list[tuple[int, str]]]:
+    tables = {name: sorted((row["id"], row["name"]) for row in rows.values()) for name, rows in fold(changes).items()}
+    return {name: rows for name, rows in tables.items() if rows}
+
+
+@pytest_spark
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_an_open_one_is_held(format_name: str, source: Make, lake: Lake, tmp_path: Path, spark: Any) -> None:
+    """Its events show in all tables at once; a table of which all is held is left as it is; copies hold nothing."""
+    running = Running(source, lake, tmp_path, format_name)
+    first = transaction(1, change("one", 1, INSERT, 1, "a"), change("two", 2, INSERT, 1, "b"))
+    cut = transaction(
+        2,
+        change("one", 3, INSERT, 2, "c"),
+        change("three", 4, INSERT, 2, "d"),
+        change("two", 5, INSERT, 2, "e"),
+        change("one", 6, UPDATE, 1, "f"),
+    )
+    third = transaction(3, change("one", 7, INSERT, 3, "g"))
+    running.run([*first, *cut[:3]])
+    assert running.rows() == {"one": [(1, "a")], "two": [(1, "b")]}
+    (waiting,) = running.status()["transactions"]["open"]
+    assert (waiting["events"], waiting["tables"]) == (2, {"shop.one": 1, "shop.three": 1})
+    assert running.held() == 2
+    running.run(third)
+    assert running.rows() == {"one": [(1, "a"), (3, "g")], "two": [(1, "b")]}
+    assert running.held() == 2
+    running.run(cut[3:])
+    settled = {"one": [(1, "f"), (2, "c"), (3, "g")], "three": [(2, "d")], "two": [(1, "b"), (2, "e")]}
+    assert running.rows() == settled
+    assert (running.held(), running.status()["transactions"]["open"]) == (0, [])
+    running.run([*first[1:2], *cut[1:2]], [*cut[2:5], *third])
+    assert running.rows() == settled
+    assert (running.held(), running.status()["transactions"]["open"]) == (0, [])
+    tables = running.status()["tables"].values()
+    copies = 6
+    assert sum(table["events"] for table in tables) == 7 + copies
+    terms = ("applied", "superseded", "duplicate", "held", "quarantined")
+    assert all(table["events"] == sum(table[term] for term in terms) for table in tables)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("format_name", ["debezium_json", "shareplex_json", "replicate_json"])
+def test_open_is_what_lacks_a_part(format_name: str, seed: int, source: Make, lake: Lake, tmp_path: Path) -> None:
+    """After each normalize exactly those transactions are open of which a part has landed, and another has not."""
+    running = Running(source, lake, tmp_path, format_name)
+    transactions = generated(seed, 30)
+    delivered: list[Step] = []
+    for steps in _mixed(seed, transactions):
+        for part in (steps[::2], steps[1::2]):
+            running.deliver(part)
+        for stage in ("land", "normalize"):
+            run_stage(stage, running.source, None, None)
+        delivered += steps
+        begun = {step.transaction for step in delivered if step.change}
+        lacking = {id_ for id_ in begun if not whole(format_name, transactions[id_ - 1 : id_], delivered)}
+        told = running.status()["transactions"]["open"]
+        assert sorted(map(number_of, (each["id"] for each in told))) == sorted(lacking)
+    assert not told
+
+
+def _mixed(seed: int, transactions: Sequence[Sequence[Step]]) -> list[list[Step]]:
+    """Deliver transactions in four runs: every step once at least, in any order, some of them again."""
+    dice = random.Random(seed)  # noqa: S311  a test's own mixing
+    runs: list[list[Step]] = [[] for _ in range(4)]
+    for steps in transactions:
+        home = dice.randrange(4)
+        for step in steps:
+            runs[home if dice.random() < 0.7 else dice.randrange(4)].append(step)
+            if dice.random() < 0.15:
+                runs[dice.randrange(4)].append(step)
+    runs[0] += transactions[0]  # that markers are sent shows from the first run on
+    for run in runs:
+        dice.shuffle(run)
+    return runs
+
+
+@pytest_spark
+@pytest.mark.parametrize(
+    ("format_name", "tasks"),
+    [("debezium_json", 2), ("shareplex_json", 1), ("shareplex_json", 2), ("replicate_json", 1)],
+)
+def test_any_delivery(
+    format_name: str, tasks: int, source: Make, lake: Lake, tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events in any order, cut into runs, sent again: after each run the tables are those of the whole transactions.
+
+    On two tasks none of them sees all, and what one has seen whole another may have a copy of.
+    """
+    if tasks > 1:
+        monkeypatch.setattr("tidemark.spark.spread._FEW_FILES", 0)
+    running = Running(source, lake, tmp_path, format_name)
+    transactions = generated(7, 24)
+    delivered: list[Step] = []
+    for steps in _mixed(20260101, transactions):
+        running.run(steps[::2], steps[1::2])
+        delivered += steps
+        assert running.rows() == _expected(whole(format_name, transactions, delivered))
+    assert running.held() == 0
+
+
+@pytest_spark
+def test_what_was_rolled_back_never_shows(source: Make, lake: Lake, tmp_path: Path, spark: Any) -> None:
+    """Undone in its own run, or later: its events are counted and discarded, and so are copies of them."""
+    running = Running(source, lake, tmp_path, "dts_avro")
+    good = transaction(1, change("one", 1, INSERT, 1, "a"))
+    short = transaction(2, change("one", 2, INSERT, 2, "b"), end="ROLLBACK")
+    long = transaction(3, change("one", 3, UPDATE, 1, "c"), change("two", 4, INSERT, 1, "d"), end="ROLLBACK")
+    running.run([*good, *short, *long[:-1]])
+    assert (running.rows(), running.held()) == ({"one": [(1, "a")]}, 2)
+    running.run(long[-1:])
+    # a marker alone makes no cut of its own unless it settles something
+    assert (running.rows(), running.held()) == ({"one": [(1, "a")]}, 0)
+    running.run([*long[1:3], *short[1:2]])
+    assert (running.rows(), running.held()) == ({"one": [(1, "a")]}, 0)
+    status = running.status()
+    assert status["transactions"] == {"open": [], "rolled_back": 2}
+    assert status["tables"][f"{running.source.source}.one"]["superseded"] == 4
+    assert status["tables"][f"{running.source.source}.two"]["superseded"] == 2
+
+
+@pytest_spark
+def test_without_markers_nothing_waits(source: Make, lake: Lake, tmp_path: Path, spark: Any) -> None:
+    """Debezium whose transaction topic never lands: an id and a number alone hold nothing."""
+    running = Running(source, lake, tmp_path, "debezium_json")
+    one, two = generated(3, 2)
+    running.run([step for step in one if step.change][:1])
+    assert (running.held(), running.status()["transactions"]["open"]) == (0, [])
+    rest = [step for step in one if step.change][1:] + one[-1:]
+    running.run([*rest, *two[:-1]])
+    assert running.rows() == _expected([step.change for step in one if step.change])
+    running.run(two[-1:])
+    assert running.rows() == _expected([step.change for step in (*one, *two) if step.change])
+
+
+@pytest_spark
+def test_ignored_transactions_hold_nothing(source: Make, lake: Lake, tmp_path: Path, spark: Any) -> None:
+    """``transactions: ignore`` releases what waits for an event that was lost, with nothing new landed; and goes on."""
+    running = Running(source, lake, tmp_path, "shareplex_json")
+    steps = transaction(
+        1, change("one", 1, INSERT, 1, "a"), change("two", 2, INSERT, 1, "b"), change("one", 3, INSERT, 2, "c")
+    )
+    running.run(steps[1:3])
+    assert (running.rows(), running.held()) == ({}, 2)
+    running.run(transactions=Transactions.IGNORE)
+    assert (running.rows(), running.held()) == ({"one": [(1, "a")], "two": [(1, "b")]}, 0)
+    cut = running.status()["cut"]
+    running.run(transactions=Transactions.IGNORE)
+    assert running.status()["cut"] == cut
+    running.run(transaction(2, change("one", 4, INSERT, 9, "z")))
+    running.run(steps[3:])
+    assert running.rows() == {"one": [(1, "a"), (2, "c"), (9, "z")], "two": [(1, "b")]}
+
+
+@pytest_spark
+def test_gtids_of_canal_hold_nothing(source: Make, lake: Lake, tmp_path: Path, spark: Any) -> None:
+    """A GTID names a transaction and marks no end, nor does the commit of an XA transaction, which has its own."""
+    made = source("canal_json")
+    row = json.loads(canal("t", "INSERT", {"id": "int"}, (1,)))
+    commit = {"type": "XACOMMIT", "database": "", "table": "", "gtid": "u:8", "isDdl": False, "es": 1, "data": None}
+    deliver(tmp_path / "landing", "a", [json.dumps(each).encode() for each in ({**row, "gtid": "u:7"}, commit)])
+    run_all(made)
+    assert lake.load((made.source, "t")).scan().to_arrow().num_rows == 1
+    assert status_of(lake, made.source)["transactions"]["open"] == []
+
+
+CRASHES = {
+    "before_transactions_are_told": ("tidemark.normalization.open_transactions.settle", 1),
+    "before_changelog_append": ("tidemark.lake.lake.Lake.append_files", 3),
+    "between_two_fast_forwards": ("tidemark.ledger.cuts._move", 2),
+}
+
+
+@pytest_spark
+@pytest.mark.parametrize("point", CRASHES)
+def test_a_killed_run(
+    point: str, source: Make, lake: Lake, tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed as a transaction opens, and as it closes, then run again: rows and counts are those of a clean run."""
+    running = Running(source, lake, tmp_path, "replicate_json")
+    first = transaction(1, change("one", 1, INSERT, 1, "a"), change("two", 2, INSERT, 1, "b"))
+    cut = transaction(2, change("one", 3, UPDATE, 1, "c"), change("two", 4, UPDATE, 1, "d"))
+    for steps in ([*first, *cut[:2]], cut[2:]):
+        running.deliver(steps)
+        with monkeypatch.context() as patched:
+            die_at(patched, *CRASHES[point])
+            with pytest.raises(SystemExit):
+                run_all(running.source)
+        running.run()
+        assert running.held() == (steps is not cut[2:] and steps[0] in first)
+    assert running.rows() == {"one": [(1, "c")], "two": [(1, "d")]}
+    assert sum(table["events"] for table in running.status()["tables"].values()) == 4

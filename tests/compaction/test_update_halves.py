@@ -1,0 +1,254 @@
+"""Updates in two messages whose new row is partial: one update, in whichever runs its halves land."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support import shareplex
+from support.histories import COLUMNS, deliver, mixed, with_position
+from support.published import comparable, of_versions
+from support.reference import Change, Row, fold, fold_softly, versions
+from support.running import assert_ledger_closes, run_all
+from support.shareplex import Table
+from support.shrinking import Delivery, changes_of, shrunk
+from tidemark.events import encode_position
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import history_of
+from tidemark.ledger.ledger import Ledger
+from tidemark.sources.model import Source
+
+pytestmark = pytest.mark.spark
+
+_ROUNDS = int(os.environ.get("TIDEMARK_PROVE", "1"))
+"""`make prove` runs many."""
+_RUNS = 3
+_KINDS: Sequence[dict[str, Any]] = (
+    {},
+    {"history": True},
+    {"deletes": "soft"},
+    {"history": True, "deletes": "soft"},
+)
+_FIRST = {"id": "1", "line": "1", "name": "a", "note": "x", "amount": "1.00"}
+
+Case = Callable[[Table], Delivery]
+CASES: dict[str, Case] = {
+    "in_one_run": lambda t: [[t.insert(1, **_FIRST), t.old(2, **_FIRST), t.new(2, id="1", name="b")]],
+    "the_new_half_later": lambda t: [
+        [t.insert(1, **_FIRST), t.old(2, **_FIRST)],
+        [t.new(2, id="1", name="b")],
+    ],
+    "the_old_half_later": lambda t: [
+        [t.insert(1, **_FIRST), t.new(2, id="1", name="b")],
+        [t.old(2, **_FIRST)],
+    ],
+    "both_before_the_row": lambda t: [[t.old(2, **_FIRST)], [t.new(2, id="1", name="b")], [t.insert(1, **_FIRST)]],
+    "the_old_half_sent_again": lambda t: [
+        [t.insert(1, **_FIRST), t.old(2, **_FIRST), t.new(2, id="1", name="b")],
+        [t.old(2, **_FIRST)],
+    ],
+    "the_old_half_sent_again_with_the_new_one": lambda t: [
+        [t.insert(1, **_FIRST), t.old(2, **_FIRST)],
+        [t.old(2, **_FIRST), t.new(2, id="1", name="b")],
+        [t.old(2, **_FIRST), t.new(2, id="1", name="b")],
+    ],
+    "the_new_half_sent_again_with_the_old_one": lambda t: [
+        [t.insert(1, **_FIRST), t.new(2, id="1", name="b")],
+        [t.old(2, **_FIRST), t.new(2, id="1", name="b")],
+        [t.old(2, **_FIRST)],
+    ],
+    "a_newer_update_between": lambda t: [
+        [t.insert(1, **_FIRST), t.old(2, **_FIRST)],
+        [t.update(3, id="1", note="y")],
+        [t.new(2, id="1", name="b")],
+    ],
+    "what_the_new_half_wrote_is_written_again": lambda t: [
+        [t.insert(1, **_FIRST), t.new(2, id="1", name="b")],
+        [t.update(3, id="1", name="c")],
+        [t.old(2, **_FIRST)],
+    ],
+    "a_newer_delete_between": lambda t: [
+        [t.insert(1, **_FIRST), t.old(2, **_FIRST)],
+        [t.delete(3, **_FIRST)],
+        [t.new(2, id="1", name="b")],
+    ],
+    "a_newer_truncate_between": lambda t: [
+        [t.insert(1, **_FIRST), t.insert(2, **{**_FIRST, "id": "2"}), t.old(3, **_FIRST)],
+        [t.truncate(4), t.update(5, id="1", note="y")],
+        [t.new(3, id="1", name="b")],
+    ],
+    "another_key": lambda t: [
+        [t.insert(1, **_FIRST), t.old(2, **_FIRST)],
+        [t.new(2, id="2", name="b")],
+        [t.update(3, id="2", note="y")],
+    ],
+    "another_key_the_old_half_later": lambda t: [
+        [t.insert(1, **_FIRST), t.new(2, id="2", name="b")],
+        [t.update(3, id="1", note="y")],
+        [t.old(2, **_FIRST)],
+    ],
+    "another_key_and_both_sent_again": lambda t: [
+        [t.insert(1, **_FIRST), t.old(2, **_FIRST)],
+        [t.old(2, **_FIRST), t.new(2, id="2", name="b")],
+        [t.old(2, **_FIRST)],
+    ],
+    "an_old_half_alone": lambda t: [[t.insert(1, **_FIRST)], [t.old(2, **_FIRST)], [t.update(3, id="1", note="y")]],
+    "an_old_half_of_a_row_never_seen": lambda t: [
+        [t.insert(1, **{**_FIRST, "id": "2"}), t.old(2, **_FIRST)],
+        [t.truncate(3)],
+    ],
+    "two_updates_crossed": lambda t: [
+        [t.insert(1, **_FIRST), t.old(2, **_FIRST), t.new(3, id="1", note="z")],
+        [t.new(2, id="1", name="b"), t.old(3, **{**_FIRST, "name": "b"})],
+    ],
+    "a_column_that_came_later": lambda t: [
+        [t.insert(1, id="1", name="a"), t.old(2, id="1", name="a")],
+        [t.insert(4, **{**_FIRST, "id": "2"}), t.update(3, id="1", note="y")],
+        [t.new(2, id="1", name="b")],
+    ],
+}
+
+
+def _source(name: str, landing: Path, tables: Mapping[str, Mapping[str, Any]]) -> Source:
+    promised = {f"shop.{table}": {"key": ["id"], "columns": COLUMNS, **told} for table, told in tables.items()}
+    fields = {"source": name, "format": "shareplex_json", "landing": str(landing / "*"), "tables": promised}
+    return Source.model_validate({**fields, "max_deletes": 1})
+
+
+def _published(lake: Lake, source: str, table: str) -> list[Row]:
+    return comparable(lake.load((source, table)).scan().to_arrow().to_pylist())
+
+
+def _versions(lake: Lake, source: str, table: str) -> list[Row]:
+    return comparable(lake.load(history_of((source, table))).scan().to_arrow().to_pylist())
+
+
+def _typed(row: Row) -> Row:
+    numbers = {name: row.get(name) and int(row[name]) for name in ("id", "line")}
+    return {**row, **numbers, "amount": row.get("amount") and Decimal(row["amount"])}
+
+
+def _expected(changes: Sequence[Change], *, soft: bool) -> list[Row]:
+    times = {encode_position(change.position): shareplex.at(change) for change in changes}
+    if soft:
+        told = fold_softly(changes).get(changes[0].table, {}).values()
+        rows = [{**row, "_cdc_position": encode_position(place), "_cdc_deleted": gone} for row, place, gone in told]
+    else:
+        rows = list(fold(with_position(changes)).get(changes[0].table, {}).values())
+    return comparable({**_typed(row), "_cdc_committed_at": times[row["_cdc_position"]]} for row in rows)
+
+
+def _expected_versions(changes: Sequence[Change]) -> list[Row]:
+    told = versions(changes, shareplex.at).get(changes[0].table, [])
+    return of_versions(told, {change.position: shareplex.at(change) for change in changes}, _typed)
+
+
+def _failing(deliveries: Mapping[str, Delivery], kinds: Mapping[str, Any], name: str, landing: Path, lake: Lake) -> Any:
+    """Deliver histories as tables of one source; those that are not the model's, with what they are and should be."""
+    tables = {table: {"key": changes_of(runs)[0].key, **kinds[table]} for table, runs in deliveries.items()}
+    source = _source(name, landing, tables)
+    for run in range(_RUNS):
+        changes = [change for runs in deliveries.values() if run < len(runs) for change in runs[run]]
+        for part in range(2):
+            deliver(landing, f"{run}-{part}", map(shareplex.message, changes[part::2]))
+        reports = run_all(source)
+        assert [problem for report in reports.values() for problem in report.problems] == []
+    assert_ledger_closes(lake, name)
+    failing = {}
+    for table, runs in deliveries.items():
+        changes, told = changes_of(runs), kinds[table]
+        found = [_published(lake, name, table)]
+        expected = [_expected(changes, soft="deletes" in told)]
+        if "history" in told:
+            found.append(_versions(lake, name, table))
+            expected.append(_expected_versions(changes))
+        if found != expected:
+            failing[table] = (found, expected)
+    return failing
+
+
+def test_halves_in_any_runs_are_one_update(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Each case comes to the rows and versions of the model, and to the deleted rows where these stay."""
+    told = ("versions", {"history": True}), ("softly", {"deletes": "soft"})
+    names = {f"{name}_{kept}": (case, kind) for name, case in CASES.items() for kept, kind in told}
+    deliveries = {name: case(Table(name)) for name, (case, _) in names.items()}
+    kinds = {name: kind for name, (_, kind) in names.items()}
+    assert _failing(deliveries, kinds, "halves", tmp_path, lake) == {}
+
+
+_TABLES, _SIDE_BY_SIDE = 12, 12
+
+
+@pytest.mark.parametrize("seed", range(20261124, 20261124 + 1000 * _ROUNDS, 1000))
+def test_any_delivery_of_halves_gives_the_model(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Histories in any order, cut into runs, sent again: rows, deleted rows and versions are the model's."""
+    dice = random.Random(seed)  # noqa: S311  a test's own mixing
+    made = {
+        f"t{number}": shareplex.several(f"t{number}", seed + number, 1 if number % 3 == 0 else _SIDE_BY_SIDE)
+        for number in range(_TABLES)
+    }
+    kinds = {name: _KINDS[number % len(_KINDS)] for number, name in enumerate(made)}
+    deliveries = {name: mixed(dice, changes, dice.randint(1, _RUNS)) for name, changes in made.items()}
+    failing = _failing(deliveries, kinds, f"halves_{seed}", tmp_path / "all", lake)
+    if failing:
+        name = next(iter(failing))
+        runs = shrunk(
+            deliveries[name],
+            lambda tries, step: list(
+                _failing(
+                    tries,
+                    dict.fromkeys(tries, kinds[name]),
+                    f"halves_shrunk_{seed}_{step}",
+                    tmp_path / "shrunk" / str(step),
+                    lake,
+                )
+            ),
+        )
+        events = "\n".join(
+            f"run {number}: {shareplex.message(change).decode()}" for number, run in enumerate(runs) for change in run
+        )
+        pytest.fail(f"seed {seed}, tables {list(failing)}; {name}, {kinds[name]}, with the fewest events:\n{events}")
+
+
+def test_an_old_half_waits_for_the_new_one_where_the_size_is_told(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake
+) -> None:
+    """The transaction is open until then: nothing of it is published, so no reader misses the row."""
+    shop = source("shareplex_json", tables={"shop.*": {"key": ["id"]}}, max_deletes=1)
+    landing = Path(shop.landing).parent
+
+    def told(op: str, seq: int, **data: str) -> bytes:
+        meta = {"op": op, "table": "shop.t", "scn": 100, "seq": seq, "size": 2, "trans": "t"}
+        return json.dumps({"meta": meta, "data": data}).encode()
+
+    deliver(landing, "a", [told("ins", 1, id="1", name="a", note="x"), told("UPDATE BEFORE", 2, id="1", name="a")])
+    run_all(shop)
+    assert [row["held"] for row in Ledger(lake, shop.source).read("tables")] == [2]
+    deliver(landing, "b", [told("UPDATE AFTER", 2, id="1", name="b")])
+    run_all(shop)
+    (row,) = lake.load((shop.source, "t")).scan().to_arrow().to_pylist()
+    assert (row["name"], row["note"]) == ("b", "x")
+
+
+def test_an_old_half_from_before_a_column_was_dropped(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake
+) -> None:
+    """It is read by the names that were valid where it stands, though none of the new events has them."""
+    shop = source("shareplex_json", tables={"shop.*": {"key": ["id"], "columns": {"note": "string"}}}, max_deletes=1)
+    landing, table = Path(shop.landing).parent, Table("t")
+    gone = {"meta": {"op": "DROP COLUMN", "table": "shop.t", "scn": "3", "seq": 1}, "data": {"note": None}}
+    deliver(landing, "a", map(shareplex.message, [table.insert(1, **_FIRST), table.old(2, **_FIRST)]))
+    run_all(shop)
+    new = table.new(2, id="2", name="b")
+    deliver(landing, "b", [json.dumps(gone).encode(), shareplex.message(new)])
+    run_all(shop)
+    (row,) = lake.load((shop.source, "t")).scan().to_arrow().to_pylist()
+    assert (row["id"], row["name"], row["amount"], "note" in row) == ("2", "b", None, False)

@@ -1,0 +1,541 @@
+"""Histories and soft deletes: whatever the delivery, versions and deleted rows are those of the model."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from compaction.test_convergence import CASES as TABLE_CASES
+from support.histories import COLUMNS, Table, deliver, generated, message, mixed
+from support.published import comparable, of_versions
+from support.reference import Change, Row, fold_softly, versions
+from support.running import assert_ledger_closes, die_at, run_all
+from tidemark.events import Position, encode_position
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import history_of
+from tidemark.ledger.ledger import Ledger
+from tidemark.sources.model import Source
+from tidemark.stages import StageReport
+
+pytestmark = pytest.mark.spark
+
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+Times = Mapping[int, int]
+"""Place in the log -> minute, where it is not the place itself."""
+
+
+def _minute(minute: int) -> datetime:
+    return _START + timedelta(minutes=minute)
+
+
+def _place(change: Change) -> int:
+    return int(change.position[2])
+
+
+def _timed(change: Change, times: Times) -> bytes:
+    """A change as a message of Debezium, with the time that it took place."""
+    envelope = json.loads(message(change))
+    at = _minute(times.get(_place(change), _place(change)))
+    envelope["source"]["ts_ms"] = int(at.timestamp() * 1000)
+    return json.dumps(envelope).encode()
+
+
+def _source(name: str, landing: Path, tables: Mapping[str, Mapping[str, Any]]) -> Source:
+    promised = {f"shop.{table}": {"key": ["id"], "columns": COLUMNS, **told} for table, told in tables.items()}
+    fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": promised}
+    return Source.model_validate(fields)
+
+
+def _read(lake: Lake, identifier: tuple[str, str]) -> list[Row]:
+    rows: list[Row] = lake.load(identifier).scan().to_arrow().to_pylist()
+    return rows
+
+
+def _versions(lake: Lake, source: str, table: str) -> list[Row]:
+    return comparable(_read(lake, history_of((source, table))))
+
+
+def _typed(row: Row) -> Row:
+    return {**row, "amount": row.get("amount") and Decimal(row["amount"])}
+
+
+def _expected_versions(changes: Sequence[Change], times: Times) -> list[Row]:
+    """The model's versions as rows of a history table; ``times`` by place, all places if there are none."""
+
+    def at(change: Change) -> datetime:
+        return _minute(times.get(_place(change), _place(change)))
+
+    told = versions(changes, at).get(changes[0].table, [])
+    return of_versions(told, {change.position: at(change) for change in changes}, _typed)
+
+
+def _expected_softly(changes: Sequence[Change], times: Times) -> list[Row]:
+    at: dict[Position, datetime] = {c.position: _minute(times.get(_place(c), _place(c))) for c in changes}
+    rows = fold_softly(changes).get(changes[0].table, {}).values()
+    return comparable(
+        {
+            **_typed(row),
+            "_cdc_position": encode_position(position),
+            "_cdc_committed_at": at[position],
+            "_cdc_deleted": gone,
+        }
+        for row, position, gone in rows
+    )
+
+
+def _assert_current_is_table(lake: Lake, source: str, table: str) -> None:
+    """The current versions are the rows of the table that are not deleted, cell by cell."""
+    names = (*COLUMNS, "_cdc_position", "_cdc_committed_at")
+    current = [row for row in _read(lake, history_of((source, table))) if row["is_current"]]
+    alive = [row for row in _read(lake, (source, table)) if not row.get("_cdc_deleted")]
+    told = [sorted(([row.get(name) for name in names] for row in rows), key=repr) for rows in (current, alive)]
+    assert told[0] == told[1]
+
+
+class Case(NamedTuple):
+    """Changes of one table, run by run, and the versions that they must lead to."""
+
+    name: str
+    runs: list[list[Change]]
+    versions: list[tuple[Any, ...]]
+    """Columns, then the minutes from and to, in that order."""
+    times: Times = MappingProxyType({})
+
+
+def _case(name: str, build: Callable[[Table], Sequence[Any]]) -> Case:
+    return Case(name, *build(Table(name)))
+
+
+CASES = [
+    _case(
+        "each_event_opens_a_version",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.update(2, 1, "c", "b")], [t.update(4, 1, "c", "b")]],
+            [(1, "a", "b", 1, 2), (1, "c", "b", 2, 4), (1, "c", "b", 4, None)],
+        ),
+    ),
+    _case(
+        "late_event_splits_an_interval",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.update(9, 1, "z", "z")], [t.update(5, 1, "late", "b")]],
+            [(1, "a", "b", 1, 5), (1, "late", "b", 5, 9), (1, "z", "z", 9, None)],
+        ),
+    ),
+    _case(
+        "late_event_of_one_key_beside_a_usual_one_of_another",
+        lambda t: (
+            [
+                [t.insert(1, 1, "a", "b"), t.insert(2, 2, "x", "y"), t.update(9, 1, "z", "z")],
+                [t.update(5, 1, "late", "b"), t.update(10, 2, "v", "w")],
+            ],
+            [
+                (1, "a", "b", 1, 5),
+                (1, "late", "b", 5, 9),
+                (1, "z", "z", 9, None),
+                (2, "x", "y", 2, 10),
+                (2, "v", "w", 10, None),
+            ],
+        ),
+    ),
+    _case(
+        "late_partial_event_changes_the_versions_after_it",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.update(9, 1, "z", ...)], [t.update(5, 1, ..., "late")]],
+            [(1, "a", "b", 1, 5), (1, "a", "late", 5, 9), (1, "z", "late", 9, None)],
+        ),
+    ),
+    _case(
+        "delete_closes",
+        lambda t: ([[t.insert(1, 1, "a", "b")], [t.delete(5, 1, "a", "b")]], [(1, "a", "b", 1, 5)]),
+    ),
+    _case(
+        "late_delete_leaves_a_gap",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.insert(9, 1, "c", "d")], [t.delete(5, 1, "a", "b")]],
+            [(1, "a", "b", 1, 5), (1, "c", "d", 9, None)],
+        ),
+    ),
+    _case(
+        "late_event_before_a_delete",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [t.delete(9, 1, "a", "b")], [t.update(5, 1, "late", "b")]],
+            [(1, "a", "b", 1, 5), (1, "late", "b", 5, 9)],
+        ),
+    ),
+    _case(
+        "inserted_again",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [t.delete(3, 1, "a", "b")], [t.insert(7, 1, "c", "d")]],
+            [(1, "a", "b", 1, 3), (1, "c", "d", 7, None)],
+        ),
+    ),
+    _case(
+        "delete_of_a_row_never_seen_begins_nothing",
+        lambda t: (
+            [[t.delete(3, 1, "a", "b")], [t.insert(5, 1, "c", "d")]],
+            [(1, "c", "d", 2, None)],
+            {3: 90, 5: 2},
+        ),
+    ),
+    _case(
+        "key_change_ends_one_and_begins_another",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.insert(2, 3, "x", "y")], [t.update(5, 2, "a", "c", was=(1,))]],
+            [(1, "a", "b", 1, 5), (2, "a", "c", 5, None), (3, "x", "y", 2, None)],
+        ),
+    ),
+    _case(
+        "partial_is_filled_from_the_version_before",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [t.update(2, 1, "c", ...), t.update(3, 1, ..., "d")]],
+            [(1, "a", "b", 1, 2), (1, "c", "b", 2, 3), (1, "c", "d", 3, None)],
+        ),
+    ),
+    _case(
+        "partial_after_a_delete_is_filled_with_nothing",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.delete(2, 1, "a", "b")], [t.update(3, 1, "c", ...)]],
+            [(1, "a", "b", 1, 2), (1, "c", None, 3, None)],
+        ),
+    ),
+    _case(
+        "truncate_closes_all",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.insert(2, 2, "x", "y")], [t.truncate(5), t.insert(6, 1, "c", "d")]],
+            [(1, "a", "b", 1, 5), (2, "x", "y", 2, 5), (1, "c", "d", 6, None)],
+        ),
+    ),
+    _case(
+        "truncate_within_a_run",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.truncate(3), t.update(4, 1, "c", ...)]],
+            [(1, "a", "b", 1, 3), (1, "c", None, 4, None)],
+        ),
+    ),
+    _case(
+        "late_truncate",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.insert(2, 2, "x", "y")], [t.update(9, 1, "c", ...)], [t.truncate(5)]],
+            [(1, "a", "b", 1, 5), (2, "x", "y", 2, 5), (1, "c", None, 9, None)],
+        ),
+    ),
+    _case(
+        "late_event_before_a_truncate",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [t.truncate(5)], [t.update(3, 1, "late", "b"), t.insert(4, 2, "x", "y")]],
+            [(1, "a", "b", 1, 3), (1, "late", "b", 3, 5), (2, "x", "y", 4, 5)],
+        ),
+    ),
+    _case(
+        "duplicates_are_one_event",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b"), t.insert(1, 1, "a", "b"), t.update(2, 1, "c", "d"), t.update(2, 1, "c", "d")]],
+            [(1, "a", "b", 1, 2), (1, "c", "d", 2, None)],
+        ),
+    ),
+    _case(
+        "delivered_again",
+        lambda t: (
+            [
+                [
+                    t.insert(1, 1, "a", "b"),
+                    t.update(2, 1, "c", "d"),
+                    t.insert(3, 2, "x", "y"),
+                    t.delete(4, 2, "x", "y"),
+                ],
+                [t.update(2, 1, "c", "d"), t.delete(4, 2, "x", "y")],
+                [t.insert(1, 1, "a", "b"), t.insert(3, 2, "x", "y"), t.update(5, 1, "e", "f")],
+            ],
+            [(1, "a", "b", 1, 2), (1, "c", "d", 2, 5), (1, "e", "f", 5, None), (2, "x", "y", 3, 4)],
+        ),
+    ),
+    _case(
+        "time_that_goes_back_ends_no_version_before_it_began",
+        lambda t: (
+            [
+                [t.insert(1, 1, "a", "b"), t.update(2, 1, "c", "d")],
+                [t.update(3, 1, "e", "f")],
+                [t.update(4, 1, "g", "h")],
+            ],
+            [(1, "a", "b", 1, 9), (1, "c", "d", 9, 9), (1, "e", "f", 9, 12), (1, "g", "h", 12, None)],
+            {2: 9, 3: 5, 4: 12},
+        ),
+    ),
+    _case(
+        "time_that_goes_back_over_a_delete",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [t.delete(2, 1, "a", "b")], [t.insert(3, 1, "c", "d")]],
+            [(1, "a", "b", 1, 9), (1, "c", "d", 9, None)],
+            {2: 9, 3: 5},
+        ),
+    ),
+    _case(
+        "time_that_goes_back_over_a_truncate",
+        lambda t: (
+            [[t.insert(1, 1, "a", "b")], [t.truncate(2)], [t.insert(3, 1, "c", "d")]],
+            [(1, "a", "b", 1, 9), (1, "c", "d", 9, None)],
+            {2: 9, 3: 5},
+        ),
+    ),
+]
+_RUNS = 3
+_LIKE_TABLES = [
+    case
+    for case in TABLE_CASES
+    if case.name in {"hot_key", "initial_load_over_changes", "column_added", "column_first_seen_in_a_late_event"}
+]
+"""Cases of compaction that the generated histories do not have."""
+
+
+@pytest.fixture(scope="module")
+def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
+    """The cases here and some of compaction as tables of one source with history, in three runs; the reports."""
+    landing = tmp_path_factory.mktemp("histories")
+    told = [*CASES, *(Case(f"table_{case.name}", _renamed(case.runs), []) for case in _LIKE_TABLES)]
+    tables = {case.name: {"history": True, "deletes": "soft" if n % 2 else "hard"} for n, case in enumerate(told)}
+    source = _source("histories", landing, tables)
+    reports = []
+    for run in range(_RUNS):
+        lines = [_timed(c, case.times) for case in told if run < len(case.runs) for c in case.runs[run]]
+        deliver(landing, f"run-{run}", lines)
+        reports.append(run_all(source))
+    return reports
+
+
+def _renamed(runs: list[list[Change]]) -> list[list[Change]]:
+    return [[change._replace(table=f"table_{change.table}") for change in run] for run in runs]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_history_is_what_its_changes_lead_to(case: Case, cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Every case has the versions written beside it, and the model agrees."""
+    found = _versions(lake, "histories", case.name)
+    spans = [
+        (*(row[name] for name in ("id", "name", "note")), row["valid_from"], row["valid_to"], row["is_current"])
+        for row in found
+    ]
+    told = [
+        (*version[:3], _minute(version[3]), version[4] and _minute(version[4]), version[4] is None)
+        for version in case.versions
+    ]
+    assert sorted(spans, key=repr) == sorted(told, key=repr)
+    assert found == _expected_versions([change for run in case.runs for change in run], case.times)
+    _assert_current_is_table(lake, "histories", case.name)
+
+
+@pytest.mark.parametrize("case", _LIKE_TABLES, ids=lambda case: case.name)
+def test_a_history_ends_with_its_table(case: Any, cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """What compaction must get right, its history does as well: the current versions are the rows."""
+    _assert_current_is_table(lake, "histories", f"table_{case.name}")
+
+
+def test_no_check_of_a_history_fails(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """No run held anything back, and every event is accounted for."""
+    assert [report.problems for run in cases for report in run.values()] == [()] * len(cases) * 5
+    assert_ledger_closes(lake, "histories")
+
+
+_HISTORIES = 24
+
+
+def test_any_delivery_gives_the_versions_and_the_deleted_rows_of_the_model(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """Histories in any order, cut into runs, sent again, with times that go back: history, soft deletes, and both."""
+    seed = 20260214
+    dice = random.Random(seed)  # noqa: S311  a test's own mixing
+    made = {f"t{number}": generated(f"t{number}", seed + number) for number in range(_HISTORIES)}
+    times = {place: place + dice.randint(-25, 25) for place in range(300)}
+    kinds = [{"history": True}, {"deletes": "soft"}, {"history": True, "deletes": "soft"}]
+    tables = {name: {"key": changes[0].key, **kinds[number % 3]} for number, (name, changes) in enumerate(made.items())}
+    deliveries = {name: mixed(dice, changes, dice.randint(1, _RUNS)) for name, changes in made.items()}
+    source = _source("histories_generated", tmp_path, tables)
+    for run in range(_RUNS):
+        changes = [c for runs in deliveries.values() if run < len(runs) for c in runs[run]]
+        deliver(tmp_path, f"{run}", [_timed(change, times) for change in changes])
+        reports = run_all(source)
+        assert [problem for report in reports.values() for problem in report.problems] == []
+    assert_ledger_closes(lake, source.source)
+    for name, told in tables.items():
+        runs = "\n".join(f"run {n}: {_timed(c, times).decode()}" for n, run in enumerate(deliveries[name]) for c in run)
+        if "history" in told:
+            assert _versions(lake, source.source, name) == _expected_versions(made[name], times), runs
+            _assert_current_is_table(lake, source.source, name)
+        if "deletes" in told:
+            assert comparable(_read(lake, (source.source, name))) == _expected_softly(made[name], times), runs
+
+
+SOFT_CASES: dict[str, tuple[Callable[[Table], list[list[Change]]], list[tuple[Any, ...]]]] = {
+    "a_deleted_row_shows_what_its_delete_saw": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1, "c", "d")]],
+        [(1, "c", "d", 2, True)],
+    ),
+    "in_one_run_too": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.delete(2, 1, "c", "d")]],
+        [(1, "c", "d", 2, True)],
+    ),
+    "a_delete_that_tells_the_key_alone": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1)]],
+        [(1, None, None, 2, True)],
+    ),
+    "a_delete_before_its_insert": (
+        lambda t: [[t.delete(2, 1, "c", "d")], [t.insert(1, 1, "a", "b")]],
+        [(1, "c", "d", 2, True)],
+    ),
+    "a_delete_of_a_row_never_seen": (lambda t: [[t.delete(2, 1, "c", "d")]], [(1, "c", "d", 2, True)]),
+    "inserted_again": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1, "a", "b")], [t.insert(3, 1, "e", "f")]],
+        [(1, "e", "f", 3, False)],
+    ),
+    "a_partial_update_revives_no_old_value": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1, "a", "b")], [t.update(3, 1, "c", ...)]],
+        [(1, "c", None, 3, False)],
+    ),
+    "a_partial_update_in_the_run_of_the_delete": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.delete(2, 1, "a", "b"), t.update(3, 1, "c", ...)]],
+        [(1, "c", None, 3, False)],
+    ),
+    "a_late_delete_below_a_partial_row": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.update(5, 1, "c", ...)], [t.delete(3, 1, "x", "y")]],
+        [(1, "c", None, 5, False)],
+    ),
+    "a_late_update_below_a_delete": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(5, 1, "c", "d")], [t.update(3, 1, ..., "late")]],
+        [(1, "c", "d", 5, True)],
+    ),
+    "an_old_key_is_deleted": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.update(2, 7, "c", "d", was=(1,))]],
+        [(1, "c", "d", 2, True), (7, "c", "d", 2, False)],
+    ),
+    "an_old_key_never_seen": (
+        lambda t: [[t.update(2, 7, "c", "d", was=(1,))]],
+        [(1, "c", "d", 2, True), (7, "c", "d", 2, False)],
+    ),
+    "truncated": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.delete(2, 2, "x", "y")], [t.truncate(3), t.insert(4, 3, "e", "f")]],
+        [(1, None, None, 3, True), (2, None, None, 3, True), (3, "e", "f", 4, False)],
+    ),
+    "truncated_in_the_run_of_the_rows": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.update(2, 7, "a", "b", was=(1,)), t.truncate(3)]],
+        [(1, None, None, 3, True), (7, None, None, 3, True)],
+    ),
+    "late_below_a_truncate": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.truncate(5)], [t.insert(3, 2, "x", "y"), t.update(4, 1, ..., "z")]],
+        [(1, None, None, 5, True), (2, None, None, 5, True)],
+    ),
+    "a_late_truncate_below_a_partial_row": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.update(5, 1, "c", ...)], [t.truncate(3)]],
+        [(1, "c", None, 5, False)],
+    ),
+}
+"""Changes by run, and the rows that they must lead to: columns, minute of the event that wrote it, deleted or not."""
+
+
+@pytest.fixture(scope="module")
+def soft_cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
+    """The cases as tables of one source with soft deletes, in three runs; the runs' reports."""
+    landing = tmp_path_factory.mktemp("soft")
+    source = _source("soft", landing, {name: {"deletes": "soft"} for name in SOFT_CASES})
+    made = [build(Table(name)) for name, (build, _) in SOFT_CASES.items()]
+    reports = []
+    for run in range(_RUNS):
+        lines = [_timed(change, {}) for runs in made if run < len(runs) for change in runs[run]]
+        deliver(landing, f"run-{run}", lines)
+        reports.append(run_all(source))
+    return reports
+
+
+@pytest.mark.parametrize("name", SOFT_CASES)
+def test_a_deleted_row_stays_marked(name: str, soft_cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Every case has the rows written beside it, none without its mark, and the model agrees."""
+    build, expected = SOFT_CASES[name]
+    rows = _read(lake, ("soft", name))
+    names = ("id", "name", "note", "_cdc_committed_at", "_cdc_deleted")
+    found = [tuple(row[column] for column in names) for row in rows]
+    assert sorted(found, key=repr) == sorted(((*r[:3], _minute(r[3]), r[4]) for r in expected), key=repr)
+    assert comparable(rows) == _expected_softly([change for run in build(Table(name)) for change in run], {})
+
+
+def test_the_ledger_of_soft_deletes_closes(soft_cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """No check failed, every event is accounted for, and rows counts deleted rows as well."""
+    assert [report.problems for run in soft_cases for report in run.values()] == [()] * len(soft_cases) * 5
+    assert_ledger_closes(lake, "soft")
+    newest = Ledger(lake, "soft").published_tables()
+    assert newest["shop.an_old_key_is_deleted"]["rows_after"] == 2
+
+
+def test_a_source_file_may_change_its_mind(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Hard to soft and history switched on, off and on again: as if from the start; soft to hard stops the table."""
+    t = Table("t")
+    steps: list[tuple[dict[str, Any], list[Change]]] = [
+        ({}, [t.insert(1, 1, "a", "b"), t.insert(2, 2, "x", "y"), t.delete(5, 2, "x", "y")]),
+        ({"history": True, "deletes": "soft"}, [t.update(6, 1, "c", "d"), t.update(4, 2, "late", "late")]),
+        ({"deletes": "soft"}, [t.delete(7, 1, "c", "d"), t.insert(8, 3, "e", "f")]),
+        ({"history": True, "deletes": "soft"}, [t.insert(9, 4, "g", "h")]),
+        ({"history": True}, [t.insert(10, 5, "i", "j")]),
+    ]
+    problems = []
+    for number, (told, changes) in enumerate(steps):
+        source = _source("changing", tmp_path, {"t": told})
+        deliver(tmp_path, f"{number}", [_timed(change, {}) for change in changes])
+        problems.append([problem for report in run_all(source).values() for problem in report.problems])
+    assert problems[:4] == [[]] * 4
+    assert "tidemark rebuild changing shop.t" in problems[4][0]
+    rows = {row["id"]: (row["name"], row["_cdc_deleted"]) for row in _read(lake, ("changing", "t"))}
+    # Key 2 went for good while deletes were hard.
+    assert rows == {1: ("c", True), 3: ("e", False), 4: ("g", False)}
+    changes = [change for _, told in steps[:4] for change in told]
+    assert _versions(lake, "changing", "t") == _expected_versions(changes, {})
+
+
+CRASHES = {
+    "before_the_history_has_a_branch": ("tidemark.compaction.history_candidate.HistoryCandidate._prepared_table", 2),
+    "before_its_merge": ("tidemark.compaction.merging.write_versions", 2),
+    "after_its_merge": ("tidemark.compaction.candidate.Candidate._row", 2),
+    "between_table_and_history": ("tidemark.ledger.cuts.fast_forward", 3),
+    "after_its_fast_forward_before_its_tag": ("tidemark.ledger.cuts.tag", 6),
+    "after_its_tag_before_its_branch_goes": ("tidemark.ledger.cuts.drop_ref", 3),
+    "before_the_cut_is_published": ("tidemark.ledger.cuts.set_state", 3),
+}
+"""Function that the process does not live to run, and which call of it."""
+
+
+@pytest.mark.parametrize("point", CRASHES)
+def test_a_killed_run_leaves_a_history_that_the_next_mends(
+    point: str, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed at a point and run again, of two tables: versions and rows are those of a clean run."""
+    tables = [Table("one"), Table("two")]
+    source = _source(f"crash_{point}", tmp_path, {table.name: {"history": True, "deletes": "soft"} for table in tables})
+    runs = [
+        [change for t in tables for change in (t.insert(1, 1, "a", "b"), t.insert(2, 2, "x", "y"))],
+        [
+            change
+            for t in tables
+            for change in (t.update(4, 1, "c", ...), t.delete(5, 2, "x", "y"), t.insert(3, 3, "e", "f"))
+        ],
+    ]
+    deliver(tmp_path, "0", [_timed(change, {}) for change in runs[0]])
+    run_all(source)
+    deliver(tmp_path, "1", [_timed(change, {}) for change in runs[1]])
+    with monkeypatch.context() as patched:
+        die_at(patched, *CRASHES[point])
+        with pytest.raises(SystemExit):
+            run_all(source)
+    run_all(source)
+    for t in tables:
+        changes = [change for run in runs for change in run if change.table == t.name]
+        assert _versions(lake, source.source, t.name) == _expected_versions(changes, {})
+        assert comparable(_read(lake, (source.source, t.name))) == _expected_softly(changes, {})
+        refs = lake.load(history_of((source.source, t.name))).refs()
+        assert {name for name in refs if name != "main"} == {"cut_1", "cut_2"}
+    assert_ledger_closes(lake, source.source)

@@ -1,0 +1,72 @@
+"""The demo's history through all stages on real Spark and Iceberg: every source publishes the same tables."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.running import run_all
+from tidemark.demo.render import SOURCES, deliver_late, render
+from tidemark.demo.runner import published
+from tidemark.demo.story.shop_history import History, history
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.sources.files import default_folder, load_source
+from tidemark.sources.model import Source
+
+DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3, 4)]
+TELLS_STATEMENTS = {"shop_canal", "shop_datahub_blob", "shop_debezium", "shop_dts"}
+"""Of the others, columns that went stay in the published table, null in every row."""
+
+
+UNLIKE = ("shop_canal", "shop_datahub_tuple", "shop_debezium", "shop_dts", "shop_replicate_avro")
+"""One of each way to tell a history; what the others' dumps decode to is folded in test_demo_history.py, and ``make
+prove`` takes them through all stages too."""
+
+
+@pytest.fixture(scope="module")
+def shop() -> History:
+    """The one history."""
+    return history()
+
+
+def _source(name: str, landing: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
+    monkeypatch.setenv("TIDEMARK_LANDING", str(landing))
+    return load_source(default_folder() / f"{name}.yaml")
+
+
+def _columns(lake: Lake, source: str, table: str) -> list[str]:
+    return [field.name for field in lake.load((source, table)).schema().fields if not field.name.startswith("_cdc_")]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", sorted(SOURCES if "TIDEMARK_PROVE" in os.environ else UNLIKE))
+def test_every_source_publishes_the_history(
+    name: str, shop: History, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four daily runs, a late file after the third, a re-run: the tables are the history's final state."""
+    source = _source(name, tmp_path, monkeypatch)
+    rendered = render(name, shop, tmp_path)
+    for number, day in enumerate(DAYS):
+        run_all(source, start=day, end=day + timedelta(days=1))
+        if number == 2:
+            assert deliver_late(name, tmp_path)
+            reports = run_all(source, start=day, end=day + timedelta(days=1))
+            assert reports["land"].summary["files"] == len(rendered.late_files)
+    final = shop.final_state()
+    for table in final:
+        wanted = sorted(final[table], key=lambda row: [str(value) for value in row.values()])
+        assert published(lake, name, table, shop) == wanted, table
+        if name in TELLS_STATEMENTS:
+            assert _columns(lake, name, table) == [column.name for column in shop.columns(table)]
+    snapshots = {table: lake.load((name, table)).current_snapshot() for table in final}
+    assert run_all(source, start=DAYS[1], end=DAYS[2])["land"].summary["files"] == 0
+    assert run_all(source)["land"].summary["files"] == 0
+    assert {table: lake.load((name, table)).current_snapshot() for table in final} == snapshots
+    batches = Ledger(lake, name).read("batches")
+    assert sum(row["quarantined"] for row in batches) == rendered.total.broken + rendered.total.unknown_operation
+    assert sum(row["landed"] for row in batches) == rendered.total.messages

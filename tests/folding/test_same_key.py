@@ -1,0 +1,82 @@
+"""When the old image of an update need not be parsed: only where its key is, text for text, that of the new one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from tidemark.events import Column, Shape
+from tidemark.folding.actions import _same_key
+from tidemark.tables.plan import Found, Plan
+from tidemark.values.table_columns import TableColumn
+
+COLUMNS = ("id", "part", "note", "more")
+KEYS = (("id",), ("part",), ("id", "part"), ("part", "note"), COLUMNS)
+
+TEXTS = st.sampled_from(["", "a", "a,", ',"', '{"id":1', '"note":', ',"note":', '[","]', "}", "{", "\\", "é,"])
+NUMBERS = st.integers(1, 3)
+VALUES = st.one_of(
+    NUMBERS,
+    TEXTS,
+    st.lists(TEXTS, max_size=2),
+    st.dictionaries(st.sampled_from([*COLUMNS, 'id":1,"note']), NUMBERS | TEXTS, max_size=3),
+    st.none(),
+)
+ROWS = st.fixed_dictionaries(dict.fromkeys(COLUMNS, VALUES))
+
+
+@st.composite
+def updates(draw: st.DrawFn) -> tuple[str, str]:
+    """Two images of a row that differ in some of its columns, mostly written alike."""
+    before = draw(ROWS)
+    after = before | draw(st.dictionaries(st.sampled_from(COLUMNS), VALUES, max_size=2))
+    order = draw(st.permutations(COLUMNS)) if draw(st.integers(0, 4)) == 0 else COLUMNS
+    separators = draw(st.sampled_from([(",", ":"), (",", ":"), (", ", ": ")]))
+    lacking = draw(st.sets(st.sampled_from(COLUMNS), max_size=1)) if draw(st.integers(0, 4)) == 0 else set()
+    images = ({name: row[name] for name in order if name not in lacking} for row in (before, after))
+    before_text, after_text = (json.dumps(image, separators=separators, ensure_ascii=False) for image in images)
+    return before_text, after_text
+
+
+def told_same(spark: SparkSession, key: tuple[str, ...], images: list[tuple[str, str]]) -> list[bool]:
+    """Whether each pair of images is told to have the same key."""
+    shape = Shape(tuple(map(Column, COLUMNS)))
+    found = Found(
+        object="t", database=None, schema=None, name="t", events=len(images), truncates=0, shapes={shape.id: shape},
+        keys=(), partial=False, halves=False,
+    )  # fmt: skip
+    plan = Plan(
+        found=found, target=("shop", "t"), key=key, columns=tuple(TableColumn(name, "string") for name in COLUMNS)
+    )
+    rows = [(number, *pair) for number, pair in enumerate(images)]
+    frame = spark.createDataFrame(rows, "n int, before string, after string")
+    return [row["same"] for row in frame.select("n", _same_key(plan).alias("same")).orderBy("n").collect()]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("key", KEYS, ids="-".join)
+@settings(max_examples=5, deadline=None)
+@given(images=st.lists(updates(), min_size=50, max_size=200))
+def test_a_key_that_changed_is_never_overlooked(
+    spark: SparkSession, key: tuple[str, ...], images: list[tuple[str, str]]
+) -> None:
+    """Whatever the values hold: text that looks like a member, brackets, members in another order or lacking."""
+    for (before, after), same in zip(images, told_same(spark, key, images), strict=True):
+        old, new = json.loads(before), json.loads(after)
+        assert not same or (set(key) <= set(old) and all(old[name] == new[name] for name in key)), (before, after)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("key", KEYS, ids="-".join)
+def test_a_key_that_stayed_is_told(spark: SparkSession, key: tuple[str, ...]) -> None:
+    """Rows as producers write them; one whose last columns are the key only where nothing of it changed."""
+    row: dict[str, Any] = {"id": 7, "part": "a, b", "note": "é\\", "more": None}
+    changed = [row | {name: 0} for name in COLUMNS if name not in key] or [row]
+    pairs = [(json.dumps(row, separators=(",", ":")), json.dumps(new, separators=(",", ":"))) for new in changed]
+    behind = [COLUMNS.index(name) > max(map(COLUMNS.index, key)) for name in COLUMNS if name not in key] or [True]
+    assert told_same(spark, key, pairs) == behind

@@ -1,0 +1,109 @@
+"""One writer a source: between processes, between threads, and over the end of the one that held it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidemark import INCLUDE
+from tidemark.errors import ConfigurationError, SourceBusyError
+from tidemark.lake import locks
+from tidemark.pipeline import run_stage
+from tidemark.services.postgres import EmbeddedPostgres
+from tidemark.sources.model import Source
+
+HOLDER = """\
+import sys, time
+from tidemark.lake import locks
+with locks.hold(sys.argv[1], patience=0):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture(params=["file", "postgresql"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have the environment name a catalog of each kind; the lock needs no table in it."""
+    if request.param == "file":
+        monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+        yield
+        return
+    database = EmbeddedPostgres(tmp_path / "postgres", "secret")
+    database.start()
+    monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__TYPE", "sql")
+    monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__URI", database.url)
+    yield
+    database.stop()
+
+
+def holder(source: str) -> subprocess.Popen[str]:
+    """Have another process hold a source."""
+    path = str(INCLUDE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, source],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+@pytest.mark.usefixtures("catalog")
+def test_another_process_keeps_a_source_until_it_ends_however_it_ends() -> None:
+    """Busy at once without patience; other sources are free; SIGKILL leaves nothing to be cleared."""
+    process = holder("erp")
+    try:
+        with pytest.raises(SourceBusyError, match="erp: another run is writing"), locks.hold("erp", patience=0.2):
+            pytest.fail("two writers")
+        with locks.hold("crm", patience=0):
+            pass
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    with locks.hold("erp", patience=5):
+        pass
+
+
+def test_who_waits_goes_on_when_the_other_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that wants a held source gets it after the holder, not beside it."""
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    told: list[str] = []
+
+    def second() -> None:
+        with locks.hold("erp", patience=10):
+            told.append("second")
+
+    with locks.hold("erp"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        with locks.hold("erp", patience=0):  # a run holds its source around stages that hold it
+            told.append("first")
+        thread.join(1.5)
+        assert told == ["first"]
+    thread.join(10)
+    assert told == ["first", "second"]
+
+
+def test_stage_of_a_busy_source_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stage is refused before it writes; an option that a stage does not have is a mistake."""
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    erp = Source.model_validate({"source": "erp", "format": "canal_json", "landing": str(tmp_path / "landing" / "*")})
+    process = holder("erp")
+    try:
+        with pytest.raises(SourceBusyError):
+            run_stage("land", erp, patience=0)
+    finally:
+        process.kill()
+        process.communicate()
+    assert not list((tmp_path / "warehouse").glob("*"))
+    with pytest.raises(ConfigurationError, match="land has no option colour; it has start, end"):
+        run_stage("land", erp, colour="red")

@@ -1,0 +1,205 @@
+"""The five stages over what docker-compose.yaml names, without Docker: an Iceberg REST catalog and an object store.
+
+The catalog is the server of the image, Iceberg's own; the store is moto, which speaks S3. Both are pinned, and fetched
+once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pyspark
+import pytest
+import yaml
+from pyarrow import fs
+
+from support.histories import Table, deliver, message
+from support.reference import fold
+from tidemark import jars
+from tidemark.jars import jar_paths
+from tidemark.services.processes import LOOPBACK, Server, answers, free_port, wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+LOCKS = Path(__file__).with_name("object_store")
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yaml").read_text("utf-8"))
+FETCHED = jars.folder().with_name("for-tests")
+"""Beside the pinned jars: what only these tests need."""
+SECRETS = {"S3_ACCESS_KEY": "access", "S3_SECRET_KEY": "canary-7c02"}
+
+PROGRAM = """\
+from tidemark.cli.app import app
+
+for command in (
+    "run rested --start 2026-01-01 --end 2026-01-02",
+    "run rested --start 2026-01-02 --end 2026-01-03",
+    "rebuild rested",
+    "maintain rested",
+):
+    status = app(command.split(), standalone_mode=False)
+    if status:
+        raise SystemExit(f"{command}: {status}")
+query = "SELECT id, name, note FROM rested.items ORDER BY id"
+app(["sql", "--format", "json", query], standalone_mode=False)
+"""
+"""One process, as each would start a Spark of its own."""
+
+
+def fetched(jars_: Mapping[str, str]) -> list[Path]:
+    """Return jars of Maven Central, by path and SHA-256; those that are missing are fetched by Spark's own resolver."""
+    paths = [FETCHED / Path(path).name for path in jars_]
+    if not all(path.exists() for path in paths):
+        FETCHED.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "ivy.xml").write_text(wanted(jars_), "utf-8")
+            ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+            command = ["java", "-cp", str(ivy), "org.apache.ivy.Main", "-cache", f"{folder}/cache"]
+            command += [
+                "-ivy",
+                f"{folder}/ivy.xml",
+                "-retrieve",
+                f"{FETCHED}/[artifact]-[revision](-[classifier]).[ext]",
+            ]
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout
+    for path, sha256 in zip(paths, jars_.values(), strict=True):
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == sha256, path
+    return paths
+
+
+def wanted(paths: Iterable[str]) -> str:
+    """Write what Ivy is to resolve."""
+    module = ET.Element("ivy-module", version="2.0")
+    ET.SubElement(module, "info", organisation="tidemark", module="tests")
+    dependencies = ET.SubElement(module, "dependencies")
+    for module_path, files in itertools.groupby(paths, lambda path: path.rpartition("/")[0]):
+        *organisation, name, revision = module_path.split("/")
+        dependency = ET.SubElement(
+            dependencies, "dependency", org=".".join(organisation), name=name, rev=revision, transitive="false"
+        )
+        for file in files:
+            artifact = ET.SubElement(dependency, "artifact", name=name, type="jar")
+            classifier = file.removeprefix(f"{module_path}/{name}-{revision}").removesuffix(".jar").removeprefix("-")
+            if classifier:
+                artifact.set("{http://ant.apache.org/ivy/maven}classifier", classifier)
+    return ET.tostring(module, encoding="unicode")
+
+
+def bundle() -> Path:
+    """Return Iceberg's access to S3, as the image has it."""
+    text = (ROOT / "docker" / "Dockerfile").read_text("utf-8")
+    found = re.search(r"org.apache.iceberg:(iceberg-aws-bundle):(\S+) \\\s+(\w{64})", text)
+    assert found
+    name, version, sha256 = found.groups()
+    return fetched({f"org/apache/iceberg/{name}/{version}/{name}-{version}.jar": sha256})[0]
+
+
+def settings(given: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    """Return settings of the compose file, with its secrets filled in and its addresses changed to these."""
+    filled = {name: re.sub(r"\$\{(\w+):.*\}", lambda secret: SECRETS[secret[1]], text) for name, text in given.items()}
+    for before, after in changes.items():
+        filled = {name: text.replace(before, after) for name, text in filled.items()}
+    return filled
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[str]:
+    """An object store on the loopback address, with the bucket of the compose file; its address."""
+    packages = FETCHED / "moto"
+    if not packages.exists():
+        FETCHED.mkdir(parents=True, exist_ok=True)
+        install = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--require-hashes"]
+        part = packages.with_name(f"moto.{os.getpid()}")
+        subprocess.run([*install, "--target", str(part), "-r", str(LOCKS / "store.lock")], check=True)
+        part.rename(packages)
+    port = free_port(None)
+    command = [sys.executable, "-m", "moto.server", "-H", LOOPBACK, "-p", str(port)]
+    environment = {**os.environ, "PYTHONPATH": str(packages)}
+    server = Server("object store", command, environment=environment, log=tmp_path / "store.log")
+    try:
+        wait_until(lambda: answers(port), servers=[server], seconds=90, what="the object store")
+        url = f"http://{LOOPBACK}:{port}"
+        access = {"access_key": SECRETS["S3_ACCESS_KEY"], "secret_key": SECRETS["S3_SECRET_KEY"], "region": "us-east-1"}
+        fs.S3FileSystem(endpoint_override=url, allow_bucket_creation=True, **access).create_dir("lake")
+        yield url
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def catalog(store: str, tmp_path: Path) -> Iterator[str]:
+    """The REST catalog with the settings of the compose file; its address."""
+    port = free_port(None)
+    lines = (LOCKS / "catalog.lock").read_text("utf-8").splitlines()
+    own = fetched(dict(line.split() for line in lines if not line.startswith("#")))
+    others = [jar for jar in jar_paths() if "iceberg" not in Path(jar).name]
+    path = [*map(str, own), str(bundle()), *others, str(Path(pyspark.__file__).parent / "jars" / "*")]
+    changes = {"http://store:8333": store, "/home/iceberg": str(tmp_path)}
+    environment = {
+        **os.environ,
+        **settings(COMPOSE["services"]["catalog"]["environment"], changes),
+        "CATALOG_REST_PORT": str(port),
+        "CATALOG_HTTP__CLIENT_TYPE": "urlconnection",  # the image has another version of the AWS SDK
+    }
+    command = ["java", "-Xmx256m", "-cp", os.pathsep.join(path), "org.apache.iceberg.rest.RESTCatalogServer"]
+    server = Server("REST catalog", command, environment=environment, log=tmp_path / "catalog.log")
+    try:
+        wait_until(lambda: answers(port), servers=[server], seconds=90, what="the REST catalog")
+        yield f"http://{LOOPBACK}:{port}"
+    finally:
+        server.stop()
+
+
+def test_rest_catalog_and_object_store_hold_the_model(catalog: str, store: str, tmp_path: Path) -> None:
+    """Two runs, a rebuild, maintenance with the compose file's settings: rows are the model's, all is in the bucket."""
+    table = Table("items")
+    first = [table.insert(1, 1, "a", "b"), table.insert(2, 2, "x", "y")]
+    then = [table.update(3, 1, "c", ...), table.delete(4, 2), table.insert(5, 3, "d", "e")]
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "shop.yaml").write_text(
+        f"source: rested\nformat: debezium_json\nlanding: {tmp_path}/landing/%Y-%m-%d/*\n"
+        "tables: {'shop.*': {key: [id], history: true}}\n",
+        encoding="utf-8",
+    )
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    environment = {
+        **os.environ,
+        **settings(COMPOSE["x-lake"], {"http://store:8333": store, "http://catalog:8181": catalog}),
+        "TIDEMARK_HOME": str(tmp_path / "home"),
+        "TIDEMARK_SOURCES": str(tmp_path / "sources"),
+        "PYTHONPATH": str(ROOT / "include"),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": LOOPBACK,
+    }
+
+    deliver(tmp_path / "landing" / "2026-01-01", "0", map(message, first))
+    deliver(tmp_path / "landing" / "2026-01-02", "0", map(message, then))
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--driver-memory", "1g"]
+    command += ["--jars", ",".join([*jar_paths(), str(bundle())]), "--conf", "spark.ui.enabled=false", str(program)]
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=1500)
+    assert done.returncode == 0, done.stdout + done.stderr[-5000:]
+    assert SECRETS["S3_SECRET_KEY"] not in done.stdout + done.stderr
+    for cut in (1, 2, 3):
+        assert f"rested publish: cut={cut} tables=1" in done.stdout
+    assert "rested maintain: tables=" in done.stdout
+    answer = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    expected = [(row["id"], row["name"], row["note"]) for row in fold([*first, *then])["items"].values()]
+    assert [tuple(row.values()) for row in answer] == sorted(expected)
+    access = {"access_key": SECRETS["S3_ACCESS_KEY"], "secret_key": SECRETS["S3_SECRET_KEY"], "region": "us-east-1"}
+    files = fs.S3FileSystem(endpoint_override=store, **access).get_file_info(fs.FileSelector("lake", recursive=True))
+    folders = {file.path.split("/")[1] for file in files}
+    assert {"raw", "changelog", "state", "ledger", "rested"} <= folders
+    assert not list((tmp_path / "home").rglob("*.parquet"))

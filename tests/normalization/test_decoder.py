@@ -1,0 +1,109 @@
+"""Messages become rows of the change log, batch by batch: counted, traced to their bytes, and none stops the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from tidemark.events import encode_position
+from tidemark.formats import resolve
+from tidemark.lake.data_files import Partition
+from tidemark.lake.log_schemas import RAW
+from tidemark.normalization.decoder import Decoder
+from tidemark.normalization.decoding import decode_message
+
+LANDED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Collected:
+    """What a decoder handed on."""
+
+    def __init__(self, *messages: dict[str, Any]) -> None:
+        """Decode messages of Canal, given as rows of ``raw``."""
+        module = resolve("canal_json")
+        self.log: list[dict[str, Any]] = []
+        self.quarantine: list[dict[str, Any]] = []
+        decode = partial(decode_message, module, options=module.Options())
+        decoder = Decoder(7, decode, self._write, self._set_aside)
+        rows = [{"batch": 7, "file": "f", "place": n, "landed_at": LANDED, **m} for n, m in enumerate(messages, 1)]
+        decoder.add(pa.RecordBatch.from_pylist(rows, schema=RAW))
+        self.tally = decoder.close()
+
+    def _write(self, partition: Partition, rows: pa.RecordBatch) -> None:
+        assert {(row["batch"], row["kind"], row["object"]) for row in rows.to_pylist()} == {partition}
+        self.log += rows.to_pylist()
+
+    def _set_aside(self, partition: Partition, rows: pa.RecordBatch) -> None:
+        assert {(row["batch"], row["reason"], row["object"]) for row in rows.to_pylist()} == {partition}
+        self.quarantine += rows.to_pylist()
+
+
+def canal(table: str, *ids: int, kind: str = "INSERT", **more: Any) -> dict[str, Any]:
+    """A row of ``raw`` that holds a message of Canal."""
+    message = {"type": kind, "database": "shop", "table": table, "data": [{"id": i} for i in ids], "es": 1, **more}
+    return {"value": msgspec.json.encode(message)}
+
+
+def test_every_event_is_a_row_that_leads_back_to_its_message() -> None:
+    """Messages of two tables with several rows each: place and row number tell where each event stood."""
+    found = Collected(canal("a", 1, 2), canal("b", 3), canal("a", 4))
+    told = sorted((row["object"], row["place"], row["row"], row["after"]) for row in found.log)
+    assert told == [
+        ("shop.a", 1, 0, '{"id":1}'),
+        ("shop.a", 1, 1, '{"id":2}'),
+        ("shop.a", 3, 0, '{"id":4}'),
+        ("shop.b", 2, 0, '{"id":3}'),
+    ]
+    assert {row["landed_at"] for row in found.log} == {LANDED}
+
+
+def test_messages_and_events_are_counted_once() -> None:
+    """The tally closes: each message is decoded, control or quarantined, and contents add up to the events."""
+    broken = {"value": b"{"}
+    found = Collected(canal("a", 1, 2), broken, {"value": None}, canal("a", 3, kind="UPDATE", old=[{"id": 2}]), broken)
+    tally = found.tally
+    assert (tally.landed, tally.decoded, tally.control, tally.quarantined) == (5, 2, 1, 2)
+    counts = Counter({(content.operation, str(content.table)): count for content, count in tally.contents})
+    assert counts == {("INSERT", "shop.a"): 2, ("UPDATE", "shop.a"): 1}
+    assert {shape for _, shape, _ in tally.shapes} == {row["shape"] for row in found.log if row["kind"] == "change"}
+
+
+_LAST_MS = 253_402_300_799_999
+
+
+@pytest.mark.parametrize(
+    "beyond", [{"es": 1 << 62}, {"ts": 1 << 63}, {"es": _LAST_MS + 1}, {"ts": 10**15}, {"es": -62_135_596_800_001}]
+)
+def test_a_time_that_no_row_can_hold_sets_aside_its_message_only(beyond: dict[str, int]) -> None:
+    """Beyond 64 bits, or beyond the years that readers know: quarantined with its bytes; the other messages go on."""
+    bad = canal("a", 9, **beyond)
+    found = Collected(canal("a", 1), canal("b", 2), bad, canal("a", 3))
+    assert [row["value"] for row in found.quarantine] == [bad["value"]]
+    assert found.quarantine[0]["reason"] == "malformed"
+    assert sorted(row["after"] for row in found.log) == ['{"id":1}', '{"id":2}', '{"id":3}']
+    assert (found.tally.landed, found.tally.decoded, found.tally.quarantined) == (4, 3, 1)
+
+
+def test_statements_tell_when_they_were_committed_else_captured_else_landed() -> None:
+    """The first and the last time that an event may have are told as they are."""
+    drop = {"isDdl": True, "sql": "DROP TABLE a"}
+    found = Collected(
+        canal("a", es=-62_135_596_800_000, ts=5, **drop),
+        canal("a", es=None, ts=_LAST_MS, **drop),
+        canal("a", es=None, ts=None, **drop),
+    )
+    landed_at = int(LANDED.timestamp()) * 10**6
+    assert [told.at for told in found.tally.statements] == [-62_135_596_800_000_000, _LAST_MS * 1000, landed_at]
+
+
+def test_a_negative_offset_sets_aside_its_message_only() -> None:
+    """A position below zero cannot be ordered: the message is quarantined."""
+    found = Collected({**canal("a", 1), "offset": 5}, {**canal("a", 2), "offset": -5})
+    assert [row["place"] for row in found.quarantine] == [2]
+    assert [row["position"] for row in found.log] == [encode_position((1, 1, 0, 5, 0))]

@@ -1,0 +1,266 @@
+"""Events derived again: quarantined messages after a fix, and batches after a fix; without Spark."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.replicate_messages import column, in_json, metadata, row
+from support.running import die_at
+from tidemark.lake import copies
+from tidemark.lake.catalog import home
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.sources.model import Source
+
+ORDER = {"type": "INSERT", "database": "shop", "table": "orders", "isDdl": False, "mysqlType": {"id": "int"},
+         "pkNames": ["id"], "old": None, "es": 1767225600000}  # fmt: skip
+
+
+def _canal(number: int, **fields: Any) -> bytes:
+    return json.dumps({**ORDER, "data": [{"id": str(number)}], **fields}).encode()
+
+
+def _nameless(number: int) -> bytes:
+    return _canal(number, table=None)
+
+
+def _deliver(landing: Path, day: int, *messages: bytes) -> None:
+    folder = landing / f"2026-01-{day:02d}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "a.json").write_bytes(b"\n".join(messages) + b"\n")
+
+
+def _source(name: str, landing: Path, format_name: str = "canal_json", **options: Any) -> Source:
+    pattern = str(landing / "%Y-%m-%d" / "*.json")
+    fields = {"source": name, "format": format_name, "landing": pattern, "options": options}
+    return Source.model_validate(fields)
+
+
+def _run(source: Source, *stages: str, **arguments: Any) -> dict[str, Any]:
+    summary: dict[str, Any] = {}
+    for stage in stages:
+        own = arguments if stage == stages[-1] else {}
+        summary = dict(run_stage(stage, source, **own).summary)
+    return summary
+
+
+def _events(lake: Lake, source: str) -> list[dict[str, Any]]:
+    """The change log, but for the batch and the time of landing."""
+    rows = lake.load(("changelog", source)).scan().to_arrow().drop_columns(["batch", "landed_at"]).to_pylist()
+    return sorted(rows, key=repr)
+
+
+def _quarantined(lake: Lake, source: str) -> list[tuple[str, bytes]]:
+    rows = lake.load(("quarantine", source)).scan().to_arrow().to_pylist()
+    return sorted((row["reason"], row["value"]) for row in rows)
+
+
+def _assert_messages_are_accounted_for(lake: Lake, source: str) -> None:
+    ledger = Ledger(lake, source)
+    batches = ledger.read("batches")
+    for found in batches:
+        assert found["landed"] == found["decoded"] + found["control"] + found["quarantined"], found
+    assert sum(found["landed"] for found in batches) == sum(file["messages"] for file in ledger.read("files"))
+    assert sum(found["quarantined"] for found in batches) == len(_quarantined(lake, source))
+    contents = sum(found["events"] for found in ledger.read("contents"))
+    changes = [found for found in _events(lake, source) if found["kind"] == "change"]
+    assert sum(found["events"] for found in batches) == contents == len(changes)
+
+
+def _dies(monkeypatch: pytest.MonkeyPatch, name: str, call: int, work: Callable[[], Any]) -> None:
+    with monkeypatch.context() as patched:
+        die_at(patched, name, call)
+        with pytest.raises(SystemExit):
+            work()
+
+
+def _two_days(name: str, landing: Path) -> Source:
+    """A source that needs an option for three of its messages, and one broken message; normalized without it."""
+    source = _source(name, landing)
+    _deliver(landing, 1, _canal(1), _nameless(2), b"{", _nameless(3))
+    _run(source, "land", "normalize")
+    _deliver(landing, 2, _nameless(4), _canal(5))
+    _run(source, "land", "normalize")
+    return _source(name, landing, table="shop.orders")
+
+
+def _assert_as_if_never_wrong(lake: Lake, source: str, landing: Path) -> None:
+    """What a source with the option from the start has: events, positions, quarantine."""
+    clean = _source(f"{source}_clean", landing, table="shop.orders")
+    for day in (1, 2, 3):
+        _run(clean, "land", "normalize", start=datetime(2026, 1, day, tzinfo=UTC))
+    assert _events(lake, source) == _events(lake, clean.source)
+    assert _quarantined(lake, source) == _quarantined(lake, clean.source)
+    _assert_messages_are_accounted_for(lake, source)
+
+
+def test_retried_messages_are_as_if_they_had_been_read_at_once(lake: Lake, tmp_path: Path) -> None:
+    """Same events, same positions; what stays broken stays; a second retry finds nothing to do."""
+    fixed = _two_days("retried", tmp_path)
+    assert len(_quarantined(lake, "retried")) == 4
+    assert _run(fixed, "retry") == {"messages": 4, "decoded": 3, "control": 0, "quarantined": 1, "rebuilds": 0}
+    assert _quarantined(lake, "retried") == [("malformed", b"{")]
+    assert _run(fixed, "retry") == {"messages": 1, "decoded": 0, "control": 0, "quarantined": 1, "rebuilds": 0}
+    _deliver(tmp_path, 3, _nameless(6))
+    assert _run(fixed, "land", "normalize")["decoded"] == 1
+    _assert_as_if_never_wrong(lake, "retried", tmp_path)
+
+
+def test_only_the_named_reason_is_retried(lake: Lake, tmp_path: Path) -> None:
+    """Messages of another reason are left alone."""
+    fixed = _two_days("one_reason", tmp_path)
+    assert _run(fixed, "retry", reason="malformed")["messages"] == 1
+    assert len(_quarantined(lake, "one_reason")) == 4
+    assert _run(fixed, "retry", reason="missing_table")["decoded"] == 3
+    _assert_messages_are_accounted_for(lake, "one_reason")
+
+
+def test_metadata_that_came_later_is_known_to_a_retry(lake: Lake, tmp_path: Path) -> None:
+    """Rows that landed before their structure are read once it is there; in what order they came does not show."""
+    told = in_json("MD", metadata({"id": column(1, "INT8", key=1), "status": column(2, "STRING")}))
+    rows = [in_json("DT", row("INSERT", {"id": number, "status": "new"}, seq=number)) for number in (1, 2)]
+    source = _source("retry_metadata", tmp_path, "replicate_json")
+    _deliver(tmp_path, 1, *rows)
+    _run(source, "land", "normalize")
+    assert [reason for reason, _ in _quarantined(lake, source.source)] == ["missing_metadata"] * 2
+    assert _run(source, "retry")["quarantined"] == 2
+    _deliver(tmp_path, 2, told)
+    _run(source, "land", "normalize")
+    assert _run(source, "retry")["decoded"] == 2
+    assert _quarantined(lake, source.source) == []
+    clean = _source("retry_metadata_clean", tmp_path, "replicate_json")
+    _run(clean, "land", "normalize")
+    assert _events(lake, source.source) == _events(lake, clean.source)
+    _assert_messages_are_accounted_for(lake, source.source)
+
+
+RETRY_CRASHES = {
+    "before_raw": ("tidemark.lake.lake.Lake.append_files", 1),
+    "before_contents": ("tidemark.ledger.ledger.Ledger.tell_contents", 1),
+    "before_quarantine": ("tidemark.lake.lake.Lake.append_files", 2),
+    "before_changelog": ("tidemark.lake.lake.Lake.append_files", 3),
+    "before_fast_forward": ("tidemark.normalization.inputs.fast_forward", 1),
+    "before_the_branch_goes": ("tidemark.normalization.inputs.drop_ref", 1),
+}
+
+
+@pytest.mark.parametrize(
+    ("point", "following"),
+    [*zip(RETRY_CRASHES, itertools.cycle(["retry", "normalize"])), ("before_changelog", "retry")],
+)
+def test_a_killed_retry_changes_nothing_more(
+    point: str, following: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed anywhere, with a file landing next: after another retry all is as a clean run has it."""
+    name = f"retry_{point}_{following}"
+    fixed = _two_days(name, tmp_path)
+    _dies(monkeypatch, *RETRY_CRASHES[point], lambda: _run(fixed, "retry"))
+    if following == "normalize":
+        _deliver(tmp_path, 3, _nameless(6))
+        _run(fixed, "land", "normalize")
+    _run(fixed, "normalize", "retry")
+    _deliver(tmp_path, 3, _nameless(6))
+    _run(fixed, "land", "normalize")
+    _assert_as_if_never_wrong(lake, name, tmp_path)
+
+
+def test_a_land_that_was_cut_short_before_a_retry_lands_after_it(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files were written to the ledger ahead; the number of their batch goes to the retry."""
+    fixed = _two_days("cut_short", tmp_path)
+    _deliver(tmp_path, 3, _nameless(6))
+    _dies(monkeypatch, "tidemark.lake.lake.Lake.append_files", 1, lambda: _run(fixed, "land"))
+    _run(fixed, "retry")
+    assert _run(fixed, "land", "normalize")["decoded"] == 1
+    _assert_as_if_never_wrong(lake, "cut_short", tmp_path)
+
+
+def test_a_retry_waits_for_what_landed_to_be_normalized(lake: Lake, tmp_path: Path) -> None:
+    """Batches are numbered by land: those in between must not be passed over."""
+    fixed = _two_days("waiting", tmp_path)
+    _deliver(tmp_path, 3, _nameless(6))
+    with pytest.raises(Exception, match="run normalize"):
+        _run(fixed, "land", "retry")
+    _run(fixed, "normalize", "retry")
+    _assert_as_if_never_wrong(lake, "waiting", tmp_path)
+
+
+def test_reprocessing_with_nothing_changed_changes_no_event(lake: Lake, tmp_path: Path) -> None:
+    """The same events in the same batches, the same quarantine."""
+    _two_days("unchanged", tmp_path)
+    source = _source("unchanged", tmp_path)
+    before = (lake.load(("changelog", "unchanged")).scan().to_arrow().to_pylist(), _quarantined(lake, "unchanged"))
+    assert _run(source, "normalize", reprocess=True)["reprocessed"] == 2
+    after = (lake.load(("changelog", "unchanged")).scan().to_arrow().to_pylist(), _quarantined(lake, "unchanged"))
+    assert [sorted(map(repr, side)) for side in after] == [sorted(map(repr, side)) for side in before]
+    _assert_messages_are_accounted_for(lake, "unchanged")
+
+
+@pytest.mark.parametrize("retried", [False, True])
+def test_reprocessing_after_a_fix_is_as_if_it_had_been_there(retried: bool, lake: Lake, tmp_path: Path) -> None:  # noqa: FBT001
+    """One day after the other, and messages that were retried before under another name of the table."""
+    name = f"reprocessed_{retried}".lower()
+    fixed = _two_days(name, tmp_path)
+    if retried:
+        _run(_source(name, tmp_path, table="shop.wrong"), "retry")
+        assert {found["object"] for found in _events(lake, name)} == {"shop.orders", "shop.wrong"}
+    day = {"start": datetime(2026, 1, 1, tzinfo=UTC), "end": datetime(2026, 1, 2, tzinfo=UTC)}
+    assert _run(fixed, "normalize", reprocess=True, **day)["reprocessed"] == 1
+    assert ("missing_table", _nameless(4)) in _quarantined(lake, name) or retried
+    assert _run(fixed, "normalize", reprocess=True, start=day["end"])["reprocessed"] == 1
+    expected = {"shop.orders", "shop.wrong"} if retried else {"shop.orders"}
+    assert Ledger(lake, name).rebuilds().keys() == expected
+    _assert_as_if_never_wrong(lake, name, tmp_path)
+
+
+REPROCESS_CRASHES = {
+    "before_quarantine": ("tidemark.lake.lake.Lake.append_files", 1),
+    "before_batches": ("tidemark.ledger.ledger.Ledger.replace", 4),
+    "before_changelog": ("tidemark.lake.lake.Lake.append_files", 2),
+    "before_it_is_known": ("tidemark.ledger.ledger.Ledger.forget", 1),
+}
+
+
+@pytest.mark.parametrize("point", REPROCESS_CRASHES)
+def test_a_killed_reprocessing_is_done_by_the_next_normalize(
+    point: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes next finishes it, and is not asked to."""
+    name = f"killed_{point}"
+    fixed = _two_days(name, tmp_path)
+    work = {"reprocess": True}
+    _dies(monkeypatch, *REPROCESS_CRASHES[point], lambda: _run(fixed, "normalize", **work))
+    _run(fixed, "normalize")
+    assert Ledger(lake, name).read("reprocessing") == []
+    assert Ledger(lake, name).rebuilds().keys() == {"shop.orders"}
+    _assert_as_if_never_wrong(lake, name, tmp_path)
+
+
+def test_a_rehearsal_leaves_no_trace(lake: Lake, tmp_path: Path) -> None:
+    """What is done to the copies is seen in them, and nowhere else: no table moved, no file stayed."""
+    fixed = _two_days("rehearsed_log", tmp_path)
+
+    def everything() -> dict[Any, str]:
+        tables = [name for (space,) in lake.catalog.list_namespaces() for name in lake.catalog.list_tables(space)]
+        return {name: lake.catalog.load_table(name).metadata_location for name in tables}
+
+    usual, before, files = Lake.open(), everything(), sorted(home().glob("warehouse/**/*.*"))
+    with copies.rehearsal("rehearsed_log") as beside:
+        assert Lake.open() is beside
+        _run(fixed, "normalize", reprocess=True)
+        assert {found["object"] for found in _events(beside, "rehearsed_log")} == {"shop.orders"}
+        assert len(_events(beside, "rehearsed_log")) == 5
+        _assert_messages_are_accounted_for(beside, "rehearsed_log")
+        assert len(_events(lake, "rehearsed_log")) == 2
+    assert Lake.open() is usual
+    assert everything() == before
+    assert sorted(home().glob("warehouse/**/*.*")) == files

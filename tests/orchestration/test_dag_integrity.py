@@ -1,0 +1,124 @@
+"""The DAGs of the source files, as Airflow's own DAG bag reads them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import CronDataIntervalTimetable
+
+from tidemark.sources import files
+from tidemark.stages import STAGES
+
+ROOT = Path(__file__).parents[2]
+DAGS = ROOT / "dags"
+LAKE = {"lake_maintenance", "lake_quality", "lake_rebuild", "lake_retry"}
+"""DAGs of the work beside the flow."""
+SOURCE = "source: {name}\nformat: canal_json\nlanding: /landing/{name}/*\nschedule: {schedule}\n"
+
+
+def bag(folder: Path, monkeypatch: pytest.MonkeyPatch) -> DagBag:
+    """Read ``dags/`` over a folder of source files."""
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(folder))
+    return DagBag(dag_folder=str(DAGS), bundle_path=DAGS, bundle_name="dags-folder")
+
+
+def write(folder: Path, name: str, schedule: str = '"@daily"') -> None:
+    """Write a right source file."""
+    (folder / f"{name}.yaml").write_text(SOURCE.format(name=name, schedule=schedule), "utf-8")
+
+
+def test_every_declared_source_has_its_dag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The repository's own sources give their DAGs, without an import error."""
+    declared = {source.dag_id for source in files.load_sources(ROOT / "include" / "sources")}
+    found = bag(ROOT / "include" / "sources", monkeypatch)
+    assert declared
+    assert set(found.dags) == declared | LAKE
+    assert found.import_errors == {}
+
+
+def test_a_task_builds_no_dag_but_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow reads the file of a DAG anew for each of its tasks, and tells which DAG it wants."""
+    for name in ("erp", "crm", "crm_old"):
+        write(tmp_path, name)
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "cdc_crm")
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path))
+    found = DagBag(dag_folder=str(DAGS / "cdc_sources.py"), bundle_path=DAGS, bundle_name="dags-folder")
+    assert set(found.dags) == {"cdc_crm"}
+
+
+def test_dag_is_five_stages_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Land >> normalize >> compact >> check >> publish, one run at a time, nothing caught up."""
+    write(tmp_path, "erp")
+    dag = bag(tmp_path, monkeypatch).dags["cdc_erp"]
+    assert tuple(task.task_id for task in dag.topological_sort()) == STAGES
+    assert [sorted(task.downstream_task_ids) for task in dag.topological_sort()] == [
+        *([name] for name in STAGES[1:]),
+        [],
+    ]
+    assert (dag.max_active_runs, dag.catchup) == (1, False)
+    assert {task.max_active_tis_per_dag for task in dag.tasks} == {1}
+    assert "canal_json" in str(dag.doc_md)
+
+
+@pytest.mark.parametrize("schedule", ['"@daily"', '"@hourly"', '"15 3 * * 1"'])
+def test_schedule_gives_intervals_of_full_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: str) -> None:
+    """Airflow's default for a cron text, an interval without width, is never used."""
+    write(tmp_path, "erp", schedule)
+    timetable = bag(tmp_path, monkeypatch).dags["cdc_erp"].timetable
+    assert isinstance(timetable, CronDataIntervalTimetable)
+
+
+def test_source_without_schedule_waits_for_a_trigger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``schedule: null`` is a DAG that nothing but a person starts."""
+    write(tmp_path, "erp", "null")
+    assert not bag(tmp_path, monkeypatch).dags["cdc_erp"].timetable.can_be_scheduled
+
+
+def test_wrong_file_is_one_import_error_and_takes_no_other_source_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The right sources keep their DAGs; the wrong one is named with file, line and key.
+
+    The error must not stand under the file of the DAGs: Airflow unschedules every DAG of a file with an import error.
+    """
+    write(tmp_path, "erp")
+    (tmp_path / "crm.yaml").write_text("source: crm\nformat: canl_json\nlanding: /landing/*\n", "utf-8")
+    found = bag(tmp_path, monkeypatch)
+    assert set(found.dags) == {"cdc_erp"} | LAKE
+    assert {dag.relative_fileloc for dag in found.dags.values()} == {"cdc_sources.py", "lake_operations.py"}
+    assert list(found.import_errors) == ["cdc_source_errors.py"]
+    message = found.import_errors["cdc_source_errors.py"]
+    assert f"{tmp_path / 'crm.yaml'}:2:9: format: unknown format 'canl_json'. Did you mean 'canal_json'?" in message
+
+
+def test_parsing_is_quick_and_imports_no_engine() -> None:
+    """Reading the DAGs costs less than two seconds above Airflow's own import, and needs neither Spark nor a check."""
+    script = (
+        "import sys, time\n"
+        "import airflow.sdk.definitions.dag, airflow.sdk.bases.operator\n"
+        "began = time.process_time()\n"
+        "import runpy\n"
+        "runpy.run_path(sys.argv[1])\n"
+        "print(time.process_time() - began)\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(DAGS / "cdc_sources.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(ROOT / "include"), **_keep("PATH", "HOME", "AIRFLOW_HOME")},
+    )
+    seconds, modules = done.stdout.splitlines()[-2:]
+    assert float(seconds) < 2
+    assert {"tidemark", "airflow"} <= set(modules.split())
+    assert {"pyspark", "great_expectations", "pyiceberg", "pyarrow", "pandas"} & set(modules.split()) == set()
+
+
+def _keep(*names: str) -> dict[str, str]:
+    return {name: os.environ[name] for name in names}

@@ -1,0 +1,324 @@
+"""A real Airflow, started by Tidemark: DAGs, import errors, backfill, both kinds of Spark connection, the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tidemark.errors import ConfigurationError
+from tidemark.services.airflow import AirflowService
+from tidemark.services.processes import wait_until
+from tidemark.services.spark_connect import SparkConnectServer
+from tidemark.spark.session import local_settings
+from tidemark.stages import STAGES
+
+pytestmark = [pytest.mark.airflow, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+SOURCE = """\
+source: {name}
+format: canal_json
+landing: {landing}/%Y-%m-%d/*.jsonl
+schedule: "@daily"
+start_date: 2026-01-01
+tables:
+  shop.orders:
+    checks:
+      - {{type: expect_column_values_to_be_between, column: id, min_value: {minimum}}}
+"""
+DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]
+EMPTY = datetime(2026, 1, 5, tzinfo=UTC)
+"""An interval without files."""
+PATH = "connections/spark_default"
+CANARY = "canary-5b1e"
+"""Stands for the password of a catalog."""
+SLEEPER = """\
+import subprocess
+from pathlib import Path
+from airflow.sdk import dag, task
+
+
+@dag
+def sleeper():
+    @task
+    def sleep():
+        Path(__file__).parents[1].joinpath("asleep").touch()
+        subprocess.run(["sleep", "600"])
+
+    sleep()
+
+
+sleeper()
+"""
+
+
+def message(day: datetime, number: int) -> str:
+    """Return one inserted row as Canal writes it."""
+    at = int(day.timestamp() * 1000) + number
+    row = {"id": str(100 * day.day + number), "item": f"item {number}"}
+    types = {"id": "bigint", "item": "varchar(20)"}
+    head = {"database": "shop", "table": "orders", "type": "INSERT", "isDdl": False, "pkNames": ["id"], "sql": ""}
+    codes = {"id": -5, "item": 12}
+    return json.dumps(
+        head | {"es": at, "ts": at, "id": at, "data": [row], "old": None, "mysqlType": types, "sqlType": codes}
+    )
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home with dumps of two days and source files: two right ones, one whose check fails, a wrong one."""
+    place = tmp_path_factory.mktemp("place")
+    (place / "sources").mkdir()
+    for day in DAYS:
+        folder = place / "landing" / f"{day:%Y-%m-%d}"
+        folder.mkdir(parents=True)
+        (folder / "orders.jsonl").write_text("".join(f"{message(day, number)}\n" for number in range(5)), "utf-8")
+    for name, minimum in (("erp", 0), ("held", 103), ("sent", 0)):
+        text = SOURCE.format(name=name, landing=place / "landing", minimum=minimum)
+        (place / "sources" / f"{name}.yaml").write_text(text, "utf-8")
+    (place / "sources" / "crm.yaml").write_text("source: crm\nformat: canl_json\nlanding: /landing/*\n", "utf-8")
+    return place
+
+
+@pytest.fixture(scope="module")
+def server(place: Path) -> Iterator[SparkConnectServer]:
+    """Return a Spark Connect server that starts while Airflow does."""
+    server = SparkConnectServer(folder=place / "spark", settings=local_settings(), driver_memory="2g")
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def airflow(place: Path, server: SparkConnectServer) -> Iterator[AirflowService]:
+    """Return a healthy Airflow whose connection to Spark is defined as a user would, in its database."""
+    environment = {
+        "TIDEMARK_SOURCES": str(place / "sources"),
+        "PYICEBERG_CATALOG__TIDEMARK__TYPE": "sql",
+        "PYICEBERG_CATALOG__TIDEMARK__URI": f"sqlite:///{place / 'catalog.db'}",
+        "PYICEBERG_CATALOG__TIDEMARK__WAREHOUSE": (place / "warehouse").as_uri(),
+        "PYICEBERG_CATALOG__TIDEMARK__PASSWORD": CANARY,
+    }
+    (place / "warehouse").mkdir()
+    with AirflowService(place, dags=ROOT / "dags", environment=environment, port=None, schedules=False) as service:
+        server.wait()
+        connect(service, server.connection, "POST", "connections")
+        service.wait_dags(["cdc_erp", "cdc_held", "cdc_sent"])
+        yield service
+
+
+def connect(service: AirflowService, connection: str, method: str = "PATCH", path: str = PATH) -> None:
+    """Define the connection to Spark, or define it anew."""
+    service.api.request(method, path, json={"connection_id": "spark_default", "port": None, **json.loads(connection)})
+
+
+def published(place: Path, source: str) -> list[int]:
+    """Return the keys of the published orders, as the command line prints them."""
+    environment = {**os.environ, "TIDEMARK_HOME": str(place), "TIDEMARK_SOURCES": str(place / "sources")}
+    environment["PYTHONPATH"] = str(ROOT / "include")
+    query = f"SELECT id FROM {source}.orders ORDER BY id"  # noqa: S608 - a name of this file
+    command = [sys.executable, "-c", "from tidemark.cli import main; main()", "sql", "--format", "json", query]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return [json.loads(line)["id"] for line in done.stdout.splitlines()]
+
+
+def expected(days: list[datetime]) -> list[int]:
+    """Return the keys of the rows that the dumps of these days hold."""
+    return [100 * day.day + number for day in days for number in range(5)]
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[set[str]]:
+    """Collect the command lines of all processes that this one starts meanwhile."""
+    seen: set[str] = set()
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            for process in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    seen.add(" ".join(process.cmdline()))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        watcher.join()
+
+
+def submitted(airflow: AirflowService, run: str) -> set[str]:
+    """Return the stages of a run of ``sent`` whose logs show that they were submitted."""
+    logs = list((airflow.folder / "logs" / "dag_id=cdc_sent" / f"run_id={run}").glob("task_id=*/*.log"))
+    assert {log.parent.name[8:] for log in logs} == set(STAGES)
+    return {log.parent.name[8:] for log in logs if "spark-submit --master local[2]" in log.read_text("utf-8")}
+
+
+def seconds(airflow: AirflowService, dag: str, run: str) -> float:
+    """Return how long a run took, as Airflow tells it."""
+    told = airflow.api.request("GET", f"dags/{dag}/dagRuns/{run}")
+    return (datetime.fromisoformat(told["end_date"]) - datetime.fromisoformat(told["start_date"])).total_seconds()
+
+
+def belonging_to(place: Path) -> list[str]:
+    """Return the command lines of the running processes that know of ``place``."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+            if str(place).encode() in words and int(process.name) != os.getpid():
+                found.append((process / "cmdline").read_text("utf-8").replace("\0", " "))
+        except OSError:  # it ended meanwhile, or is not ours
+            continue
+    return found
+
+
+def test_wrong_source_is_an_import_error_and_the_right_ones_stay(airflow: AirflowService, place: Path) -> None:
+    """A running DAG processor keeps the DAGs of the right sources scheduled and names the wrong one's file and line."""
+    wait_until(lambda: bool(airflow.api.import_errors()), servers=[], seconds=60, what="the import error")
+    listed = json.loads(airflow.cli("dags", "list-import-errors", "--output", "json").stdout.splitlines()[-1])
+    assert [Path(error["filepath"]).name for error in listed] == ["cdc_source_errors.py"]
+    assert f"{place / 'sources' / 'crm.yaml'}:2:9: format: unknown format 'canl_json'" in listed[0]["error"]
+    dag = airflow.api.request("GET", "dags/cdc_erp")
+    assert (dag["is_stale"], dag["has_import_errors"]) == (False, False)
+
+
+def test_backfill_publishes_every_day_over_spark_connect(airflow: AirflowService, place: Path) -> None:
+    """Two days through five stages each: the rows are published, each task tells its counts."""
+    airflow.backfill("cdc_erp", DAYS[0], DAYS[-1])
+    runs = airflow.wait_runs(["cdc_erp"], seconds=500)["cdc_erp"]
+    assert list(runs.values()) == ["success", "success"]
+    assert published(place, "erp") == expected(DAYS)
+    first = min(runs)
+    attempts = {name: task["try_number"] for name, task in airflow.api.tasks("cdc_erp", first).items()}
+    assert attempts == dict.fromkeys(STAGES, 1)
+    told = airflow.api.request("GET", f"dags/cdc_erp/dagRuns/{first}/taskInstances/land/xcomEntries/return_value")
+    assert "5" in str(told["value"])
+
+
+def test_failed_check_ends_the_run_and_is_not_tried_again(airflow: AirflowService) -> None:
+    """Data that a blocking check holds back is a matter for people: one attempt, and publish does not run."""
+    airflow.backfill("cdc_held", DAYS[0], DAYS[0])
+    runs = airflow.wait_runs(["cdc_held"], seconds=500)["cdc_held"]
+    assert list(runs.values()) == ["failed"]
+    tasks = airflow.api.tasks("cdc_held", min(runs))
+    assert (tasks["check"]["state"], tasks["check"]["try_number"]) == ("failed", 1)
+    assert tasks["publish"]["state"] == "upstream_failed"
+
+
+def test_connection_alone_decides_that_stages_are_submitted(
+    airflow: AirflowService, server: SparkConnectServer, place: Path
+) -> None:
+    """The same DAG runs by spark-submit once the connection says so; nothing else changes.
+
+    What needs no Spark is not submitted, and of an interval without files nothing is. The catalog's password is in no
+    command line, and in no log.
+    """
+    connect(airflow, '{"conn_type": "spark", "host": "local[2]"}')
+    with watched() as seen:
+        airflow.backfill("cdc_sent", DAYS[0], DAYS[0])
+        (full,) = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
+    with watched() as seen_without_files:
+        airflow.backfill("cdc_sent", EMPTY, EMPTY)
+        runs = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
+    connect(airflow, server.connection)
+    assert list(runs.values()) == ["success", "success"]
+    assert published(place, "sent") == expected(DAYS[:1])
+    assert not [command for command in seen_without_files if "/jobs/" in command]
+    (empty,) = runs.keys() - {full}
+    assert submitted(airflow, full) == {"compact", "check"}
+    assert submitted(airflow, empty) == set()
+    assert seconds(airflow, "cdc_sent", empty) < seconds(airflow, "cdc_sent", full)
+    assert any("jobs/compact.py" in command for command in seen)
+    assert not [command for command in seen if CANARY in command]
+    written = [*(airflow.folder / "logs").rglob("*.log"), *server.folder.glob("*.log")]
+    assert not [str(log) for log in written if CANARY.encode() in log.read_bytes()]
+
+
+def test_secrets_are_private_and_nothing_listens_beyond_this_machine(
+    airflow: AirflowService, server: SparkConnectServer
+) -> None:
+    """Secret files belong to this user alone; Airflow and Spark listen on the loopback address only."""
+    secret = [*airflow.folder.glob("*.json"), server.folder / "spark.conf"]
+    assert {file.name for file in secret} == {"passwords.json", "secrets.json", "spark.conf"}
+    assert {file.stat().st_mode & 0o777 for file in secret} == {0o600}
+    places = set()
+    for table in ("tcp", "tcp6"):
+        lines = [line.split() for line in Path("/proc/net", table).read_text("utf-8").splitlines()[1:]]
+        places |= {tuple(line[1].split(":")) for line in lines if line[3] == "0A"}
+    addresses = {
+        port: {address for address, found in places if int(found, 16) == port} for port in (airflow.port, server.port)
+    }
+    assert all(addresses.values())
+    assert set().union(*addresses.values()) <= {"0100007F", "0000000000000000FFFF00000100007F"}
+
+
+def test_home_holds_one_airflow(airflow: AirflowService, place: Path) -> None:
+    """A second service from the same home is refused before it touches anything, and is told which processes run."""
+    second = AirflowService(place, dags=ROOT / "dags", environment={}, port=None)
+    with pytest.raises(ConfigurationError, match=r"processes \d+"):
+        second.start()
+    assert airflow.api.is_healthy()
+
+
+def test_stop_leaves_no_process_behind(tmp_path: Path) -> None:
+    """Everything that was started ends, a task at work and the database included."""
+    (tmp_path / "dags").mkdir()
+    (tmp_path / "dags" / "sleeper.py").write_text(SLEEPER, "utf-8")
+    with AirflowService(tmp_path, dags=tmp_path / "dags", environment={}, port=None) as service:
+        service.wait_dags(["sleeper"])
+        service.api.request("POST", "dags/sleeper/dagRuns", json={"logical_date": None})
+        wait_until(lambda: bool(list(tmp_path.glob("asleep"))), servers=[], seconds=120, what="the start of the task")
+        assert any("postgres" in command for command in belonging_to(tmp_path))
+    assert belonging_to(tmp_path) == []
+
+
+def test_down_stops_what_up_started_and_nothing_else(tmp_path: Path) -> None:
+    """From another process, also when ``make up`` was killed; the password is printed once; twice is no mistake."""
+    (tmp_path / "sources").mkdir()
+    environment = {**os.environ, "TIDEMARK_HOME": str(tmp_path), "TIDEMARK_SOURCES": str(tmp_path / "sources")}
+    environment |= {"PYTHONPATH": str(ROOT / "include"), "TIDEMARK_LANDING": str(tmp_path)}
+    command = [sys.executable, "-m", "tidemark.up"]
+
+    def up() -> tuple[subprocess.Popen[str], str]:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        assert process.stdout is not None
+        return process, process.stdout.readline()
+
+    def down() -> str:
+        done = subprocess.run([*command, "down"], env=environment, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    other = subprocess.Popen(["sleep", "600"], env=environment)
+    assert down().startswith("Nothing to stop")
+    process, told = up()
+    password = json.loads((tmp_path / "airflow" / "passwords.json").read_text("utf-8"))["admin"]
+    assert f"password {password})" in told
+    assert down() == "Airflow is stopped.\n"
+    assert process.wait(10) == 0
+    assert belonging_to(tmp_path) == ["sleep 600 "]
+
+    process, told = up()
+    assert password not in told
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(belonging_to(tmp_path)) > 3
+    assert down() == "Airflow is stopped.\n"
+    assert belonging_to(tmp_path) == ["sleep 600 "]
+    assert down().startswith("Nothing to stop")
+    other.kill()
+    other.wait()

@@ -1,0 +1,284 @@
+"""How a stage reaches Spark, which interval it is told, and what its ends mean to Airflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from tidemark.errors import ConfigurationError
+from tidemark.lake import locks
+from tidemark.orchestration import stage_operator
+from tidemark.orchestration.intervals import interval_of
+from tidemark.orchestration.stage_operator import StageOperator
+from tidemark.stages import STAGES, StageReport
+
+START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+JOB = """\
+import json, os, sys
+from pathlib import Path
+import tidemark
+told = {"arguments": sys.argv[1:], "canary": os.environ["TIDEMARK_TEST_CANARY"], "path": tidemark.__file__}
+command = Path("/proc/self/cmdline").read_bytes() + Path(f"/proc/{os.getppid()}/cmdline").read_bytes()
+told["command"] = command.decode().replace(chr(0), " ")
+Path(os.environ["TIDEMARK_TEST_TOLD"]).write_text(json.dumps(told))
+sys.exit(int(os.environ["TIDEMARK_TEST_STATUS"]))
+"""
+
+
+TRY = """\
+import airflow.sdk
+from airflow.sdk.exceptions import AirflowRescheduleException
+from tidemark.orchestration import stage_operator
+stage_operator.BUSY_PATIENCE = 0.1
+try:
+    stage_operator.StageOperator(stage="land", source="erp").execute({"params": {}})
+except AirflowRescheduleException as error:
+    print(type(error).__name__)
+"""
+
+
+def context(start: Any = None, end: Any = None, *, interval: tuple[Any, Any] = (START, END)) -> Any:
+    """Return what is read of Airflow's task context."""
+    params = {"start": start, "end": end}
+    return {
+        "params": params,
+        "data_interval_start": interval[0],
+        "data_interval_end": interval[1],
+        "ti": SimpleNamespace(try_number=1),
+    }
+
+
+def partition(key: str) -> Any:
+    """Return the context of a run for a partition."""
+    return context() | {"dag_run": SimpleNamespace(partition_key=key, run_type="manual", logical_date=None)}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (context(), (START, END)),
+        (
+            context("2026-03-01", "2026-03-02T00:00:00Z"),
+            (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC)),
+        ),
+        (context("2026-03-01T02:00:00+02:00"), (datetime(2026, 3, 1, tzinfo=UTC), None)),
+        (context(interval=(None, None)), (None, None)),
+        (context(interval=(START, START)), (None, None)),
+    ],
+    ids=["data interval", "form", "form, one end", "none", "zero width"],
+)
+def test_interval_is_the_forms_then_the_runs(given: Any, expected: Any) -> None:
+    """What a person writes comes before the data interval; a run without width means everything not yet landed."""
+    assert interval_of(given) == expected
+
+
+def test_partition_is_an_interval_of_the_schedule() -> None:
+    """The key is the start; the schedule tells the end; without one there is none."""
+    day = datetime(2026, 3, 1, tzinfo=UTC)
+    assert interval_of(partition("2026-03-01"), "@daily") == (day, datetime(2026, 3, 2, tzinfo=UTC))
+    assert interval_of(partition("2026-03-01T06:00Z"), "0 */6 * * *") == (day.replace(hour=6), day.replace(hour=12))
+    with pytest.raises(ConfigurationError, match="no end without a schedule"):
+        interval_of(partition("2026-03-01"), None)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [("yesterday", None), ("2026-01-02", "2026-01-02"), ("2026-01-02", "2026-01-01")]
+)
+def test_impossible_interval_is_refused(start: str, end: str | None) -> None:
+    """A text that is no time and an interval without width are mistakes of the form."""
+    with pytest.raises(ConfigurationError):
+        interval_of(context(start, end))
+
+
+@pytest.mark.parametrize(
+    ("connection", "message"),
+    [
+        (None, "AIRFLOW_CONN_SPARK_DEFAULT"),
+        ('{"conn_type": "postgres", "host": "x"}', "Allowed: k8s, spark, spark_connect"),
+    ],
+)
+def test_missing_or_foreign_connection_fails_at_once(
+    monkeypatch: pytest.MonkeyPatch, connection: str | None, message: str
+) -> None:
+    """Without a usable connection nothing is submitted (the provider would try YARN) and nothing is tried again."""
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
+    if connection:
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection)
+    with pytest.raises(AirflowFailException, match=message):
+        StageOperator(stage="land", source="erp").execute(context())
+
+
+@pytest.fixture
+def erp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Declare a source in a home of its own, and a connection for spark-submit; return its folder of dumps."""
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "landing").mkdir()
+    text = f"source: erp\nformat: canal_json\nlanding: {tmp_path}/landing/*\nschedule: '@daily'\n"
+    (tmp_path / "sources" / "erp.yaml").write_text(text, "utf-8")
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path / "sources"))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    return tmp_path / "landing"
+
+
+def test_run_without_files_succeeds_without_spark_and_says_so(
+    erp: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No stage of an empty interval submits anything: there is no spark-submit to be found."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    summaries = {stage: StageOperator(stage=stage, source="erp").execute(context()) for stage in STAGES}
+    assert summaries["land"] == {"files": 0, "messages": 0, "refused": 0, "batch": 0}
+    assert summaries["publish"] == {"tables": 0, "fresh": 0}
+    told = "".join(capsys.readouterr())  # where to depends on who has set the logging up
+    assert "no new files in [2026-01-01 00:00:00+00:00, 2026-01-02 00:00:00+00:00)" in told
+
+
+def test_busy_source_frees_the_worker_and_comes_back(erp: Path) -> None:
+    """Another writer is waited for without a failed attempt."""
+    taken, done = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with locks.hold("erp"):
+            taken.set()
+            done.wait(60)
+
+    # A thread is another writer, too.
+    writer = threading.Thread(target=write)
+    writer.start()
+    taken.wait(10)
+    process = subprocess.Popen([sys.executable, "-c", TRY], stdout=subprocess.PIPE, text=True, env=_environment())
+    told = process.communicate(timeout=120)[0]
+    done.set()
+    writer.join()
+    assert told.splitlines()[-1] == "AirflowRescheduleException"
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(stage_operator.INCLUDE)}
+
+
+def test_approval_only_publishes(erp: Path) -> None:
+    """With a cut approved, the stages before publish are skipped: they would build the cut anew."""
+    given = context()
+    given["params"]["approve"] = 7
+    for stage in STAGES[:-1]:
+        with pytest.raises(AirflowSkipException, match="cut 7"):
+            StageOperator(stage=stage, source="erp").execute(given)
+    publish = StageOperator(stage="publish", source="erp", options=["approve"])
+    assert publish.trigger_rule == "none_failed"
+    assert publish._call(given).options == {"approve": 7}
+
+
+def test_a_dry_run_changes_nothing(erp: Path) -> None:
+    """Normalize tells what reprocessing would change; every other stage is skipped, publish with an approval too."""
+    given = context()
+    given["params"] |= {"dry_run": True, "approve": 7}
+    for stage in ("land", "compact", "check", "publish"):
+        with pytest.raises(AirflowSkipException, match=r"cut 7|dry run"):
+            StageOperator(stage=stage, source="erp", options=["approve"]).execute(given)
+    given["params"] |= {"approve": None, "reprocess": True}
+    normalize = StageOperator(stage="normalize", source="erp", options=["reprocess", "dry_run"])
+    assert normalize.trigger_rule == "none_failed"
+    call = normalize._call(given)
+    assert call.options == {"reprocess": True, "dry_run": True}
+    normalize._prepare(Connection(conn_id="spark_default", conn_type="spark", host="spark://master:7077"), call)
+    assert normalize.application_args[-2:] == ["--reprocess", "--dry-run"]
+    told = StageReport(stage="difference", source="erp", summary={"added": 1}, details={"erp.orders": {"added": 1}})
+    assert normalize._tell(told, call, given) == {"added": 1}
+
+
+def test_a_dry_run_of_nothing_is_an_error(erp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing to tell of a run that does not reprocess."""
+    monkeypatch.setattr(stage_operator, "_connection", lambda: Connection(conn_id="spark_default", conn_type="spark"))
+    given = context()
+    given["params"]["dry_run"] = True
+    with pytest.raises(AirflowFailException, match="ask for it too"):
+        StageOperator(stage="normalize", source="erp", options=["reprocess", "dry_run"]).execute(given)
+
+
+def test_form_becomes_separate_arguments_of_the_job(erp: Path) -> None:
+    """Interval and options are words of their own in the command; those that are not given are not there."""
+    connection = Connection(conn_id="spark_default", conn_type="spark", host="spark://master:7077")
+    land = StageOperator(stage="land", source="erp")
+    land._prepare(connection, land._call(context()))
+    assert land.application_args == ["erp", "--start", START.isoformat(), "--end", END.isoformat()]
+    again = StageOperator(stage="normalize", source="erp", options=["reprocess"])
+    given = context(interval=(None, None))
+    again._prepare(connection, again._call(given))
+    assert again.application_args == ["erp"]
+    given["params"]["reprocess"] = True
+    again._prepare(connection, again._call(given))
+    assert again.application_args == ["erp", "--reprocess"]
+    retry = StageOperator(stage="retry", options=["reason"])
+    retry._prepare(connection, retry._call({"params": {"source": "erp", "reason": "x; rm -rf /"}}))
+    assert retry.application_args == ["erp", "--reason", "x; rm -rf /"]
+
+
+def test_package_reaches_executors_on_any_machine(erp: Path, tmp_path: Path) -> None:
+    """Beyond this machine the package goes along as one file, from which the workers' code can be imported."""
+    connection = Connection(conn_id="spark_default", conn_type="spark", host="spark://master:7077")
+    operator = StageOperator(stage="land", source="erp")
+    operator._prepare(connection, operator._call(context()))
+    script = "from tidemark.normalization import tasks; "
+    script += "from tidemark.formats import names; print(tasks.__file__, *names())"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(operator.py_files), "PATH": os.environ["PATH"]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(f"{operator.py_files}/tidemark/normalization/tasks.py ")
+    assert "canal_json" in done.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("status", "error"), [(0, None), (1, AirflowFailException), (2, AirflowFailException), (3, AirflowException)]
+)
+def test_what_needs_spark_is_submitted_and_its_status_is_understood(
+    erp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, error: type[Exception] | None
+) -> None:
+    """spark-submit runs jobs/<stage>.py: held data and configuration end the task, the rest is tried again.
+
+    The job finds the library, and secrets stay in the environment: they are in no command line.
+    """
+    row = {"data": [{"id": "1"}], "mysqlType": {"id": "bigint"}, "sqlType": {"id": -5}, "old": None, "pkNames": ["id"]}
+    head = {"database": "shop", "table": "orders", "type": "INSERT", "isDdl": False, "sql": "", "es": 1, "ts": 1}
+    (erp / "orders.jsonl").write_text(json.dumps({**head, **row, "id": 1}), "utf-8")
+    for stage in STAGES[:2]:
+        StageOperator(stage=stage, source="erp").execute(context(interval=(None, None)))
+    (tmp_path / "compact.py").write_text(JOB, "utf-8")
+    told = tmp_path / "told.json"
+    monkeypatch.setattr(stage_operator, "JOBS", tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__PASSWORD", "canary-7f3a")
+    monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__URI", f"sqlite:///{tmp_path}/home/catalog.db")
+    monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__WAREHOUSE", f"file://{tmp_path}/home/warehouse")
+    monkeypatch.setenv("TIDEMARK_TEST_CANARY", "canary-7f3a")
+    monkeypatch.setenv("TIDEMARK_TEST_TOLD", str(told))
+    monkeypatch.setenv("TIDEMARK_TEST_STATUS", str(status))
+    operator = StageOperator(stage="compact", source="erp")
+    if error:
+        with pytest.raises(error) as caught:
+            operator.execute(context())
+        assert isinstance(caught.value, AirflowFailException) is (error is AirflowFailException)
+    else:
+        operator.execute(context())
+    heard = json.loads(told.read_text("utf-8"))
+    assert heard["arguments"] == ["erp"]
+    assert heard["canary"] == "canary-7f3a"
+    assert "compact.py" in heard["command"]
+    assert "canary" not in heard["command"]

@@ -1,0 +1,196 @@
+"""Cuts that delete more than they may: held for approval, approved by number, never published by anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from pyspark.sql import SparkSession
+
+from support.histories import COLUMNS, Table, deliver, message
+from support.reference import Change
+from support.running import run_all
+from tidemark.compaction import finding
+from tidemark.errors import ConfigurationError, ExpectationError
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.sources.model import Source
+from tidemark.stages import compact
+from tidemark.stages.publish import run as publish
+
+Make = Callable[..., Source]
+T = Table("items")
+OTHER = Table("others")
+
+
+@pytest.mark.parametrize(
+    ("of_source", "of_table", "rows", "allowed"),
+    [
+        (None, None, 1000, 1000),
+        (None, None, 1001, 500),
+        (0.25, None, 100, 25),
+        (0.25, 1, 100, 100),
+        (1, 0, 100, 0),
+        (0.29, None, 100, 29),
+        (0.5, None, 0, 0),
+    ],
+)
+def test_how_many_rows_a_cut_may_delete(
+    source: Make, of_source: float | None, of_table: float | None, rows: int, allowed: int
+) -> None:
+    """The table's share comes before the source's; without either half of a table that is not small."""
+    told = source("canal_json", max_deletes=of_source, tables={"shop.*": {"max_deletes": of_table}})
+    assert told.deletable("shop.items", rows) == allowed
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, True, "0.5", float("nan")])
+def test_a_share_is_a_number_from_0_to_1(source: Make, share: object) -> None:
+    """Anything else is refused."""
+    with pytest.raises(ValidationError, match="max_deletes"):
+        source("canal_json", max_deletes=share)
+
+
+def _source(make: Make, **fields: Any) -> Source:
+    tables = {"shop.*": {"key": ["id"], "columns": COLUMNS}}
+    return make("debezium_json", tables=tables, **fields)
+
+
+def _run(source: Source, name: str, changes: Iterable[Change]) -> dict[str, str]:
+    """Run land to check over new changes; the cut's number and state, and what check says."""
+    if lines := [message(change) for change in changes]:
+        deliver(Path(source.landing).parent, name, lines)
+    for stage in ("land", "normalize", "compact"):
+        run_stage(stage, source, None, None)
+    report = run_stage("check", source, None, None)
+    cut = Ledger(Lake.open(), source.source).last_cut()
+    assert cut is not None
+    return {"cut": cut["cut"], "state": cut["state"], "problems": "\n".join(report.problems)}
+
+
+def _ids(lake: Lake, source: Source, table: str = "items") -> list[int]:
+    return sorted(lake.load((source.source, table)).scan().to_arrow().column("id").to_pylist())
+
+
+def _loaded(table: Table, rows: int) -> list[Change]:
+    return [table.insert(10 + number, number, "a", "b") for number in range(1, rows + 1)]
+
+
+@pytest.mark.spark
+def test_a_cut_that_deletes_too_much_waits_for_its_approval(source: Make, spark: SparkSession, lake: Lake) -> None:
+    """Held with all tables of its cut; a later run holds it again, with what is new; only its own number approves."""
+    shop = _source(source, max_deletes=0.5)
+    assert _run(shop, "a", [*_loaded(T, 4), *_loaded(OTHER, 2)])["state"] == cuts.CHECKED
+    publish(shop)
+
+    held = _run(shop, "b", [*(T.delete(20 + number, number) for number in (1, 2, 3)), OTHER.insert(30, 9, "n", "n")])
+    assert (held["cut"], held["state"]) == (2, cuts.HELD)
+    assert "rows deleted beyond the limit" in held["problems"]
+    assert f"3 of 4 rows of {shop.source}.items (allowed: 2)" in held["problems"]
+    assert f"tidemark publish {shop.source} --approve 2" in held["problems"]
+    assert _ids(lake, shop) == [1, 2, 3, 4]
+    assert _ids(lake, shop, "others") == [1, 2]
+    with pytest.raises(ExpectationError, match="--approve 2"):
+        publish(shop)
+    with pytest.raises(ConfigurationError, match="the newest is 2, held"):
+        publish(shop, approve=1)
+
+    kept = _run(shop, "b", [])  # nothing new: what is being looked at stays as it is
+    assert (kept["cut"], kept["state"]) == (2, cuts.HELD)
+
+    grown = _run(shop, "c", [T.insert(40, 7, "new", "new")])
+    assert (grown["cut"], grown["state"]) == (3, cuts.HELD)
+    assert "3 of 4 rows" in grown["problems"]
+    with pytest.raises(ConfigurationError, match="the newest is 3, held"):
+        publish(shop, approve=2)
+    assert _ids(lake, shop) == [1, 2, 3, 4]
+
+    publish(shop, approve=3)
+    publish(shop, approve=3)  # again is nothing
+    assert _ids(lake, shop) == [4, 7]
+    assert _ids(lake, shop, "others") == [1, 2, 9]
+    rows = Ledger(lake, shop.source).read("tables")
+    told = {(row["cut"], row["object"]): (row["verdict"], row["deleted"], row["state"]) for row in rows}
+    assert told == {
+        (1, "shop.items"): ("passed", 0, "published"),
+        (1, "shop.others"): ("passed", 0, "published"),
+        (3, "shop.items"): ("approved", 3, "published"),
+        (3, "shop.others"): ("passed", 0, "published"),
+    }
+    assert run_all(shop)["publish"].problems == ()
+
+
+@pytest.mark.spark
+def test_a_crash_while_a_held_cut_is_replaced_leaves_nothing_to_approve(
+    source: Make, spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between dropping the held candidates and building new ones there is no cut to publish, and its number is gone."""
+    shop = _source(source, max_deletes=0)
+    _run(shop, "a", _loaded(T, 2))
+    publish(shop)
+    assert _run(shop, "b", [T.delete(20, 1)])["state"] == cuts.HELD
+
+    class CrashError(Exception):
+        """The process ended here."""
+
+    def crash(*_: object) -> None:
+        raise CrashError
+
+    deliver(Path(shop.landing).parent, "c", [message(T.insert(30, 3, "n", "n"))])
+    run_stage("land", shop, None, None)
+    run_stage("normalize", shop, None, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(finding, "find_tables", crash)
+        with pytest.raises(CrashError):
+            compact.run(shop)
+    for approve in (2, None):
+        with pytest.raises(ExpectationError, match="not built yet"):
+            publish(shop, approve=approve)
+    assert run_stage("check", shop, None, None).summary == {"tables": 0}
+    again = _run(shop, "d", [])
+    assert (again["cut"], again["state"]) == (3, cuts.HELD)
+    publish(shop, approve=3)
+    assert _ids(lake, shop) == [2, 3]
+
+
+@pytest.mark.spark
+def test_what_counts_as_deleted(source: Make, spark: SparkSession, lake: Lake) -> None:
+    """TRUNCATE deletes all rows; a changed key, and a row deleted and inserted again, delete none."""
+    shop = _source(source, max_deletes=0)
+    changes = [*_loaded(T, 3), *_loaded(OTHER, 3)]
+    assert _run(shop, "a", changes)["state"] == cuts.CHECKED
+    publish(shop)
+    moved = [T.update(20, 11, "a", "b", was=(1,)), T.delete(21, 2), T.insert(22, 2, "again", "b")]
+    assert _run(shop, "b", moved)["state"] == cuts.CHECKED
+    publish(shop)
+    assert _ids(lake, shop) == [2, 3, 11]
+    emptied = _run(shop, "c", [OTHER.truncate(30), OTHER.insert(31, 1, "a", "b")])
+    assert emptied["state"] == cuts.HELD
+    assert f"3 of 3 rows of {shop.source}.others (allowed: 0)" in emptied["problems"]
+
+    allowed = Source.model_validate({**shop.model_dump(by_alias=True), "max_deletes": 1})
+    assert run_stage("check", allowed, None, None).problems == ()  # the limit is that of the file as it is now
+    publish(allowed)
+    assert _ids(lake, shop, "others") == [1]
+
+
+@pytest.mark.spark
+def test_approval_does_not_help_a_cut_that_failed_another_check(source: Make, spark: SparkSession, lake: Lake) -> None:
+    """Only the limit of deletes can be approved away."""
+    checks = [{"type": "expect_column_values_to_not_be_null", "column": "name"}]
+    shop = source(
+        "debezium_json",
+        max_deletes=0,
+        tables={"shop.*": {"key": ["id"], "columns": COLUMNS, "checks": checks}},
+    )
+    _run(shop, "a", _loaded(T, 3))
+    publish(shop)
+    failed = _run(shop, "b", [T.delete(20, 1), T.insert(21, 4, None, "b")])
+    assert failed["state"] == cuts.FAILED
+    with pytest.raises(ExpectationError, match="failed a blocking check"):
+        publish(shop, approve=2)
+    assert _ids(lake, shop) == [1, 2, 3]

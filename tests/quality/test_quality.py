@@ -1,0 +1,145 @@
+"""Published cuts are judged again on demand, and the trend tells what became of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from support.histories import Table, deliver, message
+from support.reference import Change
+from support.running import run_all
+from tidemark.cli.app import app
+from tidemark.errors import ConfigurationError
+from tidemark.lake.branches import head, put_back, remove_tags, tag
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.schemas import NAMES
+from tidemark.pipeline import run_stage
+from tidemark.quality import trend
+from tidemark.sources.model import Source
+
+pytestmark = pytest.mark.spark
+
+TABLE, QUIET = Table("it ems", columns=("id", "name", "note", "amount")), Table("quiet")
+RUNS: list[list[Change]] = [
+    [TABLE.insert(1, 1, "a", "b", "5.00"), TABLE.insert(2, 2, "a", "b", "bad"), QUIET.insert(1, 1, "a", "b")],
+    [TABLE.insert(3, 3, "a", "b", "-1.00")],
+    [TABLE.delete(4, 3)],
+]
+CHECK = {"type": "expect_column_values_to_be_between", "column": "amount", "min_value": 0}
+
+
+def _source(landing: Path, *checks: dict[str, object]) -> Source:
+    tables = {
+        "shop.it ems": {"key": ["id"], "columns": {"amount": "decimal(12, 2)"}, "checks": list(checks)},
+        "shop.quiet": {"key": ["id"]},
+    }
+    fields = {"source": "judged", "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    return Source.model_validate(fields)
+
+
+@pytest.fixture(scope="module")
+def landing(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three cuts, the second of which holds a negative amount that nobody had a check for."""
+    landing = tmp_path_factory.mktemp("judged")
+    for number, changes in enumerate(RUNS):
+        deliver(landing, f"{number}", map(message, changes))
+        run_all(_source(landing))
+    return landing
+
+
+def test_a_published_cut_is_judged_by_the_checks_of_today(landing: Path, lake: Lake) -> None:
+    """The second cut fails the new check, those around it pass; a quiet table is judged as its last cut left it."""
+    before = _everything(lake)
+    source = _source(landing, CHECK)
+    reports = {cut: run_stage("quality", source, None, None, cut=cut) for cut in (1, 2, 3, None)}
+    assert [bool(report.problems) for report in reports.values()] == [False, True, False, False]
+    (problem,) = reports[2].problems
+    assert problem.startswith("judged.it ems: expect_column_values_to_be_between (amount) failed")
+    assert reports[None].summary == {"cut": 3, "tables": 2, "failed": 0}
+    assert reports[3].details["judged.quiet"] == {"cut": 1, "rows": 1, "checks": 3, "failed": 0}
+    assert _everything(lake) == before
+
+    told = {(entry["cut"], entry["table"]): entry for entry in trend.trend_of(lake, "judged", _home())}
+    assert list(told) == [(3, "judged.it ems"), (2, "judged.it ems"), (1, "judged.it ems"), (1, "judged.quiet")]
+    assert [entry["failed"] for entry in told.values()] == [
+        [],
+        ["expect_column_values_to_be_between (amount)"],
+        [],
+        [],
+    ]
+    assert [entry["rows"] for entry in told.values()] == [1, 2, 1, 1]
+    assert told[1, "judged.it ems"]["quarantined_share"] == 0.5
+    assert {entry["verdict"] for entry in told.values()} == {"passed"}
+
+
+def _home() -> Path:
+    from tidemark.lake.catalog import home
+
+    return home()
+
+
+def _everything(lake: Lake) -> dict[str, object]:
+    ledger = Ledger(lake, "judged")
+    told = {name: sorted(map(str, ledger.read(name))) for name in NAMES}
+    return {**told, "refs": str(lake.load(("judged", "it ems")).refs())}
+
+
+@pytest.mark.parametrize(("cut", "wanted"), [(0, "1 to 3"), (9, "1 to 3")])
+def test_a_cut_that_is_not_there_is_named(landing: Path, cut: int, wanted: str) -> None:
+    """Published cuts only."""
+    with pytest.raises(ConfigurationError, match=wanted):
+        run_stage("quality", _source(landing), None, None, cut=cut)
+
+
+def test_broken_keys_and_counts_are_found(landing: Path, lake: Lake) -> None:
+    """Rows that got into a table past compact are found on demand, the key's and the ledger's checks by name."""
+    table = lake.load(("judged", "quiet"))
+    sound = head(table)
+    table.append(table.scan().to_arrow())
+    _move_tag(lake, head(table.refresh()))
+    report = run_stage("quality", _source(landing), None, None, cut=1)
+    put_back(table.refresh(), sound)
+    _move_tag(lake, sound)
+    assert [problem.split(" (table)")[0] for problem in report.problems] == [
+        "judged.quiet: duplicate keys",
+        "judged.quiet: rows beyond the ledger's count",
+    ]
+
+
+def _move_tag(lake: Lake, snapshot: int) -> None:
+    table = lake.load(("judged", "quiet"))
+    remove_tags(table, ["cut_1"])
+    tag(table.refresh(), "cut_1", snapshot)
+
+
+def test_the_command_prints_the_trend_and_writes_a_page(
+    landing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failed check ends it with 1; --json is one object a table and cut; names on the page are text."""
+    check = "{type: expect_column_values_to_be_between, column: amount, min_value: 0}"
+    (tmp_path / "judged.yaml").write_text(
+        f"source: judged\nformat: debezium_json\nlanding: {landing}/*\n"
+        f"tables:\n  shop.it ems: {{key: [id], checks: [{check}]}}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path))
+    done = CliRunner().invoke(app, ["quality", "judged", "--cut", "2", "--json"])
+    assert done.exit_code == 1, done.output
+    entries = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {entry["cut"] for entry in entries} == {1, 2, 3}
+    page = trend.write_page([{**entries[0], "table": "<script>"}], "judged", _home())
+    text = page.read_text(encoding="utf-8")
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_source_without_cuts_has_nothing_to_judge(lake: Lake, spark: SparkSession) -> None:
+    """No cut, no verdict, no page row."""
+    source = Source.model_validate({"source": "judged_never", "format": "canal_json", "landing": "/nowhere/*"})
+    assert run_stage("quality", source, None, None).summary == {"tables": 0}
+    assert trend.trend_of(lake, "judged_never", _home()) == []

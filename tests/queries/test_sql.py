@@ -1,0 +1,46 @@
+"""How answers are printed: values as they are, in years that Python does not know too."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tidemark.queries.sql import as_json_lines, as_text_rows
+
+_AT = 400_000_000_000_000_000
+"""In the year 14645."""
+CASES = [
+    (
+        pa.timestamp("us", "UTC"),
+        [_AT, -_AT, 0, None],
+        ["+14645-06-30T15:06:40.000000Z", "-10706-07-03T08:53:20.000000Z"],
+    ),
+    (pa.timestamp("us"), [_AT, -_AT, 0, None], ["+14645-06-30T15:06:40.000000", "-10706-07-03T08:53:20.000000"]),
+    (
+        pa.timestamp("ms"),
+        [_AT // 1000, -_AT // 1000, 0, None],
+        ["+14645-06-30T15:06:40.000000", "-10706-07-03T08:53:20.000000"],
+    ),
+    (pa.date32(), [5_000_000, -5_000_000, 0, None], ["+15659-07-15", "-11720-06-19"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "stored", "told"), CASES)
+def test_times_that_python_does_not_know_are_printed(kind: pa.DataType, stored: list[Any], told: list[str]) -> None:
+    """Alone and within a row image; the others of their column stay as they were."""
+    column = pa.array(stored, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
+    image = pa.StructArray.from_arrays([column, pa.array([[None]] * 4)], ["at", "more"])
+    answer = pa.table({"at": column, "after": image})
+    rows = [json.loads(line) for line in as_json_lines(answer)]
+    assert [row["at"] for row in rows[:2]] == told
+    assert rows[2]["at"].startswith("1970-01-01")
+    assert rows[3]["at"] is None
+    assert [row["after"] for row in rows] == [{"at": row["at"], "more": [None]} for row in rows]
+    header, *texts = as_text_rows(answer)
+    assert header == ["at", "after"]
+    assert [text[0] for text in texts[:2]] == told
+    assert texts[2][0] == next(iter(list(as_text_rows(answer.slice(2, 1)))[1:]))[0]
+    assert texts[3][0] == ""

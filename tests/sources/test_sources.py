@@ -1,0 +1,271 @@
+"""Source files: what a right one says, and the exact words about a wrong one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tidemark import INCLUDE, formats
+from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
+from tidemark.sources import fields
+from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
+from tidemark.sources.files import find_source, load_source, load_sources, read_sources, validate
+from tidemark.sources.model import Deletes, Severity, Source, Table
+from tidemark.sources.yaml_document import MAX_BYTES, Value, dotted, read_document
+
+GALLERY = Path(__file__).parents[1] / "fixtures" / "invalid" / "sources"
+WRONG_FILES = sorted(GALLERY.glob("*.yaml"))
+SMALLEST = "source: {name}\nformat: canal_json\nlanding: /landing/*.json\n"
+FULL = """\
+source: erp
+format: canal_json
+options: {}
+landing: ${TIDEMARK_TEST_ROOT}/erp/${TIDEMARK_TEST_UNSET:-all}/%Y-%m-%d/100%%/*.json.gz
+schedule: "@daily"
+start_date: 2026-01-01
+target: "{source}.{database}_{table}"
+tables:
+  shop.orders:
+    key: [id]
+    history: false
+    deletes: hard
+    columns: {total: "decimal(18,2)", y: long, at: timestamp}
+    encodings: {at: epoch_ms}
+    checks:
+      - {type: expect_column_values_to_be_between, column: total, min_value: 0}
+      - {type: expect_table_row_count_to_be_between, min_value: 1, severity: warn}
+  shop.*:
+    key: [a]
+  "*":
+    key: [b]
+"""
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    """Write a source file and return its path."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
+    """Return the source of a file that uses every key."""
+    monkeypatch.setenv("TIDEMARK_TEST_ROOT", "/landing")
+    return load_source(write(tmp_path, "erp.yaml", FULL))
+
+
+def test_full_file_is_read_as_written(full: Source) -> None:
+    """Every key of a source file arrives, typed."""
+    assert full.landing == "/landing/erp/all/%Y-%m-%d/100%%/*.json.gz"
+    assert (full.schedule, full.start_date) == ("@daily", datetime(2026, 1, 1, tzinfo=UTC))
+    assert (full.target, full.dag_id) == ("{source}.{database}_{table}", "cdc_erp")
+    assert isinstance(full.options, formats.resolve("canal_json").Options)
+    orders = full.tables["shop.orders"]
+    assert (orders.key, orders.history, orders.deletes) == (("id",), False, Deletes.HARD)
+    assert orders.columns == {"total": "decimal(18, 2)", "y": "long", "at": "timestamp"}
+    assert full.written()["shop.orders"] == {"at": ("timestamp", "epoch_ms")}
+    assert [(check.severity, check.arguments) for check in orders.checks] == [
+        (Severity.BLOCK, {"column": "total", "min_value": 0}),
+        (Severity.WARN, {"min_value": 1}),
+    ]
+
+
+def test_smallest_file_has_the_documented_defaults(tmp_path: Path) -> None:
+    """Three keys are enough."""
+    source = load_source(write(tmp_path, "a.yaml", SMALLEST.format(name="a")))
+    assert (source.schedule, source.target, source.tables) == (None, "{source}.{table}", {})
+    assert source.table_for("any.thing") == Table(key=None, history=False, deletes=Deletes.HARD)
+
+
+def test_table_is_found_by_name_then_by_the_first_pattern(full: Source) -> None:
+    """An exact name wins over a pattern, and the first pattern over later ones."""
+    assert full.table_for("shop.orders").key == ("id",)
+    assert full.table_for("shop.items").key == ("a",)
+    assert full.table_for("stock.items").key == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "expected"),
+    [("a?c", "abc", True), ("a?c", "ac", False), ("a[b]c", "abc", False), ("a.c", "abc", False), ("A*", "abc", False)],
+)
+def test_only_star_and_question_mark_are_special(pattern: str, name: str, *, expected: bool) -> None:
+    """Brackets and dots of a pattern stand for themselves, and case counts."""
+    key = {"key": ["id"]}
+    source = Source.model_validate(
+        {"source": "s", "format": "canal_json", "landing": "/x", "tables": {pattern: key}},
+    )
+    assert (source.table_for(name).key == ("id",)) is expected
+
+
+@pytest.mark.parametrize("path", WRONG_FILES, ids=lambda path: path.stem)
+def test_wrong_file_is_explained_word_for_word(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file of the gallery gives exactly the message beside it (the list of formats shortened)."""
+    monkeypatch.chdir(GALLERY)
+    told = "\n\n".join(map(str, validate([Path(path.name)]))) + "\n"
+    assert told.replace(", ".join(formats.names()), "(formats)") == path.with_suffix(".txt").read_text("utf-8")
+
+
+def test_gallery_is_complete() -> None:
+    """The gallery holds files, and a message for each and for nothing else."""
+    assert len(WRONG_FILES) >= 35
+    assert {path.stem for path in WRONG_FILES} == {path.stem for path in GALLERY.glob("*.txt")}
+
+
+def test_sources_are_sorted_by_name(tmp_path: Path) -> None:
+    """The order of the files does not matter."""
+    write(tmp_path, "1.yaml", SMALLEST.format(name="b"))
+    write(tmp_path, "2.yml", SMALLEST.format(name="a"))
+    write(tmp_path, "notes.txt", "no source")
+    assert [source.source for source in load_sources(tmp_path)] == ["a", "b"]
+
+
+def test_name_declared_twice_names_both_files(tmp_path: Path) -> None:
+    """Two files with one name are an error, and neither of them is used."""
+    first = write(tmp_path, "1.yaml", SMALLEST.format(name="a"))
+    second = write(tmp_path, "2.yaml", SMALLEST.format(name="a"))
+    with pytest.raises(InvalidSourceError, match="declared") as caught:
+        load_sources(tmp_path)
+    assert str(first) in str(caught.value)
+    assert f"{second}:1:9: source: " in str(caught.value)
+    assert read_sources(tmp_path)[0] == []
+
+
+def test_wrong_file_does_not_hide_the_others(tmp_path: Path) -> None:
+    """The sources that are right are returned beside the problems."""
+    write(tmp_path, "a.yaml", SMALLEST.format(name="a"))
+    write(tmp_path, "b.yaml", "source: b\n")
+    sources, problems = read_sources(tmp_path)
+    assert [source.source for source in sources] == ["a"]
+    assert {problem.key for problem in problems} == {"format", "landing"}
+    assert find_source("a", tmp_path) == sources[0]
+
+
+def test_finding_a_source_reads_no_file_without_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each task looks for its source, one of hundreds; a name written with an escape is found all the same."""
+    for name in ("a1", "b1", "b1_too"):
+        write(tmp_path, f"{name}.yaml", SMALLEST.format(name=name))
+    write(tmp_path, "other.yaml", SMALLEST.format(name=r'"\x63\x31"'))
+    read = Mock(wraps=read_document)
+    monkeypatch.setattr("tidemark.sources.files.read_document", read)
+    assert find_source("b1", tmp_path).source == "b1"
+    assert [call.args[0].stem for call in read.call_args_list] == ["b1", "b1_too"]
+    assert find_source("c1", tmp_path).source == "c1"
+
+
+def test_unknown_source_is_named_with_a_near_one(tmp_path: Path) -> None:
+    """A misspelt source name suggests what was meant."""
+    write(tmp_path, "a.yaml", SMALLEST.format(name="orders"))
+    with pytest.raises(UnknownNameError, match="Did you mean 'orders'"):
+        find_source("order", tmp_path)
+
+
+def test_folder_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``TIDEMARK_SOURCES`` names the folder; one that does not exist is an error."""
+    write(tmp_path, "a.yaml", SMALLEST.format(name="a"))
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path))
+    assert [source.source for source in load_sources()] == ["a"]
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path / "gone"))
+    with pytest.raises(ConfigurationError, match="TIDEMARK_SOURCES"):
+        load_sources()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"source: \xff\n", "not UTF-8"),
+        (b"#" * (MAX_BYTES + 1), "larger than"),
+        (b"a: " + b"[" * 5000, "levels|readable|YAML"),
+        (
+            b"a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+            + b"".join(b"%c: &%c [%s]\n" % (98 + i, 98 + i, b", ".join([b"*%c" % (97 + i)] * 10)) for i in range(7)),
+            "values",
+        ),
+    ],
+    ids=["encoding", "size", "depth", "aliases"],
+)
+def test_hostile_file_ends_in_a_sentence(tmp_path: Path, content: bytes, message: str) -> None:
+    """A file made to exhaust the reader is one problem like any other."""
+    path = tmp_path / "hostile.yaml"
+    path.write_bytes(content)
+    with pytest.raises(InvalidSourceError, match=message):
+        load_source(path)
+
+
+def test_time_without_zone_is_utc(tmp_path: Path) -> None:
+    """A start date with a zone is turned into UTC, one without is UTC."""
+    text = SMALLEST.format(name="a")
+    path = write(tmp_path, "a.yaml", f"{text}start_date: 2026-01-01T06:30:00+02:00\n")
+    assert load_source(path).start_date == datetime(2026, 1, 1, 6, 30, tzinfo=timezone(timedelta(hours=2)))
+    path = write(tmp_path, "a.yaml", f"{text}start_date: 2026-01-01 06:30:00\n")
+    assert load_source(path).start_date == datetime(2026, 1, 1, 6, 30, tzinfo=UTC)
+
+
+def test_source_cannot_be_changed(full: Source) -> None:
+    """A source is a value."""
+    with pytest.raises(ValidationError, match="frozen"):
+        full.format = "other"  # type: ignore[misc]
+
+
+@given(st.integers(min_value=1, max_value=38), st.integers(min_value=0, max_value=99))
+def test_decimal_is_accepted_up_to_its_precision(precision: int, scale: int) -> None:
+    """decimal(p, s) exists for every p up to 38 and every s up to p, and for no other."""
+    text = f"decimal({precision},{scale})"
+    if scale <= precision:
+        assert fields.column_type(text) == f"decimal({precision}, {scale})"
+    else:
+        with pytest.raises(ValueError, match="does not exist"):
+            fields.column_type(text)
+
+
+def test_yaml_values_keep_their_kind_and_place(tmp_path: Path) -> None:
+    """Plain values become Python's, keys stay text, and each place is known."""
+    path = write(tmp_path, "x.yaml", "a: {no: [1, 0x10, 1.5, .inf, null, true, 2026-01-01, '7']}\n1: y\n")
+    document = read_document(path)
+    expected: Value = {"a": {"no": [1, 16, 1.5, float("inf"), None, True, "2026-01-01", "7"]}, "1": "y"}
+    assert document.value == expected
+    assert document.values["a", "no", 2] == (1, 19)
+    assert document.keys["1",] == (2, 1)
+    assert dotted(("a", "no", 2)) == "a.no[2]"
+
+
+def test_expectation_names_are_those_of_the_library() -> None:
+    """The table of expectations and arguments is the installed library's."""
+    script = (
+        "import great_expectations.expectations.core, json\n"
+        "from great_expectations.expectations.expectation import Expectation\n"
+        "from great_expectations.expectations.registry import get_expectation_impl as get\n"
+        "from great_expectations.expectations.registry import list_registered_expectation_implementations as names\n"
+        "skip = {*Expectation.__fields__, 'batch_id', 'library_metadata'}\n"
+        "print(json.dumps({n: {f: bool(v.required) for f, v in get(n).__fields__.items() if f not in skip}"
+        " for n in names() if n.startswith('expect_')}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    library = json.loads(done.stdout)
+    assert len(library) > 50
+    assert {name: frozenset(fields) for name, fields in library.items()} == EXPECTATIONS
+    assert {name: frozenset(f for f in fields if fields[f]) for name, fields in library.items()} == REQUIRED
+
+
+def test_importing_sources_is_cheap() -> None:
+    """Reading sources pulls in no engine; Airflow does it at every parse."""
+    script = "import sys, tidemark.sources\nprint(*sorted({name.partition('.')[0] for name in sys.modules}))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=_environment()
+    )
+    heavy = {"pyspark", "pyiceberg", "great_expectations", "airflow", "pyarrow", "pandas", "sqlalchemy", "grpc"}
+    assert "pydantic" in done.stdout.split()
+    assert heavy & set(done.stdout.split()) == set()
+
+
+def _environment() -> dict[str, str]:
+    return {"PYTHONPATH": str(INCLUDE)}

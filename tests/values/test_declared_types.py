@@ -1,0 +1,179 @@
+"""Types that the source file gives, and types that change: values stay what their messages say, or are refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from support.running import run_all
+from tidemark.lake.lake import Lake
+from tidemark.pipeline import run_stage
+from tidemark.queries.explain import explain
+from tidemark.queries.sql import query
+from tidemark.sources.model import Source
+
+pytestmark = pytest.mark.spark
+
+MakeSource = Callable[..., Source]
+
+
+def decimal(number: str, scale: int, precision: int = 8) -> tuple[dict[str, Any], str]:
+    """A field of Connect's Decimal and a value of it."""
+    unscaled = int(Decimal(number).scaleb(scale))
+    parameters = {"scale": str(scale), "connect.decimal.precision": str(precision)}
+    field = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": parameters}
+    return field, base64.b64encode(unscaled.to_bytes(8, "big", signed=True)).decode()
+
+
+def logical(name: str, kind: str, value: object) -> tuple[dict[str, Any], object]:
+    """A field of one of Debezium's logical types and a value of it."""
+    return {"type": kind, "name": f"io.debezium.{name}"}, value
+
+
+def insert(table: str, at: int, **told: tuple[dict[str, Any], object]) -> bytes:
+    """A row with the schema of its columns."""
+    told = {"id": ({"type": "int32"}, at), **told}
+    fields = [{**field, "field": name} for name, (field, _) in told.items()]
+    rows = [{"type": "struct", "fields": fields, "field": side} for side in ("before", "after")]
+    origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": table, "ts_ms": 1767225600000}
+    origin |= {"file": "mysql-bin.000003", "pos": at, "row": 0}
+    after = {name: value for name, (_, value) in told.items()}
+    payload = {"op": "c", "before": None, "after": after, "source": origin, "ts_ms": 1767225600000}
+    return json.dumps({"schema": {"type": "struct", "fields": rows}, "payload": payload}).encode()
+
+
+def _run(source: Source, landing: Path, name: str, *messages: bytes) -> list[str]:
+    """Land messages and run all stages; what was held back."""
+    (landing / "landing" / name).write_bytes(b"\n".join(messages))
+    return [problem for report in run_all(source).values() for problem in report.problems]
+
+
+def _rows(lake: Lake, source: Source, table: str, columns: str) -> list[tuple[Any, ...]]:
+    answer = query(lake, f"SELECT {columns} FROM {source.source}.{table} ORDER BY id")  # noqa: S608
+    return [tuple(row.values()) for row in answer.to_pylist()]
+
+
+def test_a_decimal_whose_scale_changes_keeps_its_values(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+    """The bytes of a Decimal mean what the schema beside them says, whatever the column has become since."""
+    made = source("debezium_json", tables={"shop.prices": {"key": ["id"]}})
+    assert not _run(made, tmp_path, "a.json", insert("prices", 1, price=decimal("12.34", 2)))
+    newer = [insert("prices", 2, price=decimal("0.1234", 4)), insert("prices", 3, price=decimal("56.78", 2))]
+    assert not _run(made, tmp_path, "b.json", *newer)
+    wanted = [(1, Decimal("12.3400")), (2, Decimal("0.1234")), (3, Decimal("56.7800"))]
+    assert _rows(lake, made, "prices", "id, price") == wanted
+    statement = f'SELECT after.id, after.price FROM {made.source}."prices__changes" ORDER BY 1'  # noqa: S608
+    assert [tuple(row.values()) for row in query(lake, statement).to_pylist()] == wanted
+    life = explain(lake, f"{made.source}.prices", ["id=1"])
+    assert Decimal(str(life.chapters[0].cells["price"].new)) == Decimal("12.34")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("decimal(12, 4)", Decimal("12.3400")), ("string", "12.34"), ("double", 12.34)]
+)
+def test_a_declared_type_moves_no_point(
+    kind: str, value: object, source: MakeSource, lake: Lake, tmp_path: Path
+) -> None:
+    """The scale is the message's, not that of the source file."""
+    made = source("debezium_json", tables={"shop.prices": {"key": ["id"], "columns": {"price": kind}}})
+    assert not _run(made, tmp_path, "a.json", insert("prices", 1, price=decimal("12.34", 2)))
+    assert _rows(lake, made, "prices", "id, price") == [(1, value)]
+
+
+def test_a_type_that_holds_no_value_of_a_column_stops_its_table(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+    """The reason names the column and the types that do; other tables go on, and the right type publishes all."""
+    made = source("debezium_json", tables={"shop.*": {"key": ["id"]}, "shop.b": {"columns": {"placed": "long"}}})
+    moment = logical("time.Timestamp", "int64", 1767225600123)
+    problems = _run(made, tmp_path, "a.json", insert("a", 1, placed=moment), insert("b", 2, placed=moment))
+    assert problems
+    assert all("shop.b: column 'placed' comes as epoch_ms, which no long holds" in problem for problem in problems)
+    assert all(problem.endswith("date, timestamp, timestamptz, string") for problem in problems)
+    assert lake.find((made.source, "a")) is not None
+    tables = {"shop.*": {"key": ["id"]}, "shop.b": {"columns": {"placed": "string"}}}
+    mended = Source.model_validate({**made.model_dump(exclude={"tables"}, by_alias=True), "tables": tables})
+    assert not _run(mended, tmp_path, "b.json", insert("a", 3, placed=moment))
+    assert _rows(lake, made, "b", "id, placed") == [(2, "2026-01-01T00:00:00.123000")]
+
+
+def test_bytes_that_are_no_text_are_no_string(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+    """A column of bytes may be published as text where it holds some; other bytes are set aside."""
+    made = source("debezium_json", tables={"shop.codes": {"key": ["id"], "columns": {"code": "string"}}})
+    told = [({"type": "bytes"}, base64.b64encode(code).decode()) for code in ("ä".encode(), b"\xff")]
+    messages = [insert("codes", number, code=code) for number, code in enumerate(told, 1)]
+    _run(made, tmp_path, "a.json", *messages)
+    assert _rows(lake, made, "codes", "id, code") == [(1, "ä")]
+    aside = lake.load(("quarantine", made.source)).scan(selected_fields=("reason", "detail")).to_arrow().to_pylist()
+    assert aside == [{"reason": "unreadable_value", "detail": "does not fit its type: code"}]
+
+
+def test_a_text_of_digits_and_a_number_are_what_they_were(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+    """Numbers in a column that is published as text keep their digits, as many as there are."""
+    made = source("debezium_json", tables={"shop.notes": {"key": ["id"], "columns": {"id": "int", "note": "string"}}})
+    notes = ["1.10", "12345678901234567890.123", "1e3", '"1.10"', '"1e3"', "-0.50", "7", '"x"', "true"]
+    origin = '{"connector":"mysql","snapshot":"false","db":"shop","table":"notes","ts_ms":1,"file":"b.1","row":0,"pos":'
+    lines = [
+        f'{{"op":"c","before":null,"after":{{"id":{at},"note":{note}}},"source":{origin}{at}}}}}'.encode()
+        for at, note in enumerate(notes, 1)
+    ]
+    assert not _run(made, tmp_path, "a.json", *lines)
+    assert [note for _, note in _rows(lake, made, "notes", "id, note")] == [note.strip('"') for note in notes]
+
+
+def test_a_type_for_a_column_that_is_not_there_is_told(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+    """A misspelt name in the source file gives no column its type, and does not go unseen."""
+    columns = {"prise": "double", "id": "long"}
+    made = source("debezium_json", tables={"shop.prices": {"key": ["id"], "columns": columns}})
+    with capture_logs() as logs:
+        assert not _run(made, tmp_path, "a.json", insert("prices", 1, price=decimal("12.34", 2)))
+    (told,) = [entry for entry in logs if entry["event"] == "column_not_found"]
+    assert (told["object"], told["column"]) == ("shop.prices", "prise")
+    assert told["hint"].startswith("Did you mean 'price'?")
+
+
+BARE = """{"op":"c","before":null,"after":{"id":1,"born":-1,"placed":1767225600123,"paid":1767225600123456,
+"total":"BNI=","code":"/w==","nap":3661000000,"told":"2026-01-01T00:00:00"},"source":{"connector":"mysql",
+"snapshot":"false","db":"shop","table":"visits","ts_ms":1767225600000,"file":"b.1","row":0,"pos":4}}"""
+
+
+def test_the_source_file_tells_how_values_are_written_where_no_message_does(
+    source: MakeSource, lake: Lake, tmp_path: Path
+) -> None:
+    """Debezium without schemas, as it is by default: times are counts, decimals the Base64 of an unscaled number."""
+    columns = {"id": "long", "born": "date", "placed": "timestamp", "paid": "timestamp", "total": "decimal(8, 2)"}
+    columns |= {"code": "binary", "nap": "string", "told": "timestamp"}
+    encodings = {"born": "epoch_days", "placed": "epoch_ms", "paid": "epoch_us", "total": "unscaled_base64"}
+    encodings |= {"code": "base64", "nap": "us_of_day"}
+    made = source("debezium_json", tables={"shop.visits": {"key": ["id"], "columns": columns}})
+    message = BARE.replace("\n", "").encode()
+    _run(made, tmp_path, "a.json", message)
+    assert _rows(lake, made, "visits", "id") == []  # set aside: nothing tells that they are counts
+    tables = {"shop.*": {"key": ["id"], "columns": columns, "encodings": encodings}}
+    told = Source.model_validate({**made.model_dump(exclude={"tables"}, by_alias=True), "tables": tables})
+    assert not run_stage("normalize", told, None, None, reprocess=True).problems
+    assert not _run(told, tmp_path, "b.json", message.replace(b'"id":1', b'"id":2').replace(b'"pos":4', b'"pos":5'))
+    midnight = datetime(2026, 1, 1)  # noqa: DTZ001  a wall clock
+    times = (date(1969, 12, 31), midnight.replace(microsecond=123000), midnight.replace(microsecond=123456))
+    row = (*times, Decimal("12.34"), b"\xff", "01:01:01", midnight)
+    assert _rows(lake, made, "visits", "id, born, placed, paid, total, code, nap, told") == [(1, *row), (2, *row)]
+    cells = explain(lake, f"{made.source}.visits", ["id=1"]).chapters[0].cells
+    assert (cells["placed"].new, cells["total"].new) == ("2026-01-01T00:00:00.123000", "12.34")
+
+
+def test_a_new_column_with_a_reserved_name_can_be_left_out(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+    """It stops its table, and the reason names the way on."""
+    made = source("debezium_json", tables={"shop.prices": {"key": ["id"]}})
+    assert not _run(made, tmp_path, "a.json", insert("prices", 1, price=decimal("12.34", 2)))
+    further = {"price": decimal("56.78", 2), "_deleted": ({"type": "int32"}, 0)}
+    problems = _run(made, tmp_path, "b.json", insert("prices", 2, **further))
+    assert all("'_deleted'" in problem and "`schema: ignore`" in problem for problem in problems)
+    assert problems
+    ignoring = Source.model_validate({**made.model_dump(by_alias=True), "schema": "ignore"})
+    assert not _run(ignoring, tmp_path, "c.json", insert("prices", 3, **further))
+    assert [number for number, _ in _rows(lake, made, "prices", "id, price")] == [1, 2, 3]
