@@ -1,1 +1,1 @@
-"""Avro, bounded against hostile schemas and data."""
+"""Avro, read within limits, because schemas and data may be hostile."""

@@ -1,14 +1,15 @@
 """Avro's binary form: numbers, texts, and the blocks of arrays and maps.
 
-https://avro.apache.org/docs/1.12.0/specification/#binary-encoding. Every function takes (bytes, place) and returns what
-stands there and the place behind it. Reading past the end raises an IndexError, what is no Avro a ValueError.
+https://avro.apache.org/docs/1.12.0/specification/#binary-encoding. Every function takes (bytes, place). It returns
+what stands at the place, and the place behind it. Reading past the end raises an IndexError. Bytes that are not Avro
+raise a ValueError.
 """
 
 from __future__ import annotations
 
 
 def varint(buffer: bytes, place: int) -> tuple[int, int]:
-    """Read an int or a long: zigzag, seven bits a byte, the lowest first."""
+    """Read an int or a long: zigzag coded, seven bits in each byte, the lowest bits first."""
     byte = buffer[place]
     place += 1
     number, shift = byte & 0x7F, 7
@@ -23,7 +24,7 @@ def varint(buffer: bytes, place: int) -> tuple[int, int]:
 
 
 def chunk(buffer: bytes, place: int) -> tuple[bytes, int]:
-    """Read a string or bytes: the length, then as many bytes."""
+    """Read a string or bytes: the length, then that number of bytes."""
     size = buffer[place]
     if size < 0x80 and not size & 1:
         place += 1
@@ -39,7 +40,7 @@ def chunk(buffer: bytes, place: int) -> tuple[bytes, int]:
 
 
 def block(buffer: bytes, place: int) -> tuple[int, int]:
-    """Read how many items follow; a negative count has the block's size in bytes behind it. 0 is the end."""
+    """Read the number of items in the next block; 0 is the end. The block's size in bytes follows a negative number."""
     count = buffer[place]
     if count < 0x80 and not count & 1:
         return count >> 1, place + 1

@@ -1,9 +1,10 @@
-"""Avro schemas that come with the messages, read as hostile text: bounded, flat where rows are, nothing by name.
+"""Avro schemas that come with the messages. They are read as hostile text, within limits.
 
-A schema of a message is resolved into a tree of our own before fastavro sees it: every type stands where it is used,
-under a name made here, so that no name of the message means anything. Recursive types, arrays and maps, which could
-make much out of few bytes, are refused. Logical types are kept aside: values are read as they are stored, exactly, and
-the column's ``Encoding`` says what they mean. https://avro.apache.org/docs/1.12.0/specification/
+A schema is resolved into a tree of our own before fastavro sees it. In the tree, every type stands where it is used,
+and fastavro gets names that are made here. So no name of the message has any effect. Recursive types, arrays and maps
+are refused, because a few bytes of them could become a large value. Logical types are kept beside the tree's types:
+values are read exactly as they are stored, and the column's ``Encoding`` says what they mean.
+https://avro.apache.org/docs/1.12.0/specification/
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from tidemark.errors import MalformedMessageError, UnknownTypeError
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 TEXT_LIMIT = 4 << 20
-"""Bytes of a schema."""
+"""Largest schema, in bytes."""
 
 DEPTH_LIMIT = 16
 
 NODE_LIMIT = 50_000
-"""Types of a schema, counted where they are used."""
+"""Most types of a schema. A named type counts again at each place that uses it."""
 
 SIZE_LIMIT = 1 << 16
-"""Bytes of a fixed."""
+"""Largest ``fixed``, in bytes."""
 
 Tree = dict[str, Any]
 """A resolved type: ``type``, ``fields`` of a record, ``symbols`` of an enum, ``size`` of a fixed, ``branches`` of a
-union; and ``logical``, ``precision``, ``scale`` as told."""
+union; and ``logical``, ``precision``, ``scale`` as the schema has them."""
 
 
 def resolve(text: str | bytes) -> Tree:
-    """Read a schema.
+    """Return the tree of a schema.
 
     Raises:
         MalformedMessageError: broken, recursive, or beyond a limit.
-        UnknownTypeError: a type that Avro does not have, or one that rows do not have here.
+        UnknownTypeError: a type that Avro does not have, or one that is not read here.
     """
     if len(text) > TEXT_LIMIT:
         raise MalformedMessageError(f"an Avro schema of {len(text)} bytes; {TEXT_LIMIT} are read")
@@ -53,15 +54,15 @@ def resolve(text: str | bytes) -> Tree:
 
 
 def reader(tree: Tree) -> Callable[[bytes], Any]:
-    """Return a function that reads the one datum that bytes hold.
+    """Return a function that reads bytes, which hold one datum of the schema.
 
-    The function raises ``MalformedMessageError`` for bytes that are no such datum, or more than one.
+    The function raises ``MalformedMessageError`` if the bytes are not exactly one such datum.
     """
     return reader_of(_written(tree, itertools.count()))
 
 
 def reader_of(written: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - what fastavro takes
-    """Return the same for a schema that is no message's."""
+    """Return the same function for a schema of our own, written as fastavro takes it."""
     try:
         schema = fastavro.parse_schema(written)
     except fastavro.schema.SchemaParseException as error:
@@ -81,7 +82,7 @@ def reader_of(written: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - what fa
 
 
 class _Resolver:
-    """Reads one schema; ``_named`` holds the named types met so far, None for a name with two meanings."""
+    """Resolves one schema. ``_named`` holds the named types read so far; None where a name is defined twice."""
 
     def __init__(self) -> None:
         self._named: dict[str, Tree | None] = {}
@@ -103,15 +104,15 @@ class _Resolver:
         return self._plain(schema)
 
     def _plain(self, schema: object) -> Tree:
-        """Read a type that has no parts."""
+        """Return the tree of a type that has no parts."""
         match schema:
             case {"type": "enum", "name": str(name), "symbols": list(symbols)} if symbols:
                 self._count(len(symbols))
                 return self._define(name, {"type": "enum", "symbols": [str(symbol) for symbol in symbols]})
-            case {"type": "fixed", "name": str(name), "size": int(size), **told} if 0 <= size <= SIZE_LIMIT:
-                return self._define(name, {"type": "fixed", "size": size, **_logical(told)})
-            case {"type": str(kind), **told} if kind not in {"record", "enum", "fixed", "array", "map"}:
-                return {**self._by_name(kind), **_logical(told)}
+            case {"type": "fixed", "name": str(name), "size": int(size), **attributes} if 0 <= size <= SIZE_LIMIT:
+                return self._define(name, {"type": "fixed", "size": size, **_logical(attributes)})
+            case {"type": str(kind), **attributes} if kind not in {"record", "enum", "fixed", "array", "map"}:
+                return {**self._by_name(kind), **_logical(attributes)}
         raise UnknownTypeError(
             f"an Avro type that no row has here: {str(schema)[:80]}; known are {', '.join(PRIMITIVES)}, record, enum, "
             "fixed and unions"
@@ -156,9 +157,9 @@ class _Resolver:
 
 
 def _logical(schema: Mapping[Any, Any]) -> Tree:
-    """Return what a schema tells of its logical type."""
-    told = {"logical": schema.get("logicalType"), "precision": schema.get("precision"), "scale": schema.get("scale")}
-    return {key: value for key, value in told.items() if isinstance(value, str | int)}
+    """Return the logical type of a schema with its precision and scale, as far as the schema has them."""
+    logical = {"logical": schema.get("logicalType"), "precision": schema.get("precision"), "scale": schema.get("scale")}
+    return {key: value for key, value in logical.items() if isinstance(value, str | int)}
 
 
 def _size(tree: Tree) -> int:
@@ -167,7 +168,7 @@ def _size(tree: Tree) -> int:
 
 
 def _written(tree: Tree, numbers: Iterator[int]) -> Any:  # noqa: ANN401 - what fastavro takes
-    """Write a tree as a schema for fastavro: no logical types, names by number."""
+    """Return a tree as a schema for fastavro: without logical types, with numbers for names."""
     match tree["type"]:
         case "record":
             fields = [{"name": name, "type": _written(part, numbers)} for name, part in tree["fields"].items()]

@@ -1,9 +1,11 @@
-"""Avro schemas of dump files, compiled to functions that find where a datum ends, without making anything of it.
+"""Avro schemas of dump files, compiled to functions that find where a datum ends without building objects from it.
 
-https://avro.apache.org/docs/1.12.0/specification/. A schema in a file is hostile: its size, its depth and what it
-multiplies to are limited, a type that contains itself is refused (data could nest without end), and so is an array
-whose items take no bytes (a few bytes would be any number of items). A general reader builds objects that nobody wants:
-fastavro 1.13 needs twice the time for a DTS Record. The tests hold the two against each other.
+https://avro.apache.org/docs/1.12.0/specification/. A schema in a file may be hostile. So its size, its depth and the
+number of parts of one datum are limited. A type that contains itself is refused, because data could nest without end.
+An array whose items take no bytes is refused, because a few bytes could be any number of items.
+
+A general reader builds objects that are not needed here: fastavro 1.13 takes twice the time for a DTS Record. The tests
+compare the two.
 """
 
 from __future__ import annotations
@@ -15,16 +17,16 @@ from typing import Any, Final, NamedTuple
 from tidemark.avro.binary import block, chunk, varint
 
 SCHEMA_LIMIT: Final = 1 << 20
-"""Bytes of a schema."""
+"""Largest schema, in bytes."""
 
 _DEPTH_LIMIT: Final = 64
 
 _STEPS_LIMIT: Final = 100_000
-"""Types that reading one datum may pass, arrays and maps counted once."""
+"""Most types that reading one datum may pass. The items of an array or map are counted once."""
 
 Skip = Callable[[bytes, int], int]
-"""(bytes, place where a datum begins) to the place behind it; an IndexError or a ValueError for what is no such datum,
-or a place behind the end."""
+"""(bytes, place where a datum begins) to the place behind the datum. If the bytes are no such datum, the function
+raises an IndexError or a ValueError, or returns a place behind the end of the bytes."""
 
 
 class AvroType(NamedTuple):
@@ -36,19 +38,20 @@ class AvroType(NamedTuple):
     least: int
     """Bytes of the shortest datum."""
     steps: int = 1
+    """Types that reading one datum may pass."""
     fields: tuple[tuple[str, AvroType], ...] = ()
-    """Of a record."""
+    """The fields of a record."""
     branches: tuple[AvroType, ...] = ()
-    """Of a union."""
+    """The branches of a union."""
     logical: str | None = None
     """``logicalType``."""
 
 
 def parse(text: bytes) -> AvroType:
-    """Compile a schema.
+    """Return a schema, compiled.
 
     Raises:
-        ValueError: no schema, or one beyond the limits.
+        ValueError: the text is not a schema, or the schema is beyond a limit.
     """
     if len(text) > SCHEMA_LIMIT:
         raise ValueError(f"the schema has more than {SCHEMA_LIMIT >> 20} MiB")
@@ -59,7 +62,7 @@ def parse(text: bytes) -> AvroType:
 
 
 def branch_of(union: AvroType, buffer: bytes, place: int) -> tuple[AvroType, int]:
-    """Read which branch of a union stands here, and the place of its datum."""
+    """Return the branch of a union that stands at ``place``, and the place of its datum."""
     number, place = varint(buffer, place)
     if not 0 <= number < len(union.branches):
         raise ValueError(f"branch {number} of a union of {len(union.branches)}")
@@ -128,11 +131,11 @@ _PRIMITIVES: Final[Mapping[str, AvroType]] = {
 
 
 class _Parser:
-    """Walks over one schema; names are known from their definition on."""
+    """Compiles one schema. A name is known from its definition on."""
 
     def __init__(self) -> None:
         self._named: dict[str, AvroType | None] = {}
-        """None: being defined."""
+        """By full name; None while the type is being defined."""
 
     def kind(self, schema: Any, namespace: str, depth: int) -> AvroType:  # noqa: ANN401 - whatever JSON the file holds
         if depth == 0:
