@@ -1,1 +1,1 @@
-"""What one value is: types, encodings, and the two readers, plain and Spark's, that must agree."""
+"""What one value is: its type, its encoding, and the two readers of values, plain and Spark, which must agree."""

@@ -1,6 +1,6 @@
-"""What a source file tells of the values of its tables, found by the tables' names.
+"""The types and encodings that a source file declares for its tables, found by the table's name.
 
-Read on workers too, and by Airflow with every source file: nothing that takes long to import.
+Spark's workers import this module, and Airflow imports it with every source file. So it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TypeVar
 from tidemark.events import Column, Encoding, Shape
 
 DeclaredEncodings = Mapping[str, tuple[str, str]]
-"""Column -> type string and encoding."""
+"""By column: its type string and its encoding."""
 
 T = TypeVar("T")
 
 
 def entry_for(tables: Mapping[str, T], name: str) -> T | None:
-    """The entry of a table: that of its exact name, else of the first pattern (``*`` and ``?``) that matches it."""
+    """Return the entry under the table's exact name, else the first whose pattern (``*``, ``?``) matches; else None."""
     if name in tables:
         return tables[name]
     return next((entry for pattern, entry in tables.items() if _matches(pattern, name)), None)
@@ -33,7 +33,7 @@ _TIMES = ("date", "timestamp", "timestamptz", "string")
 
 _NUMBERS = ("int", "long", "float", "double", "decimal(p, s)", "string")
 
-_HELD_BY: Mapping[Encoding, Sequence[str]] = {
+_TYPES_FOR: Mapping[Encoding, Sequence[str]] = {
     **dict.fromkeys(
         (
             Encoding.EPOCH_SECONDS,
@@ -47,22 +47,22 @@ _HELD_BY: Mapping[Encoding, Sequence[str]] = {
     **dict.fromkeys((Encoding.MILLIS_OF_DAY, Encoding.MICROS_OF_DAY, Encoding.NANOS_OF_DAY), ("string",)),
     **dict.fromkeys((Encoding.UNSCALED_BASE64, Encoding.SCALED_STRUCT), _NUMBERS),
 }
-"""Types of columns by the encoding of their values; those not named here may hold whatever text or bytes come."""
+"""The column types that may hold values of an encoding. An encoding that is not listed here fits every type."""
 
 
 def held_by(encoding: Encoding, kind: str) -> Sequence[str] | None:
-    """None where a type may hold values of an encoding; else the types that may.
+    """Return the types that may hold values of an encoding; None where the type ``kind`` is one of them.
 
     >>> held_by(Encoding.EPOCH_MILLIS, "date"), held_by(Encoding.MICROS_OF_DAY, "long")
     (None, ('string',))
     """
     name = "decimal(p, s)" if kind.startswith("decimal(") else kind
-    allowed = _HELD_BY.get(encoding, (name,))
+    allowed = _TYPES_FOR.get(encoding, (name,))
     return None if name in allowed else allowed
 
 
 def as_declared(shape: Shape, written: DeclaredEncodings) -> Shape:
-    """The shape with the types and encodings of the source file, in columns of which its message tells neither."""
+    """Return the shape with the source file's type and encoding in each column where the messages declare neither."""
     return Shape(tuple(_as_declared(column, written) for column in shape.columns))
 
 

@@ -1,4 +1,4 @@
-"""Spark expressions over the digits of a number as text, in which nothing is rounded."""
+"""Spark expressions on the digits of a number that is written as text. None of them rounds."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 
 def exact_decimal(text: Expression, precision: int, scale: int) -> Expression:
-    """Return a number's text as a decimal; null where the type does not hold it exactly."""
+    """Return the text of a number as a decimal; null where the decimal type cannot hold it exactly."""
     value = text.try_cast(f"decimal({precision},{scale})")
     plain = text.rlike(rf"^[+-]?\d*\.?\d{{0,{scale}}}0*$")
-    # Up to 15 significant digits a double holds a number exactly, so it can vouch for one in exponent notation.
+    # A double holds up to 15 significant digits exactly. So it can confirm the cast of a number with an exponent.
     exponent = text.rlike(r"^[+-]?[\d.]{1,16}[eE][+-]?\d+$") & (value.cast("double") == text.try_cast("double"))
     return F.when(plain | exponent, value)
 
 
 def long_of(unscaled: Expression) -> Expression:
-    """Return the integer of up to eight big-endian two's complement bytes."""
+    """Return the integer that up to eight bytes hold: big-endian, two's complement."""
     digits = F.hex(unscaled)
     return F.conv(F.lpad(digits, 16, F.when(digits >= "8", "F").otherwise("0")), 16, -10).cast("bigint")
 
@@ -29,12 +29,12 @@ def power_of_ten(scale: int) -> Expression:
 
 
 def let(value: Expression, body: Callable[[Expression], Expression]) -> Expression:
-    """``body`` of a value that is computed once, however often ``body`` uses it."""
+    """Return ``body(value)``. Spark computes the value once, however often ``body`` uses it."""
     return F.element_at(F.transform(F.array(value), body), 1)
 
 
 def with_point(digits: Expression, scale: Expression) -> Expression:
-    """Return decimal digits with the point ``scale`` places from the right."""
+    """Return decimal digits with a decimal point ``scale`` places from the right."""
     zeros = F.repeat(F.lit("0"), F.greatest(-scale, F.lit(0)))
     places = F.greatest(scale, F.lit(0))
     sign = F.when(F.startswith(digits, F.lit("-")), F.lit("-")).otherwise(F.lit(""))
@@ -52,10 +52,10 @@ def with_point(digits: Expression, scale: Expression) -> Expression:
 
 
 def integer_text(unscaled: Expression) -> Expression:
-    """Decimal digits of a two's complement integer that 38 digits can hold; else null."""
+    """Return the decimal digits of a two's complement integer (bytes); null when it has more than 38 digits."""
 
     def signed(digits: Expression) -> Expression:
-        # -x is ~x + 1: complementing the digits keeps every step positive, and nothing overflows unseen.
+        # -x is ~x + 1. With complemented digits every step stays positive, so an overflow gives null.
         complement = _magnitude(F.translate(digits, "0123456789ABCDEF", "FEDCBA9876543210"))
         negated = F.try_add(complement, F.lit(1).cast("decimal(1,0)")).try_cast("decimal(38,0)")
         negative = F.concat(F.lit("-"), negated.cast("string"))
@@ -65,7 +65,7 @@ def integer_text(unscaled: Expression) -> Expression:
 
 
 def _magnitude(digits: Expression) -> Expression:
-    """Hexadecimal digits as a decimal(38, 0), 32 bits at a time; null when they are too many."""
+    """Return hexadecimal digits as a decimal(38, 0), computed 32 bits at a time; null when they are too many."""
     significant = F.ltrim(digits, F.lit("0"))
     wide = F.lpad(significant, 32, "0")
     words = F.array(*(F.conv(wide.substr(start, 8), 16, 10).cast("decimal(38,0)") for start in (1, 9, 17, 25)))

@@ -1,7 +1,10 @@
-"""The encodings: one Spark expression for each ``events.Encoding``, from a parsed JSON value to the column's type.
+"""Spark expressions, one for each ``events.Encoding``, from a parsed JSON value to a value of the column's type.
 
-The rule for all of them: a value that its column's type cannot hold exactly is null here, which ``images.py`` names as
-unreadable; it is never rounded, truncated or defaulted.
+One rule holds for all of them: a value that the column's type cannot hold exactly becomes null. It is never rounded,
+truncated or replaced by a default. ``values.images`` then names its column as unreadable.
+
+In this module ``wire`` is the value as Spark's JSON reader or ``prepare`` gives it, and ``target`` the table's type
+string.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from tidemark.values.digits import exact_decimal, integer_text, let, long_of, po
 from tidemark.values.types import decimal_parts, spark_type
 from tidemark.values.verbatim import is_quoted, verbatim_number
 
-# Groups that capture nothing and quantifiers that give nothing back take Java half the time.
+# With groups that do not capture and possessive quantifiers, Java needs half the time.
 _DAY = r"^\d{4}-\d{2}-\d{2}(?:[ T]00:00(?::00(?:\.0++)?+)?+)?+Z?$"
 
 _WALL_CLOCK = r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}+0*+)?+)?+)?+Z?$"
@@ -32,18 +35,18 @@ _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 _PRINTED = (TIMES.start, TIMES.stop - 1)
 
 _ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
-"""Of times that are published as text."""
+"""The format of times that are published as text."""
 
 _Reader = Callable[[Expression, str], Expression]
-"""(value as prepared, the table's type string) to the typed value; null where it does not fit."""
+"""(prepared value, the table's type string) to the typed value; null where it does not fit."""
 
 
 def typed(wire: Expression, source: Column, kind: str) -> Expression:
-    """The value of a column of the table, of what ``prepare`` made; null where it does not fit.
+    """Return the typed value of a column, made from what ``prepare`` returned; null where it does not fit.
 
     Args:
-        wire: the value as prepared.
-        source: the column as the messages tell it; of an unscaled number its type tells the scale.
+        wire: the prepared value.
+        source: the column as the messages declare it. The type of an unscaled number gives its scale.
         kind: the table's type string.
     """
     if source.encoding is Encoding.UNSCALED_BASE64:
@@ -53,7 +56,7 @@ def typed(wire: Expression, source: Column, kind: str) -> Expression:
 
 
 def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> Expression:
-    """What the typed value is made of, in a projection of its own because it is used more than once."""
+    """Return what ``typed`` needs. It stands in a projection of its own, because ``typed`` uses it more than once."""
     if source.encoding in _TEXT_OR_EPOCH and kind not in {"string", "binary"}:
         wire = F.nullif(wire, F.lit(""))
     if source.encoding in {Encoding.PLAIN, Encoding.TEXT, *_TEXT_OR_EPOCH} and decimal_parts(kind):
@@ -61,7 +64,7 @@ def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> E
     if source.encoding is Encoding.SCALED_STRUCT:
         return F.when(wire.isNotNull(), wire.withField("value", _bytes(wire.getField("value"))))
     if source.encoding is Encoding.UNSCALED_BASE64:
-        # Connect's decimal.format=NUMERIC writes the number itself where Base64 would stand.
+        # With decimal.format=NUMERIC, Kafka Connect writes the number itself in place of Base64.
         bare = wire.rlike(r"^-?\d[\d.eE+-]*$") & ~is_quoted(wire, image)
         number = F.when(bare, verbatim_number(wire, image, source.name))
         struct = F.struct(number.alias("number"), F.when(~bare, _bytes(wire)).alias("value"))
@@ -70,7 +73,7 @@ def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> E
 
 
 def is_overflow(wire: Expression, image: Expression) -> Expression:
-    """Whether a number was too large for a double: it is read as infinity, which only the word may be."""
+    """Return whether a number is too large for a double: it is read as infinity, and the image has no such word."""
     return wire.isin(float("inf"), float("-inf")) & ~F.contains(image, F.lit("Infinity"))
 
 
@@ -120,7 +123,7 @@ _TEXTREADERS: Mapping[str, _Reader] = {
 
 
 def _bytes(wire: Expression) -> Expression:
-    """Bytes of Base64 text in either alphabet, padding optional; null when it is none."""
+    """Return the bytes of Base64 text (either alphabet, padding optional); null when the text is not Base64."""
     text = F.translate(F.rtrim(wire, F.lit("=")), "-_\r\n", "+/")
     rest = F.length(text) % 4
     padding = F.when(rest == 2, "==").when(rest == 3, "=").otherwise("")
@@ -129,7 +132,7 @@ def _bytes(wire: Expression) -> Expression:
 
 
 def _as_bytes(bytes_of: Callable[[Expression], Expression]) -> _Reader:
-    """The reader of bytes; where the column is no ``binary``, they are the UTF-8 of a text."""
+    """Return a reader of bytes. For a column other than ``binary``, the bytes are a text in UTF-8, which is read on."""
 
     def read(wire: Expression, target: str) -> Expression:
         value = bytes_of(wire)
@@ -159,7 +162,7 @@ def _unscaled(wire: Expression, scale: int, target: str) -> Expression:
     based = _shifted(unscaled, F.lit(scale), target)
     parts = decimal_parts(target)
     if parts is not None and scale <= min(parts[1], 18):
-        # The common case without a detour through text: eight bytes, and a product that the type has digits for.
+        # The common case needs no text: at most eight bytes, and a product that fits the type's digits.
         whole = long_of(unscaled).cast("decimal(19,0)")
         short = whole * power_of_ten(scale) if scale else whole
         based = F.when(F.octet_length(unscaled).between(1, 8), short.try_cast(spark_type(target))).otherwise(based)
@@ -172,7 +175,7 @@ def _scaled_struct(wire: Expression, target: str) -> Expression:
 
 
 def _shifted(unscaled: Expression, scale: Expression, target: str) -> Expression:
-    """A number from big-endian two's complement bytes and a scale, by its digits as text: nothing can round."""
+    """Return the number of big-endian two's complement bytes and a scale. Its digits are read as text: none is lost."""
     text = let(integer_text(unscaled), lambda digits: with_point(digits, scale))
     return F.when(scale.between(-38, 76), let(text, lambda digits: _text(digits, target)))
 
@@ -185,7 +188,7 @@ def _days(wire: Expression, target: str) -> Expression:
 def _epoch(per_second: int) -> _Reader:
     def read(wire: Expression, target: str) -> Expression:
         micros = _rescaled(wire, per_second, 1_000_000)
-        if target == "date":  # a time of day must not be lost
+        if target == "date":  # a time of day does not fit
             micros = F.when(micros % _DAY_MICROS == 0, micros)
         if target == "string":
             return F.date_format(F.timestamp_micros(F.when(micros.between(*_PRINTED), micros)), _ISO)
@@ -240,7 +243,7 @@ def _rescaled(wire: Expression, source: int, target: int) -> Expression:
 
 
 def _div(number: Expression, by: int) -> Expression:
-    """Whole-number division, without a detour through doubles."""
+    """Return the whole-number quotient, computed without doubles."""
     return F.call_function("div", number, F.lit(by).cast("bigint"))
 
 

@@ -1,4 +1,4 @@
-"""Types from the values seen, for columns that neither the source file nor the messages type."""
+"""Types inferred from values, for columns whose type neither the source file nor the messages declare."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ from pyspark.sql.types import (
 )
 
 EXACT = "decimal(38, 18)"
-"""What a number with a fraction is read as: exactly, or not at all."""
+"""The type of numbers with a fraction. A value that it cannot hold exactly is unreadable."""
 
 WHOLE = "decimal(38, 0)"
-"""What whole numbers are read as where one is beyond 64 bits."""
+"""The type of whole numbers where one of them needs more than 64 bits."""
 
 
 def types_of(events: DataFrame, columns: Sequence[str], *, of_numbers: bool = False) -> dict[str, str]:
-    """Iceberg type strings of columns, from all their values at once, in one pass.
+    """Return the Iceberg type strings of columns, inferred from all their values in one pass.
 
-    What stands for a value that was not captured is none. The driver gets one row for each set of such columns.
+    Whole numbers give ``long``. Numbers with a fraction give ``decimal(38, 18)``, or ``double`` where one is written
+    with an exponent. True and false give ``boolean``. Everything else, and a mixture, gives ``string``. A column that
+    is always null is left out.
 
-    Whole numbers are ``long``, numbers with a fraction ``decimal(38, 18)``, or ``double`` where one is written with an
-    exponent; true and false ``boolean``; everything else, and what is mixed, ``string``. A column that is always null
-    is left out.
+    A placeholder for a value that was not captured is no value. The events are grouped by their absent columns, and the
+    driver gets one row for each group.
 
     Args:
         events: row changes of the change log.
-        columns: names of the columns to type, as the images have them.
-        of_numbers: whether values of other kinds are passed over.
+        columns: names of the columns, as the images have them.
+        of_numbers: whether to ignore all values that are not numbers.
     """
     text = F.coalesce("after", "before")
     image = _numbers_of(text, columns) if of_numbers else F.try_parse_json(text)
@@ -59,19 +60,19 @@ def _numbers_of(text: Expression, columns: Sequence[str]) -> Expression:
 
 
 def _types(schema: str) -> dict[str, str]:
-    told = DataType.fromDDL(schema.replace("OBJECT<", "STRUCT<"))
-    types = ((field.name, _type(field.dataType)) for field in told.fields) if isinstance(told, StructType) else ()
+    found = DataType.fromDDL(schema.replace("OBJECT<", "STRUCT<"))
+    types = ((field.name, _type(field.dataType)) for field in found.fields) if isinstance(found, StructType) else ()
     return {name: kind for name, kind in types if kind is not None}
 
 
 NUMBERS = ("long", WHOLE, EXACT, "double")
-"""Each is read where one of those before it was seen too."""
+"""From narrow to wide. Where values gave two of these types, the later one is the column's type."""
 
 
 def common_type(one: str, other: str) -> str:
-    """The type of a column whose values were seen in two parts.
+    """Return the type of a column, of whose values one part gave the type ``one`` and the rest gave ``other``.
 
-    >>> together("long", "double"), together("decimal(38, 18)", "decimal(38, 0)"), together("long", "boolean")
+    >>> common_type("long", "double"), common_type("decimal(38, 18)", "decimal(38, 0)"), common_type("long", "boolean")
     ('double', 'decimal(38, 18)', 'string')
     """
     if one == other:
@@ -80,7 +81,7 @@ def common_type(one: str, other: str) -> str:
 
 
 def outgrows(new: str, old: str) -> bool:
-    """Whether numbers of a type do not fit one that was told by earlier values, and would have told a wider one.
+    """Return whether numbers of the inferred type ``new`` need a wider type than ``old``, inferred from earlier values.
 
     >>> outgrows("decimal(38, 18)", "long"), outgrows("long", "decimal(38, 18)"), outgrows("string", "long")
     (True, False, False)

@@ -1,8 +1,8 @@
 """The plain reader of column values: what each ``Encoding`` means, one value at a time, exact or not at all.
 
-``tidemark decode`` prints with it, and the Spark expressions of ``images.py`` are tested against it. A value is first
-brought from its encoding to text (or bytes), and that text must then fit the column's type: never rounded, never
-defaulted.
+``tidemark decode`` prints values with it, and the tests compare the Spark expressions of ``values.encodings`` with it.
+A value is first brought from its encoding to text or bytes. The text must then fit the column's type: it is never
+rounded or replaced by a default.
 """
 
 from __future__ import annotations
@@ -38,14 +38,18 @@ _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
-def read_value(raw: bytes, column: Column, told: str | None = None) -> Value:
-    """Read ``raw``, one JSON value of an image, as ``column`` says; JSON null is None.
+def read_value(raw: bytes, column: Column, declared: str | None = None) -> Value:
+    """Return the value of ``raw``, one JSON value of an image, read as ``column`` says; None for JSON null.
 
-    A column without a type keeps what JSON tells: true and false, else the text (of a number as written). ``told`` is
-    the type that the messages tell, where the column has another.
+    A column without a type keeps JSON's own kind: true and false, and otherwise the text (digits as written).
+
+    Args:
+        raw: the bytes of the JSON value.
+        column: name, type and encoding of the column.
+        declared: the type that the messages declare, where the column has another type.
 
     Raises:
-        UnreadableValueError: the value does not fit exactly.
+        UnreadableValueError: the value does not fit the type exactly.
     """
     if raw == b"null" or (raw == b'""' and _is_empty_null(column)):
         return None
@@ -53,7 +57,7 @@ def read_value(raw: bytes, column: Column, told: str | None = None) -> Value:
         return raw == b"true"
     try:
         if column.encoding is Encoding.UNSCALED_BASE64:
-            return _type(column)(_unscaled(raw, Column(column.name, told or column.type)), column)
+            return _type(column)(_unscaled(raw, Column(column.name, declared or column.type)), column)
         return _type(column)(_ENCODINGS[column.encoding](raw, column), column)
     except (ValueError, KeyError, ArithmeticError, msgspec.MsgspecError) as error:
         shown = raw[:80].decode(errors="replace")
@@ -76,12 +80,12 @@ def _type(column: Column) -> Callable[[str | bytes, Column], Value]:
 
 
 def _text(raw: bytes, _column: Column) -> str:
-    """Return the text of a string, and any other JSON as it is written."""
+    """Return the text of a JSON string, and any other JSON as it is written."""
     return msgspec.json.decode(raw, type=str) if raw[:1] == b'"' else raw.decode()
 
 
 def _plain(raw: bytes, column: Column) -> str | bytes:
-    """Return the value as written; JSON has no bytes, and what stands for them is Base64."""
+    """Return the value as written. JSON has no bytes, so a ``binary`` column holds Base64."""
     return _base64(raw, column) if column.type == "binary" else _text(raw, column)
 
 
@@ -102,7 +106,7 @@ def _base64(raw: bytes, column: Column) -> bytes:
 
 def _unscaled(raw: bytes, column: Column) -> str:
     if raw[:1] != b'"':
-        # Connect's decimal.format=NUMERIC: same schema, plain numbers
+        # with decimal.format=NUMERIC, Kafka Connect writes plain numbers under the same schema
         return _text(raw, column)
     typed = _DECIMAL.fullmatch(column.type or "")
     if typed is None:
@@ -124,7 +128,7 @@ def _scaled_struct(raw: bytes, column: Column) -> str:
 
 
 def _epoch(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str]:
-    """Return a reader of a count of ``per_unit`` µs (or, ``units``, of so many to a µs) since 1970."""
+    """Return a reader of a count since 1970 in units of ``per_unit / units`` µs."""
 
     def read(raw: bytes, column: Column) -> str:
         micros, rest = divmod(_integer(raw, column) * per_unit, units)
@@ -136,7 +140,7 @@ def _epoch(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str]:
 
 
 def _text_or_epoch(per_unit: int) -> Callable[[bytes, Column], str | bytes]:
-    """Return a reader of text, of Base64 for bytes, and for times of a count of ``per_unit`` µs since 1970."""
+    """Return a reader of text. It reads bytes as Base64, and a count of ``per_unit`` µs since 1970 as a time."""
     epoch = _epoch(per_unit)
 
     def read(raw: bytes, column: Column) -> str | bytes:
@@ -225,7 +229,7 @@ def _decimal(written: str | bytes, column: Column) -> str:
         raise ValueError(f"more than {digits - scale} digits before the point")
     if number and int(number.as_tuple().exponent) < -scale:
         raise ValueError(f"more than {scale} digits after the point")
-    # as written, but for leading zeros (MySQL's ZEROFILL) and exponents
+    # as written, but without leading zeros (MySQL's ZEROFILL) and exponents
     written_scale = int(Decimal(text).as_tuple().exponent) <= 0
     return f"{Decimal(text) if written_scale else number:f}"
 
@@ -257,12 +261,12 @@ def _as_date(written: str | bytes, column: Column) -> str:
 
 
 def _as_timestamp(written: str | bytes, column: Column) -> str:
-    """Return the wall clock; a zone that is written does not move it."""
+    """Return the wall-clock time as written. A zone in the text does not shift it."""
     return iso8601.instant(_within(iso8601.read(_string(written, column))[0], 64))
 
 
 def _as_timestamptz(written: str | bytes, column: Column) -> str:
-    """Return the instant in UTC; a text without a zone is UTC."""
+    """Return the instant in UTC. A text without a zone is in UTC."""
     micros, offset = iso8601.read(_string(written, column))
     return f"{iso8601.instant(_within(micros - offset, 64))}Z"
 

@@ -1,4 +1,4 @@
-"""What an image is read into: the columns of a published table, and the names that a read image gives them."""
+"""The columns that an image is read into, and the names that the struct of a read image gives them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class TableColumn(NamedTuple):
 
 
 def field(number: int) -> str:
-    """Name of the field that holds column ``number`` in a read image: free of what column names may contain."""
+    """Return the field name of column ``number`` in a read image. It has letters and digits only."""
     return f"c{number}"
 
 
 def any_of(conditions: Sequence[Expression]) -> Expression:
-    """Whether any condition holds; a balanced tree, as Spark Connect refuses plans of more than 100 levels."""
+    """Return whether any condition holds, as a balanced tree: Spark Connect refuses plans of more than 100 levels."""
     if len(conditions) == 1:
         return conditions[0]
     half = len(conditions) // 2
@@ -30,11 +30,11 @@ def any_of(conditions: Sequence[Expression]) -> Expression:
 
 
 class Image(NamedTuple):
-    """An image of each row of a frame."""
+    """One image of each row of a frame: where it stands, and what it is read into."""
 
     text: Expression
-    """JSON object; null gives null fields."""
+    """The JSON object as text. A null text gives null fields."""
     columns: Sequence[TableColumn]
-    """Of the table."""
+    """The table's columns."""
     into: str
-    """Name of the struct column that it is read into."""
+    """Name of the struct column that the image is read into."""

@@ -1,6 +1,6 @@
-"""Column types: Iceberg type strings, what Spark calls them, and which one holds the values of two.
+"""Column types: Iceberg type strings, Spark's names for them, and the type that holds the values of two types.
 
-Type strings are those of source files and shapes: ``boolean int long float double date timestamp timestamptz string
+Source files and shapes use the same type strings: ``boolean int long float double date timestamp timestamptz string
 binary decimal(p, s)``.
 """
 
@@ -42,20 +42,20 @@ _PRIMITIVES: Mapping[str, tuple[PrimitiveType, str]] = {
 _DECIMAL = re.compile(r"decimal\((\d{1,2}), ?(\d{1,2})\)")
 
 _WIDER: Mapping[tuple[str, str], str] = {("int", "long"): "long", ("float", "double"): "double"}
-"""The promotions that Iceberg can make without touching a file, beside a decimal's precision."""
+"""The promotions that Iceberg makes without rewriting files. It can also raise the precision of a decimal."""
 
 
 def decimal_parts(text: str) -> tuple[int, int] | None:
-    """Precision and scale of a decimal's type string; None for other types."""
+    """Return the precision and scale of a decimal's type string; None for other types."""
     match = _DECIMAL.fullmatch(text)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def iceberg_type(text: str) -> PrimitiveType:
-    """The Iceberg type of a type string.
+    """Return the Iceberg type of a type string.
 
     Raises:
-        ConfigurationError: the text names none.
+        ConfigurationError: the text names no type.
     """
     if parts := decimal_parts(text):
         return DecimalType(*parts)
@@ -65,14 +65,14 @@ def iceberg_type(text: str) -> PrimitiveType:
 
 
 def spark_type(text: str) -> str:
-    """What Spark's SQL calls the type of a type string."""
+    """Return the name of the type in Spark's SQL."""
     if parts := decimal_parts(text):
         return f"decimal({parts[0]},{parts[1]})"
     return _PRIMITIVES[text][1]
 
 
 def wider(old: str, new: str) -> str | None:
-    """The narrower of the types that hold every value of both without touching a file; None when there is none.
+    """Return the narrowest type that holds every value of both and needs no file rewritten; None when there is none.
 
     >>> wider("int", "long"), wider("long", "int"), wider("string", "int")
     ('long', 'long', None)
@@ -91,10 +91,12 @@ _DIGITS = {"int": 10, "long": 19}
 
 
 def common_number(old: str, new: str) -> str | None:
-    """The narrowest type of numbers that holds every value of both; None when none holds them all exactly.
+    """Return the narrowest number type that holds every value of both exactly; None when there is none.
 
-    >>> joined("int", "decimal(8, 2)"), joined("decimal(8, 2)", "decimal(8, 4)"), joined("long", "double")
-    ('decimal(12, 2)', 'decimal(10, 4)', None)
+    >>> common_number("int", "decimal(8, 2)"), common_number("decimal(8, 2)", "decimal(8, 4)")
+    ('decimal(12, 2)', 'decimal(10, 4)')
+    >>> common_number("long", "double") is None
+    True
     """
     if promoted := wider(old, new):
         return promoted
@@ -109,16 +111,16 @@ def common_number(old: str, new: str) -> str | None:
 
 
 def declared(table: str, column: str, old: str | None, new: str) -> str | None:
-    """The type of a column that was declared as ``new`` by DDL, where no message tells it and it was ``old`` so far.
+    """Return the type of a column that DDL declares as ``new``, where the messages declare no type.
 
-    A declaration is no value: a narrower one changes nothing, and how dates, times and bytes are written in messages it
-    does not tell.
+    The column had the type ``old`` so far. A narrower declaration changes nothing, because the values that exist stay.
+    A declaration does not say how messages write dates, times and bytes, so such a type is not taken from DDL.
 
     Returns:
-        A type string; None where the messages have to tell it.
+        A type string; None where only the messages can give the type.
 
     Raises:
-        IncompatibleSchemaError: numbers became text.
+        IncompatibleSchemaError: a number became text.
     """
     if old is None:
         return new if is_number(new) or new in {"string", "boolean"} else None
@@ -131,7 +133,7 @@ def declared(table: str, column: str, old: str | None, new: str) -> str | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a type string is one of a number.
+    """Return whether a type string names a number type.
 
     >>> is_number("decimal(8, 2)"), is_number("boolean")
     (True, False)

@@ -1,4 +1,4 @@
-"""Spark expressions that find a number again in its image, with the digits that the message has."""
+"""Spark expressions that find a number in the text of its image, with the digits that the message has."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ _REWRITTEN = r"^-?\d++\.\d++(?:E-?\d++)?+$"
 
 
 def verbatim_number(wire: Expression, image: Expression, name: str) -> Expression:
-    """The digits as they stand in the image: Spark's reader keeps a quoted number, and rewrites a bare one.
+    """Return a number's digits as the image has them. Spark's reader keeps quoted numbers and rewrites bare ones.
 
-    A quoted number is found again between its quotes; else the bare digits behind the column's name are taken, and
-    must be the same number as a double. A quotation mark inside a JSON text always has a backslash before it.
+    If the digits stand in the image between quotation marks, they are returned as they are. Otherwise the bare digits
+    behind the column's name are returned; read as a double, they must be the same number. Inside a JSON text, every
+    quotation mark has a backslash before it, so the pattern matches no text.
     """
     bare = F.regexp_extract(image, _bare(name), 1)
     same = bare.try_cast("double") == wire.try_cast("double")
@@ -21,10 +22,11 @@ def verbatim_number(wire: Expression, image: Expression, name: str) -> Expressio
 
 
 def as_written(text: Expression, image: Expression, name: str) -> Expression:
-    """The text of a JSON value as the image has it: of a bare number Spark's reader may have written other digits.
+    """Return the text of a JSON value as the image has it. Spark's JSON reader may rewrite the digits of a bare number.
 
-    What begins as no number does, which is told by comparing bytes, is not looked at any further. Spark works out all
-    of one condition early; that of the inner one would cost each text a microsecond in it.
+    Most texts do not begin as a number does. A comparison of bytes finds them, and they cost nothing more. Spark
+    evaluates a whole condition early, so the inner condition stands apart: inside the outer one it would cost a
+    microsecond for each text.
     """
     bare = F.regexp_extract(image, _bare(name), 1)
     same = bare.try_cast("double") == text.try_cast("double")
@@ -37,10 +39,10 @@ def _bare(name: str) -> str:
 
 
 def is_quoted(wire: Expression, image: Expression) -> Expression:
-    """Return whether the value stands in the image between quotation marks."""
+    """Return whether the value stands between quotation marks in the image."""
     return F.contains(image, F.concat(F.lit('"'), wire, F.lit('"')))
 
 
 def regex_quoted(name: str) -> str:
-    """A name as a regular expression that matches it and nothing else."""
+    """Return a regular expression that matches the name and nothing else."""
     return "\\Q" + name.replace("\\E", "\\E\\\\E\\Q") + "\\E"
