@@ -1,1 +1,1 @@
-"""Dump files: which there are, opened with care, cut into messages."""
+"""Dump files: which ones a run takes, how they are opened safely, and how they are cut into messages."""

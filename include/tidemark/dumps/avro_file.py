@@ -1,17 +1,18 @@
 """Avro object container files: the messages in them, block by block.
 
-https://avro.apache.org/docs/1.12.0/specification/#object-container-files. What a datum becomes, its schema says:
+https://avro.apache.org/docs/1.12.0/specification/#object-container-files. The schema decides what a datum becomes:
 
-- a record with fields ``topic``, ``partition``, ``offset`` and ``value`` is a Kafka record, ``key`` and ``timestamp``
-  (epoch ms; a logical type may make it µs) with it where they are there: text and bytes are key and value as in other
-  containers of Kafka records, null is null, and a value of any other type is the binary form of that value;
-- bytes and a string are a message of their own;
-- any other datum, and that is a DTS Record, is one message whose value is the datum's binary form, the very bytes of
-  the file; a format that does not know its schema sets it aside;
-- a union, as the published list of DTS's types makes one, is its branch: the number in front is no part of it.
+- A record with the fields ``topic``, ``partition``, ``offset`` and ``value`` is a Kafka record. It may also have
+  ``key`` and ``timestamp`` (epoch ms; a logical type may make it µs). A key or value that is text or bytes is read as
+  in other containers of Kafka records, null is null, and a value of any other type stays in its binary form.
+- Bytes, or a string, are one message.
+- Any other datum, such as a DTS Record, is one message. Its value is the binary form of the datum: the same bytes as in
+  the file. A format that does not know the schema sets the message aside.
+- A union is the datum of its branch, without the branch number in front. The published list of DTS's types makes a
+  union.
 
-A file is refused whole when it is cut, when the marker between its blocks is missing, when a block is no such data as
-the schema says, or when the schema is beyond the limits of ``avro_schema``.
+A file is refused as a whole if it is cut, if the marker between two blocks is missing, if a block does not hold the
+data that the schema describes, or if the schema is beyond the limits of ``avro.skipping``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tidemark.errors import LandingError
 MAGIC: Final = b"Obj\x01"
 
 BLOCK_LIMIT: Final = 64 << 20
-"""Bytes of one block, as stored and expanded."""
+"""Most bytes of one block, both as stored and expanded."""
 
 _MARKER: Final = 16
 
@@ -44,14 +45,14 @@ class Container(NamedTuple):
 
     kafka: bool
     batches: Iterator[pa.RecordBatch]
-    """Of ``MESSAGES``; iterating raises a LandingError where the file is damaged."""
+    """Batches of ``MESSAGES``. Iterating raises a LandingError where the file is damaged."""
 
 
 def opened(stored: StoredFile, chunks: Iterator[bytes], *, batch_messages: int, batch_bytes: int) -> Container:
-    """Read the header of a container; its content begins with ``MAGIC``.
+    """Read the header of a container, whose content begins with ``MAGIC``, and return the opened container.
 
     Raises:
-        LandingError: a header that is cut or no such header, an unknown codec, a schema that is none.
+        LandingError: the header is cut or damaged, the codec is unknown, or the schema cannot be read.
     """
     stream = _Stream(chunks, stored.path)
     stream.take(len(MAGIC))
@@ -72,7 +73,7 @@ def opened(stored: StoredFile, chunks: Iterator[bytes], *, batch_messages: int, 
 
 
 class _Stream:
-    """Bytes of a file in pieces of any size."""
+    """The bytes of a file, which come in chunks of any size."""
 
     def __init__(self, chunks: Iterator[bytes], path: str) -> None:
         self.path = path
@@ -83,7 +84,7 @@ class _Stream:
         self._at = 0
 
     def take(self, count: int) -> bytes:
-        """Take exactly ``count`` bytes."""
+        """Return the next ``count`` bytes."""
         parts, missing = [], count
         while True:
             part = self._text[self._at : self._at + missing]
@@ -100,7 +101,7 @@ class _Stream:
                 )
 
     def number(self) -> int:
-        """Take a long."""
+        """Return the next long."""
         raw = self.take(1)
         while raw[-1] >= 0x80 and len(raw) < 11:
             raw += self.take(1)
@@ -110,11 +111,11 @@ class _Stream:
             raise LandingError(f"{self.path}: byte {self.passed} of the Avro file: {error}; fetch it again") from error
 
     def ended(self) -> bool:
-        """Tell whether nothing follows."""
+        """Return whether the file ends here."""
         return self._at == len(self._text) and not self._more()
 
     def _more(self) -> bool:
-        """Read on; only when all of the text is taken."""
+        """Read the next chunk; False at the end of the file. Call it only when the last chunk is used up."""
         self._text, self._at = next(self._chunks, b""), 0
         return bool(self._text)
 
@@ -144,7 +145,7 @@ def _short(stream: _Stream) -> bytes:
 def _blocks(
     stream: _Stream, marker: bytes, expand: Callable[[bytes], bytes], stored: StoredFile
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield how many data a block holds, and its expanded bytes."""
+    """Yield the number of data in a block, and its expanded bytes."""
     number, expanded = 0, 0
     while not stream.ended():
         number += 1
@@ -178,7 +179,7 @@ def _deflate(raw: bytes) -> bytes:
     engine = zlib.decompressobj(-zlib.MAX_WBITS)
     content = engine.decompress(raw, BLOCK_LIMIT + 1)
     _within(len(content))
-    if not engine.eof:  # fastavro leaves three bytes of zlib's checksum behind the end
+    if not engine.eof:  # bytes may follow the end: fastavro leaves three of zlib's checksum
         raise ValueError("the compressed data end too early")
     return content
 

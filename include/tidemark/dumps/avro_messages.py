@@ -1,4 +1,4 @@
-"""From a datum of an Avro file to a message: what ``avro_files`` promises of each schema."""
+"""From a datum of an Avro file to a message, by the rules that ``avro_file`` lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = tuple[bytes | None, bytes | None, str | None, int | None, int | None, int 
 """The columns of ``MESSAGES`` after ``place``."""
 
 Read = Callable[[bytes, int], tuple[Row, int]]
-"""(bytes of a block, place where a datum begins) to its message and the place behind it."""
+"""(bytes of a block, place where a datum begins) to the datum's message and the place behind the datum."""
 
 _RECORD_FIELDS: Final = frozenset({"topic", "partition", "offset", "value"})
 
@@ -28,11 +28,11 @@ _TYPES: Final = {
 
 
 def reader(schema: AvroType) -> tuple[bool, Read]:
-    """Return whether data are Kafka records, and the function that makes a row of one.
+    """Return whether the data are Kafka records, and the function that makes a row of one datum.
 
     Raises:
-        ValueError: a Kafka record with a field of another type, or data that take no bytes: a few bytes would be any
-            number of them.
+        ValueError: a field of a Kafka record has another type, or a datum takes no bytes, so that a few bytes could be
+            any number of data.
     """
     if schema.least == 0:
         raise ValueError("a datum takes no bytes")
@@ -47,7 +47,7 @@ def reader(schema: AvroType) -> tuple[bool, Read]:
 
 
 def _content(kind: AvroType, buffer: bytes, place: int) -> tuple[bytes | None, int]:
-    """Return the content of bytes and strings, None for null, and the binary form of any other datum."""
+    """Return the content of bytes or a string, None for null, or the binary form of any other datum."""
     if kind.name == "union":
         kind, place = branch_of(kind, buffer, place)
         return _content(kind, buffer, place)
@@ -82,7 +82,7 @@ def _check(name: str, kind: AvroType) -> None:
 
 
 def _value(kind: AvroType, buffer: bytes, place: int) -> tuple[bytes | None, int]:
-    """Text of a value is JSON as it stands, or Base64, as in Kafka records of other containers."""
+    """Return the bytes of a value. Text is JSON as it stands or Base64, as in Kafka records of other containers."""
     if kind.name == "union":
         kind, place = branch_of(kind, buffer, place)
     content, place = _content(kind, buffer, place)

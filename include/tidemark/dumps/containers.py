@@ -1,9 +1,12 @@
 """From a dump file to its messages, verbatim, in the order of the file.
 
-A container is told by its content, CSV also by its name: JSON text in one of three layouts (``json_text.Layout``),
-Parquet or an Avro object container file (``avro_files``), where messages may be wrapped as Kafka records; CSV and
-Parquet of DataHub's rows, each of which becomes a JSON object. A further container is one more branch of ``_open``,
-with a function that yields record batches of ``MESSAGES``.
+A container is recognised by its content, CSV also by its name. There are:
+
+- JSON text in one of three layouts (``json_text.TextLayout``), Parquet, and Avro object container files
+  (``avro_file``). Their messages may be wrapped as Kafka records.
+- CSV and Parquet with rows of a DataHub topic. Each row becomes a JSON object.
+
+To add a container, add a branch to ``_open`` and a function that yields record batches of ``MESSAGES``.
 """
 
 from __future__ import annotations
@@ -35,10 +38,10 @@ _BATCH_MESSAGES: Final = 10_000
 _BATCH_BYTES: Final = READ_STEP
 
 _BEGINNING: Final = 1 << 20
-"""Bytes that the layout is told by."""
+"""Bytes at the beginning of a text that decide its layout."""
 
 _MARK: Final = b"\xef\xbb\xbf"
-"""UTF-8 byte-order mark: of the file, not of its first message."""
+"""UTF-8 byte-order mark. It belongs to the file, not to the first message."""
 
 _FOREIGN: Final = {
     b"\x1f\x8b": "compressed twice",
@@ -53,22 +56,22 @@ _FOREIGN: Final = {
 }
 
 _Group = tuple[Sequence[int], list[bytes]]
-"""Places and values of messages that stand together."""
+"""Places and values of consecutive messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """What one whole reading of a dump file told."""
+    """What was found in a dump file by reading all of it."""
 
     sha256: str
-    """Of the bytes as stored, hexadecimal."""
+    """SHA-256 of the stored bytes, hexadecimal."""
     size: int
-    """Bytes as stored."""
+    """Number of stored bytes."""
     messages: int
     container: str
     """``json_lines``, ``json_array``, ``json_values``, ``csv``, ``parquet`` or ``avro``."""
     kafka: bool
-    """Messages are wrapped as Kafka records."""
+    """Whether the messages are wrapped as Kafka records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,19 +84,20 @@ class _Content:
 def inspect(
     path: str, take: Callable[[pa.RecordBatch], None] | None = None, *, sha256: str | None = None
 ) -> Inspection:
-    """Read a dump file once, from start to end, and tell what it holds.
+    """Read a dump file once, from start to end, and return what it holds.
 
-    A whole line that is not JSON is a message.
+    A whole line that is not JSON is a message, too.
 
     Args:
         path: a local path or a URI that ``pyarrow.fs`` knows.
-        take: is given the messages, as ``read`` yields them; whether the file is sound shows only at its end.
-        sha256: of the file that is meant.
+        take: is called with each batch of messages, as ``read`` yields them. Whether the file is sound is known only at
+            its end.
+        sha256: the checksum that the file must have; None for any.
 
     Raises:
-        LandingError: the file is cut, damaged, still being written, no regular file, in a container that is not
-            read, beyond a limit (64 GiB expanded, 200 times expanded after 16 MiB, 16 MiB a message), or not the one
-            that is meant.
+        LandingError: the file is cut, damaged, still being written, not a regular file, or in an unknown container; it
+            is beyond a limit (64 GiB expanded, 200 times expanded after 16 MiB, 16 MiB for each message); or it has
+            another checksum.
     """
     with opened(path) as stored:
         content = _open(stored, _BATCH_MESSAGES, _BATCH_BYTES)
@@ -117,11 +121,11 @@ def read(
 
     Args:
         path: a local path or a URI that ``pyarrow.fs`` knows.
-        batch_messages: rows of a batch, at most.
-        batch_bytes: bytes of a batch, about: one message more at most.
+        batch_messages: most rows of a batch.
+        batch_bytes: bytes of a batch. A batch may exceed them by one message.
 
     Raises:
-        LandingError: as ``inspect``; batches before the fault may have been given already.
+        LandingError: as for ``inspect``. Batches from before the fault may have been yielded by then.
     """
     with opened(path) as stored:
         yield from _open(stored, batch_messages, min(batch_bytes, _BATCH_BYTES)).batches
@@ -164,7 +168,8 @@ def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Co
     layout = layout_of(text, whole=whole)
     groups = _groups(layout, itertools.chain((text,), chunks), stored.path, batch_bytes)
     first = list(itertools.islice(groups, 1))
-    # One record is proof: a message that looks like one by chance spoils only itself, and a broken record none.
+    # One Kafka record in the first group is proof. The only cost of an error is one message that looks like a record by
+    # chance. A broken record among others changes nothing.
     kafka = any(kafka_records.is_record(value) for _, values in first for value in values)
     to_batch = kafka_records.line_batch if kafka else _plain_batch
     parts = _split(itertools.chain(first, groups), batch_messages)
@@ -182,7 +187,7 @@ def _open_avro(
 
 
 def _beginning(chunks: Iterator[bytes]) -> tuple[bytes, bool]:
-    """The first bytes of a text, with its first line that is not blank whole, and whether that is all of it."""
+    """Return the beginning of a text, with the whole first line that is not blank, and whether the text ends there."""
     text = bytearray()
     for chunk in chunks:
         text += chunk
@@ -228,7 +233,7 @@ def _lines(chunks: Iterator[bytes], path: str) -> Iterator[_Group]:
 
 
 def _split_lines(text: bytes) -> list[bytes]:
-    # Looking for one byte is twenty times faster than looking for two.
+    # A search for one byte is twenty times faster than a search for two.
     lines = (text.replace(b"\r\n", b"\n") if b"\r" in text else text).split(b"\n")
     lines.pop()
     return lines

@@ -1,7 +1,7 @@
-"""CSV with a header: each row becomes a message, a JSON object of column to text.
+"""CSV with a header: each row becomes a message, a JSON object from column name to text.
 
-Grammar: RFC 4180 in UTF-8, lines ended by LF or CRLF. An empty cell is null, a quoted empty one the empty text; a cell
-in quotation marks may go over lines. One row at a time is cut out, and no more of the file is in memory than a chunk.
+Grammar: RFC 4180 in UTF-8, with lines that end in LF or CRLF. An empty cell is null, and a quoted empty cell is the
+empty text. A quoted cell may span lines. Rows are cut out one at a time, and one chunk of the file is in memory.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def is_csv(path: str, text: bytes) -> bool:
-    """Tell CSV by the name, or by a header with the sequence column of DataHub's rows.
+    """Return whether a file is CSV, by its name or by a header that has the sequence column of DataHub's rows.
 
     Args:
-        path: of the file; ``.csv`` at its end, or before that of a compression, says CSV.
-        text: the beginning of the file, its first line whole. JSON is JSON whatever the name.
+        path: of the file. CSV has ``.csv`` at the end, or before the ending of a compression.
+        text: the beginning of the file, with the whole first line. JSON is never CSV, whatever the name.
     """
     start = text.lstrip()
     if not start or start[:1] in b"{[":
@@ -44,13 +44,14 @@ def is_csv(path: str, text: bytes) -> bool:
 
 
 def groups(chunks: Iterator[bytes], stored: StoredFile, batch_bytes: int) -> Iterator[tuple[list[int], list[bytes]]]:
-    """Yield the rows as JSON objects, with the number of the line that each begins on, in groups of ``batch_bytes``.
+    """Yield the rows as JSON objects, each with the number of its first line, in groups of about ``batch_bytes``.
 
-    A row that is no UTF-8 is given as it stands: its decoder sets it aside with its bytes.
+    A row that is not UTF-8 is yielded as it stands, and its decoder sets it aside with its bytes.
 
     Raises:
-        LandingError: naming the line of a row that has more or fewer cells than the header, of a quotation mark in the
-            wrong place, or of a row beyond the limit; a header that names a column twice or not at all.
+        LandingError: a row has more or fewer cells than the header, a quotation mark stands in the wrong place, or a
+            row is beyond the limit; or the header names a column twice, or has one without a name. The error names the
+            line.
     """
     rows = _rows(chunks, stored.path)
     names = _header(next(rows, None), stored.path)
@@ -110,7 +111,7 @@ def _header(row: tuple[int, bytes] | None, path: str) -> tuple[str, ...]:
 
 
 def _rows(chunks: Iterator[bytes], path: str) -> Iterator[tuple[int, bytes]]:
-    """Yield rows without their line end, with the number of their first line; blank lines are none."""
+    """Yield each row with the number of its first line, without the line end. Blank lines are no rows."""
     parts: list[bytes] = []
     size, is_open, start = 0, False, 1
     for number, line in enumerate(_lines(chunks, path), start=1):

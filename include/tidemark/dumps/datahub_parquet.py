@@ -1,7 +1,8 @@
-"""Rows of a DataHub TUPLE topic in Parquet: each becomes a message, a JSON object, its values exact.
+"""Rows of a DataHub TUPLE topic in Parquet: each becomes a message, a JSON object with exact values.
 
-Integers, decimals and floating-point numbers are JSON strings of all their digits, so that no reader rounds them; dates
-and times are ISO 8601, with ``Z`` where the column knows its zone; bytes are Base64; true, false and null are JSON's.
+Integers, decimals and floating-point numbers become JSON strings with all their digits, so that no reader rounds them.
+Dates and times become ISO 8601, with ``Z`` if the column has a time zone. Bytes become Base64. True, false and null are
+those of JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def are_rows(schema: pa.Schema) -> bool:
-    """Tell rows of a TUPLE topic by their sequence column."""
+    """Return whether a file has rows of a TUPLE topic: they have a sequence column."""
     return not set(SEQUENCE_COLUMNS).isdisjoint(schema.names)
 
 
@@ -42,10 +43,11 @@ def groups(
 ) -> Iterator[tuple[range, list[bytes]]]:
     """Yield the rows as JSON objects, with their numbers in the file, in groups of about ``batch_bytes``.
 
-    A text that is no UTF-8 stays as it is in its object: its decoder sets it aside with its bytes.
+    A text that is not UTF-8 keeps its bytes in the object, and the decoder sets the message aside with them.
 
     Raises:
-        LandingError: damaged, a column twice, a column of a nested or unknown type, a limit passed.
+        LandingError: the file is damaged, two columns have one name, a column has a nested or unknown type, or a limit
+            is exceeded.
     """
     with reading(stored.path), source:
         schema = metadata.schema.to_arrow_schema()
@@ -123,7 +125,7 @@ def _texts(column: pa.Array) -> _Values:
 
 
 def _floats(column: pa.Array) -> _Values:
-    """Write the shortest digits that give the same number of the same width."""
+    """Return the shortest digits that give the same number when read at the same width."""
     wide = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
     texts: _Values = pc.cast(wide, pa.string()).to_pylist()
     return texts
@@ -148,7 +150,7 @@ def _instant(count: int, per_second: int) -> str:
 
 def _times(column: pa.Array) -> _Values:
     per_second = _UNITS[column.type.unit]
-    # the time of day of the first day
+    # a time of day is a moment of 1970-01-01, without its date
     return [None if count is None else _instant(count, per_second).partition("T")[2] for count in _counts(column)]
 
 

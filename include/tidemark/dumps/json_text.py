@@ -1,7 +1,7 @@
 """JSON text in bulk: which layout a text has, and where its values begin and end.
 
-Values are cut out verbatim and never made Python objects. Only brackets and strings are looked at, so that a value that
-is wrong inside is still one value, which its decoder refuses by itself. Grammar: RFC 8259.
+Values are cut out verbatim and never become Python objects. The search looks at brackets and strings only. So a value
+with an error inside is still one value, and its decoder refuses that value alone. Grammar: RFC 8259.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import msgspec
 from tidemark.errors import LandingError
 
 VALUE_LIMIT: Final = 16 << 20
-"""Bytes of one value or line."""
+"""Most bytes of one value or line."""
 
 
 class TextLayout(StrEnum):
     """How messages stand in a JSON text."""
 
     LINES = "json_lines"
-    """One message a line; blank lines are none."""
+    """One message on each line. Blank lines are no messages."""
     ARRAY = "json_array"
-    """The elements of one array."""
+    """The messages are the elements of one array."""
     VALUES = "json_values"
-    """Objects or arrays one after another, each over any number of lines."""
+    """Objects or arrays follow one another. Each may take any number of lines."""
 
 
 _OPENING: Final = {ord("}"): ord("{"), ord("]"): ord("[")}
@@ -35,7 +35,7 @@ _OPENING: Final = {ord("}"): ord("{"), ord("]"): ord("[")}
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 
 _STRING: Final = rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+'
-"""A string up to its closing quote; it goes over no line end (section 7)."""
+"""A string, without its closing quote. It contains no line end (section 7)."""
 
 _TO_BRACKET: Final = re.compile(
     rb'[^"{}\[\]]*+(?:%s"[^"{}\[\]]*+)*+(?:(?P<bracket>[{}\[\]])|(?P<broken>%s\\?\n))?' % (_STRING, _STRING)
@@ -49,25 +49,26 @@ _RAW: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
 def is_valid(text: bytes) -> bool:
-    """Tell whether the text is one JSON value, blanks around it allowed."""
+    """Return whether the text is one JSON value, with or without blanks around it."""
     try:
         _RAW.decode(text)
     except RecursionError:
-        return True  # Too deep to look at: its decoder has the say.
+        return True  # Too deep to check here: its decoder decides.
     except msgspec.MsgspecError:
         return False
     return True
 
 
 def layout_of(text: bytes, *, whole: bool) -> TextLayout:
-    """Tell the layout of a text from its beginning.
+    """Return the layout of a text, recognised by its beginning.
 
-    One broken message must not change the layout. So an array is told by its first element, values by being sound
-    from the first to the last, and everything else is lines as soon as one later line is an object of its own.
+    One broken message must not change the layout. So the first element alone decides for an array. A text is
+    ``VALUES`` only if all its values are sound. Any other text is ``LINES`` if one of its later lines is an object by
+    itself.
 
     Args:
-        text: the beginning of a text, without byte-order mark, its first line with content whole.
-        whole: the text ends here.
+        text: the beginning of a text, without byte-order mark, with the whole of its first line that is not blank.
+        whole: whether the text ends there.
     """
     lines = _whole_lines(text, whole=whole)
     first_is_valid = bool(lines) and is_valid(lines[0])
@@ -106,7 +107,7 @@ def _begins_as_array(text: bytes) -> bool:
 
 
 def _leading_values(text: bytes) -> list[bytes]:
-    """All whole values of a text; none when one of them, or what stands between two, is not JSON."""
+    """Return the whole values of a text; none if one of them, or anything between two of them, is not JSON."""
     found = []
     values = Values(iter((text,)), "")
     try:
@@ -119,7 +120,7 @@ def _leading_values(text: bytes) -> list[bytes]:
 
 
 def _layout_of_first(line: bytes) -> TextLayout:
-    """Tell the layout of a text without one sound value: values when its first line leaves a bracket open."""
+    """Return the layout of a text without a sound value: ``VALUES`` if its first line leaves a bracket open."""
     values = Values(iter((line,)), "")
     try:
         next(values.each(), None)
@@ -129,11 +130,11 @@ def _layout_of_first(line: bytes) -> TextLayout:
 
 
 class Values:
-    """Cuts a stream of JSON text into its values; the text of one value at a time is in memory."""
+    """Cuts a stream of JSON text into values. It holds the text of one value at a time in memory."""
 
     def __init__(self, chunks: Iterator[bytes], path: str) -> None:
         self.ended = False
-        """The end of the text was met."""
+        """Whether the end of the text was reached."""
         self._chunks = chunks
         self._path = path
         self._text = b""
@@ -142,10 +143,10 @@ class Values:
         """Bytes of the stream before ``_text``."""
 
     def each(self) -> Iterator[bytes]:
-        """Yield objects and arrays that stand one after another.
+        """Yield the objects and arrays that follow one another.
 
         Raises:
-            LandingError: naming the byte where the text ends in a value, or is none.
+            LandingError: the text ends inside a value, or something else stands there. The error names the byte.
         """
         while (first := self._peek()) is not None:
             if first not in b"{[":
@@ -153,7 +154,7 @@ class Values:
             yield self.value()
 
     def elements(self) -> Iterator[bytes]:
-        """Yield the elements of the one array that the text is; raises as ``each`` does."""
+        """Yield the elements of the array that makes up the whole text; raises as ``each`` does."""
         self._take(b"[")
         if self._peek() == ord("]"):
             self._at += 1
@@ -163,7 +164,7 @@ class Values:
             raise self._error(self._at, "something follows the array")
 
     def value(self) -> bytes:
-        """Cut out the value that begins here."""
+        """Return the value that begins here, and go on behind it."""
         first = self._peek()
         if first is None:
             raise self._cut()
@@ -221,7 +222,7 @@ class Values:
         return byte
 
     def _peek(self) -> int | None:
-        """The next byte that is no blank; None at the end of the text."""
+        """Return the next byte that is not blank; None at the end of the text."""
         while True:
             found = _SPACE.match(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -232,7 +233,7 @@ class Values:
             self._more(required=False)
 
     def _more(self, *, required: bool = True) -> int:
-        """Read on; returns how many bytes before the current value were dropped."""
+        """Read the next chunk, drop the bytes before the current value, and return how many they were."""
         dropped = self._at
         chunk = next(self._chunks, None)
         self.ended = chunk is None

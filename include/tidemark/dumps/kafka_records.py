@@ -1,4 +1,4 @@
-"""Kafka records as dumps hold them: JSON objects or Parquet rows of ``topic partition offset timestamp key value``."""
+"""Kafka records in dumps: JSON objects, or Parquet rows, with ``topic partition offset timestamp key value``."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ MESSAGES: Final = pa.schema(
         pa.field("timestamp", pa.int64()),
     ]
 )
-"""Messages with where they stood. ``place`` is 1-based: the line of a text in lines, the row of Parquet, else the
-ordinal. ``value`` null is a Kafka record with a null value. The last five are null outside Kafka records; ``timestamp``
-is epoch ms."""
+"""Messages and where they stood. ``place`` is 1-based: the line of a text in lines, the row of a Parquet file, or else
+the ordinal of the message. A null ``value`` is a Kafka record with a null value. Outside Kafka records, ``key`` and the
+last four columns are null. ``timestamp`` is epoch ms."""
 
 _Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
@@ -43,7 +43,7 @@ _Row = tuple[bytes | None, bytes | None, str | None, int | None, int | None, int
 
 
 class _Record(msgspec.Struct, frozen=True, gc=False):
-    """A Kafka record in JSON; other fields, as ``headers``, stay in the dump."""
+    """A Kafka record in JSON. Other fields, such as ``headers``, are not read."""
 
     topic: str
     partition: _Int32
@@ -54,7 +54,7 @@ class _Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Marks(msgspec.Struct, frozen=True, gc=False):
-    """What tells a Kafka record from a message: these four together."""
+    """The four fields that a Kafka record always has. A message without one of them is not a Kafka record."""
 
     topic: msgspec.Raw
     partition: msgspec.Raw
@@ -68,7 +68,7 @@ _DECODE_TEXT: Final = msgspec.json.Decoder(str).decode
 
 
 def is_record(text: bytes) -> bool:
-    """Tell whether a JSON text is a Kafka record, whatever the types of its fields."""
+    """Return whether a JSON text is a Kafka record, whatever the types of its fields."""
     try:
         msgspec.json.decode(text, type=_Marks)
     except (msgspec.MsgspecError, RecursionError):
@@ -77,10 +77,10 @@ def is_record(text: bytes) -> bool:
 
 
 def line_batch(places: Sequence[int], lines: list[bytes]) -> pa.RecordBatch:
-    """Unwrap Kafka records in JSON.
+    """Return the messages of Kafka records in JSON.
 
-    A record that is broken or has a field of the wrong type is kept as it stands: the whole text as value, no
-    partition and no offset, so that its decoder sets it aside with its bytes.
+    A record that is broken, or has a field of the wrong type, stays as it is: its whole text is the value, and it has
+    no partition and no offset. Its decoder then sets it aside with its bytes.
     """
     columns = zip(*map(_unwrapped, lines), strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, list(MESSAGES)[1:], strict=True)]
@@ -94,22 +94,22 @@ def _unwrapped(line: bytes) -> _Row:
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return None, line, None, None, None, None
     if isinstance(value, str):
-        value = _bytes_of(value)
+        value = bytes_of_text(value)
     if isinstance(key, str):
         key = key.encode()
     return key, value, record.topic, record.partition, record.offset, record.timestamp
 
 
 def _content(field: msgspec.Raw) -> bytes | str | None:
-    """The text of a JSON string, null, or the verbatim bytes of an embedded object or array."""
+    """Return the text of a JSON string, None for null, or the verbatim bytes of an embedded object or array."""
     raw = bytes(field)
     if raw[:1] in {b"{", b"["}:
         return raw
     return None if raw == b"null" else _DECODE_TEXT(raw)
 
 
-def _bytes_of(text: str) -> bytes:
-    """The bytes of a value given as text: JSON is meant as it stands, anything else is Base64 if it can be."""
+def bytes_of_text(text: str) -> bytes:
+    """Return the bytes of a value that stands as text: JSON as it is, any other text read as Base64 if it can be."""
     stripped = text.strip()
     if stripped.startswith(("{", "[")) or stripped == "null":
         return text.encode()
@@ -119,18 +119,13 @@ def _bytes_of(text: str) -> bytes:
         return text.encode()
 
 
-def bytes_of_text(text: str) -> bytes:
-    """The bytes of a value that a container holds as text."""
-    return _bytes_of(text)
-
-
 def parquet_batches(
     stored: StoredFile, source: pa.NativeFile, metadata: pq.FileMetaData, *, batch_messages: int, batch_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """Read Kafka records from the rows of a Parquet file.
+    """Yield the Kafka records in the rows of a Parquet file, as batches of ``MESSAGES``.
 
     Raises:
-        LandingError: damaged, a column missing or of another type, a limit passed.
+        LandingError: the file is damaged, a column is missing or has another type, or a limit is exceeded.
     """
     with reading(stored.path), source:
         schema = metadata.schema.to_arrow_schema()
@@ -171,7 +166,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def sizes(batch: pa.RecordBatch, names: Iterable[str]) -> list[int]:
-    """Bytes of the named columns of each row, told before a dictionary is expanded."""
+    """Return the bytes of each row in the named columns, counted without expanding a dictionary."""
     total = [0] * batch.num_rows
     for name in names:
         column = batch.column(name)
@@ -184,7 +179,7 @@ def sizes(batch: pa.RecordBatch, names: Iterable[str]) -> list[int]:
 
 
 def runs(sizes: Iterable[int], limit: int) -> Iterator[tuple[int, int]]:
-    """Cut rows into runs of at most about ``limit`` bytes each: (start, stop)."""
+    """Yield (start, stop) of runs of rows. A run has at most ``limit`` bytes, unless a single row has more."""
     start = size = 0
     for row, more in enumerate(sizes):
         if size and size + more > limit:
@@ -210,5 +205,5 @@ def _column(column: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
     if field.name == "value" and any(is_text(column.type) for is_text in _TEXT):
-        column = pa.array([None if text is None else _bytes_of(text) for text in column.to_pylist()], pa.binary())
+        column = pa.array([None if text is None else bytes_of_text(text) for text in column.to_pylist()], pa.binary())
     return column.cast(field.type)

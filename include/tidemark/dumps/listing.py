@@ -19,12 +19,12 @@ from tidemark.dumps.stored_file import locate
 from tidemark.errors import ConfigurationError, LandingError
 
 FILES_LIMIT: Final = 10_000
-"""Dump files of one run."""
+"""Most dump files of one run."""
 
 _DIGITS: Final = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2}
 
 _COARSER: Final = {"m": "Y", "d": "m", "j": "Y", "H": "dj", "M": "H", "S": "M"}
-"""Field of time and the fields one of which it needs beside it."""
+"""By field of time: the coarser fields, of which the pattern must have one too."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,62 +37,66 @@ _QUERY: Final = re.compile(r"\?\w+=[^/]*$")
 _TOKEN: Final = re.compile(r"(?P<folders>(?:(?<=/)|^)\*\*/)|(?P<any>\*+)|(?P<one>\?)|%(?P<field>.?)|(?P<text>[^*?%]+)")
 
 _SHOWN: Final = r"(?![._])"
-"""A wildcard at the start of a name takes no hidden file."""
+"""Stands before a wildcard at the start of a name, so that it matches no hidden file."""
 
 _UNFINISHED: Final = (".tmp", ".part")
 
 _Listed = tuple[str, str, int, int]
-"""Path, path below the root, size, time of the last change in epoch ns."""
+"""Path, path below the root, size in bytes, time of the last change in epoch ns."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class DumpFile:
-    """One file as the listing shows it; ordered by interval, then path."""
+    """One file of a listing. Files are ordered by interval, then by path."""
 
     interval: int
-    """Start of the period that the path names, epoch µs, UTC; 0 when the pattern names none."""
+    """Start of the period that the path names, epoch µs, UTC; 0 if the pattern has no fields of time."""
     path: str
     """Absolute local path, or URI."""
     size: int
-    """Bytes as stored."""
+    """Number of stored bytes."""
     modified: int
-    """Time of the last change as the store tells it, epoch ns."""
+    """Time of the last change, from the store; epoch ns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pattern:
     root: str
-    """Folder before the first wildcard or field."""
+    """The folder above the first wildcard or field of time."""
     query: str
     """Options at the end of a URI, with the question mark."""
     path: re.Pattern[str]
     """Matches a path below ``root``."""
     depth: int | None
-    """Folders below ``root`` that a match can lie in; None for any number."""
+    """How many levels of folders to list, ``root`` included; None for all."""
 
 
 def find(
     pattern: str, *, start: datetime | None, end: datetime | None, landed: Container[str] = frozenset()
 ) -> list[DumpFile]:
-    """List the dump files of one run, ordered by interval and path.
+    """Return the dump files of one run, ordered by interval and path.
 
-    A file belongs to the interval ``[start, end)`` that holds the start of the period its path names: of the day for
-    ``%Y-%m-%d``, of the hour with ``%H``. A path without fields of time belongs to every interval. A folder that is not
-    there holds no files yet. As in a shell, a wildcard takes no name that begins with a dot, nor with an underscore;
-    names that end in ``.tmp`` or ``.part`` are still being written. Links are not followed.
+    The path of a file names a period: a day with ``%Y-%m-%d``, an hour with ``%H`` too. The file belongs to the
+    interval ``[start, end)`` that contains the start of the period. A path without fields of time belongs to every
+    interval.
+
+    A folder that does not exist holds no files yet. A wildcard matches no name that begins with a dot (as in a shell)
+    or an underscore. A file whose name ends in ``.tmp`` or ``.part`` is still being written, and is left out. Links are
+    not followed.
 
     Args:
         pattern: a local path or URI with ``%Y %m %d %j %H %M %S`` (``%%`` for a percent sign), ``*`` and ``?`` within a
-            name and ``**/`` for any folders; a last name without wildcard may be a folder.
+            name and ``**/`` for any folders. A last name without wildcard may be a folder.
         start: of the interval, UTC unless it has a zone; None for no bound.
         end: first moment after the interval; None for no bound.
-        landed: paths that do not count against the limit of ``FILES_LIMIT`` files a run.
+        landed: paths that do not count against the limit of ``FILES_LIMIT`` files for each run.
 
     Raises:
-        ConfigurationError: an unknown field of time, or one without the coarser one; a folder that cannot be listed.
-        LandingError: more files than the limit.
+        ConfigurationError: a field of time is unknown, or stands without a coarser one that it needs; or a folder
+            cannot be listed.
+        LandingError: there are more files than the limit.
     """
     parsed = _parse(pattern)
     files = []
@@ -134,7 +138,7 @@ def _ends_wild(rest: str) -> bool:
 
 
 def _compile(rest: str, pattern: str) -> re.Pattern[str]:
-    """Translate the part of a pattern below its root into a regular expression."""
+    """Return the part of a pattern below its root as a regular expression."""
     fields: list[str] = []
     parts = [_translate(token, fields, pattern) for token in _TOKEN.finditer(rest.replace("%%", "\0"))]
     for field in fields:

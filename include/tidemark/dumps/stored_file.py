@@ -1,7 +1,7 @@
-"""Dump files as byte streams: opened with care, hashed as they are read, expanded under limits.
+"""Dump files as byte streams: opened safely, hashed as they are read, expanded within limits.
 
-The name and the bytes of a dump file are hostile input. A local file is opened once, without following a link, and
-checked on the open descriptor; a compressed one is expanded step by step, so that memory does not depend on it.
+The name and the bytes of a dump file are hostile input. A local file is opened once, without following a link, and is
+checked on the open descriptor. A compressed file is expanded step by step, so its size does not affect memory.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import pyarrow.fs as pafs
 from tidemark.errors import LandingError
 
 EXPANDED_LIMIT: Final = 64 << 30
-"""Bytes of one dump file after expansion."""
+"""Most bytes of one dump file after expansion."""
 
 RATIO_LIMIT: Final = 200
-"""Expanded bytes for each stored byte, looked at after ``RATIO_FREE`` expanded bytes."""
+"""Most expanded bytes for each stored byte, checked once more than ``RATIO_FREE`` bytes are expanded."""
 
 RATIO_FREE: Final = 16 << 20
 
 READ_STEP: Final = 256 << 10
-"""Bytes read at once: pieces of a MiB take six times as long, as their memory goes back to the system each time."""
+"""Bytes read at once. Pieces of 1 MiB take six times as long: each time, their memory goes back to the system."""
 
 _REMOTE_BUFFER: Final = 4 << 20
 
@@ -43,13 +43,13 @@ _CODECS: Final = (
     ("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), (".zst", ".zstd")),
     ("bz2", re.compile(rb"BZh"), (".bz2",)),
 )
-"""Codec, the magic bytes (RFC 1952 2.3.1; RFC 8878 3.1.1 and 3.1.2), the file names."""
+"""Codec, its magic bytes (RFC 1952 2.3.1; RFC 8878 3.1.1 and 3.1.2), the endings of its file names."""
 
 
 class StoredFile:
-    """The bytes of one dump file as stored, read once from start to end; its hash grows with the reading.
+    """The stored bytes of one dump file, read once from start to end and hashed on the way.
 
-    It is a readable binary file to pyarrow.
+    pyarrow takes it as a readable binary file.
     """
 
     def __init__(self, path: str, source: pa.NativeFile, expected_size: int) -> None:
@@ -64,11 +64,11 @@ class StoredFile:
         self.closed = False
 
     def read(self, count: int) -> bytes:
-        """At most ``count`` bytes; empty at the end of the file.
+        """Return at most ``count`` bytes; empty at the end of the file.
 
         Raises:
-            LandingError: the store gave an error, or the file ended before the size it had when it was opened, or
-                goes on after it: it is still being written.
+            LandingError: the store failed; or the file is shorter or longer than when it was opened, so it is still
+                being written.
         """
         with reading(self.path):
             chunk = self._head or self._source.read(count)
@@ -82,24 +82,24 @@ class StoredFile:
         return chunk
 
     def head(self) -> bytes:
-        """The first bytes of the file, which ``read`` will give again; only before the first ``read``."""
+        """Return the first bytes of the file. Call it before the first ``read``, which returns them again."""
         with reading(self.path):
             while len(self._head) < _HEAD and (more := self._source.read(_HEAD - len(self._head))):
                 self._head += more
         return self._head
 
     def sha256(self) -> str:
-        """Hexadecimal SHA-256 of the whole file; what was not read yet is read now."""
+        """Return the hexadecimal SHA-256 of the whole file. It reads the rest of the file first."""
         while not self._ended:
             self.read(READ_STEP)
         return self._hash.hexdigest()
 
     def close(self) -> None:
-        """Say that nothing more is read; ``opened`` closes the file itself."""
+        """Mark the file as closed, for pyarrow. ``opened`` closes the file itself."""
         self.closed = True
 
     def random_access(self) -> pa.NativeFile:
-        """Open the same file for reading at any place, past this object's hash and size."""
+        """Return the same file, opened for reading at any place. This does not change the hash or the size."""
         if isinstance(self._source, pa.PythonFile):
             self._source.seek(0)
             return self._source
@@ -109,10 +109,10 @@ class StoredFile:
 
 @contextmanager
 def opened(path: str) -> Iterator[StoredFile]:
-    """Open a dump file, a local path or a URI (``s3://``, ``gs://``, ``hdfs://``, ``file://``), for one reading.
+    """Open a dump file for one reading. ``path`` is local or a URI (``s3://``, ``gs://``, ``hdfs://``, ``file://``).
 
     Raises:
-        LandingError: not there, not readable, a symbolic link, or not a regular file.
+        LandingError: the file does not exist, is not readable, is a symbolic link, or is not a regular file.
     """
     with reading(path):
         filesystem, name = locate(path)
@@ -130,7 +130,7 @@ def opened(path: str) -> Iterator[StoredFile]:
 
 
 def locate(path: str) -> tuple[pafs.FileSystem | None, str]:
-    """Split a path or URI into pyarrow's file system (None: the local one) and the name in it."""
+    """Return pyarrow's file system of a path or URI (None: the local one) and the name in it."""
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path):
         return None, path
     filesystem, name = pafs.FileSystem.from_uri(path)
@@ -140,11 +140,11 @@ def locate(path: str) -> tuple[pafs.FileSystem | None, str]:
 def expand(stored: StoredFile, step: int) -> Iterator[bytes]:
     """Yield the content of a file in chunks of at most ``step`` bytes, expanded when it is gzip, zstd or bzip2.
 
-    Several compressed members, one after another, are one content.
+    Several compressed members that follow one another are one content.
 
     Raises:
-        LandingError: a damaged or cut stream, something else after it, a name that promises a compression that the
-            content has not, or more expanded bytes than the limits allow.
+        LandingError: the stream is damaged or cut, other bytes follow it, the name promises a compression that the
+            content does not have, or the expanded bytes exceed a limit.
     """
     expanded = 0
     try:
@@ -159,7 +159,7 @@ def expand(stored: StoredFile, step: int) -> Iterator[bytes]:
 
 
 def check_expansion(stored: StoredFile, expanded: int) -> None:
-    """Raise ``LandingError`` when ``expanded`` bytes are too many in all, or for the stored bytes read so far."""
+    """Raise ``LandingError`` if ``expanded`` bytes are too many in total, or for the stored bytes read so far."""
     if expanded > EXPANDED_LIMIT:
         raise LandingError(f"{stored.path}: more than {EXPANDED_LIMIT >> 30} GiB expanded; split the dump")
     if expanded > RATIO_FREE and expanded > RATIO_LIMIT * stored.size:
@@ -171,7 +171,7 @@ def check_expansion(stored: StoredFile, expanded: int) -> None:
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Turn what a store or a codec raises into a ``LandingError`` that names the file."""
+    """Turn the errors of a store or a codec into a ``LandingError`` that names the file."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:

@@ -1,4 +1,4 @@
-"""What Spark's workers do for land: hash dump files, and write their messages as rows of raw."""
+"""The tasks of land on Spark's workers: hash dump files, and write their messages as rows of raw."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.lake.log_schemas import RAW
 
 
 class Hashed(msgspec.Struct, frozen=True, kw_only=True):
-    """The SHA-256 of a dump file, or the problem for which it is refused."""
+    """The SHA-256 of a dump file, or the problem why it is refused."""
 
     path: str
     checksum: str = ""
@@ -23,13 +23,13 @@ class Hashed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hashes(msgspec.Struct, kw_only=True):
-    """What one task of hashing did."""
+    """The result of one hashing task."""
 
     hashed: list[Hashed] = []
 
 
 class Landed(msgspec.Struct, frozen=True, kw_only=True):
-    """What landing a dump file told, or the problem for which it is refused: nothing of it is in a file then."""
+    """What was found in a landed dump file, or the problem why it is refused. A refused file adds no rows."""
 
     path: str
     messages: int = 0
@@ -38,7 +38,7 @@ class Landed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dump(msgspec.Struct, frozen=True, kw_only=True):
-    """One dump file, with the checksum that ``hash_dumps`` told."""
+    """One dump file, with its checksum from ``hash_dumps``."""
 
     path: str
     interval: int
@@ -47,15 +47,15 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Landing(msgspec.Struct, kw_only=True):
-    """What one task of land did."""
+    """The result of one landing task."""
 
     files: list[WrittenFile] = []
-    """Files of ``raw``."""
+    """The files that were written for ``raw``."""
     landed: list[Landed] = []
 
 
 def hash_dumps(task: bytes) -> bytes:
-    """Return the checksums of dump files (paths) as they are stored (``Hashes``)."""
+    """Return the checksums (``Hashes``) of the stored bytes of dump files (``list[str]``: their paths)."""
     return msgspec.json.encode(Hashes(hashed=[_hashed(path) for path in msgspec.json.decode(task, type=list[str])]))
 
 
@@ -68,34 +68,35 @@ def _hashed(path: str) -> Hashed:
 
 
 def land(task: bytes, *, batch: int, landed_at: int, target: Target) -> bytes:
-    """Write the messages of dump files (``list[list[Dump]]``) as ``raw``; what was written and found (``Landing``).
+    """Write the messages of dump files (``list[list[Dump]]``) as rows of ``raw``, and return the ``Landing``.
 
-    Of files with the same content the first sound one lands: as what a file is read may hang on its name.
+    Each inner list has files with the same content. Its first sound file lands: the name may decide how a file is read,
+    so one of them may be sound where another is not.
     """
-    together = Writer(target)
+    shared = Writer(target)
     done = Landing()
     for same in msgspec.json.decode(task, type=list[list[Dump]]):
         for dump in same:
             own = Writer(target)
-            told = _landed(dump, own, batch, landed_at)
-            done.landed.append(told)
-            if told.problem is None:
-                done.files += own.hand_over(together)
+            landed = _landed(dump, own, batch, landed_at)
+            done.landed.append(landed)
+            if landed.problem is None:
+                done.files += own.hand_over(shared)
                 break
             own.discard()
-    done.files += together.close()
+    done.files += shared.close()
     return msgspec.json.encode(done)
 
 
 def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int) -> Landed:
-    told = {
+    values = {
         "batch": batch,
         "interval_start": dump.interval or None,
         "file": dump.path,
         "checksum": dump.checksum,
         "landed_at": landed_at,
     }
-    constants = {name: pa.scalar(value, RAW.field(name).type) for name, value in told.items()}
+    constants = {name: pa.scalar(value, RAW.field(name).type) for name, value in values.items()}
     try:
         found = containers.inspect(
             dump.path, lambda messages: writer.write((batch,), _as_raw(messages, constants)), sha256=dump.checksum
