@@ -1,1 +1,1 @@
-"""Pure functions over frames: events to rows of tables with a key, of bags, and of histories."""
+"""Pure functions over frames: from events to the rows of keyed tables, of tables without a key, and of histories."""

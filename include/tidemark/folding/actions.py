@@ -1,8 +1,9 @@
-"""Folding: from the events of one table to one row a key, and from there to what the table must hold.
+"""Actions: what each change event of a table with a key does to the row of one key.
 
-Pure ``DataFrame -> DataFrame`` functions. Every cell is a register whose last writer, by position, wins; a whole image
-writes all cells of its row, a delete writes null to all of them. Last-writer-wins is associative, commutative and
-idempotent, so the outcome depends on the set of events alone: not on their order, their split into runs, or repeats.
+Pure ``DataFrame -> DataFrame`` functions. Every cell is a register: of its writers, the one with the highest position
+wins. A whole image writes all cells of its row, and a delete writes null to all of them. "Last writer wins" is
+associative, commutative and idempotent. So the result depends on the set of events alone, and not on their order, on
+their split into runs, or on copies.
 """
 
 from __future__ import annotations
@@ -31,59 +32,34 @@ KEPT = ("position", "committed_at", "shape", "partial", "absent", "batch", "file
 
 
 def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence[str] = KEPT) -> DataFrame:
-    """Read the images of row changes and tell which key each of them acts on.
+    """Read the images of row changes, and return what each change does to which key.
 
-    An update whose key changed acts twice: it deletes the old key and writes the new one, at the same position.
+    An update whose key changed becomes two actions at the same position: one deletes the old key, and the other writes
+    the new key.
 
     Args:
         events: row changes of the change log, of one table (no TRUNCATE).
-        plan: the table's.
-        truncated: position of the newest TRUNCATE; older events act no more.
+        plan: the table's plan.
+        truncated: position of the newest TRUNCATE; older events have no effect.
         kept: columns of the change log that stay.
 
     Returns:
-        ``k0 .. kn``; ``c<n>`` (the columns outside the key, typed; where ``deleted`` null, or what the old image holds,
-        with soft deletes); ``deleted``; ``moved_away`` (the delete of an old key); ``set_aside`` (why the event takes
-        no part: a reason, or null), ``detail``; ``half`` (the old half of an update in two events: it deletes its key);
-        and ``kept``.
+        ``k0 .. kn``; ``c<n>`` (the columns outside the key, typed; where ``deleted``: null, or with soft deletes the
+        values of the old image); ``deleted``; ``moved_away`` (the delete of an old key); ``set_aside`` (the reason why
+        the event takes no part, or null), ``detail``; ``half`` (the old half of an update in two events: it deletes its
+        key); and ``kept``.
     """
-    keys = [plan.columns[number] for number in plan.key_numbers]
-    update = F.col("operation") == Operation.UPDATE
-    whole_update = F.col("after").isNotNull() & update
-    # In a projection of their own: what `from_json` is given directly, Spark interprets. And the rows that are parsed
-    # are without the images as they came, of which most old ones are not looked at.
-    texts = {
-        "new text": F.coalesce("after", "before"),
-        "old text": F.when(whole_update & ~_same_key(plan), F.col("before")),
-        "half": F.col("after").isNull() & update,
-    }
-    new, old = F.col("`new text`"), F.col("`old text`")
-    images = [Image(new, plan.columns, "image"), Image(old, keys, "old")]
-    if plan.soft:  # apart from the old key, as a value that does not fit is no reason to set an update aside
-        images.append(Image(old, plan.columns, "was"))
-    wanted = events.select("operation", *kept, *(text.alias(name) for name, text in texts.items()))
-    read = read_images(wanted, images, shapes=plan.found.shapes, names=plan.found.names)
-    told_before = [F.col(f"old.{field(place)}") for place in range(len(keys))]
-    named = [f"new {name}" for name in key_names(plan)]
-    # In a projection of its own, because it is used often and must be made once.
-    new_key = [
-        F.coalesce(F.col(f"image.{field(number)}"), F.when(F.col("partial"), before))
-        for number, before in zip(plan.key_numbers, told_before, strict=True)
-    ]
-    old_key = [F.coalesce(before, now) for before, now in zip(told_before, new_key, strict=True)]
-    olds = [f"old {name}" for name in key_names(plan)]
-    keyed = read.withColumns(dict(zip([*named, *olds], [*new_key, *old_key], strict=True)))
-    after = [F.col(quoted(name)) for name in named]
-    before = [F.col(quoted(name)) for name in olds]
+    keyed = _with_keys(_read(events, plan, kept), plan)
+    after, before = ([F.col(quoted(f"{side} {name}")) for name in key_names(plan)] for side in ("new", "old"))
     moved = F.coalesce(any_of([was != now for was, now in zip(before, after, strict=True)]), F.lit(False))
-    # What the old row held in the columns that were not captured is not known here, and must not become null unseen.
+    # The old row's values in the columns that were not captured are unknown here. They must not silently become null.
     torn = moved & F.col("partial")
     writes = (F.col("operation") != Operation.DELETE) & ~F.col("half")
-    verdict = [(~writes).alias("deleted"), *_set_aside(after, keys, torn, writes, truncated)]
+    verdict = [(~writes).alias("deleted"), *_set_aside(after, _key_of(plan), torn, writes, truncated)]
     stays = F.struct(F.lit(False).alias("moved_away"), *verdict)
     leaves = F.struct(F.lit(True).alias("moved_away"), F.lit(True).alias("deleted"), *verdict[1:])
-    # The verdict comes out of the generator because the optimizer pushes no filter on it below one: pushed further, a
-    # filter would parse the image again for every column it asks about.
+    # The verdict comes out of a generator, because the optimizer pushes no filter below a generator. A filter that was
+    # pushed further down would parse the image again for every column that it uses.
     sides = keyed.withColumn("side", F.explode(F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays))))
     left, alive = F.col("side.moved_away"), ~F.col("side.deleted")
     acted = [
@@ -101,46 +77,86 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
     return sides.select(*acted, *cells, "side.*", "half", *kept)
 
 
+def _key_of(plan: Plan) -> list[TableColumn]:
+    return [plan.columns[number] for number in plan.key_numbers]
+
+
+def _read(events: DataFrame, plan: Plan, kept: Sequence[str]) -> DataFrame:
+    """Return the events with typed images: ``image``, ``old`` (the old key) and, with soft deletes, ``was``."""
+    update = F.col("operation") == Operation.UPDATE
+    whole_update = F.col("after").isNotNull() & update
+    # In a projection of their own: Spark interprets an expression that is given to `from_json` directly. And the rows
+    # that are parsed no longer carry the images as they arrived; most old images are never looked at.
+    texts = {
+        "new text": F.coalesce("after", "before"),
+        "old text": F.when(whole_update & ~_same_key(plan), F.col("before")),
+        "half": F.col("after").isNull() & update,
+    }
+    new, old = F.col("`new text`"), F.col("`old text`")
+    images = [Image(new, plan.columns, "image"), Image(old, _key_of(plan), "old")]
+    if plan.soft:  # apart from the old key: a value that does not fit is no reason to set an update aside
+        images.append(Image(old, plan.columns, "was"))
+    wanted = events.select("operation", *kept, *(text.alias(name) for name, text in texts.items()))
+    return read_images(wanted, images, shapes=plan.found.shapes, names=plan.found.names)
+
+
+def _with_keys(read: DataFrame, plan: Plan) -> DataFrame:
+    """Return the read events with their key after the change (``new k<n>``) and before it (``old k<n>``)."""
+    in_old_image = [F.col(f"old.{field(place)}") for place in range(len(plan.key_numbers))]
+    new_key = [
+        F.coalesce(F.col(f"image.{field(number)}"), F.when(F.col("partial"), old))
+        for number, old in zip(plan.key_numbers, in_old_image, strict=True)
+    ]
+    old_key = [F.coalesce(old, new) for old, new in zip(in_old_image, new_key, strict=True)]
+    names = [f"{side} {name}" for side in ("new", "old") for name in key_names(plan)]
+    # In a projection of their own, because they are used often and must be made once.
+    return read.withColumns(dict(zip(names, [*new_key, *old_key], strict=True)))
+
+
 def cell(plan: Plan, number: int, image: str = "image") -> Expression:
-    """The value of a column in a read image; rows from before it was added got its default at the source."""
+    """Return the value of a column in a read image.
+
+    An event from before the column was added has the column's default, which its row got at the source.
+    """
     column, value = plan.columns[number], F.col(f"{image}.{field(number)}")
     default = plan.defaults.get(column.name)
     if default is None:
         return value
-    told = F.coalesce(F.col("shape").isin(*_holders(plan, column.name)), F.lit(False))
-    return F.when((F.col("position") < default.position) & ~told, default_value(column, default.text)).otherwise(value)
+    has_column = F.coalesce(F.col("shape").isin(*_holders(plan, column.name)), F.lit(False))
+    added_later = (F.col("position") < default.position) & ~has_column
+    return F.when(added_later, default_value(column, default.text)).otherwise(value)
 
 
 def default_value(column: TableColumn, text: str) -> Expression:
-    """The constant of a DEFAULT clause as a value; null where the type cannot hold it."""
+    """Return the constant of a DEFAULT clause as a value; null where the type cannot hold it."""
     return READERS[Encoding.TEXT](F.lit(text), column.type).cast(spark_type(column.type))
 
 
 def _holders(plan: Plan, name: str) -> dict[str, str]:
-    """The shapes that have a column of the table, and what they call it."""
+    """Return the shapes that have a column of the table, each with its own name of the column."""
     found = plan.found
     return {
         shape_id: column.name
         for shape_id, shape in found.shapes.items()
-        for told, column in by_table_name(shape_id, shape, found.names)
-        if told == name
+        for table_name, column in by_table_name(shape_id, shape, found.names)
+        if table_name == name
     }
 
 
 _LEADING = 4
-"""Most members of an image that are looked at for the key."""
+"""How many members of an image, from its first, may be searched for the key."""
 
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]+')
-"""A name that JSON writes as it is."""
+"""A name that JSON writes without an escape."""
 
 
 def _same_key(plan: Plan) -> Expression:
-    """Whether the old image begins, up to and with its key, as the new one does: then there is no need to parse it.
+    """Return whether the old image certainly has the same key as the new one, so that it need not be parsed.
 
-    Asked of tables whose key columns come first, as they mostly do; false means that the key may be the same. What
-    stands before the name of the member behind the key is compared as text, which costs less than any pattern does. A
-    comma and a quotation mark begin a member wherever a name and a colon follow them; that it is one of the row, and
-    not of a value, is told by the brackets.
+    This works for tables whose key columns come first, as they usually do. False means that the key may have changed.
+    The two images are compared as text, up to the name of the member behind the key: this costs less than any pattern.
+    A comma and a quotation mark begin a member wherever a name and a colon follow them. That member belongs to the row,
+    and not to a nested value, if no other bracket opens before it.
     """
     leading = {tuple(column.name for column in shape.columns[: _LEADING + 1]) for shape in plan.found.shapes.values()}
     if len(leading) != 1 or plan.found.names:
@@ -168,6 +184,7 @@ def _set_aside(
     writes: Expression,
     truncated: str | None,
 ) -> list[Expression]:
+    """Return the columns ``set_aside`` (why an action takes no part: a reason, or null) and ``detail``."""
     null = any_of([part.isNull() for part in key])
     unreadable = F.coalesce(F.col(f"image.{UNREADABLE}"), F.col(f"old.{UNREADABLE}"))
     late = F.lit(False) if truncated is None else F.col("position") < truncated
@@ -188,18 +205,21 @@ def _set_aside(
 
 
 def writes_cell(plan: Plan, number: int, event: str = "") -> Expression:
-    """Whether an action writes a column; ``event`` leads to its ``partial``, ``deleted``, ``shape``, ``absent``."""
+    """Return whether an action writes a column.
+
+    ``event`` is a prefix for the columns ``partial``, ``deleted``, ``shape`` and ``absent`` of the action.
+    """
     holders = _holders(plan, plan.columns[number].name)
     captured = any_of([F.lit(False), *(_captured(holders, name, event) for name in sorted({*holders.values()}))])
     if (default := plan.defaults.get(plan.columns[number].name)) is not None:
-        # What cannot have captured a column that was not there yet got its default with the row.
-        told = F.coalesce(F.col(f"{event}shape").isin(*holders), F.lit(False))
-        captured |= (F.col("position") < default.position) & ~told
+        # An event from before the column was added cannot have captured it: its row got the default at the source.
+        has_column = F.coalesce(F.col(f"{event}shape").isin(*holders), F.lit(False))
+        captured |= (F.col("position") < default.position) & ~has_column
     return ~F.col(f"{event}partial") | F.col(f"{event}deleted") | captured
 
 
 def _captured(holders: Mapping[str, str], name: str, event: str) -> Expression:
-    """Whether the event's image holds a column that its shape calls ``name``."""
+    """Return whether the event's image holds a column that its shape calls ``name``."""
     missing = F.coalesce(F.array_contains(f"{event}absent", F.lit(name)), F.lit(False))
-    shapes = [shape_id for shape_id, told in holders.items() if told == name]
+    shapes = [shape_id for shape_id, own_name in holders.items() if own_name == name]
     return F.coalesce(F.col(f"{event}shape").isin(*shapes), F.lit(False)) & ~missing

@@ -1,9 +1,9 @@
-"""Tables without a key: bags of rows, in which equal rows are counted and nothing else tells them apart.
+"""Tables without a key: bags of rows, where equal rows are counted and nothing else distinguishes them.
 
-Pure ``DataFrame -> DataFrame`` functions. A row is identified by the values of all its columns (null equals null, NaN
-equals NaN), so an event puts in its new row and takes out one row that equals its old one: the oldest, if there is
-any. What is left of equal rows are therefore the newest insertions, as many as the count that their events lead to in
-the order of position. That is a function of the set of events, and so are the positions that the rows show.
+Pure ``DataFrame -> DataFrame`` functions. The values of all columns identify a row (null equals null, NaN equals NaN).
+An event puts in its new row, and takes out one row that equals its old row: the oldest, if there is any. So the rows
+that remain of equal ones are the newest insertions. Their number is the count that the events lead to in the order of
+position. Both are functions of the set of events, and so are the positions that the rows show.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ _ORIGIN = ("batch", "file", "place", "row")
 
 
 def read_rows(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
-    """Read which row each event takes out and which it puts in.
+    """Read the images of row changes, and return which row each event takes out and which row it puts in.
 
     Args:
         events: row changes of the change log, of one table (no TRUNCATE).
-        plan: the table's, with every shape that occurs.
-        truncated: position of the newest TRUNCATE; older events act no more.
+        plan: the table's plan, with every shape that occurs.
+        truncated: position of the newest TRUNCATE; older events have no effect.
 
     Returns:
-        ``position``, ``committed_at``, the origin (``batch``, ``file``, ``place``, ``row``); ``set_aside`` (why the
-        event takes no part: a reason, or null), ``detail``; ``old`` and ``new``, structs of ``c0 .. cn`` with the
-        types of the plan's columns (null: no such row).
+        ``position``, ``committed_at``, the origin (``batch``, ``file``, ``place``, ``row``); ``set_aside`` (the reason
+        why the event takes no part, or null), ``detail``; ``old`` and ``new``, structs of ``c0 .. cn`` with the types
+        of the plan's columns (null: no such row).
     """
     absent = F.coalesce("absent", F.array().cast("array<string>"))
     read = events.withColumns(
-        {"told": _by_table_names(plan, F.json_object_keys("before")), "absent": _by_table_names(plan, absent)}
+        {"in_old_image": _by_table_names(plan, F.json_object_keys("before")), "absent": _by_table_names(plan, absent)}
     )
     images = [Image(F.col(image), plan.columns, f"{image}_image") for image in ("after", "before")]
     read = read_images(read, images, shapes=plan.found.shapes, names=plan.found.names)
     unreadable = F.coalesce(F.col(f"after_image.{UNREADABLE}"), F.col(f"before_image.{UNREADABLE}"))
-    # In a projection of its own, because each is used twice.
+    # In a projection of their own, because each is used twice.
     judged = read.withColumns({"unreadable": unreadable, "unknown": _unknown(plan)})
     late = F.lit(False) if truncated is None else F.col("position") < truncated
     reason = (
@@ -64,13 +64,14 @@ def read_rows(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame
         F.when(F.col("before").isNotNull() & ~_is_insertion(), old).alias("old"),
         F.when(F.col("after").isNotNull(), new).alias("new"),
     )
-    # Out of a generator, as in folding.actions: no filter on the verdict is pushed below it to parse the image again.
+    # Out of a generator, as in `folding.actions`: the optimizer pushes no filter below it, which would parse the image
+    # again.
     moved = judged.withColumn("move", F.explode(F.array(move)))
     return moved.select("position", "committed_at", *_ORIGIN, "move.*")
 
 
 def _by_table_names(plan: Plan, names: Expression) -> Expression:
-    """Names of an image's columns as the table calls them today."""
+    """Return the names of an image's columns as the table calls them today."""
     if not plan.found.names:
         return names
     pairs = [
@@ -89,35 +90,41 @@ def _is_insertion() -> Expression:
 
 
 def _old(plan: Plan, number: int, name: str) -> Expression:
-    """What the old row of an update lacks is as in the new one; an old row alone has null there."""
-    has = F.col("after").isNull() | F.array_contains("told", F.lit(name))
+    """Return a cell of the old row.
+
+    A column that the old row of an update lacks is unchanged. A column that an old row without a new one lacks is null.
+    """
+    has = F.col("after").isNull() | F.array_contains("in_old_image", F.lit(name))
     return F.when(has, cell(plan, number, "before_image")).otherwise(cell(plan, number, "after_image"))
 
 
 def _new(plan: Plan, number: int, name: str) -> Expression:
-    """What was not captured of the new row is as in the old one."""
+    """Return a cell of the new row. A column that was not captured has the value of the old row."""
     absent = F.array_contains("absent", F.lit(name))
     return F.when(absent, cell(plan, number, "before_image")).otherwise(cell(plan, number, "after_image"))
 
 
 def _unknown(plan: Plan) -> Expression:
-    """Columns of which nobody tells what the old row has in them, as text; null where there are none."""
+    """Return the names of the columns whose old value is unknown, joined by commas; null if all are known.
+
+    Where no names can be given, the text says what the message lacks.
+    """
     some = F.col("partial") & (F.size("absent") == 0)
     lone_after, lone_before = F.col("before").isNull(), F.col("after").isNull()
     by_shape = (
-        F.when(F.col("shape") == shape_id, F.array(*(F.lit(name) for name, _ in told)))
-        for shape_id, told in (
+        F.when(F.col("shape") == shape_id, F.array(*(F.lit(name) for name, _ in columns)))
+        for shape_id, columns in (
             (shape_id, by_table_name(shape_id, shape, plan.found.names))
             for shape_id, shape in plan.found.shapes.items()
         )
     )
     pairs_updates = plan.pairs_updates
-    told_of = F.coalesce(F.lit(None).cast("array<string>"), *by_shape)
-    # Where updates come as two messages, each tells its row whole, and what it lacks is null.
-    missing = F.when(lone_before, F.array().cast("array<string>") if pairs_updates else told_of).otherwise(
+    all_columns = F.coalesce(F.lit(None).cast("array<string>"), *by_shape)
+    # Where an update arrives as two messages, each shows its whole row, and a column that it lacks is null.
+    missing = F.when(lone_before, F.array().cast("array<string>") if pairs_updates else all_columns).otherwise(
         F.col("absent")
     )
-    names = F.array_join(F.array_except(missing, F.col("told")), ", ")
+    names = F.array_join(F.array_except(missing, F.col("in_old_image")), ", ")
     return (
         F.when(_is_insertion(), F.lit(None))
         .when(some, F.lit("the source logs only some of its columns"))
@@ -127,13 +134,14 @@ def _unknown(plan: Plan) -> Expression:
 
 
 def once(rows: DataFrame) -> DataFrame:
-    """Take copies of one event as one: its position tells them.
+    """Join the copies of each event, which share its position, into one row.
 
     Args:
-        rows: ``read_rows``.
+        rows: the result of ``read_rows``.
 
     Returns:
-        ``position``, ``set_aside``, ``copies``, ``committed_at``, ``old``, ``new``: one row for each of the former two.
+        ``position``, ``set_aside``, ``copies``, ``committed_at``, ``old``, ``new``: one row for each pair of
+        ``position`` and ``set_aside``.
     """
     event = F.max_by(F.struct("committed_at", "old", "new"), F.struct("file", "place", "row"))
     counted = rows.groupBy("position", "set_aside").agg(F.count("*").alias("copies"), event.alias("event"))
@@ -141,10 +149,10 @@ def once(rows: DataFrame) -> DataFrame:
 
 
 def sides(events: DataFrame) -> DataFrame:
-    """Take events apart into the rows that they take out and put in.
+    """Split each event into its sides: the row that it takes out and the row that it puts in.
 
     Args:
-        events: ``once``, without those set aside.
+        events: the result of ``once``, without the events that are set aside.
 
     Returns:
         ``value`` (struct of ``c0 .. cn``), ``position``, ``committed_at``, ``delta`` (-1 or 1), ``stored`` (false).
@@ -154,12 +162,12 @@ def sides(events: DataFrame) -> DataFrame:
         F.struct(F.lit(1).alias("delta"), F.col("new").alias("value")),
     )
     apart = events.select("position", "committed_at", F.explode(both).alias("side"))
-    told = apart.where(F.col("side.value").isNotNull())
-    return told.select("side.value", "position", "committed_at", "side.delta", F.lit(False).alias("stored"))
+    present = apart.where(F.col("side.value").isNotNull())
+    return present.select("side.value", "position", "committed_at", "side.delta", F.lit(False).alias("stored"))
 
 
 def stored_sides(stored: DataFrame, plan: Plan) -> DataFrame:
-    """Rows of the table as ``sides``: each is the insertion that its position tells; ``stored`` is true."""
+    """Return the rows of the table as sides, with ``stored`` true: each row is the insertion at its position."""
     cells = (F.col(quoted(column.name)).alias(field(number)) for number, column in enumerate(plan.columns))
     return stored.select(
         F.struct(*cells).alias("value"),
@@ -171,7 +179,12 @@ def stored_sides(stored: DataFrame, plan: Plan) -> DataFrame:
 
 
 def marked(told: DataFrame, stored: DataFrame) -> DataFrame:
-    """``sides`` of the change log, those whose row is in the table marked ``stored``: a position inserts one row."""
+    """Return the sides of the change log, with ``stored`` true where the table has the row: a position inserts one row.
+
+    Args:
+        told: the sides of the change log.
+        stored: the rows of the table (``stored_sides``).
+    """
     same = told.unionByName(stored).groupBy("position", "delta")
     event = F.max_by(F.struct("value", "committed_at"), "stored")
     return same.agg(event.alias("event"), F.max("stored").alias("stored")).select(
@@ -180,21 +193,23 @@ def marked(told: DataFrame, stored: DataFrame) -> DataFrame:
 
 
 def of_values(told: DataFrame, wanted: DataFrame) -> DataFrame:
-    """Those sides whose value is among the wanted ones."""
+    """Return the sides whose value is among the wanted values."""
     return told.join(wanted.select("value"), "value", "left_semi")
 
 
 def changed(told: DataFrame) -> DataFrame:
-    """Fold sides to what changes in the table.
+    """Fold sides, and return the rows that must be added to the table or removed from it.
 
-    Read from the newest side to the oldest, the balance of a value is what its events add from there on if they begin
-    with no row; the largest balance is how many rows there are at the end, as a row that is not there is not taken out.
+    The balance of a value at a side is the sum of ``delta`` from that side to the newest one: the number of rows that
+    these sides would leave if they began with none. The largest balance is the number of rows at the end, because a row
+    that is not there cannot be taken out.
 
     Args:
-        told: ``sides``: all those of each value that occurs, or those since a state of its rows and these rows.
+        told: sides. Of each value that occurs, either all its sides, or its rows at some time (``stored_sides``) and
+            all its sides since then.
 
     Returns:
-        ``c0 .. cn``, ``position``, ``committed_at`` of rows that come or go; ``deleted``: whether it goes.
+        ``c0 .. cn``, ``position``, ``committed_at`` of each row that comes or goes; ``deleted``: whether it goes.
     """
     value = Window.partitionBy("value")
     newest_first = value.orderBy(F.desc("position"), F.desc("delta")).rowsBetween(

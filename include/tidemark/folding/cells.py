@@ -1,4 +1,4 @@
-"""Combine folded rows with stored ones cell by cell: the newest writer of each cell wins."""
+"""Combine folded rows with the stored rows, cell by cell: the newest writer of each cell wins."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tidemark.text import quoted
 from tidemark.values.table_columns import any_of, field
 
 REST = ""
-"""Name, in the versions of a row, that stands for every column not named there: no column is called so."""
+"""Key in the versions of a row. It stands for every column that is not named there; no column has this name."""
 
 
 def not_dead(folded: DataFrame, tombstones: DataFrame, plan: Plan) -> DataFrame:
-    """Drop keys whose tombstone is as new as their newest event: a late event does not revive a row."""
+    """Return the folded rows without keys whose tombstone is not older: a late event does not revive a row."""
     keys = key_names(plan)
     newest = tombstones.groupBy(*keys).agg(F.max("position").alias("died_at"))
     alive = F.col("died_at").isNull() | (F.col("died_at") < F.col("position"))
@@ -27,18 +27,18 @@ def not_dead(folded: DataFrame, tombstones: DataFrame, plan: Plan) -> DataFrame:
 
 
 def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) -> DataFrame:
-    """Fold keys' new cells with what the table holds of them, cell by cell.
+    """Combine the new cells of each key with its stored row, and return the rows that change.
 
     Args:
-        folded: ``fold``, of a batch with partial images or for a table that has rows written in parts.
+        folded: the result of ``keyed.fold``, for a batch with partial images or a table with rows written in parts.
         stored: the table's rows: its columns, ``_cdc_position``, ``_cdc_committed_at``.
         state: the table's state rows.
-        plan: the table's.
+        plan: the table's plan.
 
     Returns:
         One row for each key that changes: ``k0 .. kn``, ``position``, ``committed_at``, ``deleted``, ``moved_away``,
-        ``c<n>``, and ``versions`` (column name to the position it was written at, under ``REST`` that of the columns
-        not named; null when the row was written whole at ``position``).
+        ``c<n>``, and ``versions``: from column name to the position at which the cell was written, with ``REST`` for
+        the columns not named. ``versions`` is null if the row was written whole at ``position``.
     """
     keys = key_names(plan)
     rows = stored.select(
@@ -57,7 +57,7 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
 
 
 def _revived(plan: Plan, number: int) -> Expression:
-    """A stored cell, as far as it is more than what a deleted row shows."""
+    """Return a stored cell; null where the row is deleted softly, and the cell only shows what the row held."""
     value = F.col(quoted(plan.columns[number].name))
     return F.when(~F.coalesce(F.col(DELETED), F.lit(False)), value) if plan.soft else value
 
@@ -97,33 +97,37 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _taken(plan: Plan, number: int) -> Expression:
+    """Return the value of a cell that the batch writes."""
     value = F.col(field(number))
-    # A delete below a newer row writes null to its cells, as any delete does.
+    # A delete below a newer row writes null to its cells, as every delete does.
     return F.when(~F.col("deleted") | F.col("newer"), value) if plan.soft else value
 
 
 def _written(plan: Plan, number: int) -> Expression:
-    """Position at which the batch wrote a cell; without partial images every event writes all of them."""
+    """Return the position at which the batch wrote a cell; without partial images every event writes all cells."""
     return F.col(f"p{number}") if plan.found.partial else F.col("position")
 
 
 def _stored_version(name: str) -> Expression:
-    """Position at which the table's cell was written; for a row that is not there, the key's tombstone."""
+    """Return the position at which the table's cell was written; for a missing row, the position of its tombstone."""
     return F.coalesce(F.try_element_at("kept", F.lit(name)), F.col("rest"))
 
 
 def _versions(plan: Plan) -> Expression:
-    """The positions of the cells that were not written with the rest of their row."""
-    told = [(plan.columns[n].name, F.col(f"m{n}")) for n in value_numbers(plan)]
+    """Return the positions of the cells that were not written together with the rest of their row."""
+    written = [(plan.columns[n].name, F.col(f"m{n}")) for n in value_numbers(plan)]
     cells = [
-        F.when(at != F.col("merged_rest"), F.struct(F.lit(name).alias("name"), at.alias("at"))) for name, at in told
+        F.when(at != F.col("merged_rest"), F.struct(F.lit(name).alias("name"), at.alias("at"))) for name, at in written
     ]
     rest = F.struct(F.lit(REST).alias("name"), F.col("merged_rest").alias("at"))
     return F.map_from_entries(F.array_compact(F.array(rest, *cells)))
 
 
 def renamed_versions(versions: Expression, today: Mapping[str, str | None]) -> Expression:
-    """Versions of a row's cells by today's names: ``today`` tells those that change, None for columns that went."""
+    """Return the versions of a row's cells under today's names.
+
+    ``today`` maps an old name to the name of today, or to None for a dropped column; other columns keep their name.
+    """
     gone = [name for name, new in today.items() if new is None]
     kept = F.map_filter(versions, lambda name, _: ~name.isin(*gone))
 
@@ -138,15 +142,17 @@ def renamed_versions(versions: Expression, today: Mapping[str, str | None]) -> E
 
 
 def emptied(state: DataFrame, plan: Plan, truncated: str) -> DataFrame:
-    """Tell which cells a TRUNCATE empties in rows that live on because a newer event wrote another part of them.
+    """Return which cells a TRUNCATE empties in the rows that survive it.
+
+    A row survives if a newer event wrote a part of it; the TRUNCATE empties the cells that were written before.
 
     Args:
         state: the table's state rows.
-        plan: the table's.
+        plan: the table's plan.
         truncated: position of the TRUNCATE.
 
     Returns:
-        ``k0 .. kn``; ``position``, at which the row must stand; ``c<n>``: whether the cell is emptied.
+        ``k0 .. kn``; ``position``, which the row in the table must have; ``c<n>``: whether the cell is emptied.
     """
     cells = state.where(F.col("kind") == "cells").groupBy(*key_names(plan))
     newest = cells.agg(F.max_by(F.struct("position", "versions"), F.struct("position", "batch")).alias("kept"))

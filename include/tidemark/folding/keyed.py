@@ -1,4 +1,4 @@
-"""Fold actions to one row a key: its newest action, and the newest value of each cell."""
+"""Fold actions to one row for each key: its newest action, and the newest value of each cell."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ from tidemark.values.table_columns import field
 
 
 def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = ()) -> DataFrame:
-    """Fold actions to one row a key.
+    """Fold actions to one row for each key.
 
     Args:
-        acted: ``actions``, without those set aside; ``halves.settled`` where updates come in two events.
-        plan: the table's.
-        apart: columns of ``acted`` that tell tables apart which are folded together.
+        acted: the result of ``actions.actions``, without the actions that are set aside; where updates arrive as two
+            events, the result of ``update_halves.settled``.
+        plan: the table's plan.
+        apart: columns of ``acted`` that say which table an action belongs to, where several tables are folded together.
 
     Returns:
-        ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted``, ``moved_away`` of the key's newest action;
-        ``c<n>``, the newest value of each column outside the key (a delete writes null; with soft deletes one that is
-        the newest action leaves what its old image holds); with partial images also ``whole_at``, the position at which
-        the row was last written whole (null: never), and ``p<n>``, the position a column was written at (null: no event
-        wrote it); ``events`` and ``distinct_events``, without the deletes of old keys. Of a key with idle halves alone
-        there are the counts, and no position.
+        ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted`` and ``moved_away`` of the key's newest
+        action; ``c<n>``: the newest value of each column outside the key; ``events`` and ``distinct_events``, without
+        the deletes of old keys.
+
+        A delete writes null to ``c<n>``. With soft deletes, a delete that is the newest action leaves the values of its
+        old image instead.
+
+        With partial images also ``whole_at``, the position at which the row was last written whole (null: never), and
+        ``p<n>``, the position at which a column was written (null: no event wrote it). For a key that has only idle
+        halves of updates, the row has the counts and no position.
     """
     keys = [*apart, *key_names(plan)]
     return _by_cell(acted, plan, keys) if plan.found.partial else _newest(acted, plan, keys)
@@ -39,10 +44,10 @@ _LONGEST_PATH = 1 << 16
 
 
 def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
-    """The newest action of each key: whole images leave nothing of the older ones."""
+    """Return the newest action of each key: where all images are whole, nothing of the older ones is left."""
     cells = [field(number) for number in value_numbers(plan)]
     payload = ["position", "committed_at", "deleted", "moved_away", *cells]
-    # All of a key's actions meet in one task, sorted; those of a hot key go to the disk where memory ends.
+    # All actions of a key meet in one task, sorted. Those of a hot key spill to disk when they exceed the memory.
     order = Window.partitionBy(*keys).orderBy(*map(F.desc, ("position", "own file", "place", "row")))
     of_key = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     own = ~F.col("moved_away")
@@ -54,23 +59,23 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
         "events": F.count_if(own).over(of_key),
         "distinct_events": F.count_if(own & ~F.col("is_copy")).over(of_key),
     }
-    # What all paths begin with would be a quarter of the bytes that are shuffled and sorted.
+    # The common beginning of all paths would be a quarter of the bytes that are shuffled and sorted.
     own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH)
     ordered = acted.withColumn("own file", own_file).withColumns(steps)
     newest = ordered.withColumns(counts).where(F.col("age") == 1)
-    # As SQL: PySpark asks the JVM for each column of a `select` four times.
+    # As SQL: PySpark calls the JVM four times for each column of a `select`.
     return newest.selectExpr(*map(quoted, [*keys, *payload, *counts]))
 
 
 def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
-    """The newest action of each key, and of each of its cells."""
+    """Return the newest action of each key, with the newest value of each of its cells."""
     acted = acted if "idle" in acted.columns else acted.withColumn("idle", F.lit(False))
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
     place = F.struct("file", "place", "row")
     payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent", "idle"]
     cells = [field(number) for number in value_numbers(plan)]
-    # Copies of one event have one position. All of a key's actions meet in one task, sorted: the two groupings and
-    # whatever hot key there is stream through it.
+    # Copies of one event have one position. All actions of a key meet in one task, sorted, so that both groupings
+    # stream through it, and so does a hot key.
     once = (
         acted.repartition(*keys)
         .groupBy(*keys, "position")
@@ -96,12 +101,12 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
 
 
 def _acts_at() -> Expression:
-    """Position of an event that does something."""
+    """Return the position of an event that does something; null for an idle half of an update."""
     return F.when(~F.col("event.idle"), F.col("position"))
 
 
 def totals(plan: Plan) -> list[Expression]:
-    """What the ledger, and the way a batch is written, ask of ``fold``: aggregates over its rows."""
+    """Return aggregates over the rows of ``fold``: for the ledger, and for the choice how a batch is written."""
     return [
         F.sum("events").alias("events"),
         F.sum("distinct_events").alias("distinct"),
@@ -114,14 +119,16 @@ def totals(plan: Plan) -> list[Expression]:
 
 
 def _shown(plan: Plan, number: int) -> Expression:
+    """Return the newest value of a column; of a softly deleted row, the value that it shows."""
     value = F.col(f"w{number}.value")
     if not plan.soft:
         return value
-    # What a delete saw of the row is shown as long as the row is deleted, and revives with no part of it.
+    # The values that a soft delete left are shown only while the row is deleted. A later write does not revive them.
     return F.when(F.col("newest.deleted") | ~F.col(f"w{number}.deleted"), value)
 
 
 def _last_written(plan: Plan, number: int) -> Expression:
+    """Return the newest value of a column with the position of its writer, as the struct ``w<n>``."""
     value = [F.col("position"), F.col(f"event.{field(number)}").alias("value")]
     if plan.soft:
         value.append(F.col("event.deleted"))
@@ -130,11 +137,13 @@ def _last_written(plan: Plan, number: int) -> Expression:
 
 
 def truncated_softly(folded: DataFrame, plan: Plan, truncated: str, at: int | None) -> DataFrame:
-    """Let a TRUNCATE delete, at its position, every key with an event before it: what soft deletes make of it.
+    """Return the folded rows after a TRUNCATE, for a table with soft deletes.
+
+    The TRUNCATE deletes, at its position, every key that has an event before it.
 
     Args:
-        folded: ``fold``, of all events, those before the TRUNCATE too.
-        plan: the table's.
+        folded: the result of ``fold`` over all events, also the events before the TRUNCATE.
+        plan: the table's plan.
         truncated: position of the newest TRUNCATE.
         at: when the source committed it, epoch µs, UTC.
     """

@@ -1,11 +1,11 @@
-"""Updates that come as two events, the old row and the new one, of which the new one may lack columns.
+"""Updates that arrive as two events: an old half with the old row, and a new half whose image may lack columns.
 
-Pure ``DataFrame -> DataFrame`` functions. Such an update is a partial update of its row, told by the new half alone.
-The old half has a say only where the new half has another key: it deletes the row that moved away. So an old half does
-nothing before the new half is there, in this batch or an earlier one: the update has not been seen until then.
+Pure ``DataFrame -> DataFrame`` functions. Such an update is a partial update of its row, and the new half alone says
+what it writes. The old half matters only if the new half has another key: then it deletes the row that moved away. So
+an old half does nothing until its new half has arrived, in this batch or in an earlier one.
 
-The halves share a position but for its last part, 0 or 1. (Where new halves are whole images, what the old half deletes
-is written again by the new one; they need none of this.)
+Both halves have the same position except for its last part, 0 or 1. (Where new halves are whole images, none of this is
+needed: the new half writes again what the old half deletes.)
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.events import NEW_HALF, OLD_HALF, Operation
 
 EARLIER = "is_earlier"
-"""Column of change events: whether the table took it in before, and it is there for its other half."""
+"""Column of change events: whether an earlier run took in the event, so that it is here for its other half only."""
 
 _BOTH = 3
 
 
 def update() -> Expression:
-    """What the positions of both halves begin with: all but the last part, ``OLD_HALF`` or ``NEW_HALF``."""
+    """Return the common beginning of both halves' positions: all but the last part, ``OLD_HALF`` or ``NEW_HALF``."""
     return F.expr(f"left(position, length(position) - {len(NEW_HALF)})")
 
 
@@ -34,43 +34,49 @@ def _ends_with(part: str) -> Expression:
 
 
 def lone(changes: DataFrame) -> DataFrame:
-    """Updates of which one half is there: their ``update``, from rows of the change log of one table."""
+    """Return the updates with only one half among the events: the column ``update`` (see the function ``update``).
+
+    Args:
+        changes: rows of the change log, of one table.
+    """
     half = F.when(_ends_with(OLD_HALF), 1).when(_ends_with(NEW_HALF), 2)
     updates = changes.where(F.col("operation") == Operation.UPDATE).select(update().alias("update"), half.alias("half"))
-    told = updates.where(F.col("half").isNotNull()).groupBy("update").agg(F.bit_or("half").alias("halves"))
-    return told.where(F.col("halves") != _BOTH).select("update")
+    grouped = updates.where(F.col("half").isNotNull()).groupBy("update").agg(F.bit_or("half").alias("halves"))
+    return grouped.where(F.col("halves") != _BOTH).select("update")
 
 
 def with_earlier(changes: DataFrame, earlier: DataFrame) -> DataFrame:
-    """New events and the other halves, which came before, of those that have them there; ``EARLIER`` tells which."""
+    """Return new events together with the halves that arrived earlier; ``EARLIER`` is true for the latter."""
     return changes.withColumn(EARLIER, F.lit(False)).unionByName(earlier.withColumn(EARLIER, F.lit(True)))
 
 
 def earlier_column(changes: DataFrame) -> list[str]:
-    """``EARLIER`` if these events have it."""
+    """Return ``EARLIER`` in a list if these events have the column; else an empty list."""
     return [name for name in (EARLIER,) if name in changes.columns]
 
 
 def without_earlier(acted: DataFrame) -> DataFrame:
-    """The new events alone."""
+    """Return the new events alone."""
     return acted.where(~F.col(EARLIER)) if EARLIER in acted.columns else acted
 
 
 def settled(acted: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Tell what old halves do.
+    """Decide which old halves of updates delete their row and which do nothing.
 
     Args:
-        acted: ``folding.actions``, without those set aside, with ``EARLIER`` where there is any such event.
-        keys: the columns that tell rows apart.
+        acted: the result of ``actions.actions``, without the actions that are set aside; with ``EARLIER`` if any event
+            is from an earlier run.
+        keys: the columns that identify a row.
 
     Returns:
-        The same with ``idle``: whether it is an old half that does nothing. Of earlier events only the old halves that
-        act now are left; they count where the new half does (``moved_away``).
+        The same actions with ``idle``: whether the action is an old half that does nothing. Of the earlier events, only
+        the old halves that act now remain. They have ``moved_away`` true, as every delete of an old key that is not
+        counted as an event of its own.
     """
     is_earlier = F.col(EARLIER) if EARLIER in acted.columns else F.lit(False)
     key = F.struct(*keys)
     other = F.max(F.when(~F.col("half"), key)).over(Window.partitionBy(update()))
     waits = F.col("half") & F.col("partial") & F.coalesce(F.col("other") == key, F.lit(True))
-    told = acted.withColumns({"other": other, "is_back": is_earlier}).withColumn("idle", waits)
-    left = told.where(~F.col("is_back") | (F.col("half") & ~F.col("idle")))
+    judged = acted.withColumns({"other": other, "is_back": is_earlier}).withColumn("idle", waits)
+    left = judged.where(~F.col("is_back") | (F.col("half") & ~F.col("idle")))
     return left.withColumn("moved_away", F.col("moved_away") | F.col("is_back")).drop("other", "is_back", EARLIER)

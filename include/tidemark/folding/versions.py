@@ -1,9 +1,9 @@
-"""History: from the events of one table to the versions of its rows, each with the interval that it was valid in.
+"""Versions: from the events of one table to the versions of its rows, each with the interval in which it was valid.
 
-Pure ``DataFrame -> DataFrame`` functions. Versions of a row follow each other in the order of positions. Each event
-that writes a row opens a version, whether or not it changed a value; the next event of the key, a delete among them, or
-a TRUNCATE closes it. Where the times of a source go back against its positions, a version is not let begin before the
-one before it has ended, nor end before it began: at any time a row has one version at most.
+Pure ``DataFrame -> DataFrame`` functions. The versions of a row follow each other in the order of positions. Each event
+that writes a row opens a version, whether or not it changed a value. The next event of the key (a delete is one) or a
+TRUNCATE closes it. The times of a source may go back while its positions go on. Even then, no version begins before the
+previous one has ended, and none ends before it began: at any time a row has at most one version.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from tidemark.tables.plan import Plan
 from tidemark.values.table_columns import field
 
 KEPT = (*actions.KEPT, "captured_at", "landed_at")
-"""Columns of the change log that the actions of a history keep."""
+"""Columns of the change log that actions keep where versions are made from them."""
 
 
 def event_time() -> Expression:
-    """When an event of the change log took place, as well as it is known; never null."""
+    """Return when an event of the change log took place, as well as this is known; never null."""
     return F.coalesce("committed_at", "captured_at", "landed_at")
 
 
 def events(acted: DataFrame, plan: Plan) -> DataFrame:
-    """One row for each key and position: copies of an event are one event, that which landed first.
+    """Return one row for each key and position: of copies of an event, the one that landed first.
 
     Args:
-        acted: ``folding.actions`` with ``KEPT`` of row changes, before and behind TRUNCATEs alike; those set aside take
-            no part.
-        plan: the table's, with hard deletes.
+        acted: the result of ``actions.actions`` with ``KEPT``, for row changes before and after TRUNCATEs alike;
+            actions that are set aside are ignored.
+        plan: the table's plan, with hard deletes.
 
     Returns:
-        ``k0 .. kn``, ``position``, ``at`` (when it took place), ``committed_at``, ``deleted``, ``c<n>``, and with
-        partial images ``w<n>``: whether the event wrote the column.
+        ``k0 .. kn``, ``position``, ``at`` (when the event took place), ``committed_at``, ``deleted``, ``c<n>``, and
+        with partial images ``w<n>``: whether the event wrote the column.
     """
     keys = key_names(plan)
     acted = acted.where(F.col("set_aside").isNull())
@@ -44,28 +44,28 @@ def events(acted: DataFrame, plan: Plan) -> DataFrame:
         acted = update_halves.settled(acted, keys).where(~F.col("idle"))
     cells = [field(number) for number in value_numbers(plan)]
     written = _written(plan)
-    told = acted.withColumns(
+    timed = acted.withColumns(
         {"at": event_time(), **{f"w{number}": actions.writes_cell(plan, number) for number in written}}
     )
     names = ["at", "committed_at", "deleted", *cells, *(f"w{number}" for number in written)]
     first = F.struct(-F.col("batch"), "file", "place", "row")
-    once = told.groupBy(*keys, "position").agg(F.max_by(F.struct(*names), first).alias("event"))
+    once = timed.groupBy(*keys, "position").agg(F.max_by(F.struct(*names), first).alias("event"))
     return once.select(*keys, "position", "event.*")
 
 
 def _written(plan: Plan) -> list[int]:
-    """Numbers of the columns whose writers differ: none without partial images."""
+    """Return the numbers of the columns that an event may leave unwritten: none without partial images."""
     return value_numbers(plan) if plan.found.partial else []
 
 
 def truncates(changes: DataFrame) -> DataFrame:
-    """All TRUNCATEs in one row.
+    """Return all TRUNCATEs in one row.
 
     Args:
         changes: TRUNCATEs of the change log.
 
     Returns:
-        ``truncates``: array of ``position`` and ``at``, in order.
+        ``truncates``: array of structs of ``position`` and ``at``, in the order of position.
     """
     first = F.struct(-F.col("batch"), "file", "place", "row")
     once = changes.groupBy("position").agg(F.max_by(event_time(), first).alias("at"))
@@ -76,25 +76,26 @@ def versions(told: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFram
     """Fold events to the versions of each row.
 
     Args:
-        told: ``events``; with ``stored`` (whether it is a version of the history table, ``at`` its ``valid_from``)
-            and ``floor`` (when the key's last version ended, or null) where the history goes on.
-        plan: the table's.
-        emptied: ``truncates``, if there are any.
+        told: the result of ``events``. Where a stored history is continued, with ``stored`` (whether the row is a
+            version of the history table; ``at`` is then its ``valid_from``) and ``floor`` (when the key's last version
+            ended, or null).
+        plan: the table's plan.
+        emptied: the result of ``truncates``, if there are any.
 
     Returns:
         ``k0 .. kn``, ``position``, ``committed_at``, ``c<n>``, ``valid_from``, ``valid_to``, ``stored``; one row for
-        each event that is no delete.
+        each event that is not a delete.
     """
-    keys = key_names(plan)
-    for name, kind in (("stored", F.lit(False)), ("floor", F.lit(None).cast("timestamp"))):
-        told = told if name in told.columns else told.withColumn(name, kind)
-    # Events between two TRUNCATEs have nothing to do with those before and behind: nothing lives on.
+    keys, rows = key_names(plan), told
+    for name, missing in (("stored", F.lit(False)), ("floor", F.lit(None).cast("timestamp"))):
+        rows = rows if name in rows.columns else rows.withColumn(name, missing)
+    # The versions between two TRUNCATEs are independent of those before and after: no row survives a TRUNCATE.
     if emptied is None:
         life, over = keys, F.lit(None).cast("timestamp")
     else:
         behind = F.filter("truncates", lambda truncate: truncate["position"] > F.col("position"))
-        told = told.crossJoin(F.broadcast(emptied)).withColumn("ends", F.get(behind, F.lit(0))).drop("truncates")
-        told = told.withColumns({"ends": F.col("ends.position"), "over": F.col("ends.at")})
+        rows = rows.crossJoin(F.broadcast(emptied)).withColumn("ends", F.get(behind, F.lit(0))).drop("truncates")
+        rows = rows.withColumns({"ends": F.col("ends.position"), "over": F.col("ends.at")})
         life, over = [*keys, "ends"], F.col("over")
     onward = Window.partitionBy(*life).orderBy("position")
     steps = {"closed": F.coalesce(F.lead("at").over(onward), over)}
@@ -102,7 +103,7 @@ def versions(told: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFram
     for number in _written(plan):
         cell = F.when(F.col(f"w{number}"), F.struct(field(number)))
         steps[f"l{number}"] = F.last(cell, ignorenulls=True).over(so_far)
-    opened = told.withColumns(steps).where(~F.col("deleted"))
+    opened = rows.withColumns(steps).where(~F.col("deleted"))
     before = Window.partitionBy(*keys).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
     opened = opened.withColumn("reached", F.max(F.greatest("at", "closed")).over(before))
     opened = opened.withColumn("valid_from", F.greatest("at", "reached", "floor"))
