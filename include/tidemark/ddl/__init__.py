@@ -1,1 +1,1 @@
-"""DDL text to changes, and the names of columns through time."""
+"""From DDL text to schema changes, and the names of columns through time."""

@@ -1,4 +1,4 @@
-"""The clauses of ALTER TABLE."""
+"""Reads the clauses of ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.ddl.column_types import type_of
 from tidemark.ddl.words import QUOTED, UnreadableError, Words, closing, split
 
 _NO_COLUMN = frozenset({"CONSTRAINT", "CHECK", "EXCLUDE", "FOREIGN", "PRIMARY", "SUPPLEMENTAL", "UNIQUE"})
-"""What ADD and DROP may be followed by in the place of a column."""
+"""Words that may follow ADD and DROP in the place of a column."""
 
 _NO_COLUMN_OF_MYSQL = frozenset({"FULLTEXT", "INDEX", "KEY", "SPATIAL"})
 
@@ -86,14 +86,14 @@ _HARMLESS_CLAUSES = frozenset(
 
 
 class Clause(Words):
-    """Reads one clause of ALTER TABLE."""
+    """A reader of one clause of ALTER TABLE."""
 
     def __init__(self, tokens: Sequence[Token], dialect: str, table: Name) -> None:
         super().__init__(tokens, dialect)
         self._table = table
 
     def changes(self) -> Iterator[Change]:
-        """What the clause does; see ``Words.changes``."""
+        """Yield what the clause does; see ``Words.changes``."""
         try:
             yield from self._clause()
         except UnreadableError as error:
@@ -126,7 +126,7 @@ class Clause(Words):
             yield self._added(definition)
 
     def _is_no_column(self) -> bool:
-        """Whether an index or a constraint follows: of columns with such names MySQL demands quotation marks."""
+        """Return whether an index or a constraint follows. MySQL demands that columns of such names are quoted."""
         if self.dialect == "mysql" and self.word() in _NO_COLUMN_OF_MYSQL:
             return True
         following = self.tokens[self.at + 1 : self.at + 2]
@@ -141,7 +141,7 @@ class Clause(Words):
         return AddColumn(self._table, name, kind, _default(rest, kind, self.dialect))
 
     def _definitions(self) -> Iterator[Sequence[Token]]:
-        """Definitions of columns: one, or several in brackets."""
+        """Yield the definitions of columns: one, or several in brackets."""
         if not self.takes_kind(TokenType.L_PAREN):
             yield self.tokens[self.at :]
             return
@@ -155,7 +155,7 @@ class Clause(Words):
         word = self.word()
         if word in {"PARTITION", "SUBPARTITION"}:
             raise UnreadableError("rows of a partition went, and no event tells of them")
-        if self._is_no_column() or word == "UNUSED":  # UNUSED: those that were set so before
+        if self._is_no_column() or word == "UNUSED":  # columns that an earlier SET UNUSED dropped already
             return
         self.takes("COLUMN")
         self.exists()
@@ -165,7 +165,10 @@ class Clause(Words):
             inner.ends("CASCADE", "RESTRICT", "INVALIDATE", "CHECKPOINT", "ONLINE")
 
     def _set(self) -> Iterator[Change]:
-        """Oracle's SET UNUSED drops columns; PostgreSQL's SET SCHEMA moves the table, its other SETs change neither."""
+        """Yield what a SET does.
+
+        Oracle's SET UNUSED drops columns. PostgreSQL's SET SCHEMA moves the table; its other SETs change no column.
+        """
         if self.takes("UNUSED"):
             yield from self._drop_column()
         elif self.takes("SCHEMA"):
@@ -202,9 +205,9 @@ class Clause(Words):
             name = inner.identifier()
             if old is not None and old != name:
                 yield RenameColumn(self._table, old, name)
-            told = [token.text for token in definition[1:]]
-            # Oracle may repeat no type: MODIFY a NOT NULL
-            if told and (kind := type_of(told, self.dialect)) is not None:
+            words = [token.text for token in definition[1:]]
+            # Oracle may leave out the type: MODIFY a NOT NULL
+            if words and (kind := type_of(words, self.dialect)) is not None:
                 yield ChangeType(self._table, name, kind)
 
     def _alter_column(self) -> Iterator[Change]:
@@ -223,18 +226,20 @@ _NUMBERS = ("int", "long", "float", "double", "decimal")
 
 
 def _default(tokens: Sequence[Token], kind: str | None, dialect: str) -> str | None:
+    """Return the text of the constant that existing rows get in a new column; None for null and for no constant."""
     words = ["" if token.token_type in QUOTED else token.text.upper() for token in tokens]
     if "DEFAULT" in words:
         return _constant(tokens[words.index("DEFAULT") + 1 :])
     generated = {"AUTO_INCREMENT", "GENERATED", "AS", "IDENTITY", "SERIAL", "BIGSERIAL"}
     required = any(pair == ("NOT", "NULL") for pair in itertools.pairwise(words))
-    # MySQL fills a column that must not be null with the type's own zero.
+    # MySQL fills a column that must not be null with the zero of its type.
     if dialect == "mysql" and required and kind is not None and not generated & set(words):
         return "" if kind == "string" else "0" if kind.startswith(_NUMBERS) else None
     return None
 
 
 def _constant(tokens: Sequence[Token]) -> str | None:
+    """Return the text of the constant that tokens begin with; None if they begin with another expression."""
     kinds = [token.token_type for token in tokens]
     opened = 0
     while opened < len(kinds) and kinds[opened] is TokenType.L_PAREN:

@@ -1,4 +1,4 @@
-"""What DDL does to tables: a small closed set of changes (``ddl_statements`` reads them from text)."""
+"""What DDL does to tables: a small closed set of changes, which ``ddl.statements`` reads from text."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class AddColumn(NamedTuple):
     table: Name
     name: str
     type: str | None
-    """Iceberg type string; None for a type that is not known here."""
+    """Iceberg type string; None for a type that ``column_types`` does not know."""
     default: str | None
-    """Text of the constant that rows get which existed before; None for null, and for what is no constant."""
+    """Text of the constant that existing rows get; None for null, and for a default that is not a constant."""
 
 
 class DropColumn(NamedTuple):
@@ -38,7 +38,7 @@ class RenameColumn(NamedTuple):
 
 
 class ChangeType(NamedTuple):
-    """A column got another type, or was declared again as it was."""
+    """A column got another type, or was declared again with the same type."""
 
     table: Name
     name: str
@@ -46,20 +46,20 @@ class ChangeType(NamedTuple):
 
 
 class RenameTable(NamedTuple):
-    """Rows go on under another name."""
+    """A table got another name, under which its rows go on."""
 
     table: Name
     new: Name
 
 
 class DropTable(NamedTuple):
-    """A table and its rows went."""
+    """A table was dropped, with its rows."""
 
     table: Name
 
 
 class Truncate(NamedTuple):
-    """All rows went."""
+    """All rows of a table were removed."""
 
     table: Name
 

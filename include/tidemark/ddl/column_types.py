@@ -1,6 +1,6 @@
-"""Types of columns as MySQL, PostgreSQL, Oracle and SQL Server write them in DDL, and what Iceberg calls them.
+"""Column types as MySQL, PostgreSQL, Oracle and SQL Server write them in DDL, and the Iceberg types for them.
 
-Messages come first: a type from DDL counts only where no message, no source file and no table tells one.
+A type from DDL is used only where neither the messages, nor the source file, nor the table declare one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _DECIMALS = frozenset({"decimal", "numeric", "dec", "fixed", "number"})
 
 
 def type_of(words: Sequence[str], dialect: str) -> str | None:
-    """The Iceberg type string of a column, from the words and signs that follow its name; None for an unknown type.
+    """Return the Iceberg type string of a column, from the words and signs behind its name; None for an unknown type.
 
     >>> type_of(["DECIMAL", "(", "12", ",", "2", ")", "NOT", "NULL"], "mysql")
     'decimal(12, 2)'
@@ -73,7 +73,7 @@ def type_of(words: Sequence[str], dialect: str) -> str | None:
 def _decimal(text: str, dialect: str) -> str:
     match = re.match(r"\w+ ?\( ?(\d{1,4}|\*) ?(?:, ?(-? ?\d{1,4}) ?)?\)", text)
     if match is None:
-        # MySQL's is of ten digits, PostgreSQL's and Oracle's of any number before and after the point.
+        # In MySQL it has ten digits, in PostgreSQL and Oracle any number of digits before and after the point.
         return {"mysql": "decimal(10, 0)", "tsql": "decimal(18, 0)"}.get(dialect, "string")
     scale = int((match[2] or "0").replace(" ", ""))
     precision = 38 if match[1] == "*" else max(int(match[1]), scale) - min(scale, 0)

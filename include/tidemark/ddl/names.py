@@ -1,4 +1,4 @@
-"""The names of a table's columns through time: renames and drops, each at its position."""
+"""The names of a table's columns through time: its renames and drops, each at a position."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Renaming(NamedTuple):
-    """A column lost its name at a position: to another name, or for good."""
+    """A rename or a drop of a column at a position; ``new`` is None for a drop."""
 
     position: str
     batch: int
@@ -17,14 +17,14 @@ class Renaming(NamedTuple):
 
 
 class ColumnNames:
-    """Follows names of columns through the renames and drops of a table."""
+    """The names of a table's columns, followed through its renames and drops."""
 
     def __init__(self, renamings: Sequence[Renaming], spelled: Iterable[str]) -> None:
-        """Begin.
+        """Prepare the look-up of names.
 
         Args:
-            renamings: by position.
-            spelled: names as messages and the table write them; DDL may write them in another case.
+            renamings: sorted by position.
+            spelled: names as the messages and the table write them; DDL may write them in another case.
         """
         self.renamings = tuple(renamings)
         spelled = dict.fromkeys(spelled)
@@ -33,28 +33,29 @@ class ColumnNames:
         self._spelled = {self._normal(name): name for name in spelled}
 
     def epoch(self, position: str, *, after: bool = False) -> int:
-        """Number of renames and drops before a position; ``after``: with those at it."""
-        return sum(told.position < position or (after and told.position == position) for told in self.renamings)
+        """Return the number of renames and drops before a position; with ``after``, up to and including it."""
+        return sum(each.position < position or (after and each.position == position) for each in self.renamings)
 
     def today(self, name: str, epoch: int) -> str | None:
-        """The name of today of the column that was called ``name`` in an epoch; None when it was dropped since."""
+        """Return today's name of the column that was called ``name`` in an epoch; None if it was dropped since."""
         normal, hit = self._normal(name), ""
-        for told in self.renamings[epoch:]:
-            # The clauses of one statement speak of the names before it: two columns may swap theirs.
-            if normal == self._normal(told.old) and told.position != hit:
-                if told.new is None:
+        for renaming in self.renamings[epoch:]:
+            # All clauses of one statement use the names from before it: two columns may swap their names.
+            if normal == self._normal(renaming.old) and renaming.position != hit:
+                if renaming.new is None:
                     return None
-                normal, hit = self._normal(told.new), told.position
-        return name if normal == self._normal(name) else self._spelled.get(normal) or self._as_told(normal)
+                normal, hit = self._normal(renaming.new), renaming.position
+        return name if normal == self._normal(name) else self._spelled.get(normal) or self._as_in_ddl(normal)
 
     def touches(self, names: Iterable[str]) -> bool:
-        """Whether any of the names stood for another column, or for none of today, in any epoch."""
-        gone = {self._normal(told.old) for told in self.renamings}
+        """Return whether a rename or a drop concerns any of the names, so that it means another column in some epoch."""
+        gone = {self._normal(renaming.old) for renaming in self.renamings}
         return any(self._normal(name) in gone for name in names)
 
     def same(self, one: str, other: str) -> bool:
-        """Whether two names are one to the source."""
+        """Return whether the source takes two names for the same."""
         return self._normal(one) == self._normal(other)
 
-    def _as_told(self, normal: str) -> str:
-        return next(told.new for told in reversed(self.renamings) if told.new and self._normal(told.new) == normal)
+    def _as_in_ddl(self, normal: str) -> str:
+        """Return a name as the newest rename that introduced it writes it."""
+        return next(each.new for each in reversed(self.renamings) if each.new and self._normal(each.new) == normal)

@@ -1,8 +1,9 @@
-"""DDL text to changes of tables; what cannot be told for certain is ``Unparsed``, never a guess.
+"""Reads DDL text as changes of tables; a text that is not understood for certain is ``Unparsed``, never a guess.
 
-sqlglot's tokenizers read the words; the clauses are read here, as sqlglot's parsers give up on a whole statement for
-one clause that they do not know. One pass without recursion over a text of bounded length: a hostile statement costs a
-fraction of a second at most. Nothing is executed. ``column_types`` knows the vendors' types.
+sqlglot's tokenizers split the text into words. The clauses are read here, because sqlglot's parsers give up on a whole
+statement for one clause that they do not know. The text has a maximum length and is read in one pass, without
+recursion: a hostile statement costs a fraction of a second at most. Nothing is executed. ``column_types`` knows the
+vendors' types.
 """
 
 from __future__ import annotations
@@ -19,21 +20,22 @@ from tidemark.ddl.changes import Change, DropTable, RenameTable, Truncate, Unpar
 from tidemark.ddl.words import UnreadableError, Words, split, words_of
 
 MAX_LENGTH = 65_536
-"""Characters of a statement; a longer one is not read."""
+"""Most characters of a statement that is read."""
 
 DIALECTS = frozenset({"mysql", "postgres", "oracle", "tsql"})
 
 
 @lru_cache(maxsize=4096)
 def parse(statement: str, dialect: str) -> tuple[Change, ...]:
-    """Read a statement.
+    """Read DDL text, and return what it changes.
 
     Args:
         statement: DDL text; several statements may follow one another.
         dialect: one of ``DIALECTS``.
 
     Returns:
-        The changes in the statement's order; none for what changes no table (an index, a comment, grants, a new table).
+        The changes in the order of the text; none for a statement that changes no table (an index, a comment, grants, a
+        new table).
     """
     if dialect not in DIALECTS:
         return (Unparsed(None, f"DDL of the dialect {dialect!r} is not read"),)
@@ -51,7 +53,10 @@ def parse(statement: str, dialect: str) -> tuple[Change, ...]:
 
 
 def _hides(statement: str) -> bool:
-    """Whether a part stands in a comment that MySQL runs; mysqldump switches keys off and on so, which is nothing."""
+    """Return whether a change stands in a comment that MySQL executes.
+
+    The comments with which mysqldump switches keys off and on are not meant: they change nothing.
+    """
     executable = "/*!" in statement or "/*M!" in statement
     return executable and bool(_CHANGING.search(statement)) and not _KEYS_SWITCHED.fullmatch(statement)
 
@@ -92,14 +97,14 @@ _HARMLESS_STATEMENTS = frozenset(
         "XA",
     ]
 )
-"""First words of statements that change no columns, and no rows that events do not tell of."""
+"""First words of statements that change no columns, and no rows without change events."""
 
 
 class StatementReader(Words):
-    """Reads one statement."""
+    """A reader of one statement."""
 
     def changes(self) -> Iterator[Change]:
-        """What the statement does; see ``Words.changes``."""
+        """Yield what the statement does; see ``Words.changes``."""
         word = self.word()
         self.at += 1
         if word == "ALTER":

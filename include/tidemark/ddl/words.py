@@ -1,4 +1,4 @@
-"""The words of a DDL statement, one after another."""
+"""Reads the words of a DDL statement one after another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.ddl.changes import Change, Name, Unparsed
 
 
 class UnreadableError(Exception):
-    """A part of a statement is not understood; ``table`` where it is known by then."""
+    """A part of a statement is not understood; ``table`` if it was read before that part."""
 
     def __init__(self, reason: str, table: Name | None = None) -> None:
         super().__init__(reason)
@@ -20,7 +20,7 @@ class UnreadableError(Exception):
 
 
 class Words:
-    """Reads a statement, or a part of one, from word to word."""
+    """A reader of a statement, or of a part of one, from word to word."""
 
     def __init__(self, tokens: Sequence[Token], dialect: str) -> None:
         self.tokens = tokens
@@ -28,22 +28,22 @@ class Words:
         self.at = 0
 
     def read(self) -> Iterator[Change]:
-        """What the text does; ``Unparsed`` alone where a part of it is not understood."""
+        """Yield what the text does; only ``Unparsed`` if a part of the text is not understood."""
         try:
             yield from list(self.changes())
         except UnreadableError as error:
             yield Unparsed(error.table, str(error))
 
     def changes(self) -> Iterator[Change]:
-        """What the text does.
+        """Yield what the text does.
 
         Raises:
-            UnreadableError: a part of it is not understood.
+            UnreadableError: a part of the text is not understood.
         """
         raise NotImplementedError
 
     def names(self) -> Iterator[Name]:
-        """Names of tables, with commas between them."""
+        """Yield names of tables, which commas separate."""
         yield self.name()
         self.takes_kind(TokenType.STAR)
         while self.takes_kind(TokenType.COMMA):
@@ -51,7 +51,7 @@ class Words:
             self.takes_kind(TokenType.STAR)
 
     def name(self) -> Name:
-        """The name of a table."""
+        """Read the name of a table."""
         parts = [self.identifier()]
         while self.takes_kind(TokenType.DOT):
             parts.append(self.identifier())
@@ -60,7 +60,7 @@ class Words:
         return Name(tuple(parts))
 
     def identifier(self) -> str:
-        """One name, as the catalog has it."""
+        """Read one name, and return it as the source's catalog has it."""
         if self.at >= len(self.tokens):
             raise UnreadableError("a name is missing at the end")
         token = self.tokens[self.at]
@@ -72,31 +72,35 @@ class Words:
         return _folded(token.text, self.dialect)
 
     def exists(self) -> None:
-        """Pass over IF EXISTS, IF NOT EXISTS."""
+        """Skip IF EXISTS or IF NOT EXISTS."""
         if self.takes("IF"):
             self.takes("NOT")
             self.takes("EXISTS")
 
     def ends(self, *allowed: str) -> None:
-        """Refuse what comes next, unless it is nothing or begins with a word that does not matter."""
+        """Check that nothing follows, or only words from ``allowed`` on, which do not matter.
+
+        Raises:
+            UnreadableError: something else follows.
+        """
         word = self.word()
         if self.at < len(self.tokens) and word not in allowed:
             raise UnreadableError(f"{word[:40]!r} where the statement should end")
 
     def word(self) -> str:
-        """The keyword that comes next; empty for a quoted name, and at the end."""
+        """Return the next keyword, in capitals; empty for a quoted name and at the end."""
         if self.at >= len(self.tokens) or self.tokens[self.at].token_type in QUOTED:
             return ""
         return self.tokens[self.at].text.upper().partition(" ")[0]
 
     def takes(self, word: str) -> bool:
-        """Pass over a keyword; whether it was there."""
+        """Skip a keyword if it is next; return whether it was."""
         taken = self.word() == word
         self.at += taken
         return taken
 
     def takes_kind(self, kind: TokenType) -> bool:
-        """Pass over a sign; whether it was there."""
+        """Skip a token of this kind if it is next; return whether it was."""
         taken = self.at < len(self.tokens) and self.tokens[self.at].token_type is kind
         self.at += taken
         return taken
@@ -108,12 +112,12 @@ _PLAIN_NAME = re.compile(r"[\w$#@]+")
 
 
 def _folded(name: str, dialect: str) -> str:
-    """An unquoted name as the catalog has it."""
+    """Return an unquoted name as the source's catalog has it."""
     return name.upper() if dialect == "oracle" else name.lower() if dialect == "postgres" else name
 
 
 def split(tokens: Sequence[Token], separator: TokenType) -> Iterator[Sequence[Token]]:
-    """The parts between separators that stand in no brackets; no empty ones."""
+    """Yield the parts between the separators that are not inside brackets, without empty parts."""
     depth = start = 0
     for place, token in enumerate(tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
@@ -126,7 +130,7 @@ def split(tokens: Sequence[Token], separator: TokenType) -> Iterator[Sequence[To
 
 
 def closing(tokens: Sequence[Token]) -> int | None:
-    """Place of the bracket that closes one opened before the first token."""
+    """Return the index of the bracket that closes one opened before the first token; None if there is none."""
     depth = 1
     for place, token in enumerate(tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
@@ -136,9 +140,9 @@ def closing(tokens: Sequence[Token]) -> int | None:
 
 
 def words_of(statement: str, dialect: str) -> list[Token]:
-    """The words and signs of a text, without its comments."""
+    """Return the words and signs of a text, without its comments."""
     tokens: list[Token] = Dialect.get_or_raise(dialect).tokenize(statement)
-    # To sqlglot RENAME is a command whose text it leaves alone.
+    # sqlglot takes RENAME for a command, and does not split the text behind it.
     if len(tokens) > 1 and tokens[0].text.upper() == "RENAME" and tokens[1].token_type is TokenType.STRING:
         return [tokens[0], *Dialect.get_or_raise(dialect).tokenize(tokens[1].text), *tokens[2:]]
     return tokens
