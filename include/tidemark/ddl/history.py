@@ -42,7 +42,7 @@ class Emptying(NamedTuple):
     position: str
     batch: int
     at: int
-    """When it happened, as the statement or the rows of the load say; else when it landed or was read. Epoch µs, UTC."""
+    """When it happened, as the statement or the load's rows say; else when it landed or was read. Epoch µs, UTC."""
     load: bool = False
 
 
@@ -223,7 +223,7 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
 
 
 def _micros(row: StatementRow) -> int:
-    """Return when a statement was committed, in epoch µs, UTC; if its message does not say, when it was written down."""
+    """Return when a statement was committed, or else when it was written to the ledger, in epoch µs, UTC."""
     return 0 if row.at is None else (row.at - EPOCH) // timedelta(microseconds=1)
 
 
