@@ -48,7 +48,7 @@ class ColumnNames:
         return name if normal == self._normal(name) else self._spelled.get(normal) or self._as_in_ddl(normal)
 
     def touches(self, names: Iterable[str]) -> bool:
-        """Return whether a rename or a drop concerns any of the names: in some epoch it means another column, or none."""
+        """Return whether a rename or a drop concerns any of the names, so that its meaning changes with the epoch."""
         gone = {self._normal(renaming.old) for renaming in self.renamings}
         return any(self._normal(name) in gone for name in names)
 
