@@ -8,21 +8,16 @@ the table, by field id, and done when the candidate is published (docs/adr/0014)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from pyiceberg.expressions import And, GreaterThan, NotNull
+from pyiceberg.expressions import And
 from pyiceberg.table import Table
 
 from tidemark.ddl.names import ColumnNames, Renaming
 from tidemark.errors import RebuildNeededError
+from tidemark.lake.filters import above, not_null
 
 NEW_PREFIX = "tidemark new "
 """Begins the name of a column whose own name another column still has until the cut is published."""
-
-_GREATER_THAN: Any = GreaterThan
-
-_NOT_NULL: Any = NotNull
-# Any: PyIceberg's expressions are models whose constructors type checkers read in two ways.
 
 
 def names_today(
@@ -85,9 +80,9 @@ def _one_each(object_name: str, table: Table, today: dict[str, str | None]) -> d
 
 def _has(table: Table, column: str, *, after: tuple[str, str] | None = None) -> bool:
     """Whether any published row has a value in a column; ``after``: any that was written after a position."""
-    where = _NOT_NULL(column)
+    where = not_null(column)
     if after is not None:
-        where = And(_GREATER_THAN(*after), where)
+        where = And(above(*after), where)
     return bool(table.scan(row_filter=where, limit=1).to_arrow().num_rows)
 
 
