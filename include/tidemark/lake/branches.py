@@ -1,6 +1,6 @@
-"""Branches, tags and snapshots of a table: what they tell, and the only place that moves them.
+"""Branches, tags and snapshots of a table: reading them, and moving them, which no other module does.
 
-Each move is one commit in the catalog, by PyIceberg: none of it needs Spark.
+Each move is one commit in the catalog, by PyIceberg. Nothing here needs Spark.
 """
 
 from __future__ import annotations
@@ -32,18 +32,16 @@ from pyiceberg.types import NestedField
 from pyiceberg.utils.properties import property_as_bool
 
 from tidemark.errors import PublishConflictError
+from tidemark.lake.names import tagged_cut
 
 log = structlog.get_logger(__name__)
 
 MARKER = "tidemark."
-"""Prefix of what Tidemark writes into snapshot summaries, in the commit that holds the data."""
-
-CUT_TAG = "cut_"
-"""Begins the tag that each table of a published cut has; the cut's number follows."""
+"""Prefix of the entries that Tidemark writes into snapshot summaries, in the commit that holds the data."""
 
 
 def ancestry(table: Table, ref: str = MAIN_BRANCH) -> Iterator[Snapshot]:
-    """The snapshots of a branch or tag, newest first, as far back as they are kept."""
+    """Yield the snapshots of a branch or tag, newest first, as far back as they are kept."""
     snapshot = table.snapshot_by_name(ref)
     while snapshot is not None:
         yield snapshot
@@ -52,20 +50,23 @@ def ancestry(table: Table, ref: str = MAIN_BRANCH) -> Iterator[Snapshot]:
 
 
 def greatest(table: Table, column: str, ref: str = MAIN_BRANCH) -> str | None:
-    """No value of a text column is above this one, as the files of a branch tell; None where one of them does not."""
+    """Return an upper bound of a text column from the statistics of a branch's files; see ``upper_bound``."""
     files = (task.file for task in table.scan(snapshot_id=head(table, ref)).plan_files())
     return upper_bound(table, files, column)
 
 
 def upper_bound(table: Table, files: Iterable[DataFile], column: str) -> str | None:
-    """No value of a text column is above this one in some files of a table; None where one of them does not tell."""
+    """Return an upper bound of a text column in some files of a table, from their statistics.
+
+    No value is above it. None if the statistics of a file have no bound; empty if the files have no rows.
+    """
     field = table.schema().find_field(column)
     bounds = [(file.upper_bounds or {}).get(field.field_id) for file in files if file.record_count]
     return None if None in bounds else max((bound.decode() for bound in bounds if bound is not None), default="")
 
 
 def marker(table: Table | None, key: str, ref: str = MAIN_BRANCH) -> str | None:
-    """What Tidemark last wrote under ``key`` into a snapshot summary on a branch; None when never."""
+    """Return what Tidemark last wrote under ``key`` into a snapshot summary on a branch; None if it never did."""
     if table is None:
         return None
     for snapshot in ancestry(table, ref):
@@ -75,7 +76,7 @@ def marker(table: Table | None, key: str, ref: str = MAIN_BRANCH) -> str | None:
 
 
 def head(table: Table, ref: str = MAIN_BRANCH) -> int:
-    """Id of the snapshot that a branch stands on.
+    """Return the id of the snapshot that a branch stands on.
 
     Raises:
         PublishConflictError: there is no such branch.
@@ -87,24 +88,29 @@ def head(table: Table, ref: str = MAIN_BRANCH) -> int:
 
 
 def data_files(table: Table, snapshot: int) -> set[str]:
-    """Paths of the data files of a snapshot, as engines tell them in ``_file``."""
+    """Return the paths of the data files of a snapshot, as engines give them in the metadata column ``_file``."""
     return {task.file.file_path for task in table.scan(snapshot_id=snapshot).plan_files()}
 
 
 def total(table: Table, name: str) -> int:
-    """A total that the newest snapshot of ``main`` tells (Iceberg specification, Optional Snapshot Summary Fields)."""
+    """Return a total from the summary of the newest snapshot of ``main``; 0 if it has none.
+
+    The names are in the Iceberg specification, *Optional Snapshot Summary Fields*.
+    """
     snapshot = table.current_snapshot()
-    told = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
-    return int(told.get(name, 0))
+    summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+    return int(summary.get(name, 0))
 
 
 def rows_in(table: Table) -> int:
-    """Rows in the data files of ``main``, those that delete files took away among them."""
+    """Return the number of rows in the data files of ``main``, including rows that delete files removed."""
     return total(table, "total-records")
 
 
 def branch_from_main(table: Table, branch: str) -> Table:
-    """Put a branch where ``main`` stands, whatever an earlier attempt left on it: no half-built candidate is continued.
+    """Put a branch where ``main`` stands, and return the table.
+
+    What an earlier attempt left on the branch is dropped: no half-built candidate is continued.
 
     Raises:
         PublishConflictError: somebody moved the branch meanwhile.
@@ -123,9 +129,8 @@ def drop_ref(table: Table, name: str) -> None:
 
 
 def cut_tags(table: Table) -> list[int]:
-    """Numbers of the published cuts that a table is tagged for, ascending."""
-    numbers = (name.removeprefix(CUT_TAG) for name in table.refs() if name.startswith(CUT_TAG))
-    return sorted(int(number) for number in numbers if number.isdecimal())
+    """Return the numbers of the published cuts whose tags a table has, ascending."""
+    return sorted(number for name in table.refs() if (number := tagged_cut(name)) is not None)
 
 
 def remove_tags(table: Table, names: Sequence[str]) -> None:
@@ -143,7 +148,7 @@ def put_back(table: Table, snapshot_id: int) -> None:
 
 
 def tag(table: Table, name: str, snapshot_id: int) -> None:
-    """Tag a snapshot; the same tag on the same snapshot again is nothing."""
+    """Tag a snapshot; do nothing if the snapshot has the tag already."""
     existing = table.refs().get(name)
     if existing is not None and existing.snapshot_id == snapshot_id:
         return
@@ -153,8 +158,10 @@ def tag(table: Table, name: str, snapshot_id: int) -> None:
 def fast_forward(table: Table, branch: str) -> int:
     """Move ``main`` to the head of a branch that descends from it: one compare-and-set in the catalog.
 
+    A second call does nothing.
+
     Returns:
-        The snapshot that ``main`` stands on afterwards. Doing it again is nothing.
+        The id of the snapshot that ``main`` stands on afterwards.
 
     Raises:
         PublishConflictError: ``main`` is not an ancestor of the branch, or moved meanwhile.
@@ -177,14 +184,20 @@ def fast_forward(table: Table, branch: str) -> int:
 def put_schema(
     table: Table, fields: Sequence[NestedField], properties: Mapping[str, str], without: Sequence[str]
 ) -> None:
-    """Give a table another schema, whose fields keep their ids, and properties, all in one commit.
+    """Give a table another schema and set properties, in one commit.
+
+    Args:
+        table: the table.
+        fields: the columns of the schema; columns that the table has keep their ids.
+        properties: to be set.
+        without: names of properties to be removed.
 
     Raises:
         PublishConflictError: the schema was changed meanwhile.
     """
     known = table.schemas()
     schema = Schema(*fields, schema_id=max(known) + 1)
-    number = next((number for number, told in known.items() if told == schema), None)
+    number = next((number for number, other in known.items() if other == schema), None)
     added = [] if number is not None else [AddSchemaUpdate.model_validate({"schema": schema})]
     _commit(
         table,
@@ -197,25 +210,28 @@ def put_schema(
 
 
 def to(branch: str, snapshot_id: int) -> SetSnapshotRefUpdate:
-    """The change of a table's metadata that puts a branch on a snapshot."""
+    """Return the change of a table's metadata that puts a branch on a snapshot."""
     return SetSnapshotRefUpdate.model_validate(
         {"ref-name": branch, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
     )
 
 
 BRINGS = f"{MARKER}brings"
-"""In the summary of a rebuilt snapshot: properties (JSON) that its table has from the moment that ``main`` is on it."""
+"""Entry in the summary of a rebuilt snapshot: properties (JSON) that the table gets when ``main`` moves to it."""
 
 
 def properties_at(table: Table, snapshot_id: int) -> dict[str, str]:
-    """Properties of the table as it is, or will be, once ``main`` stands on a snapshot."""
+    """Return the properties that a table has, or will have, when ``main`` stands on a snapshot."""
     snapshot = table.snapshot_by_id(snapshot_id)
     summary = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary else {}
     return {**table.properties, **json.loads(summary.get(BRINGS, "{}"))}
 
 
 def _brought(table: Table, snapshot_id: int) -> list[TableUpdate]:
-    """A rebuilt snapshot brings its schema and properties with it, in the commit that moves ``main``."""
+    """Return the changes of schema and properties that a rebuilt snapshot brings; none for any other snapshot.
+
+    They belong into the commit that moves ``main`` to the snapshot.
+    """
     properties = properties_at(table, snapshot_id)
     snapshot = table.snapshot_by_id(snapshot_id)
     if snapshot is None or snapshot.summary is None or BRINGS not in snapshot.summary.additional_properties:
@@ -227,20 +243,26 @@ def _brought(table: Table, snapshot_id: int) -> list[TableUpdate]:
 
 
 def _commit(table: Table, requirements: tuple[TableRequirement, ...], *updates: TableUpdate) -> None:
-    """Commit, and let the table stand where it then stands; a transaction would copy its metadata for each step."""
+    """Commit changes, and update ``table`` to the result.
+
+    A transaction of PyIceberg would do this too, but it copies the metadata for each step.
+    """
     before = table.metadata
     try:
-        told = table.catalog.commit_table(table, requirements, updates)
+        committed = table.catalog.commit_table(table, requirements, updates)
     except CommitFailedException as error:
         raise PublishConflictError(f"{'.'.join(table.name())}: {error}: run compact again") from error
-    table.metadata, table.metadata_location = told.metadata, told.metadata_location
-    if _may_delete(told.metadata):
-        for path in _metadata_files(before) - _metadata_files(told.metadata):
+    table.metadata, table.metadata_location = committed.metadata, committed.metadata_location
+    if _may_delete(committed.metadata):
+        for path in _metadata_files(before) - _metadata_files(committed.metadata):
             _remove(table, path)
 
 
 def _may_delete(metadata: TableMetadata) -> bool:
-    """Whether files that leave the log go: not so where a copy names those of the real table in it."""
+    """Return whether metadata files that drop out of the log may be deleted.
+
+    For a copy (``copies``) they may not: its log names files of the real table.
+    """
     return property_as_bool(
         metadata.properties,
         TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED,
@@ -253,7 +275,7 @@ def _metadata_files(metadata: TableMetadata) -> set[str]:
 
 
 def _remove(table: Table, path: str) -> None:
-    """Remove a file that nothing needs; what stays is an orphan, which maintenance finds."""
+    """Remove a file that nothing needs. If this fails, the file is an orphan, which maintenance removes."""
     try:
         table.io.delete(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Where the lake is: its home, the catalog's name and properties, and Spark's settings derived from them."""
+"""Where the lake is: its home, the catalog's name and properties, and Spark's settings for the same catalog."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from tidemark.text import first_line
 
 
 def home() -> Path:
-    """Folder of the embedded warehouse, catalog and reports: ``TIDEMARK_HOME``, else ``.tidemark``."""
+    """Return the folder of the embedded warehouse, catalog and reports: ``TIDEMARK_HOME``, else ``.tidemark``."""
     return Path(os.environ.get("TIDEMARK_HOME") or ".tidemark").resolve()
 
 
 def catalog_name() -> str:
-    """Name of the catalog, part of every key in it: ``TIDEMARK_CATALOG``, else ``tidemark``."""
+    """Return the name of the catalog, which is part of every key in it: ``TIDEMARK_CATALOG``, else ``tidemark``."""
     return os.environ.get("TIDEMARK_CATALOG") or "tidemark"
 
 
 def catalog_properties() -> Mapping[str, str]:
-    """The catalog as PyIceberg is configured, else the embedded one on SQLite.
+    """Return the catalog's properties as PyIceberg is configured, else those of the embedded catalog on SQLite.
 
     Raises:
-        ConfigurationError: SQLite cannot be told the path of the embedded one.
+        ConfigurationError: the path of the embedded catalog contains a question mark.
     """
     configured = Config().get_catalog_config(catalog_name())
     if configured:
         return {key: str(value) for key, value in configured.items()}
     base = home()
-    if "?" in str(base):  # where Java's driver begins to read options
+    if "?" in str(base):  # behind it, Java's driver reads options
         raise ConfigurationError(f"TIDEMARK_HOME is {str(base)!r}: a path without '?' is needed.")
     (base / "warehouse").mkdir(parents=True, exist_ok=True)
     return {
@@ -49,11 +49,11 @@ def catalog_properties() -> Mapping[str, str]:
 
 @contextmanager
 def opening() -> Iterator[None]:
-    """Name what is wrong with the catalog that is being opened.
+    """Turn errors of opening the catalog into errors that say what is wrong with it.
 
     Raises:
-        ConfigurationError: it is not one that can be opened as it is configured.
-        RetriableLakeError: it cannot be reached.
+        ConfigurationError: the catalog cannot be opened as it is configured.
+        RetriableLakeError: the catalog cannot be reached.
     """
     try:
         yield
@@ -67,7 +67,7 @@ def opening() -> Iterator[None]:
 
 
 def spark_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of Iceberg's catalog in Spark that mean what PyIceberg's ``properties`` mean."""
+    """Return the properties for Iceberg's catalog in Spark with the same meaning as PyIceberg's ``properties``."""
     kind = properties.get("type", "rest" if properties.get("uri", "").startswith("http") else "sql")
     if kind == "sql":
         return _jdbc_properties(properties)
@@ -81,7 +81,7 @@ def _jdbc_properties(properties: Mapping[str, str]) -> dict[str, str]:
     kept = {key: value for key, value in properties.items() if key not in {"type", "uri"}}
     jdbc = {**kept, "type": "jdbc", "jdbc.schema-version": "V1"}
     if url.get_backend_name() == "sqlite":
-        # Write-ahead logging lets readers of the catalog go on while a commit is written.
+        # With write-ahead logging, readers of the catalog do not wait while a commit is written.
         return {**jdbc, "uri": f"jdbc:sqlite:{url.database}?journal_mode=WAL&busy_timeout=30000"}
     port = f":{url.port}" if url.port else ""
     access = {"jdbc.user": url.username, "jdbc.password": url.password}

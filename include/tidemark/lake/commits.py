@@ -1,4 +1,4 @@
-"""Commits of data files that workers wrote (``data_files``): into a table, or in the place of others."""
+"""Commits of data files that workers wrote (``data_files``): added to a table, or in the place of other files."""
 
 from __future__ import annotations
 
@@ -30,10 +30,17 @@ def commit_files(
     summary: Mapping[str, str] = MappingProxyType({}),
     branch: str = MAIN_BRANCH,
 ) -> None:
-    """Commit files in the place of others, in one snapshot; nothing where there is nothing to tell.
+    """Commit files to a table, in one snapshot; without files and summary entries there is no commit.
+
+    Args:
+        table: the table.
+        files: files to add.
+        replaced: files to remove.
+        summary: entries for the snapshot's summary.
+        branch: branch that gets the snapshot.
 
     Raises:
-        CommitFailedException: the table stands elsewhere meanwhile.
+        CommitFailedException: another commit moved the branch meanwhile.
     """
     made = [_data_file(table, file) for file in files]
     if not (made or replaced or summary):
@@ -48,13 +55,16 @@ def commit_files(
 
 
 class _Transaction(Transaction):
-    """Copies the table's metadata once a step: PyIceberg copies it, snapshots and all, whenever a step asks for any."""
+    """A transaction that copies the table's metadata once for each step.
+
+    PyIceberg's own copies it, with all snapshots, whenever a step reads any of it.
+    """
 
     _copied: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
 
     @property
     def table_metadata(self) -> TableMetadata:
-        """The metadata as the updates so far leave it."""
+        """The metadata after the updates so far."""
         base, updates = self._table.metadata, self._updates
         if self._copied is None or self._copied[0] is not base or self._copied[1] is not updates:
             self._copied = base, updates, super().table_metadata

@@ -1,7 +1,7 @@
-"""Tables beside the lake's own: empty ones to rebuild in, copies to rehearse in.
+"""Tables beside the lake's own: empty tables for a rebuild, copies for a rehearsal.
 
-A table of Iceberg is a pointer to a file of metadata. The same metadata under a second name is a copy that costs
-nothing and shares all files; what is written to it, readers of the first name do not see.
+An Iceberg table is a pointer to a metadata file. The same metadata under a second name is a copy: it costs nothing and
+shares all files. Readers of the first name do not see what is written to the copy.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pyiceberg.table.update import (
 from pyiceberg.types import NestedField
 from sqlalchemy.exc import IntegrityError
 
+from tidemark.lake import names as table_names
 from tidemark.lake.branches import BRINGS, MARKER, ancestry, head, to
 from tidemark.lake.lake import Lake, as_iceberg, standing_in
 from tidemark.lake.names import Identifier
@@ -40,11 +41,12 @@ from tidemark.lake.retries import retried
 _LOGS = frozenset({"raw", "changelog", "quarantine", "ledger"})
 
 _NOT_ITS_OWN: Mapping[str, str] = {"write.metadata.delete-after-commit.enabled": "false"}
-"""A copy's log names metadata files of the real table, the current one among them, and would delete the oldest."""
+"""Property of every copy. The metadata log of a copy names files of the real table, also the current one; with the
+property on, a commit to the copy would delete the oldest of them."""
 
 
 class _Beside(Lake):
-    """The lake, some of whose tables stand in a namespace of their own."""
+    """The lake, with some of its tables in a namespace of their own."""
 
     def __init__(self, lake: Lake, namespace: str) -> None:
         self.name, self.properties, self.catalog = lake.name, lake.properties, lake.catalog
@@ -52,15 +54,15 @@ class _Beside(Lake):
         self.namespace = namespace
 
     def location(self, identifier: Identifier) -> str | None:
-        """Where the files of a new table are to be."""
+        """Return where the files of a new table are to be."""
         return self.lake.location(identifier)
 
     def _copy(self, real: Table, identifier: Identifier, *updates: TableUpdate) -> None:
-        """Give a table a second name, and change what it names at once."""
+        """Give a table a second name, and apply changes to the copy."""
         copy = self._registered(real, identifier)
         self.catalog.commit_table(copy, (), (SetPropertiesUpdate(updates=dict(_NOT_ITS_OWN)), *updates))
 
-    # Another table of the source may be making the namespace at this moment.
+    # At this moment another table of the source may create the namespace too.
     @retried(IntegrityError)
     def _registered(self, real: Table, identifier: Identifier) -> Table:
         self.catalog.create_namespace_if_not_exists(self.namespace)
@@ -68,22 +70,22 @@ class _Beside(Lake):
 
     def _drop(self, name: str) -> None:
         try:
-            self.catalog.drop_table((self.namespace, name))  # the entry of the catalog only: the files are shared
+            self.catalog.drop_table((self.namespace, name))  # only the entry in the catalog: the files are shared
         except NoSuchTableError:
             return
 
 
 class Emptied(_Beside):
-    """The lake with an empty table in the place of each that is not a log, made when it is first ensured."""
+    """The lake with an empty table in place of each table that is not a log, made at the first ``ensure``."""
 
     def __init__(self, lake: Lake) -> None:
         super().__init__(lake, "rebuild")
         self._made: dict[Identifier, Mapping[str, str]] = {}
 
     def at(self, identifier: Identifier) -> Identifier:
-        """Where the catalog has the table."""
+        """Return the table's name in the catalog."""
         own = self.lake.at(identifier)
-        return own if identifier[0] in _LOGS else (self.namespace, "__".join(own))
+        return own if identifier[0] in _LOGS else Identifier(self.namespace, "__".join(own))
 
     def ensure(
         self,
@@ -93,20 +95,21 @@ class Emptied(_Beside):
         *,
         partition_by: Sequence[str] = (),
     ) -> Table:
-        """An empty table with this schema, whatever the lake's own holds; a log is the lake's own."""
+        """Return an empty table with this schema, whatever the lake's own table holds; a log is the lake's own."""
         if identifier[0] in _LOGS or identifier in self._made:
             return super().ensure(identifier, schema, properties, partition_by=partition_by)
         real = self.lake.ensure(identifier, schema, properties, partition_by=partition_by)
-        self._drop(self.at(identifier)[1])  # of an attempt that was cut short
+        self._drop(self.at(identifier)[1])  # left by an attempt that was interrupted
         without_rows = RemoveSnapshotRefUpdate(ref_name=MAIN_BRANCH)
         self._copy(real, identifier, without_rows, *_new_schema(real, as_iceberg(schema)))
         self._made[identifier] = properties
         return super().ensure(identifier, schema, properties, partition_by=partition_by)
 
     def adopt(self, branch: str) -> None:
-        """Make what stands on a branch of the tables beside a branch of the lake's own: one commit each.
+        """Copy a branch of the tables beside to the lake's own tables, with one commit for each table.
 
-        ``main`` of the lake's own stays, and so does its current schema: both move in one commit, by ``fast_forward``.
+        ``main`` and the current schema of the lake's own tables do not change here. ``fast_forward`` moves both later,
+        in one commit.
 
         Raises:
             CommitFailedException: ``main`` of a table moved meanwhile.
@@ -116,12 +119,12 @@ class Emptied(_Beside):
             base = head(real)
             snapshots = list(ancestry(copy, branch))[::-1]
             snapshots[0] = snapshots[0].model_copy(
-                update={"parent_snapshot_id": base, "summary": _told(snapshots[0], {}, Operation.OVERWRITE)}
+                update={"parent_snapshot_id": base, "summary": _summary(snapshots[0], {}, Operation.OVERWRITE)}
             )
-            # How its files are kept stays as it is: the owner may have changed it.
+            # Only Tidemark's own properties. The owner may have changed those that say how files are written.
             own = {name: value for name, value in properties.items() if name.startswith(MARKER)}
             brings = {BRINGS: json.dumps(own)}
-            snapshots[-1] = snapshots[-1].model_copy(update={"summary": _told(snapshots[-1], brings)})
+            snapshots[-1] = snapshots[-1].model_copy(update={"summary": _summary(snapshots[-1], brings)})
             known = {schema.schema_id for schema in real.schemas().values()}
             updates: list[TableUpdate] = [
                 AddSchemaUpdate.model_validate({"schema": schema})
@@ -133,14 +136,14 @@ class Emptied(_Beside):
             self.catalog.commit_table(real, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), tuple(updates))
 
     def close(self) -> None:
-        """Drop the tables beside; the files that were adopted are the lake's."""
+        """Drop the tables beside; files that were adopted belong to the lake's own tables."""
         for identifier in self._made:
             self._drop(self.at(identifier)[1])
 
 
 @contextmanager
 def emptied(lake: Lake) -> Iterator[Emptied]:
-    """The lake with empty tables to build in."""
+    """Yield the lake with empty tables to build in, and drop them afterwards."""
     beside = Emptied(lake)
     try:
         yield beside
@@ -149,7 +152,10 @@ def emptied(lake: Lake) -> Iterator[Emptied]:
 
 
 def _new_schema(table: Table, wanted: Schema) -> list[TableUpdate]:
-    """Give a table other columns: one that reads as it will be keeps its id, another gets one never used."""
+    """Return the changes that give a table other columns; none if it has these columns already.
+
+    A column keeps its id if old files can be read with its new type. Any other column gets an id that was never used.
+    """
     fresh = itertools.count(table.metadata.last_column_id + 1)
     fields = [_field(field, table.schema(), fresh) for field in wanted.fields]
     if fields == list(table.schema().fields):
@@ -164,7 +170,7 @@ def _new_schema(table: Table, wanted: Schema) -> list[TableUpdate]:
 
 def _field(field: NestedField, schema: Schema, fresh: Iterator[int]) -> NestedField:
     was = next((old for old in schema.fields if old.name == field.name), None)
-    # Comments are the owner's, but for the one that tells something.
+    # The comments belong to the table's owner, except for Tidemark's own comment.
     doc = field.doc if was is None or was.doc == VOID_DOC else field.doc or was.doc
     if was is not None and str(was.field_type) == str(field.field_type):
         return was.model_copy(update={"doc": doc})
@@ -183,23 +189,24 @@ def _promotes(was: NestedField, field: NestedField) -> bool:
     return True
 
 
-def _told(snapshot: Snapshot, properties: Mapping[str, str], operation: Operation | None = None) -> Summary:
+def _summary(snapshot: Snapshot, properties: Mapping[str, str], operation: Operation | None = None) -> Summary:
+    """Return the summary of a snapshot with further entries."""
     summary = snapshot.summary
     kept = dict(summary.additional_properties) if summary else {}
     return Summary(operation or (summary.operation if summary else Operation.OVERWRITE), **{**kept, **properties})
 
 
 class _Rehearsal(_Beside):
-    """The lake with a copy of each table, made when it is first looked at; new files go to a folder of their own."""
+    """The lake with a copy of each table, made when it is first used; new files go to a folder of their own."""
 
     def __init__(self, lake: Lake, source: str) -> None:
         super().__init__(lake, f"rehearsal__{source}")
-        self._raw = lake.load(("raw", source))
+        self._raw = lake.load(table_names.raw(source))
         self._folder = f"{self._raw.location()}/rehearsal"
         self._looked_at: set[Identifier] = set()
 
     def at(self, identifier: Identifier) -> Identifier:
-        """Where the catalog has the table."""
+        """Return the table's name in the catalog."""
         if identifier not in self._looked_at:
             self._looked_at.add(identifier)
             real = self.lake.find(identifier)
@@ -207,14 +214,14 @@ class _Rehearsal(_Beside):
                 folder = f"{self._folder}/{'__'.join(identifier)}"
                 paths = {"write.data.path": f"{folder}/data", "write.metadata.path": f"{folder}/metadata"}
                 self._copy(real, identifier, SetPropertiesUpdate(updates=paths))
-        return (self.namespace, "__".join(identifier))
+        return Identifier(self.namespace, "__".join(identifier))
 
     def location(self, identifier: Identifier) -> str | None:
-        """Where a new table is to be."""
+        """Return where the files of a new table are to be."""
         return f"{self._folder}/{'__'.join(identifier)}"
 
     def clear(self) -> None:
-        """Drop every copy, and the files that were written."""
+        """Drop every copy, and delete the files that were written."""
         if (self.namespace,) in self.catalog.list_namespaces():
             for name in self.tables(self.namespace):
                 self._drop(name)
@@ -229,10 +236,10 @@ class _Rehearsal(_Beside):
 
 @contextmanager
 def rehearsal(source: str) -> Iterator[Lake]:
-    """Let all that is done to the lake for a while be done to copies of its tables, which are dropped afterwards."""
+    """Yield a lake of copies, which stands in for the lake in this context; drop the copies afterwards."""
     lake = Lake.open()
     copies = _Rehearsal(lake, source)
-    copies.clear()  # of one that was cut short
+    copies.clear()  # left by a rehearsal that was interrupted
     try:
         with standing_in(copies):
             yield copies

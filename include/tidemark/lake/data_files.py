@@ -1,8 +1,8 @@
 """Data files of append-only tables, written by the workers that make the rows.
 
-A task writes Parquet where it decodes, and gives back what the commit has to know of each file: no row passes through
-the JVM (docs/adr/0010). ``Lake.append_files`` commits them, all or none; a file of a task that failed belongs to no
-snapshot. Nothing here imports Spark or PyIceberg.
+A task writes Parquet where it decodes, and returns what the commit must know about each file: no row passes through the
+JVM (docs/adr/0010). ``Lake.append_files`` commits all files or none. The files of a failed task belong to no snapshot.
+Nothing here imports Spark or PyIceberg.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 ROW_GROUP_BYTES = 32 << 20
-"""Arrow bytes of rows that are written together: what one open file holds in memory at most."""
+"""Arrow bytes of rows that are written together: the most that one open file holds in memory."""
 
 HELD_BYTES = 128 << 20
-"""Arrow bytes of rows that all open files of a writer hold in memory: beyond it, what the fullest holds is written."""
+"""Arrow bytes of rows that all open files of a writer may hold in memory. Beyond that, the fullest file is flushed."""
 
 FILE_BYTES = 512 << 20
-"""Arrow bytes after which the next file begins, so that later readers can share the work."""
+"""Arrow bytes after which a new file begins, so that several readers can later share the work."""
 
 OPEN_FILES = 64
-"""Partitions written at once; a dump that names more tables gets more files."""
+"""Files that are open at the same time. A dump with more partitions closes files early, and has more of them."""
 
 Partition = tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a worker puts files of a table: everything picklable, and the access that the table's catalog gives."""
+    """The place where workers write files of a table, with the access to it; it can be pickled."""
 
     filesystem: pafs.FileSystem
     folder: str
-    """In the file system."""
+    """Path of the folder in ``filesystem``."""
     location: str
-    """Of the folder, as the table's metadata names it."""
+    """Location of the folder, as the table's metadata writes it."""
     schema: pa.Schema
-    """Of the files, with Iceberg's field ids."""
+    """Schema of the files, with Iceberg's field ids."""
     plain: frozenset[str] = frozenset()
-    """Columns whose values hardly repeat: no dictionary and no statistics are made of them."""
+    """Columns whose values hardly repeat: they get no dictionary and no statistics."""
     bounded: frozenset[str] = frozenset()
-    """Those of them whose statistics are made all the same, as readers look for ranges of them."""
+    """Columns of ``plain`` that get statistics all the same, because readers select ranges of their values."""
 
 
 class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One data file, closed."""
+    """One closed data file."""
 
     location: str
     size: int
@@ -60,7 +60,7 @@ class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Writer:
-    """Writes the rows of one task: one open file a partition."""
+    """A writer of the rows of one task, with at most one open file for each partition."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -68,13 +68,13 @@ class Writer:
         self._written: list[WrittenFile] = []
 
     def write(self, partition: Partition, rows: pa.RecordBatch) -> None:
-        """Add rows that all belong to a partition; columns as the target's schema."""
+        """Add rows of one partition; their columns are those of the target's schema."""
         file = self._open.pop(partition, None)
         if file is None:
             if len(self._open) >= OPEN_FILES:
                 self._close(next(iter(self._open)))
             file = _File(self._target)
-        self._open[partition] = file  # the last one written to comes last
+        self._open[partition] = file  # the file that was written last comes last
         file.write(rows)
         if file.size >= FILE_BYTES:
             self._close(partition)
@@ -82,13 +82,16 @@ class Writer:
             max(self._open.values(), key=lambda each: each.held).flush()
 
     def close(self) -> list[WrittenFile]:
-        """Close every file and tell of all that were written."""
+        """Close every file, and return all files that were written."""
         for partition in list(self._open):
             self._close(partition)
         return self._written
 
     def hand_over(self, to: Writer) -> list[WrittenFile]:
-        """Close, but give another writer the rows of partitions that have no file yet; tell of the files."""
+        """Close every file, and return all files that were written.
+
+        Rows of partitions that have no file yet are passed to another writer.
+        """
         for partition, file in list(self._open.items()):
             if not file.begun:
                 for rows in self._open.pop(partition).pending:
@@ -96,7 +99,7 @@ class Writer:
         return self.close()
 
     def discard(self) -> None:
-        """Drop all rows, and remove every file."""
+        """Drop all rows, and delete every file."""
         self._open = {partition: file for partition, file in self._open.items() if file.begun}
         for file in self.close():
             self._target.filesystem.delete_file(f"{self._target.folder}/{file.location.rpartition('/')[2]}")
@@ -106,7 +109,7 @@ class Writer:
 
 
 class _File:
-    """One file of a partition; it begins with the first row group, rows before that are in memory only."""
+    """One file of a partition. It is created with its first row group; until then its rows are in memory only."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -157,5 +160,5 @@ class _File:
 
 
 def _leaf(field: pa.Field) -> str:
-    """Name of the only Parquet column of a field."""
+    """Return the name of the only Parquet column of a field."""
     return f"{field.name}.list.element" if pa.types.is_list(field.type) else str(field.name)

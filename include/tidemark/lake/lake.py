@@ -1,9 +1,9 @@
-"""The lake: its catalog, and the tables in it; branches and tags are moved in ``branches``.
+"""The lake: its catalog and the tables in it. Branches and tags are moved in ``branches``.
 
-It speaks to the catalog through PyIceberg, so that none of this needs Spark, and none of it is SQL text. The catalog
-is configured the way PyIceberg is (``.pyiceberg.yaml`` or ``PYICEBERG_CATALOG__TIDEMARK__...``); without that, an
-embedded one on SQLite under ``TIDEMARK_HOME`` is used, with nothing to start. Spark's settings are derived from the
-same properties, so both open the same tables.
+All access to the catalog goes through PyIceberg: it needs no Spark and no SQL text. The catalog is configured the way
+PyIceberg is (``.pyiceberg.yaml`` or ``PYICEBERG_CATALOG__TIDEMARK__...``). Without such a configuration, an embedded
+catalog on SQLite under ``TIDEMARK_HOME`` is used, with nothing to start. Spark's settings are derived from the same
+properties, so that both open the same tables.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Lake:
 
     @classmethod
     def open(cls) -> Lake:
-        """The lake that the environment names, or the one that stands in for it (``standing_in``).
+        """Return the lake that the environment names, or the one that stands in for it (``standing_in``).
 
         Raises:
-            ConfigurationError: the catalog is not one that can be opened as it is configured.
+            ConfigurationError: the catalog cannot be opened as it is configured.
             RetriableLakeError: the catalog cannot be reached.
         """
         other = _OTHER.get()
@@ -58,37 +58,37 @@ class Lake:
             return _opened(catalog_name(), tuple(sorted(catalog_properties().items())))
 
     def spark_settings(self) -> dict[str, str]:
-        """Spark's settings for this catalog, derived from PyIceberg's."""
+        """Return Spark's settings for this catalog, derived from PyIceberg's properties."""
         prefix = f"spark.sql.catalog.{self.name}"
         settings = {prefix: "org.apache.iceberg.spark.SparkCatalog", f"{prefix}.cache-enabled": "false"}
         settings.update({f"{prefix}.{key}": value for key, value in spark_properties(self.properties).items()})
         return settings
 
     def at(self, identifier: Identifier) -> Identifier:
-        """Where the catalog has the table: under its own name, but for tables that stand beside (``copies``)."""
+        """Return the table's name in the catalog: its own name, except for tables beside the lake's (``copies``)."""
         return identifier
 
     def location(self, identifier: Identifier) -> str | None:  # noqa: ARG002  a copy's table has one
-        """Where the files of a new table are to be; None for the catalog's own choice."""
+        """Return where the files of a new table are to be; None for the catalog's own choice."""
         return None
 
     def spark_name(self, identifier: Identifier, branch: str | None = None) -> str:
-        """The table (or a branch of it) as Spark names it, every part quoted."""
+        """Return the name of the table (or of a branch of it) for Spark, with every part quoted."""
         parts = (self.name, *self.at(identifier), *([f"branch_{branch}"] if branch else []))
         return ".".join(quoted(part) for part in parts)
 
     def find(self, identifier: Identifier) -> Table | None:
-        """The table as it stands now, or None."""
+        """Return the table as it is now, or None."""
         try:
             return self.catalog.load_table(self.at(identifier))
         except NoSuchTableError:
             return None
 
     def load(self, identifier: Identifier) -> Table:
-        """The table as it stands now.
+        """Return the table as it is now.
 
         Raises:
-            ConfigurationError: there is none.
+            ConfigurationError: there is no such table.
         """
         table = self.find(identifier)
         if table is None:
@@ -103,10 +103,14 @@ class Lake:
         *,
         partition_by: Sequence[str] = (),
     ) -> Table:
-        """The table, created when missing: namespace, partitioning by columns, an empty ``main`` snapshot and all."""
+        """Return the table; create it if it is missing.
+
+        A new table has its namespace, is partitioned by the columns ``partition_by``, and has an empty snapshot on
+        ``main``.
+        """
         return self._ensure(identifier, schema, properties, partition_by)
 
-    # Another source may be making the same namespace or ledger table at this moment: look again.
+    # At this moment another source may create the same namespace or ledger table: look again.
     @retried(CommitFailedException, IntegrityError)
     def _ensure(
         self,
@@ -118,7 +122,7 @@ class Lake:
         table = self.find(identifier)
         if table is None:
             self.catalog.create_namespace_if_not_exists(self.at(identifier)[0])
-            # Partitioned from its first spec on: else engines look at every row for what partitions tell.
+            # Partitioned from its first spec on: otherwise engines check each row against filters on partitions.
             schema = as_iceberg(schema)
             spec = _identity_spec(schema, partition_by)
             table = self.catalog.create_table_if_not_exists(
@@ -131,7 +135,7 @@ class Lake:
     def target(
         self, table: Table, schema: pa.Schema, *, plain: Iterable[str] = (), bounded: Iterable[str] = ()
     ) -> Target:
-        """What workers have to know to write files of a table with the columns of ``schema``.
+        """Return what workers need to write files of a table with the columns of ``schema``.
 
         Raises:
             ConfigurationError: the lake is on a store that PyArrow cannot write to.
@@ -170,10 +174,10 @@ class Lake:
 
         Args:
             table: an append-only table.
-            files: what ``data_files.Writer.close`` gave.
-            properties: summary of the snapshot, without ``MARKER``.
-            instead_of: rows that they replace, whole partitions of them.
-            branch: that the snapshot is on.
+            files: the results of ``data_files.Writer.close``.
+            properties: entries for the snapshot's summary, named without the prefix ``MARKER``.
+            instead_of: selects the rows that the files replace, which must be whole partitions.
+            branch: branch that gets the snapshot.
         """
         table.refresh()
         summary = {MARKER + name: value for name, value in properties.items()}
@@ -181,7 +185,7 @@ class Lake:
         commit_files(table, files, replaced=[task.file for task in replaced], summary=summary, branch=branch)
 
     def tables(self, namespace: str) -> list[str]:
-        """Names of the tables of one namespace, sorted; none when it does not exist."""
+        """Return the names of the tables of one namespace, sorted; none if the namespace does not exist."""
         if (namespace,) not in self.catalog.list_namespaces():
             return []
         return sorted(identifier[-1] for identifier in self.catalog.list_tables(namespace))
@@ -192,7 +196,7 @@ _OTHER: ContextVar[Lake | None] = ContextVar("other", default=None)
 
 @contextmanager
 def standing_in(lake: Lake) -> Iterator[Lake]:
-    """Let ``Lake.open`` give this lake for a while."""
+    """Let ``Lake.open`` return this lake in this context."""
     token = _OTHER.set(lake)
     try:
         yield lake
@@ -219,7 +223,7 @@ def _identity_spec(schema: Schema, names: Sequence[str]) -> PartitionSpec:
 
 
 def as_iceberg(schema: Schema | pa.Schema) -> Schema:
-    """The schema with ids: those of its columns, then those of the elements of its lists."""
+    """Return the schema with field ids: first the columns are numbered, then the elements of lists."""
     if isinstance(schema, Schema):
         return schema
     fields = []
@@ -234,10 +238,10 @@ def as_iceberg(schema: Schema | pa.Schema) -> Schema:
     return pyarrow_to_schema(pa.schema(fields))
 
 
-def _with_id(field: pa.Field, told: pa.Field) -> pa.Field:
-    """The field with the id that Iceberg gave it, and those of its elements."""
-    named = {key: value for key, value in (told.metadata or {}).items() if key == b"PARQUET:field_id"}
+def _with_id(field: pa.Field, stored: pa.Field) -> pa.Field:
+    """Return a field with the ids that Iceberg gave the stored field and its elements."""
+    ids = {key: value for key, value in (stored.metadata or {}).items() if key == b"PARQUET:field_id"}
     kind = field.type
     if pa.types.is_list(kind):
-        kind = pa.list_(_with_id(kind.value_field.with_name("element"), told.type.value_field))
-    return pa.field(field.name, kind, metadata=named)
+        kind = pa.list_(_with_id(kind.value_field.with_name("element"), stored.type.value_field))
+    return pa.field(field.name, kind, metadata=ids)

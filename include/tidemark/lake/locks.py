@@ -1,10 +1,10 @@
-"""One writer a source at any time: what schedule, backfill, maintenance and the command line hold while they write.
+"""The lock of a source. The schedule, backfills, maintenance and the command line hold it while they write.
 
-The lock lives where the catalog lives, and ends with the process that holds it, however that ends: nothing is left to
-be cleared after a crash, and no clock decides.
+The lock is kept where the catalog is. It ends with the process that holds it, however that process ends, and never by
+time: nothing has to be cleared after a crash.
 
-- catalog in PostgreSQL: an advisory lock of that database, so it binds every machine;
-- any other: a lock on a file, beside the database of an SQLite catalog, else in ``TIDEMARK_HOME``.
+- Catalog in PostgreSQL: an advisory lock of that database. It excludes writers on all machines.
+- Any other catalog: a lock on a file, beside the database of an SQLite catalog, else in ``TIDEMARK_HOME``.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _POLL = 0.5
 _within: Mapping[str, threading.RLock] = defaultdict(threading.RLock)
 
 _held: set[str] = set()
-"""Sources that this process holds: a run that holds its source runs stages that hold it again."""
+"""Sources whose lock this process has: a run holds its source, and runs stages that hold it again."""
 
 Release = Callable[[], None]
 
 
 @contextmanager
 def hold(source: str, *, patience: float = PATIENCE) -> Iterator[None]:
-    """Be the only writer of a source; within one thread it may be held again.
+    """Hold the lock of a source; a thread that holds it may hold it again.
 
     Args:
         source: name of the source.
         patience: seconds to wait for another writer; 0 tries once.
 
     Raises:
-        SourceBusyError: another writer is not done in time.
-        RetriableLakeError: as ``SourceBusyError`` is one; the database of the catalog cannot be reached.
+        SourceBusyError: another writer is not done in time; it is a ``RetriableLakeError``.
+        RetriableLakeError: the database of the catalog cannot be reached.
     """
     with _within[source]:
         if source in _held:
@@ -70,22 +70,22 @@ def hold(source: str, *, patience: float = PATIENCE) -> Iterator[None]:
 
 def _wait(source: str, patience: float) -> Release:
     give_up = time.monotonic() + patience
-    told = False
+    logged = False
     while (release := _take(source)) is None:
         if time.monotonic() >= give_up:
             raise SourceBusyError(
                 f"{source}: another run is writing this source, and was not done after {patience:.0f} s. "
                 "Nothing was done; run it again when the other is over."
             )
-        if not told:
+        if not logged:
             log.info("waiting_for_other_writer", source=source, patience=patience)
-            told = True
+            logged = True
         time.sleep(_POLL)
     return release
 
 
 def _take(source: str) -> Release | None:
-    """Take the lock if it is free."""
+    """Take the lock if it is free, and return how to release it; else None."""
     with opening():
         properties = catalog_properties()
         url = make_url(properties.get("uri", "")) if properties.get("type") == "sql" else None
@@ -108,11 +108,11 @@ def _take_file(file: Path) -> Release | None:
 
 
 def _take_advisory(url: URL, name: str) -> Release | None:
-    # Read as a signed 64-bit integer, which is what PostgreSQL takes.
+    # A signed 64-bit integer, as PostgreSQL wants.
     key = int.from_bytes(hashlib.sha256(f"tidemark:{name}".encode()).digest()[:8], signed=True)
     connection = _engine(url).connect()
     if connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}).scalar():
-        return connection.close  # not pooled: the session ends, and with it the lock
+        return connection.close  # not pooled: closing ends the session, and the session's end releases the lock
     connection.close()
     return None
 

@@ -24,8 +24,8 @@ RAW = pa.schema(
         ("landed_at", INSTANT),
     ]
 )
-"""``raw.<source>``: one row a message, verbatim. ``batch`` counts the land commits of a source; ``file`` and ``place``
-say where the message stood, ``checksum`` is the SHA-256 of that file; append only, partitioned by ``batch``."""
+"""``raw.<source>``: one row for each message, verbatim. ``batch`` counts the land commits of a source. ``file`` and
+``place`` say where the message was, ``checksum`` is the SHA-256 of that file. Append only, partitioned by ``batch``."""
 
 CHANGE_LOG = pa.schema(
     [
@@ -55,11 +55,11 @@ CHANGE_LOG = pa.schema(
         ("row", pa.int32()),
     ]
 )
-"""``changelog.<source>``: one row an event. ``kind`` is a ``Kind``; ``object`` is the table as source files name it;
-``position`` sorts as text; ``before`` and ``after`` are verbatim JSON objects whose columns ``shape`` tells (the id of
-a row of the ledger's ``shapes``); ``absent`` names columns of a ``partial`` image that were not captured; ``file``,
-``place`` and ``row`` (number of the event in its message, from 0) lead back to the bytes. Append only, partitioned by
-``batch``, ``kind`` and ``object``."""
+"""``changelog.<source>``: one row for each event. ``kind`` is a ``RowKind``. ``object`` is the table as source files
+name it. ``position`` sorts as text. ``before`` and ``after`` are verbatim JSON objects; ``shape`` is the id of the row
+in the ledger's ``shapes`` that describes their columns. ``absent`` names the columns that a ``partial`` image did not
+capture. ``file``, ``place`` and ``row`` (number of the event in its message, from 0) lead back to the bytes. Append
+only, partitioned by ``batch``, ``kind`` and ``object``."""
 
 QUARANTINE = pa.schema(
     [
@@ -80,18 +80,18 @@ QUARANTINE = pa.schema(
         ("landed_at", INSTANT),
     ]
 )
-"""``quarantine.<source>``: one row a message set aside, with its bytes, the reason, and all that a decoder is told.
-``object`` is the table whose candidate could not take it, null for a message that was not decoded."""
+"""``quarantine.<source>``: one row for each message that was set aside, with its bytes, the reason, and all that a
+decoder needs. ``object`` is the table whose candidate could not take the event; null if the message was not decoded."""
 
 
 class RowKind(StrEnum):
-    """What a row of the change log is."""
+    """The kind of a row of the change log."""
 
     CHANGE = "change"
     SCHEMA_CHANGE = "schema_change"
-    """``detail`` is the statement, ``operation`` its SQL dialect."""
+    """``detail`` is the statement, and ``operation`` is its SQL dialect."""
     CONTROL = "control"
-    """``operation`` and ``detail`` are the kind of the control event."""
+    """``operation`` and ``detail`` say which kind of control event it is."""
 
 
 VARIED = ("before", "after", "position", "value")

@@ -1,8 +1,8 @@
-"""Upkeep of one Iceberg table: fewer and larger files, fewer snapshots, no file that nothing refers to.
+"""Upkeep of one Iceberg table: fewer and larger files, fewer snapshots, no orphan files.
 
-Iceberg's own procedures do the work in Spark; what is decided here is decided from metadata alone: the totals in the
-summary of the newest snapshot, the list of manifests, the refs. No function changes a row that a reader of ``main`` or
-of a tag that stays can see.
+Iceberg's own procedures do the work in Spark. This module decides when, from metadata alone: the totals in the summary
+of the newest snapshot, the list of manifests, the branches and tags. No function changes a row that readers of ``main``
+or of a remaining tag can see.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tidemark.lake.names import Identifier
 from tidemark.text import quoted
 
 MANY_FILES = 8
-"""So many data files are worth a rewrite, where they are small."""
+"""Data files from which on a rewrite is worthwhile, if they are small."""
 
 SMALL_FILE = 64 * 1024 * 1024
-"""Data files below this size, on the average, are small."""
+"""Bytes. Data files are small if their average size is below it."""
 
 MANY_DELETE_FILES = 5
-"""So many delete files are worth a rewrite: every reader of the table opens them all."""
+"""Delete files from which on a rewrite is worthwhile: every reader of the table opens them all."""
 
 MANY_MANIFESTS = 50
-"""So many manifests are worth a rewrite: every plan of a scan reads the list of them."""
+"""Manifests from which on a rewrite is worthwhile: the plan of every scan reads the list of them."""
 
 _FILE_SYSTEMS = frozenset({"", "file", "hdfs"})
 
@@ -39,7 +39,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Size(NamedTuple):
-    """What ``main`` of a table consists of."""
+    """The files that ``main`` of a table consists of."""
 
     files: int
     delete_files: int
@@ -47,27 +47,28 @@ class Size(NamedTuple):
 
 
 def size_of(table: Table) -> Size:
-    """Data files, delete files and the bytes of both, as the newest snapshot of ``main`` tells."""
+    """Return the data files, delete files and the bytes of both, from the newest snapshot of ``main``."""
     names = ("total-data-files", "total-delete-files", "total-files-size")
     return Size(*(total(table, name) for name in names))
 
 
 def is_crowded(size: Size) -> bool:
-    """Whether the data files of a table are many and small."""
+    """Return whether the data files of a table are many and small."""
     return size.files >= MANY_FILES and size.bytes < size.files * SMALL_FILE
 
 
 def rewrite(session: SparkSession, lake: Lake, identifier: Identifier) -> None:
-    """Rewrite small data files into larger ones, fold deletes into them, and gather manifests; nothing where few.
+    """Rewrite small data files into larger ones, apply deletes to them, and rewrite manifests.
 
-    ``main`` moves by snapshots that replace files and change no row.
+    What is below the limits of this module is left alone. The new snapshots of ``main`` replace files and change no
+    row.
     """
     size = size_of(lake.load(identifier))
     if is_crowded(size) or size.delete_files >= MANY_DELETE_FILES:
         options = "map('min-input-files', '2', 'remove-dangling-deletes', 'true')"
         _call(session, lake, f"rewrite_data_files(table => :table, options => {options})", identifier)
     size = size_of(lake.load(identifier))
-    # There is one delete file a data file at least: rewriting them when they are that few would gain nothing.
+    # A data file with deletes has at least one delete file: with one for each data file, a rewrite would gain nothing.
     if size.delete_files >= MANY_DELETE_FILES and size.delete_files > size.files:
         options = "map('min-input-files', '2')"
         _call(session, lake, f"rewrite_position_delete_files(table => :table, options => {options})", identifier)
@@ -78,23 +79,24 @@ def rewrite(session: SparkSession, lake: Lake, identifier: Identifier) -> None:
 
 
 def expire(session: SparkSession, lake: Lake, identifier: Identifier, before: datetime) -> int:
-    """Expire the snapshots older than a time that nothing needs, and remove the files that only they had.
+    """Expire the snapshots older than a time that nothing needs, and remove files that only they use.
 
-    What stays whatever its age: the snapshots that a branch or tag stands on, those of a branch that ``main`` does not
-    have, and those of ``main`` down to the newest that carries a marker: it tells what the table holds.
+    Some snapshots stay whatever their age: those that a branch or tag stands on; those of a branch that are not on
+    ``main``; and those of ``main`` down to the newest with a marker, which says what the table holds.
 
     Returns:
-        How many went.
+        The number of expired snapshots.
     """
     ids = list(_expirable(lake.load(identifier), int(before.timestamp() * 1000)))
     if ids:
-        # By id alone: by age, Iceberg would look at the age of everything that no ref stands on.
+        # By id alone: by age, Iceberg would also expire every old snapshot that no branch or tag stands on.
         statement = "expire_snapshots(table => :table, snapshot_ids => :ids, older_than => :never)"
         _call(session, lake, statement, identifier, ids=ids, never=_EPOCH)
     return len(ids)
 
 
 def _expirable(table: Table, before: int) -> Iterator[int]:
+    """Yield the ids of the snapshots that may expire; ``before`` is in epoch ms."""
     kept = set(_to_marker(table))
     on_main = {snapshot.snapshot_id for snapshot in ancestry(table)}
     for name, ref in table.refs().items():
@@ -107,6 +109,7 @@ def _expirable(table: Table, before: int) -> Iterator[int]:
 
 
 def _to_marker(table: Table) -> list[int]:
+    """Return the ids of the snapshots of ``main`` down to the newest with a marker; none if there is no marker."""
     passed = []
     for snapshot in ancestry(table):
         passed.append(snapshot.snapshot_id)
@@ -117,21 +120,21 @@ def _to_marker(table: Table) -> list[int]:
 
 
 def remove_orphans(session: SparkSession, lake: Lake, identifier: Identifier, before: datetime) -> int:
-    """Remove files in the table's folder that no snapshot refers to and that were last changed before a time.
+    """Remove files in the table's folder that no snapshot uses and that were last changed before a time.
 
-    Files of a run that is going on belong to no snapshot yet: the time must lie before the longest run began.
+    The files of a running job belong to no snapshot yet. So the time must be before the oldest running job began.
 
     Returns:
-        How many went.
+        The number of removed files.
     """
-    # An object store is listed by Iceberg's own access to it: Spark may have no file system of that name.
+    # Iceberg lists an object store by its own access to it: Spark may have no file system for that scheme.
     scheme = urlsplit(lake.load(identifier).location()).scheme
     statement = "remove_orphan_files(table => :table, older_than => :before, prefix_listing => :flat)"
     return len(_call(session, lake, statement, identifier, before=before, flat=scheme not in _FILE_SYSTEMS))
 
 
 def _call(session: SparkSession, lake: Lake, procedure: str, identifier: Identifier, **values: object) -> list[Row]:
-    """Call a procedure of Iceberg; names are quoted, values are parameters."""
+    """Call a procedure of Iceberg, and return its rows. Names are quoted, values are parameters."""
     statement = f"CALL {quoted(lake.name)}.system.{procedure}"
     name = ".".join(quoted(part) for part in identifier)
     return session.sql(statement, args={"table": name, **values}).collect()

@@ -1,10 +1,81 @@
-"""The names of tables, branches and tags."""
+"""The names of tables, branches and tags: made here, and read back here."""
 
 from __future__ import annotations
 
-Identifier = tuple[str, str]
+from typing import NamedTuple
+
+_BRANCH = "candidate_"
+_TAG = "cut_"
+_HISTORY = "__history"
 
 
-def history_of(target: Identifier) -> Identifier:
-    """Where the versions of a published table's rows are kept; ``name_problem`` keeps the name free."""
-    return (target[0], f"{target[1]}__history")
+class Identifier(NamedTuple):
+    """Namespace and name of a table in the catalog."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Identifier:
+        """Return the identifier that ``str`` wrote: ``erp.orders``."""
+        namespace, _, name = text.partition(".")
+        return cls(namespace, name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.name}"
+
+
+def raw(source: str) -> Identifier:
+    """Return the table of the source's messages, as they were delivered."""
+    return Identifier("raw", source)
+
+
+def change_log(source: str) -> Identifier:
+    """Return the table of the source's change events, schema changes and control events."""
+    return Identifier("changelog", source)
+
+
+def quarantine(source: str) -> Identifier:
+    """Return the table of the source's messages that were set aside."""
+    return Identifier("quarantine", source)
+
+
+def ledger(name: str) -> Identifier:
+    """Return a table of the ledger, which all sources share."""
+    return Identifier("ledger", name)
+
+
+def state(target: Identifier) -> Identifier:
+    """Return the table that keeps the tombstones and the cell versions of a published table."""
+    return Identifier("state", f"{target.namespace}__{target.name}")
+
+
+def history(target: Identifier) -> Identifier:
+    """Return the table that keeps the versions of a published table's rows; ``name_problem`` keeps the name free."""
+    return Identifier(target.namespace, target.name + _HISTORY)
+
+
+def is_history(name: str) -> bool:
+    """Return whether a table of this name holds versions of another table's rows."""
+    return name.endswith(_HISTORY)
+
+
+def moved_together(target: Identifier) -> tuple[Identifier, Identifier]:
+    """Return the tables that every cut moves together: the published table and its state."""
+    return target, state(target)
+
+
+def candidate_branch(cut: int) -> str:
+    """Return the branch on which each table of a cut is built."""
+    return f"{_BRANCH}{cut}"
+
+
+def cut_tag(cut: int) -> str:
+    """Return the tag that each table of a published cut has."""
+    return f"{_TAG}{cut}"
+
+
+def tagged_cut(tag: str) -> int | None:
+    """Return the number of the cut whose tag this is; None where it is no such tag."""
+    number = tag.removeprefix(_TAG)
+    return int(number) if number != tag and number.isdecimal() else None

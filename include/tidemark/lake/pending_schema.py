@@ -12,23 +12,25 @@ from pyiceberg.types import NestedField
 from tidemark.lake.branches import put_schema
 
 PENDING_PROPERTY = "tidemark.pending"
-"""JSON: ``cut``, at whose publishing the rest is done; ``names``, field id to new name; ``drops``, field ids;
-``properties``, to be set with it."""
+"""JSON: ``cut``, whose publishing makes the changes; ``names``, from field id to new name; ``drops``, the field ids of
+columns to drop; ``properties``, to be set in the same commit."""
 
 
 def pending(table: Table, cut: int) -> dict[str, Any]:
-    """What is to be done to a table's schema when a cut is published; empty for nothing."""
-    told: dict[str, Any] = json.loads(table.properties.get(PENDING_PROPERTY, "{}"))
-    return told if told.get("cut") == cut else {}
+    """Return the changes that publishing a cut makes to a table's schema; empty if there are none."""
+    planned: dict[str, Any] = json.loads(table.properties.get(PENDING_PROPERTY, "{}"))
+    return planned if planned.get("cut") == cut else {}
 
 
 def plan_pending(table: Table, cut: int, today: Mapping[str, str | None], properties: Mapping[str, str]) -> Table:
-    """Write down what publishing a cut does to the schema, or that it does nothing.
+    """Write into the table's property which changes publishing a cut makes to the schema, and return the table.
+
+    If there are no changes, the property is removed.
 
     Args:
         table: with all columns of the candidate.
         cut: number of the cut.
-        today: stored name to the name after publishing, None for a column that goes; others stay.
+        today: from stored name to the name after publishing, None for a column to drop; other columns stay.
         properties: of the table, after publishing.
     """
     ids = {field.name: field.field_id for field in table.schema().fields}
@@ -40,27 +42,27 @@ def plan_pending(table: Table, cut: int, today: Mapping[str, str | None], proper
         with table.transaction() as transaction:
             transaction.remove_properties(PENDING_PROPERTY)
         return table
-    told = json.dumps({"cut": cut, "names": names, "drops": drops, "properties": dict(properties)})
+    planned = json.dumps({"cut": cut, "names": names, "drops": drops, "properties": dict(properties)})
     with table.transaction() as transaction:
-        transaction.set_properties({PENDING_PROPERTY: told})
+        transaction.set_properties({PENDING_PROPERTY: planned})
     return table
 
 
 def follow(table: Table, cut: int) -> None:
-    """Do what ``plan_pending`` wrote down: one commit; nothing when it is done already."""
-    told = pending(table, cut)
-    if not told:
+    """Make the changes that ``plan_pending`` wrote down, in one commit; do nothing if they are made already."""
+    planned = pending(table, cut)
+    if not planned:
         return
     schema = table.schema()
     fields = [
         NestedField(
             field_id=field.field_id,
-            name=told["names"].get(str(field.field_id), field.name),
+            name=planned["names"].get(str(field.field_id), field.name),
             field_type=field.field_type,
             required=field.required,
             doc=field.doc,
         )
         for field in schema.fields
-        if field.field_id not in told["drops"]
+        if field.field_id not in planned["drops"]
     ]
-    put_schema(table, fields, told["properties"], [PENDING_PROPERTY])
+    put_schema(table, fields, planned["properties"], [PENDING_PROPERTY])

@@ -1,4 +1,4 @@
-"""Properties of the tables that Tidemark makes, by their purpose."""
+"""Properties of the tables that Tidemark makes, by purpose of the table."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ TABLE_PROPERTIES: Mapping[str, str] = {
 
 LOG_PROPERTIES: Mapping[str, str] = {
     **TABLE_PROPERTIES,
-    # They are read by partition; statistics of whole messages would only make the metadata large.
+    # These tables are read by partition; statistics of whole messages would only make the metadata large.
     "write.metadata.metrics.default": "none",
-    # Rows go to the file of their partition as they come.
+    # Rows go to the file of their partition as they arrive, without a shuffle.
     "write.distribution-mode": "none",
     "write.spark.fanout.enabled": "true",
 }
-"""Append-only tables."""
+"""Of append-only tables."""
 
 KEPT_PROPERTIES: Mapping[str, str] = {
     **LOG_PROPERTIES,
-    # Whether a batch is newer than all tombstones is told by the positions of their files: see docs/adr/0020.
+    # Bounds of positions in files show whether a batch is newer than all tombstones: see docs/adr/0020.
     "write.metadata.metrics.column.position": "full",
 }
-"""What runs keep of a table for later ones."""
+"""Of tables in which a run keeps what later runs need."""
 
 CHANGE_LOG_PROPERTIES: Mapping[str, str] = {
     **LOG_PROPERTIES,
-    # Tables without a key look for positions among earlier events: see docs/adr/0011.
+    # For tables without a key, positions are looked up among earlier events: see docs/adr/0011.
     "write.metadata.metrics.column.position": "full",
-    # An event of a transaction that comes again is looked for among those of its time: docs/adr/0013.
+    # A transaction that arrives again is looked up among the events of its time: see docs/adr/0013.
     "write.metadata.metrics.column.committed_at": "full",
 }
 
 STATE_PROPERTIES: Mapping[str, str] = {
     **TABLE_PROPERTIES,
-    # Only the changed rows are written; see docs/adr/0004.
+    # Only the changed rows are written: see docs/adr/0004.
     "write.merge.mode": "merge-on-read",
     "write.delete.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.merge.distribution-mode": "none",
     "write.delete.distribution-mode": "none",
-    # Whether a batch is newer than all of a table is told by the positions of its files: see docs/adr/0020.
+    # Bounds of positions in files show whether a batch is newer than all rows of a table: see docs/adr/0020.
     "write.metadata.metrics.column._cdc_position": "full",
-    # A longer one is of values that hardly repeat. Making it costs more than all else of a write, and small files
-    # seldom get beyond it: 32 KiB save a twentieth of compact over 20 tables, and their files are as small.
+    # A dictionary beyond this size is one of values that hardly repeat, and making it costs more than the rest of the
+    # write. With 32 KiB, compact over 20 tables takes a twentieth less time, and the files are as small.
     "write.parquet.dict-size-bytes": str(32 << 10),
 }
-"""Tables that hold one row a key."""
+"""Of tables with one row for each key."""
 
 KEY_PROPERTY = "tidemark.key"
 
@@ -59,4 +59,4 @@ OBJECT_PROPERTY = "tidemark.object"
 SOURCE_PROPERTY = "tidemark.source"
 
 VOID_DOC = "No value so far; its type is that of the first ones"
-"""Marks columns whose type nothing has told yet: Iceberg has none for them that every reader knows."""
+"""Comment of a column whose type is not known yet. Iceberg has no type for such a column that every reader knows."""

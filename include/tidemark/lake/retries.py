@@ -1,4 +1,4 @@
-"""Commits that only have to queue: done again after a while, from any number of threads."""
+"""Repeats a call that lost a race: a commit that only has to wait its turn. Any number of threads may use it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ _Result = TypeVar("_Result")
 def retried(
     *errors: type[Exception], attempts: int = 8
 ) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
-    """Call a function again that raised one of ``errors``: so often in all, then the error is raised.
+    """Return a decorator that calls a function again if it raised one of ``errors``.
 
-    tenacity's own decorator shares one record of its attempts among threads, and a call that begins empties it under
-    one that is waiting (``KeyError: 'idle_for'``, seen with 9.2.1). Here each call has a record of its own.
+    After ``attempts`` calls in all, the error is raised.
+
+    tenacity's own decorator shares one record of its attempts among threads: a call that begins empties the record of a
+    call that is waiting (``KeyError: 'idle_for'``, seen with 9.2.1). Here each call has a record of its own.
     """
 
     def decorated(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
