@@ -7,13 +7,14 @@ https://debezium.io/documentation/reference/stable/connectors/ ("Data change eve
      "source": {"connector": "mysql", "ts_ms": 1465581029100, "snapshot": false, "db": "inventory",
      "table": "customers", "file": "mysql-bin.000003", "pos": 484, "row": 0}}}
 
-With a schema, column types come from it (``_connect``); bare messages tell names only. The key stands in the record
-key, never in the value (``_mongodb`` has an exception). A column that holds the unavailable-value placeholder is
-unchanged: large PostgreSQL and Oracle values that an UPDATE did not touch. For positions see ``_debezium``.
+If the message has a schema, it gives the column types (``_connect``). A bare message has names only. The key stands in
+the record key, never in the value (exception: ``_debezium.mongodb``). A column that holds the unavailable-value
+placeholder is unchanged: PostgreSQL and Oracle do not log large values that an UPDATE did not touch. For positions see
+``_debezium.source``.
 
-Lindorm ("Debezium Format V2.0", ``dialect: lindorm``): images hold existing cells only, so a column that either image
-of a ``u`` lacks is null. Tables of the HBase kind have the key column ``ROW`` and Base64 of raw bytes everywhere; their
-``c`` tells the cells written, so it is a partial UPDATE.
+Lindorm ("Debezium Format V2.0", ``dialect: lindorm``): images have existing cells only, so a column that an image of a
+``u`` lacks is null. Tables of the HBase kind have the key column ``ROW``, and all their values are Base64 of raw bytes.
+Their ``c`` has only the cells that were written, so it is a partial UPDATE.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tidemark.formats._connect import Layouts, Struct
 from tidemark.formats._debezium import control, mongodb
 from tidemark.formats._debezium import flattened as flat_rows
 from tidemark.formats._debezium import source as debezium_source
-from tidemark.formats._debezium.envelope import Envelope, Payload
+from tidemark.formats._debezium.envelope import Envelope, Payload, Row
 from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
@@ -42,29 +43,29 @@ OPERATIONS = {
     "r": Operation.SNAPSHOT,
     "t": Operation.TRUNCATE,
 }
-"""And ``m``, a logical message: no row change."""
+"""Row changes. One more operation, ``m``, is a logical message."""
 
 _UPDATE, _DELETE, _TRUNCATE = Operation.UPDATE, Operation.DELETE, Operation.TRUNCATE
-"""Every message is compared with them, and to look them up in their enumeration costs more than to compare."""
+"""Every message is compared with them. Looking them up in their enumeration would cost more than the comparison."""
 
 
 class Options(BaseModel):
-    """What Debezium messages cannot tell."""
+    """Facts that Debezium messages do not contain."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dialect: Literal["debezium", "lindorm"] = "debezium"
     table: str | None = None
-    """Table (``database.table``, ``database.schema.table``) of messages that name none."""
+    """Table (``database.table``, ``database.schema.table``) of messages that name no table."""
     unavailable_value: str = Field(default="__debezium_unavailable_value", min_length=1)
     """The connector's ``unavailable.value.placeholder``."""
     flattened: bool = False
-    """Every message is a flattened row, also one that has neither ``__op`` nor ``__deleted``; its deletes are the
-    tombstones of the table that ``table`` names."""
+    """Whether every message is a flattened row, even without ``__op`` and ``__deleted``. If ``table`` is set, a
+    tombstone deletes a row of that table."""
     loads: Literal["complete", "partial"] = "complete"
-    """``partial``: initial loads may leave rows out, so none replaces what came before it."""
+    """``partial``: initial loads may leave out rows, so a load does not replace the rows before it."""
     hbase: bool | None = None
-    """Lindorm: whether tables are of the HBase kind; None: those with a column ``ROW`` are."""
+    """For Lindorm: whether tables are of the HBase kind. None: tables with a column ``ROW`` are."""
 
 
 _envelope = msgspec.json.Decoder(Envelope)
@@ -72,7 +73,7 @@ _envelope = msgspec.json.Decoder(Envelope)
 _NO_SOURCE = Source()
 
 _recent: dict[TableId, tuple[Options, RowLayout]] = {}
-"""Layout of the last bare image of a table: a guess that ``Layout.fits`` checks, never more than a saving of time."""
+"""Layout of the last bare image of each table: a guess that ``RowLayout.fits`` checks, and that only saves time."""
 
 
 def decode(message: Message, options: Options) -> list[Event]:
@@ -87,7 +88,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     try:
         envelope = read(_envelope, value)
     except MalformedMessageError:
-        # the columns of a flattened row may have the names of the envelope's members
+        # columns of a flattened row may have the same names as members of the envelope
         events = _other(message, options)
         if events is None:
             raise
@@ -104,20 +105,8 @@ def decode(message: Message, options: Options) -> list[Event]:
     return [_change(message, payload, envelope.schema, options)]
 
 
-class Row(msgspec.Struct, gc=False):
-    """What the images of an envelope say."""
-
-    operation: Operation
-    before: bytes | None = None
-    after: bytes | None = None
-    layout: RowLayout | None = None
-    partial: bool = False
-    absent: tuple[str, ...] = ()
-    key: tuple[str, ...] | None = None
-
-
 def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
-    """Return the row change that an envelope tells."""
+    """Return the row change of an envelope."""
     operation = OPERATIONS.get(payload.op or "")
     if operation is None:
         raise UnknownOperationError(f"`op` is {payload.op!r}; Debezium has {', '.join(OPERATIONS)}, m")
@@ -161,7 +150,7 @@ def _row(
     key = _connect.key_struct(record_key) if record_key else None
     before = _image(payload.before)
     if (payload.source or _NO_SOURCE).collection:
-        return _document(operation, before, _image(payload.after), key)
+        return mongodb.row_of(operation, before, _image(payload.after), key.image if key else None)
     if operation is _DELETE:
         return _deleted(before, typed.before if typed else None, table, key, options)
     after = _image(payload.after)
@@ -176,34 +165,23 @@ def _row(
         if options.dialect == "lindorm":
             before = msgspec.json.encode(found | dict.fromkeys(layout.missing(found), msgspec.Raw(NULL)))
     if _is_hbase(layout, options):
-        # a put tells the cells that it wrote, and comes as `c` whether or not the row was there
+        # a put has the cells that it wrote, and comes as `c` whether or not the row existed
         put = operation is Operation.INSERT
         return Row(Operation.UPDATE if put else operation, before, after, layout, partial=put, key=("ROW",))
     absent = unavailable(after, layout, options.unavailable_value)
     return Row(operation, before, after, layout, bool(absent), absent, key.names if key else None)
 
 
-def _document(operation: Operation, before: bytes | None, after: bytes | None, key: Struct | None) -> Row:
-    """Return the row of a MongoDB document."""
-    told = key.image if key else None
-    if operation is Operation.DELETE:
-        return Row(operation, mongodb.deleted_row(before, told), None, mongodb.LAYOUT, key=mongodb.KEY)
-    if after is None:
-        raise MalformedMessageError("`after` is missing or null; set capture.mode to change_streams_update_full")
-    old = mongodb.row(before, told) if before is not None and operation is Operation.UPDATE else None
-    return Row(operation, old, mongodb.row(after, told), mongodb.LAYOUT, key=mongodb.KEY)
-
-
 def _deleted(
     before: bytes | None, typed: RowLayout | None, table: TableId, key: Struct | None, options: Options
 ) -> Row:
-    """Return the row of a DELETE: ``before``, else the struct of the record key."""
+    """Return the row of a DELETE: ``before``, or else the struct of the record key."""
     if before is not None:
         layout = _layout(before, typed, table, options)
     elif key is not None:
         before = key.image
-        told = typed or (_connect.row_layout(key.schema) if key.schema else None)
-        layout = told.widened(key.names) if told else untyped(key.names)
+        typed = typed or (_connect.row_layout(key.schema) if key.schema else None)
+        layout = typed.widened(key.names) if typed else untyped(key.names)
     else:
         raise MissingKeyError("a delete with neither `before` nor a record key: which row, nobody can tell")
     names = ("ROW",) if _is_hbase(layout, options) else key.names if key else None
@@ -222,7 +200,7 @@ def _is_hbase(layout: RowLayout, options: Options) -> bool:
 
 
 def _layout(image: bytes, typed: RowLayout | None, table: TableId, options: Options) -> RowLayout:
-    """Return the layout of an image: typed by the schema, else of names only."""
+    """Return the layout of an image, with the types of the schema, or with names only."""
     if typed is not None and not _is_hbase(typed, options):
         return typed if typed.fits(image) else typed.widened(members(image))
     recent = _recent.get(table)
@@ -238,7 +216,7 @@ def _layout(image: bytes, typed: RowLayout | None, table: TableId, options: Opti
 
 
 def _tombstone(message: Message, options: Options) -> Event:
-    """Return what a record without value says: it follows a delete, and of flattened rows it is the delete."""
+    """Return the event of a record without value: the tombstone after a delete, or the delete of a flattened row."""
     key = _connect.key_struct(message.key) if options.flattened and options.table and message.key else None
     if key is None:
         return _control("tombstone", message)
@@ -266,7 +244,7 @@ def _control(kind: str, message: Message, payload: Payload | None = None) -> Con
 
 
 def _other(message: Message, options: Options) -> list[Event] | None:
-    """Return the events of a message without envelope, None where it seems to be meant as one."""
+    """Return the events of a message without envelope; None if it seems to be a broken envelope."""
     value, schema = unwrap(message.value or b"")
     found = members(value)
     heartbeat = found.keys() <= control.HEARTBEAT
@@ -282,7 +260,7 @@ def _other(message: Message, options: Options) -> list[Event] | None:
 
 
 def _flattened_row(message: Message, row: flat_rows.FlatRow, schema: bytes | None, options: Options) -> ChangeEvent:
-    """Return the change of a flattened row: the image is the whole object, its shape without the added fields."""
+    """Return the change of a flattened row. Its image is the whole object; its shape lacks the added fields."""
     typed = (_connect.row_layout(schema) if schema else None) or untyped(())
     layout = typed.widened(row.columns)
     key = _connect.key_struct(message.key) if message.key else None

@@ -1,1 +1,1 @@
-"""What the formats that carry Debezium envelopes share."""
+"""Parts that the formats with Debezium envelopes share."""

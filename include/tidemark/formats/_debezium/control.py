@@ -1,6 +1,6 @@
-"""Debezium messages that are no row changes: schema changes, transaction markers, heartbeats.
+"""Debezium messages that are not row changes: schema changes, transaction markers, heartbeats.
 
-They come on topics of their own, but a dump may mix them with the rows; each is told by its members.
+They come on topics of their own, but a dump may mix them with rows. Each kind is recognised by its members.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tidemark.formats._debezium.source import Number, Source, TransactionBlock
 from tidemark.formats._json import read
 
 DIALECTS = {"mysql": "mysql", "mariadb": "mysql", "postgresql": "postgres", "oracle": "oracle", "sqlserver": "tsql"}
-"""Connector to sqlglot dialect of its DDL."""
+"""By connector: the sqlglot dialect of its DDL."""
 
 HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns", "serverName"})
-"""A message of nothing but these is a heartbeat."""
+"""A message that has no other members is a heartbeat."""
 
 
 class TableChange(msgspec.Struct, gc=False):
-    """One table of a schema change; ``id`` is its quoted name: ``"inventory"."customers"``."""
+    """One table of a schema change. ``id`` is its quoted name: ``"inventory"."customers"``."""
 
     id: str | None = None
 
@@ -63,7 +63,7 @@ _heartbeat = msgspec.json.Decoder(Heartbeat)
 
 
 def decode(value: bytes, found: Mapping[str, object], message: Message) -> list[Event] | None:
-    """Return the events of ``value``, whose members are ``found``; None for a message of another kind."""
+    """Return the events of ``value``, whose members are ``found``; None for any other kind of message."""
     if "ddl" in found or "tableChanges" in found:
         return [_schema_change(read(_schema_change_message, value), message)]
     if "status" in found and "id" in found:
@@ -75,10 +75,11 @@ def decode(value: bytes, found: Mapping[str, object], message: Message) -> list[
 
 
 def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
-    """Return the DDL.
+    """Return the DDL, or a control event for a description of a table.
 
-    Descriptions of tables are counted, as images tell as much. SQL Server sends nothing else, and an initial load
-    begins with statements (``DROP TABLE IF EXISTS``, ``CREATE TABLE``) that say what it found: none was executed.
+    Descriptions are only counted, because images give the same columns. SQL Server sends nothing but descriptions. An
+    initial load begins with statements (``DROP TABLE IF EXISTS``, ``CREATE TABLE``) that describe what it found. They
+    were not executed, so they are descriptions too.
     """
     source = change.source or Source()
     position = debezium_source.position(source, Operation.UPDATE, None, message)
@@ -99,7 +100,7 @@ def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
 
 
 def _table(change: SchemaChangeMessage, source: Source) -> TableId | None:
-    """Return the table: the first changed one, else the one that ``source`` names (for ``DROP`` of several, a list)."""
+    """Return the first changed table, or else the one in ``source``, which lists them for a DROP of several tables."""
     database, schema = change.databaseName or source.db or None, change.schemaName or source.schema or None
     name = source.table
     if change.tableChanges and change.tableChanges[0].id:
@@ -108,7 +109,7 @@ def _table(change: SchemaChangeMessage, source: Source) -> TableId | None:
 
 
 def _transaction(marker: TransactionMessage, message: Message) -> ControlEvent:
-    """Return the begin or the end of a transaction; the end's ``number`` is the count of its events."""
+    """Return the begin or the end of a transaction. The ``number`` of the end is the count of its events."""
     kinds = {"BEGIN": "transaction_begin", "END": "transaction_end"}
     if marker.status not in kinds:
         raise UnknownOperationError(f"`status` is {marker.status!r}; a transaction has BEGIN and END")

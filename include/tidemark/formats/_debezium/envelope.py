@@ -1,11 +1,12 @@
-"""The envelope of a Debezium message, field by field."""
+"""The envelope of a Debezium message, field by field, and the row in its images."""
 
 from __future__ import annotations
 
 import msgspec
 
+from tidemark.events import Operation
 from tidemark.formats._debezium.source import Number, Source, TransactionBlock
-from tidemark.formats._json import ABSENT
+from tidemark.formats._json import ABSENT, RowLayout
 
 
 class Payload(msgspec.Struct, gc=False):
@@ -16,7 +17,7 @@ class Payload(msgspec.Struct, gc=False):
     after: msgspec.Raw = ABSENT
     source: Source | None = None
     ts_ms: Number = None
-    """At the connector, epoch ms."""
+    """Time at the connector, epoch ms."""
     ts_us: Number = None
     transaction: TransactionBlock | None = None
 
@@ -26,3 +27,15 @@ class Envelope(Payload, gc=False):
 
     schema: msgspec.Raw = ABSENT
     payload: Payload | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class Row(msgspec.Struct, gc=False):
+    """The row in the images of an envelope: the fields of ``events.ChangeEvent`` that the images decide."""
+
+    operation: Operation
+    before: bytes | None = None
+    after: bytes | None = None
+    layout: RowLayout | None = None
+    partial: bool = False
+    absent: tuple[str, ...] = ()
+    key: tuple[str, ...] | None = None

@@ -1,12 +1,13 @@
-"""Rows that Debezium's ``ExtractNewRecordState`` flattened: columns at top level, metadata in fields named ``__...``.
+"""Rows flattened by Debezium's ``ExtractNewRecordState``: columns at top level, metadata in fields named ``__...``.
 
 https://debezium.io/documentation/reference/stable/transformations/event-flattening.html:
 
     {"id": 1004, "first_name": "Anne", "__deleted": "false", "__op": "u", "__table": "customers",
      "__source_ts_ms": 1465581029100}
 
-Which of the fields are there is the transform's ``add.fields``: ``__op`` or, with ``delete.handling.mode=rewrite``,
-``__deleted`` must be. Without ``__op`` a row that is not deleted is an UPDATE of the whole row.
+The transform's setting ``add.fields`` decides which fields a row has. It must have ``__op`` or, with
+``delete.handling.mode=rewrite``, ``__deleted``. Without ``__op``, a row that is not deleted is an UPDATE of the whole
+row.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _OPERATIONS = {
 
 
 class Fields(msgspec.Struct, rename=lambda name: f"__{name}", gc=False):
-    """The added fields that are not of the ``source`` block."""
+    """The added fields that do not come from the ``source`` block."""
 
     op: str | None = None
     deleted: bool | str | None = None
@@ -37,7 +38,7 @@ class Fields(msgspec.Struct, rename=lambda name: f"__{name}", gc=False):
 
 
 class FlatRow(NamedTuple):
-    """A flattened row, taken apart."""
+    """A flattened row, split into its parts."""
 
     image: bytes
     columns: tuple[str, ...]
@@ -52,10 +53,10 @@ _source_fields = frozenset(Source.__struct_fields__)
 
 
 def read_row(image: bytes, found: Mapping[str, msgspec.Raw]) -> FlatRow:
-    """Take apart a flattened row whose members are ``found``.
+    """Return the parts of a flattened row, whose members are ``found``.
 
     Raises:
-        UnknownOperationError: ``__op`` is none of c, u, d, r.
+        UnknownOperationError: ``__op`` is not one of c, u, d, r.
         MalformedMessageError: an added field has another type.
     """
     try:
@@ -72,7 +73,7 @@ def read_row(image: bytes, found: Mapping[str, msgspec.Raw]) -> FlatRow:
 
 
 def _source(found: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
-    """Return the members of the ``source`` block that were added: ``__table`` or ``__source_table`` is ``table``."""
+    """Return the added members of the ``source`` block. Both ``__table`` and ``__source_table`` are ``table``."""
     block = {}
     for name, raw in found.items():
         field = name.removeprefix("__").removeprefix("source_")

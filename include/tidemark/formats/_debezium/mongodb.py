@@ -6,10 +6,10 @@ https://debezium.io/documentation/reference/stable/connectors/mongodb.html ("Cre
      "source": {"connector": "mongodb", "db": "inventory", "collection": "customers", "ts_ms": 1558965508000,
      "ord": 31}}
 
-The id stands in the record key too, as text of extended JSON (``{"id": "1004"}``), and a delete has it nowhere else
-unless pre-images are on. Documents of one collection need not have the same fields, so a document is a row of two
-columns: ``_id``, the text of the id without blanks (``1004``, ``"a"``, ``{"$oid":"596e..."}``), and ``document``, the
-text as sent.
+The id also stands in the record key, as text of extended JSON (``{"id": "1004"}``). Without pre-images, a delete has it
+nowhere else. Documents of one collection may have different fields, so a document becomes a row of two columns:
+``_id``, the text of the id without blanks (``1004``, ``"a"``, ``{"$oid":"596e..."}``), and ``document``, the text as
+sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from __future__ import annotations
 import msgspec
 
 from tidemark.errors import MalformedMessageError, MissingKeyError
-from tidemark.events import Column
+from tidemark.events import Column, Operation
+from tidemark.formats._debezium.envelope import Row
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members
 
 LAYOUT = RowLayout((Column(name="_id", type="string"), Column(name="document", type="string")))
@@ -29,13 +30,29 @@ _WRAPPED_INTEGERS = ({"$numberLong"}, {"$numberInt"})
 _encode = msgspec.json.Encoder().encode
 
 
-def row(document: bytes, key: bytes | None) -> bytes:
-    """Return the row of a document, whose id is that of the record key or, without one, the document's own.
+def row_of(operation: Operation, before: bytes | None, after: bytes | None, key: bytes | None) -> Row:
+    """Return the row of a document.
+
+    Args:
+        operation: of the envelope.
+        before: the pre-image, where there is one.
+        after: the document.
+        key: the struct of the record key, where there is one.
 
     Raises:
-        MalformedMessageError: the text of no JSON object.
-        MissingKeyError: a document without ``_id``.
+        MalformedMessageError: ``after`` is missing, or a text is not a JSON object.
+        MissingKeyError: nothing gives the document's id.
     """
+    if operation is Operation.DELETE:
+        return Row(operation, _deleted_row(before, key), None, LAYOUT, key=KEY)
+    if after is None:
+        raise MalformedMessageError("`after` is missing or null; set capture.mode to change_streams_update_full")
+    old = _row(before, key) if before is not None and operation is Operation.UPDATE else None
+    return Row(operation, old, _row(after, key), LAYOUT, key=KEY)
+
+
+def _row(document: bytes, key: bytes | None) -> bytes:
+    """Return the image of a document. The id is taken from the record key or, without a key, from the document."""
     found = members(_text(document).encode())
     identity = _of_key(key) if key is not None else bytes(found.get("_id", ABSENT))
     if not identity:
@@ -43,10 +60,10 @@ def row(document: bytes, key: bytes | None) -> bytes:
     return b'{"_id":%b,"document":%b}' % (_encode(_canonical(identity)), document)
 
 
-def deleted_row(before: bytes | None, key: bytes | None) -> bytes:
-    """Return the row of a deleted document: the pre-image, else the id of the record key."""
+def _deleted_row(before: bytes | None, key: bytes | None) -> bytes:
+    """Return the image of a deleted document: the pre-image, or else the id of the record key alone."""
     if before is not None:
-        return row(before, key)
+        return _row(before, key)
     if key is None:
         raise MissingKeyError("a delete with neither a pre-image nor a record key: which document, nobody can tell")
     return b'{"_id":%b}' % _encode(_canonical(_of_key(key)))
@@ -54,10 +71,10 @@ def deleted_row(before: bytes | None, key: bytes | None) -> bytes:
 
 def _of_key(key: bytes) -> bytes:
     """Return the id in a record key: ``{"id": "1004"}``."""
-    told = members(key).get("id")
-    if told is None or bytes(told) == NULL:
+    identity = members(key).get("id")
+    if identity is None or bytes(identity) == NULL:
         raise MissingKeyError("the record key of a document has no `id`")
-    return _text(bytes(told)).encode()
+    return _text(bytes(identity)).encode()
 
 
 def _text(raw: bytes) -> str:
@@ -68,7 +85,7 @@ def _text(raw: bytes) -> str:
 
 
 def _canonical(identity: bytes) -> str:
-    """Write an id without blanks and without the wrapping of integers, which record keys leave out."""
+    """Return an id without blanks, and without the wrapping of integers, which record keys do not have."""
     try:
         value = msgspec.json.decode(identity)
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -1,8 +1,8 @@
-"""Debezium's placeholder for a large value that an UPDATE did not touch and the database's log does not hold.
+"""Debezium's placeholder for a large value that an UPDATE did not touch, so that the database's log does not have it.
 
 Debezium writes it in the form of the column: text, bytes, hstore, or an array of one element or of the text's bytes
-(``UnchangedToastedReplicationMessageColumn`` and ``UnchangedToastedPlaceholder`` of its PostgreSQL connector). A row
-may really hold the same text inside a longer value, so only a column that is nothing but the placeholder counts.
+(``UnchangedToastedReplicationMessageColumn`` and ``UnchangedToastedPlaceholder`` of its PostgreSQL connector). A real
+value may contain the same text, so a column counts only if the placeholder is its whole value.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tidemark.formats._json import RowLayout, members
 _BYTES = frozenset({Encoding.BASE64, Encoding.UNSCALED_BASE64})
 
 Needle = tuple[int, bytes]
-"""Bytes to look for in an image, and before them one that many images lack: looking for that one is much faster."""
+"""One byte that many images lack, and the bytes to look for. The search for the one byte comes first: it is fast."""
 
 _RARE = b"=+zqjxk"
 """Bytes that many images lack, the rarest ones first."""
 
 
 class Forms(NamedTuple):
-    """One placeholder as the bytes to look for in an image, and as the whole JSON values that stand for it."""
+    """One placeholder: the bytes to look for in an image, and the JSON values that stand for it."""
 
     needles: tuple[Needle, Needle, Needle, Needle]
     texts: frozenset[bytes]
@@ -36,7 +36,7 @@ class Forms(NamedTuple):
 def forms(text: str) -> Forms:
     """Return the forms of the placeholder ``text`` (the connector's ``unavailable.value.placeholder``).
 
-    With the prefix ``hex:`` its bytes are told, as in the connector's setting.
+    The prefix ``hex:`` means that its bytes follow in hexadecimal, as in the connector's setting.
     """
     raw = _octets(text)
     text = raw.decode(errors="replace")
@@ -64,7 +64,7 @@ def _octets(text: str) -> bytes:
 
 
 def unavailable(image: bytes, layout: RowLayout, text: str) -> tuple[str, ...]:
-    """Return the columns of ``image`` that hold the placeholder ``text`` and nothing else."""
+    """Return the columns of ``image`` whose whole value is the placeholder ``text``."""
     looked_for = forms(text)
     (a, first), (b, second), (c, third), (d, fourth) = looked_for.needles
     if not (

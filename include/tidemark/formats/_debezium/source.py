@@ -1,8 +1,8 @@
-"""What Debezium's ``source`` block tells: the table, the times, and the position in the database's log.
+"""Debezium's ``source`` block: the table, the times, and the position in the database's log.
 
 Positions by connector (https://debezium.io/documentation/reference/stable/connectors/, "Change event values"). All
-positions of one connector have the same parts, and end in a rank that puts the delete of a key change before its
-create:
+positions of one connector have the same parts. They end in a rank: when a key changes, the delete comes before the
+create.
 
     mysql, mariadb  binlog file number, pos, row
     postgresql      lsn, total_order or 0: rows of one COPY share an lsn, and ``lsn`` alone orders the changes of a row
@@ -11,8 +11,8 @@ create:
     mongodb         ts_ms, ord, which the changes of one transaction share, then the place in the dump
     any other       ts_ms, then the place in the dump
 
-But for the last two they are unique per row change, so a re-sent event has the same position. Initial-load rows have
-the position at which the load began, or none; as many rows share it, the place in the dump follows.
+Except for the last two, a position is unique for each row change, so a re-sent event has the same position. Rows of an
+initial load have the position where the load began, or none. Many rows share it, so the place in the dump follows.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ import msgspec
 from tidemark.events import Message, Operation, Position, TableId, Transaction, changed, loaded
 
 Number = int | str | None
-"""Converters write 64-bit numbers as JSON numbers or as strings."""
+"""A 64-bit number. Converters write it as a JSON number or as a string."""
 
 
 class Source(msgspec.Struct, gc=False):
-    """The ``source`` block: what all connectors have, then what orders the events of each."""
+    """The ``source`` block: first the fields of all connectors, then the fields that order the events of each."""
 
     connector: str | None = None
     db: str | None = None
     schema: str | None = None
     namespace: str | None = None
-    """Lindorm's."""
+    """Of Lindorm."""
     table: str | None = None
     collection: str | None = None
-    """MongoDB's."""
+    """Of MongoDB."""
     snapshot: bool | str | None = None
     ts_ms: Number = None
-    """Commit at the source; 0 in some initial loads."""
+    """Time of the commit at the source; 0 in some initial loads."""
     ts_us: Number = None
     file: str | None = None
     pos: Number = None
@@ -66,10 +66,10 @@ class TransactionBlock(msgspec.Struct, gc=False):
 
 
 _SNAPSHOT, _DELETE = Operation.SNAPSHOT, Operation.DELETE
-"""Every message is compared with them, and to look them up in their enumeration costs more than to compare."""
+"""Every message is compared with them. Looking them up in their enumeration would cost more than the comparison."""
 
 _STREAMING = frozenset({None, False, "false", ""})
-"""Values of ``source.snapshot`` outside an initial load; in it: true, ``first``, ``last``, ``incremental``, ..."""
+"""Values of ``source.snapshot`` outside an initial load. Inside: true, ``first``, ``last``, ``incremental``, ..."""
 
 _DIGITS = re.compile(r"([0-9]{1,18})$")
 
@@ -91,7 +91,7 @@ def _binlog(source: Source, _total: int) -> Sequence:
 
 @functools.lru_cache(maxsize=64)
 def _file_number(file: str | None) -> int | None:
-    """Return 3 for ``mysql-bin.000003``."""
+    """Return the number of a binary log file: 3 for ``mysql-bin.000003``."""
     digits = _DIGITS.search(file or "")
     return int(digits[1]) if digits else None
 
@@ -129,11 +129,11 @@ SEQUENCES: dict[str, Callable[[Source, int], Sequence]] = {
     "db2": _cdc_tables,
     "mongodb": _oplog,
 }
-"""Connector to the sequence of an event, None where its ``source`` lacks it."""
+"""By connector: the function that returns the sequence of an event, or None if ``source`` has none."""
 
 
 def position(source: Source, operation: Operation, transaction: Transaction | None, message: Message) -> Position:
-    """Return the position of a row change, by the table above."""
+    """Return the position of a row change, by the table in the module's docstring."""
     find = SEQUENCES.get(source.connector or "")
     total = (transaction.number or 0) if transaction else 0
     sequence = find(source, total) if find else None
@@ -150,20 +150,20 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
 
 
 _LOADED_AT: frozenset[Callable[[Source, int], Sequence]] = frozenset({_binlog, _wal, _redo, _cdc_tables})
-"""Sequences of which all rows of an initial load have the one at which the load began."""
+"""Sequences that are the same in all rows of an initial load: the place where the load began."""
 
 
 def is_streamed(source: Source) -> bool:
-    """Whether an event is none of an initial load."""
+    """Return whether an event does not belong to an initial load."""
     return source.snapshot in _STREAMING
 
 
 def load(source: Source, operation: Operation) -> Position | None:
-    """Return where the complete initial load began that a row belongs to; None for any other event.
+    """Return the place where the complete initial load of a row began; None for any other event.
 
-    It is the position that all rows of the load carry, without their places in the dump. Which row comes first is not
-    asked: markers (``first``, ``first_in_data_collection``) are younger than the format, and a table's only row is
-    marked as its last one. An incremental load has no beginning: it goes on beside the changes, row by row.
+    It is the position of all rows of the load, without their places in the dump. The markers of a first row (``first``,
+    ``first_in_data_collection``) are not used: they are younger than the format, and the only row of a table is marked
+    as its last. An incremental load has no beginning, because its rows come between the changes.
     """
     if operation is not _SNAPSHOT or is_streamed(source) or source.snapshot == "incremental":
         return None
@@ -173,7 +173,7 @@ def load(source: Source, operation: Operation) -> Position | None:
 
 
 def table(source: Source) -> TableId | None:
-    """Return the table of an event, None where ``source`` names none. Lindorm's instance is the database."""
+    """Return the table of an event; None if ``source`` names none. For Lindorm, the instance is the database."""
     name = source.table or source.collection
     if not name:
         return None
@@ -188,7 +188,7 @@ def _table_id(database: str | None, schema: str | None, name: str) -> TableId:
 def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> Transaction | None:
     """Return the transaction of an event.
 
-    PostgreSQL's id is ``txId:lsn`` with the lsn of the single event; only ``txId`` is that of the whole transaction.
+    PostgreSQL's id is ``txId:lsn``, with the lsn of the single event. Only ``txId`` identifies the transaction.
     """
     if block is None or block.id is None:
         return None
@@ -197,7 +197,7 @@ def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> 
 
 
 def micros(ts_us: Number, ts_ms: Number) -> int | None:
-    """Return epoch µs from either field; 0 stands for *not known*."""
+    """Return the epoch µs of either field, None if neither is set. 0 means *not known*."""
     exact = None if ts_us is None else whole_number(ts_us)
     if exact:
         return exact
@@ -206,7 +206,7 @@ def micros(ts_us: Number, ts_ms: Number) -> int | None:
 
 
 def whole_number(number: Number) -> int | None:
-    """Read a number or its text; None for what no log position or time can be."""
+    """Return a number, also from its text; None for a value that cannot be a log position or a time."""
     if type(number) is not int:
         if number is None:
             return None
@@ -216,6 +216,6 @@ def whole_number(number: Number) -> int | None:
 
 
 def _lsn(text: Number) -> int:
-    """Read ``00000025:00000d98:00a2`` (eight, eight and four hexadecimal digits) as one number; 0 for none."""
+    """Return ``00000025:00000d98:00a2`` (8, 8 and 4 hexadecimal digits) as one number; 0 for anything else."""
     digits = str(text or "").replace(":", "")
     return int(digits, 16) if _HEXADECIMAL.fullmatch(digits) else 0
