@@ -1,42 +1,43 @@
-"""One module for each wire format; this page is how to add one.
+"""One module for each wire format. This page explains how to add one.
 
-1. Write ``formats/<tool>_<encoding>.py``. Its docstring links the document that describes the format and shows one
-   real message. It holds
+1. Write ``formats/<tool>_<encoding>.py``. Its docstring links the document that describes the format, and shows one
+   real message. The module holds
 
-   - the wire envelope as a ``msgspec.Struct``: its field list is the documentation, and a row image is a
-     ``msgspec.Raw``, so that the bytes of the image travel on untouched;
-   - the operation names as the document spells them, mapped to ``events.Operation``;
-   - ``Options``: a frozen Pydantic model with ``extra="forbid"``, one field for each thing that the messages cannot
-   tell;
+   - the wire envelope as a ``msgspec.Struct``. Its field list is the documentation. A row image is a ``msgspec.Raw``,
+     so that its bytes are passed on unchanged;
+   - the operation names, spelt as in the document, mapped to ``events.Operation``;
+   - ``Options``: a frozen Pydantic model with ``extra="forbid"``. It has one field for each fact that the messages do
+     not contain;
    - ``decode(message, options) -> list[Event]``: a plain function without memory of earlier messages. It returns all
-     events of the message, or raises a ``DecodeError`` and the message goes to quarantine whole.
-     A row of a complete initial load tells where in the source's log that began (``ChangeEvent.load``), where all rows
-     of a load say the same; never by a guess, as rows that a later load lacks are gone.
+     events of the message. If it raises a ``DecodeError``, the whole message goes to quarantine.
+     For a row of a complete initial load, set ``ChangeEvent.load`` to the place in the source's log where the load
+     began, if all rows of the load have the same one. Never guess it: a load deletes the rows that it does not have.
 
-2. Use ``_json.read`` for the envelope and ``_json.Layout`` for the columns of an image. Never walk over the values of a
-   row: one decode is paid for every message landed.
+2. Use ``_json.read`` for the envelope and ``_json.RowLayout`` for the columns of an image. Never loop over the values
+   of a row, because every landed message is decoded.
 3. Add folders ``tests/fixtures/formats/<name>/<case>/`` with ``messages.jsonl`` and ``events.jsonl``. The golden and
-   conformance tests find the module and the folders by themselves, and fail when there is none.
-4. Describe in ``docs/formats/<name>.md`` what the format cannot tell and what was decided.
+   conformance tests find the module and its folders, and fail if there is no folder.
+4. Describe in ``docs/formats/<name>.md`` which facts the format does not contain, and what was decided.
 
-There is no list to keep in step: a module here without a leading underscore is a format.
+There is no list of formats to update: every module here without a leading underscore is a format.
 
-A format whose rows cannot be read without other messages asks for these with two more names, and has a third argument:
+Rows of some formats cannot be read without other messages, called metadata messages. Such a format has two more names,
+and ``decode`` takes a third argument:
 
-- ``METADATA_MARK``: bytes that every metadata message holds, so that few others need a look;
-- ``metadata(message, options) -> tuple[str, bytes] | None``: the id and the content of a metadata message, None for any
-  other. The content is itself a metadata message that gives the same pair, and it is the ``statement`` of the
-  ``SchemaChange`` that the message decodes to: so that later runs find it in the change log;
-- ``decode(message, options, known=NOTHING)``: ``known`` holds what was collected from all messages of the run and of
-  earlier ones before the first is decoded. A row whose metadata is nowhere is a ``MissingMetadataError``.
+- ``METADATA_MARK``: bytes that every metadata message contains, so that few other messages are examined.
+- ``metadata(message, options) -> tuple[str, bytes] | None``: the id and the content of a metadata message; None for any
+  other message. The content is itself a metadata message, which gives the same pair. It is also the ``statement`` of
+  the ``SchemaChange`` that the message decodes to, so later runs find it in the change log.
+- ``decode(message, options, known=NOTHING)``: ``known`` holds the metadata of all messages of this run and of earlier
+  runs. It is complete before the first message is decoded. A row whose metadata is missing raises a
+  ``MissingMetadataError``.
 
-A format whose updates may come as two messages, the old row and the new one (``events.ChangeEvent``), says
-``PAIRS_UPDATES = True``: an image of it that comes alone is whole, and a column that it lacks is null.
+Updates of some formats may come as two messages, the old row and the new one (``events.ChangeEvent``). Such a format
+has ``PAIRS_UPDATES = True``. An image that comes alone is then a whole row, and a column that it lacks is null.
 """
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import pkgutil
@@ -48,65 +49,66 @@ from pydantic import BaseModel
 
 from tidemark.errors import UnknownNameError
 from tidemark.events import Event, Message
+from tidemark.text import suggestion
 
 __all__ = ["NOTHING", "Format", "Informed", "Known", "gather", "informed", "names", "pairs_updates", "resolve"]
 
 Known = Mapping[str, tuple[bytes, ...]]
-"""What metadata messages told: id to the distinct contents under it, sorted, so that no order of delivery shows. Made
-once for a run and never changed."""
+"""The metadata of a run: for each id, its distinct contents. They are sorted, so the order of delivery has no effect.
+It is made once for a run and never changed."""
 
 NOTHING: Known = MappingProxyType({})
 
 
 class Format(Protocol):
-    """What a format module has to offer."""
+    """The names that every format module has."""
 
     @property
     def Options(self) -> type[BaseModel]:  # noqa: N802 - a class of the module
-        """Options of the format: frozen, unknown keys refused."""
+        """The options of the format: frozen, without unknown keys."""
 
     @property
     def decode(self) -> Decode:
-        """Turn one message into its events."""
+        """The function that turns one message into its events."""
 
 
 class Informed(Format, Protocol):
-    """What a format has to offer beside it when it needs metadata messages; its ``decode`` takes a ``Known`` third."""
+    """A format that needs metadata messages. Its ``decode`` takes a ``Known`` as third argument."""
 
     METADATA_MARK: bytes
-    """Every metadata message holds these bytes."""
+    """Every metadata message contains these bytes."""
 
     @property
     def decode(self) -> InformedDecode:
-        """Turn one message into its events."""
+        """The function that turns one message into its events."""
 
     def metadata(self, message: Message, options: Any, /) -> tuple[str, bytes] | None:  # noqa: ANN401 - as below
-        """Return id and content of a metadata message, None for any other.
+        """Return the id and the content of a metadata message; None for any other message.
 
         Raises:
-            DecodeError: a metadata message that cannot be read.
+            DecodeError: the message is a metadata message and cannot be read.
         """
 
 
 class Decode(Protocol):
-    """The one function of a format."""
+    """The decoding function of a format."""
 
     def __call__(self, message: Message, options: Any, /) -> list[Event]:  # noqa: ANN401 - the module's own Options
         """Return the events of ``message`` in their order.
 
         Raises:
-            DecodeError: the message is set aside whole.
+            DecodeError: the whole message is set aside.
         """
 
 
 class InformedDecode(Decode, Protocol):
-    """``Decode`` of a format that needs metadata messages."""
+    """The decoding function of a format that needs metadata messages."""
 
     def __call__(self, message: Message, options: Any, known: Known = NOTHING, /) -> list[Event]:  # noqa: ANN401 - as above
-        """Return the events of ``message`` in their order, read by what ``known`` tells.
+        """Return the events of ``message`` in their order, read with the metadata in ``known``.
 
         Raises:
-            DecodeError: the message is set aside whole.
+            DecodeError: the whole message is set aside.
         """
 
 
@@ -117,31 +119,30 @@ def names() -> list[str]:
 
 
 def resolve(name: str) -> Format:
-    """Import the format called ``name``.
+    """Return the format called ``name``, imported.
 
     Raises:
         UnknownNameError: there is no such format.
     """
     if name not in names():
-        near = difflib.get_close_matches(name, names(), n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
+        hint = suggestion(name, names()).partition(" Allowed:")[0]
         raise UnknownNameError(f"Unknown format '{name}'.{hint} Known formats: {', '.join(names())}.")
     return cast(Format, importlib.import_module(f"{__name__}.{name}"))
 
 
 def informed(module: Format) -> Informed | None:
-    """Return a format as one that needs metadata messages, None where it does not."""
+    """Return the module if its format needs metadata messages, else None."""
     return cast(Informed, module) if hasattr(module, "metadata") else None
 
 
 def pairs_updates(module: Format) -> bool:
-    """Tell whether an update may come as two messages, the old row and the new one: such a format says so."""
+    """Return whether an update may come as two messages, the old row and the new one."""
     return bool(getattr(module, "PAIRS_UPDATES", False))
 
 
-def gather(told: Iterable[tuple[str, bytes]]) -> Known:
-    """Return what pairs of ``metadata`` amount to, whatever their order and however often each comes."""
+def gather(pairs: Iterable[tuple[str, bytes]]) -> Known:
+    """Return the ``Known`` of pairs that ``metadata`` returned. Their order and repetitions have no effect."""
     contents: dict[str, set[bytes]] = {}
-    for id_, content in told:
+    for id_, content in pairs:
         contents.setdefault(id_, set()).add(content)
     return {id_: tuple(sorted(found)) for id_, found in sorted(contents.items())}

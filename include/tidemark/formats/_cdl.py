@@ -1,7 +1,7 @@
-"""What the Connect schemas of CDL messages tell, and the two values that CDL writes in more than one way.
+"""The Connect schemas of CDL messages, and the values that CDL writes in more than one way.
 
-CDL has logical types of its own beside those of Kafka Connect and Debezium. The document prints their package as
-``com.xxx``, so they are told by the ends of their names, in any case.
+CDL has logical types of its own, beside the types of Kafka Connect and Debezium. The document prints their package as
+``com.xxx``, so they are recognised by the last part of their names, in any case.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from tidemark.formats._json import NULL, RowLayout
 from tidemark.values import iso8601
 
 VENDOR_TYPES: dict[tuple[str, str], tuple[str | None, Encoding]] = {
-    # digits of any number and scale, as text: the schema tells neither, so the source file does
+    # text with any number of digits and any scale. The schema declares neither, so the source file has to.
     ("decimal", "string"): (None, Encoding.TEXT),
     ("timestamp", "string"): ("timestamp", Encoding.TEXT),
     ("timestamp", "int64"): ("timestamp", Encoding.EPOCH_MILLIS),
 }
-"""Last part of the name, and schema ``type``, to column type; None where the messages do not tell it."""
+"""Last part of the name and schema ``type`` to column type; None where the messages do not declare it."""
 
 _CONNECT = ("org.apache.kafka.connect.", "io.debezium.")
 
 _TEXTS = frozenset({"string", "struct", "array", "map"})
-"""Schema types that are kept as text: a name that is not known cannot make them misread."""
+"""Schema types that are kept as text. Under an unknown logical name, they still cannot be misread."""
 
 
 class Layouts(NamedTuple):
-    """The columns that a message's schema tells; equal ones are one object."""
+    """The columns in a message's schema. Equal layouts are one object."""
 
     before: RowLayout | None
     after: RowLayout | None
@@ -45,11 +45,11 @@ class Layouts(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def layouts(schema: bytes) -> Layouts:
-    """Return the layouts of the images that ``schema`` describes; ``after`` is called ``data`` in version 1.0.
+    """Return the layouts of the images that ``schema`` describes. Version 1.0 calls ``after`` ``data``.
 
     Raises:
-        MalformedMessageError: no Connect schema.
-        UnknownTypeError: a column of an unknown type.
+        MalformedMessageError: not a Connect schema.
+        UnknownTypeError: a column has an unknown type.
     """
     named = {field.field: field for field in _connect.fields(schema)}
     after = _layout(named.get("after") or named.get("data"))
@@ -78,25 +78,25 @@ def _column(field: ConnectSchema) -> Column:
     )
 
 
-def lsn(told: Number) -> int | None:
-    """Return a log sequence number; None where the message has none.
+def lsn(value: Number) -> int | None:
+    """Return a log sequence number; None if the message has none.
 
     Raises:
-        MalformedMessageError: not a number: the order would be another.
+        MalformedMessageError: not a number. Without it, the order would be wrong.
     """
-    if told is None:
+    if value is None:
         return None
-    number = debezium_source.whole_number(told)
+    number = debezium_source.whole_number(value)
     if number is None:
-        raise MalformedMessageError(f"`lsn` is {str(told)[:60]!r}, not a log sequence number")
+        raise MalformedMessageError(f"`lsn` is {str(value)[:60]!r}, not a log sequence number")
     return number
 
 
 def micros(time: Number) -> int | None:
-    """Return epoch µs of a TIMESTAMP: epoch ms, as a number or its digits, or ISO 8601 text, UTC.
+    """Return the epoch µs of a TIMESTAMP, which is epoch ms (a number or its digits) or ISO 8601 text in UTC.
 
     Raises:
-        MalformedMessageError: neither.
+        MalformedMessageError: it is neither.
     """
     if time is None or isinstance(time, int) or time.isdecimal():
         return debezium_source.micros(None, time)
@@ -123,10 +123,10 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def names(lobs: str | list[str]) -> tuple[str, ...]:
-    """Return the names in LOB_COLUMNS: a list, or a text of one with commas or as JSON.
+    """Return the names in LOB_COLUMNS: a list, or a text that is a JSON list or has names between commas.
 
     Raises:
-        MalformedMessageError: broken JSON.
+        MalformedMessageError: the JSON is broken.
     """
     return _listed(lobs) if isinstance(lobs, str) else tuple(lobs)
 
@@ -134,17 +134,17 @@ def names(lobs: str | list[str]) -> tuple[str, ...]:
 MISSING: frozenset[bytes | None] = frozenset({None})
 
 NULL_TOO: frozenset[bytes | None] = frozenset({None, NULL})
-"""Values of a large object, None for one that is not there, that say *not captured*."""
+"""Values of a large object that mean *not captured*. None stands for a missing member."""
 
 
 def not_captured(
     lobs: str | list[str], found: Mapping[str, msgspec.Raw], unchanged: frozenset[bytes | None]
 ) -> tuple[str, ...]:
-    """Return the large objects that an UPDATE, whose row has the members ``found``, did not capture."""
+    """Return the large objects that an UPDATE did not capture. ``found`` are the members of its row."""
     return tuple(name for name in names(lobs) if (bytes(found[name]) if name in found else None) in unchanged)
 
 
 @functools.lru_cache(maxsize=1024)
-def joined(absent: tuple[str, ...], more: tuple[str, ...], layout: RowLayout) -> tuple[str, ...]:
-    """Return the columns of either that the layout has, each once."""
+def merged(absent: tuple[str, ...], more: tuple[str, ...], layout: RowLayout) -> tuple[str, ...]:
+    """Return the columns of ``absent``, and those of ``more`` that the layout has, each once."""
     return tuple(dict.fromkeys((*absent, *(name for name in more if name in layout.names))))

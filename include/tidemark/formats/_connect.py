@@ -1,8 +1,8 @@
 """Kafka Connect schemas, as the JSON converter writes them beside a payload, with Debezium's logical types.
 
-Logical types by https://debezium.io/documentation/reference/stable/connectors/ ("Data type mappings" of each connector)
-and ``org.apache.kafka.connect.data``. An unknown logical name of these two is an error, as its values would be misread;
-any other name says nothing of the encoding, so the physical type counts.
+Sources of the logical types: https://debezium.io/documentation/reference/stable/connectors/ ("Data type mappings" of
+each connector) and ``org.apache.kafka.connect.data``. An unknown logical name of these two is an error, because its
+values would be misread. Any other name says nothing about the encoding, so the physical type counts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PHYSICAL: dict[str, tuple[str, Encoding]] = {
     "map": _STRING,
     "array": _STRING,
 }
-"""Schema ``type`` to column type; what is nested is kept as its JSON text."""
+"""Schema ``type`` to column type. Nested values are kept as their JSON text."""
 
 _GEOMETRIES = ("Point", "Geometry", "Geography", "Line", "Circle")
 
@@ -69,8 +69,8 @@ LOGICAL: dict[str, tuple[str, Encoding]] = {
     "io.debezium.time.MicroDuration": ("long", Encoding.PLAIN),
     "io.debezium.time.NanoDuration": ("long", Encoding.PLAIN),
     "io.debezium.time.Interval": _STRING,
-    # Oracle's NUMBER and PostgreSQL's numeric tell no scale: 20 digits before the point and 18 behind it, unless the
-    # source file says otherwise; what does not fit is unreadable, never rounded
+    # Oracle's NUMBER and PostgreSQL's numeric have no declared scale. So the type has 20 digits before the point and 18
+    # behind it, unless the source file says otherwise. A value that does not fit is unreadable, never rounded.
     "io.debezium.data.VariableScaleDecimal": ("decimal(38, 18)", Encoding.SCALED_STRUCT),
     "io.debezium.data.Bits": ("binary", Encoding.BITS_LE_BASE64),
     **dict.fromkeys((f"io.debezium.data.{name}" for name in ("Enum", "EnumSet", "Json", "Xml", "Uuid")), _STRING),
@@ -82,8 +82,8 @@ LOGICAL: dict[str, tuple[str, Encoding]] = {
     **dict.fromkeys((f"io.debezium.data.vector.{name}Vector" for name in _VECTORS), _STRING),
     **dict.fromkeys((f"io.debezium.time.Structured{name}" for name in _STRUCTURED), _STRING),
 }
-"""Schema ``name`` to column type. MySQL's time may be negative or above 24 h. Geometries, vectors and
-times as structs of their parts stay JSON text."""
+"""Schema ``name`` to column type. MySQL's time may be negative or above 24 h. Geometries, vectors, and times that are
+structs of their parts, stay JSON text."""
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
@@ -106,13 +106,13 @@ def columns(row: Iterable[ConnectSchema]) -> list[Column]:
     """Return the columns of a row struct, in its order.
 
     Raises:
-        UnknownTypeError: a type of Kafka Connect or Debezium that is not in the tables above.
+        UnknownTypeError: a type of Kafka Connect or Debezium is not in the tables above.
     """
     return [column(field) for field in row]
 
 
 def column(field: ConnectSchema) -> Column:
-    """Return the column of one field of a row struct; raises as ``columns``."""
+    """Return the column of one field of a row struct; raises as ``columns`` does."""
     name = field.field or ""
     if field.name == DECIMAL:
         return Column(name=name, type=_decimal(name, field.parameters or {}), encoding=Encoding.UNSCALED_BASE64)
@@ -128,7 +128,7 @@ def column(field: ConnectSchema) -> Column:
 
 
 def _decimal(name: str, parameters: dict[str, str]) -> str:
-    """Return the decimal type of Connect's Decimal: 38 digits, the most Iceberg holds, unless fewer are told."""
+    """Return the decimal type of Connect's Decimal: 38 digits, the most of Iceberg, unless the schema says fewer."""
     scale, precision = parameters.get("scale", "0"), parameters.get("connect.decimal.precision", "38")
     if not (scale.isdecimal() and precision.isdecimal() and int(scale) <= 38):
         raise UnknownTypeError(
@@ -139,7 +139,7 @@ def _decimal(name: str, parameters: dict[str, str]) -> str:
 
 
 class Struct(NamedTuple):
-    """A Connect struct of a record key: its JSON object, and the bytes of its schema where it is told."""
+    """A Connect struct of a record key: its JSON object, the bytes of its schema (None: no schema), its field names."""
 
     image: bytes
     schema: bytes | None
@@ -147,12 +147,13 @@ class Struct(NamedTuple):
 
 
 def key_struct(key: bytes) -> Struct | None:
-    """Read a record key, bare or as ``{schema, payload}``; None for null and for one that is no struct.
+    """Return the struct of a record key, bare or as ``{schema, payload}``; None for null and for any other key.
 
-    Fields that routing transforms add (``__dbz__physicalTableIdentifier``) are no columns and not among the names.
+    The names do not include fields that routing transforms add (``__dbz__physicalTableIdentifier``): they are no
+    columns.
 
     Raises:
-        MalformedMessageError: an object that is broken, or names a field twice.
+        MalformedMessageError: the object is broken, or names a field twice.
     """
     if key.lstrip()[:1] != b"{":
         return None
@@ -165,7 +166,7 @@ def key_struct(key: bytes) -> Struct | None:
 
 
 class Layouts(NamedTuple):
-    """The columns that an envelope's schema tells; the same object twice where both images have the same."""
+    """The columns in an envelope's schema. If both images have the same columns, both fields are one object."""
 
     before: RowLayout
     after: RowLayout
@@ -173,11 +174,11 @@ class Layouts(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def envelope_layouts(schema: bytes) -> Layouts | None:
-    """Return the layouts of the images that ``schema`` describes, None for null and ``{}``.
+    """Return the layouts of the images that ``schema`` describes; None for null and ``{}``.
 
     Raises:
-        MalformedMessageError: no Connect schema.
-        UnknownTypeError: a column of an unknown type.
+        MalformedMessageError: not a Connect schema.
+        UnknownTypeError: a column has an unknown type.
     """
     named = {field.field: field for field in fields(schema)}
     before, after = named.get("before"), named.get("after")
@@ -190,9 +191,9 @@ def envelope_layouts(schema: bytes) -> Layouts | None:
 
 @functools.lru_cache(maxsize=1024)
 def row_layout(schema: bytes) -> RowLayout | None:
-    """Return the layout of a struct schema (a record key, a flattened row), None for null and ``{}``.
+    """Return the layout of a struct schema (of a record key or a flattened row); None for null and ``{}``.
 
-    Columns with two leading underscores are what Debezium's flattening adds, and left out.
+    Columns with two leading underscores are left out: Debezium's flattening adds them.
     """
     found = [column for column in columns(fields(schema)) if not column.name.startswith("__")]
     return RowLayout(found) if found else None

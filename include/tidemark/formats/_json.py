@@ -1,7 +1,7 @@
-"""Strict JSON for decoders: envelopes, and the columns that an image holds, told without touching a value.
+"""Strict JSON for decoders: envelopes, and the columns of an image, found without reading its values.
 
-Images travel as verbatim bytes and are read later by another JSON reader. So whatever two readers could take
-differently is refused here: bytes that are no UTF-8, and an image that names one column twice.
+Images travel as verbatim bytes, and another JSON reader reads them later. So input that two readers could understand
+differently is refused here: bytes that are not UTF-8, and an image that names a column twice.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tidemark.events import Column, Encoding, Shape, TableId
 T = TypeVar("T")
 
 ABSENT = msgspec.Raw()
-"""Default of an envelope field whose JSON is carried on unread: zero bytes, so false."""
+"""Default of an envelope field whose JSON is passed on unread. It has no bytes, so it is false."""
 
 NULL = b"null"
 
 _MARK = b"\xef\xbb\xbf"
-"""UTF-8 byte order mark: some dump tools write one before the first message."""
+"""UTF-8 byte order mark. Some dump tools write one before the first message."""
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read(decoder: msgspec.json.Decoder[T], value: bytes) -> T:
-    """Decode one message.
+    """Return one message, decoded.
 
     Raises:
         MalformedMessageError: broken JSON, invalid UTF-8, lone surrogates, ``NaN``, or a field of the wrong type.
@@ -48,10 +48,10 @@ def read(decoder: msgspec.json.Decoder[T], value: bytes) -> T:
 
 
 def check_utf8(value: bytes) -> None:
-    """Check all of a message: msgspec looks at the strings that it decodes, but not into a Raw.
+    """Check that a whole message is UTF-8. msgspec checks the strings that it decodes, but not the bytes of a ``Raw``.
 
     Raises:
-        MalformedMessageError: invalid UTF-8.
+        MalformedMessageError: it is not.
     """
     try:
         value.decode()
@@ -60,10 +60,10 @@ def check_utf8(value: bytes) -> None:
 
 
 def members(image: bytes) -> dict[str, msgspec.Raw]:
-    """Return the members of a JSON object, values unread, in their order.
+    """Return the members of a JSON object in their order, without reading their values.
 
     Raises:
-        MalformedMessageError: not an object, or one that names a member twice.
+        MalformedMessageError: not a JSON object, or one that names a member twice.
     """
     try:
         found = _object.decode(image)
@@ -76,19 +76,19 @@ def members(image: bytes) -> dict[str, msgspec.Raw]:
 
 
 def _tightened(image: bytes) -> bytes:
-    """Take out the blanks that Python's and other writers put behind colons and commas.
+    """Return the image without the blanks that Python and other writers put behind colons and commas.
 
-    No bracket, quotation mark or comma goes, so the text has as many members as before: it equals the shortest form
-    of unique members only where no name is repeated.
+    It keeps every bracket, quotation mark and comma, and so all its members. If a name is repeated, it therefore
+    cannot equal the shortest form, which has unique members.
     """
     return image.replace(b'": ', b'":').replace(b', "', b',"')
 
 
 def unwrap(value: bytes) -> tuple[bytes, bytes | None]:
-    """Return the payload and the schema of ``{schema, payload}``, or ``value`` itself and None.
+    """Return the payload and the schema of ``{schema, payload}``; for any other object, ``value`` itself and None.
 
     Raises:
-        MalformedMessageError: not an object.
+        MalformedMessageError: not a JSON object.
     """
     try:
         found = _object.decode(value)
@@ -100,9 +100,10 @@ def unwrap(value: bytes) -> tuple[bytes, bytes | None]:
 
 
 def _refuse_duplicates(image: bytes) -> None:
-    """Look at each member of an object that is not written in the shortest form, as nearly all producers write it.
+    """Refuse an object that names a member twice.
 
-    What decoding and encoding gives back byte for byte needs no look: the value of a repeated name would be lacking.
+    It reads every member, so it is only called for an object that is not written in the shortest form, which nearly all
+    producers use. If decoding and encoding gives the same bytes, no name is repeated: a value would have been lost.
     """
     pairs = json.loads(image, object_pairs_hook=list, parse_int=str, parse_float=str)
     twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
@@ -111,9 +112,9 @@ def _refuse_duplicates(image: bytes) -> None:
 
 
 class RowLayout:
-    """A shape, and a compiled test that an image holds exactly its columns.
+    """A shape, and a compiled test whether an image has exactly its columns.
 
-    Layouts are cached by what they are built from, so equal schema bytes give the same ``shape`` object.
+    Layouts are cached by their input, so equal schema bytes give the same ``shape`` object.
     """
 
     __slots__ = ("_decode", "names", "shape")
@@ -124,9 +125,9 @@ class RowLayout:
         self._decode = _exactly(tuple(self.names))
 
     def fits(self, image: bytes) -> bool:
-        """Tell, fast, that ``image`` has each column of the shape once, in this order, and no other.
+        """Return True if ``image`` has each column of the shape once, in this order, and no other column.
 
-        False means: look closer, with ``members``.
+        This test is fast. False may also mean that the image is written in another way: look closer, with ``members``.
         """
         try:
             return _encode(self._decode(image)) == image
@@ -138,7 +139,7 @@ class RowLayout:
         return tuple(name for name in self.names if name not in found)
 
     def widened(self, found: Iterable[str]) -> RowLayout:
-        """Return this layout, or one that also has the columns of ``found`` that it lacks, type untold."""
+        """Return this layout, or one that also has the columns of ``found`` that it lacks, without types."""
         extra = tuple(name for name in found if name not in self.names)
         return _widened(self, extra) if extra else self
 
@@ -150,7 +151,7 @@ def _exactly(names: tuple[str, ...]) -> Callable[[bytes], object]:
     try:
         row = msgspec.defstruct("Row", fields, rename=rename, forbid_unknown_fields=True, gc=False)
     except ValueError:
-        # msgspec refuses a quote, a backslash or a control character in a name
+        # msgspec refuses a quotation mark, a backslash or a control character in a name
         return functools.partial(_exactly_slowly, names)
     return msgspec.json.Decoder(row).decode
 
@@ -169,13 +170,13 @@ def _widened(layout: RowLayout, extra: tuple[str, ...]) -> RowLayout:
 
 @functools.lru_cache(maxsize=1024)
 def untyped(names: tuple[str, ...], type_: str | None = None, encoding: Encoding = Encoding.PLAIN) -> RowLayout:
-    """Return the layout of columns of which the messages tell the names only (or one type for all of them)."""
+    """Return the layout of columns with names only, or with one type and encoding for all of them."""
     return RowLayout(Column(name=name, type=type_, encoding=encoding) for name in names)
 
 
 @functools.lru_cache(maxsize=1024)
 def table_id(text: str) -> TableId:
-    """Read a table from an option: ``table``, ``database.table`` or ``database.schema.table``."""
+    """Return the table that a text names: ``table``, ``database.table`` or ``database.schema.table``."""
     match text.split(".", 2):
         case [database, schema, name]:
             return TableId(database=database, schema=schema, name=name)

@@ -1,6 +1,6 @@
-"""MySQL type texts, as Canal's ``mysqlType`` and MySQL's catalog write them: in any case, with or without lengths.
+"""MySQL's type texts, as Canal's ``mysqlType`` and MySQL's catalog write them: in any case, with or without lengths.
 
-Types by https://dev.mysql.com/doc/refman/8.4/en/data-types.html; how Canal writes their values by
+Source of the types: https://dev.mysql.com/doc/refman/8.4/en/data-types.html. Source of how Canal writes their values:
 ``MQMessageUtils.messageConverter`` of https://github.com/alibaba/canal.
 """
 
@@ -33,7 +33,7 @@ _TYPES: dict[str, tuple[str, Encoding]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "integer", "bool", "boolean", "year"), _INT),
     **dict.fromkeys(("int1", "int2", "int3", "int4", "middleint"), _INT),
     **dict.fromkeys(("bigint", "int8"), _LONG),
-    # BIT(64) needs twenty digits; Canal writes the number, whatever the width
+    # BIT(64) needs twenty digits. Canal writes the number, whatever the width.
     **dict.fromkeys(("serial", "bit"), _UNSIGNED_LONG),
     **dict.fromkeys(("float", "float4"), ("float", Encoding.TEXT)),
     **dict.fromkeys(("double", "real", "float8"), _DOUBLE),
@@ -41,7 +41,7 @@ _TYPES: dict[str, tuple[str, Encoding]] = {
     **dict.fromkeys(("datetime", "timestamp"), _TIMESTAMP),
     **dict.fromkeys(("char", "character", "varchar", "nchar", "nvarchar", "varcharacter", "long"), _STRING),
     **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), _STRING),
-    # TIME goes below zero and beyond 24 h; ENUM and SET are labels or numbers, as the producer delivers them
+    # TIME may be negative or above 24 h. ENUM and SET are labels or numbers, depending on the producer.
     **dict.fromkeys(("time", "enum", "set", "json", "uuid", "inet4", "inet6", "xmltype"), _STRING),
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector"), _BINARY),
     **dict.fromkeys(("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring"), _BINARY),
@@ -56,19 +56,19 @@ _EIGHT_BYTES = frozenset({"bigint", "int8"})
 
 
 def truncates(statement: str) -> bool:
-    """Tell whether a statement begins with TRUNCATE, comments before it aside."""
+    """Return whether a statement begins with TRUNCATE, after any comments."""
     return _TRUNCATE.match(statement) is not None
 
 
 def column(name: str, text: str) -> Column:
     """Return the column ``name`` of the MySQL type ``text`` (``int unsigned``, ``DECIMAL(8,3)``, ``enum('a','b')``).
 
-    Values that are no text arrive as text (``"12.50"``). A decimal without a length is ``decimal(38, 18)``; one of
-    more than 38 digits, which Iceberg cannot hold, is a ``string``. The zone of a TIMESTAMP is not told: it is a wall
-    clock.
+    Values of all types arrive as text (``"12.50"``). A decimal without a length is ``decimal(38, 18)``. A decimal of
+    more than 38 digits is a ``string``, because Iceberg has no such decimal. Messages do not name the time zone of a
+    TIMESTAMP, so it is a wall-clock time.
 
     Raises:
-        UnknownTypeError: no type of MySQL.
+        UnknownTypeError: MySQL has no such type.
     """
     match = _TYPE.match(text)
     word = match[1].lower() if match else ""
@@ -78,7 +78,7 @@ def column(name: str, text: str) -> Column:
         raise UnknownTypeError(f"column '{name}' has the type '{text}', which is no type of MySQL")
     type_, encoding = _TYPES[word]
     modifiers = text[match.end() :].lower().split()
-    # ZEROFILL makes a column unsigned, said or not
+    # ZEROFILL implies UNSIGNED
     if "unsigned" in modifiers or "zerofill" in modifiers:
         type_ = "long" if word in _FOUR_BYTES else "decimal(20, 0)" if word in _EIGHT_BYTES else type_
     return Column(name=name, type=type_, encoding=encoding)

@@ -7,11 +7,11 @@ One message holds any number of rows of one table:
      "isDdl": false, "mysqlType": {"id": "bigint(20)", "shipping_type": "varchar(50)"}, "old": null, "pkNames": ["id"],
      "sql": "", "sqlType": {"id": -5, "shipping_type": 12}, "table": "tablename", "ts": 1600161894771, "type": "DELETE"}
 
-``data[i]`` is the row, of an UPDATE the new one; ``old[i]`` holds what an UPDATE changed, before it. A column absent
-from ``before`` of an UPDATE is unchanged: read ``before.k``, else ``after.k``. Old columns may be there without
-having changed (Canal gathers the changed columns of all rows of a message). DTS before 2022-03-20 and Huawei put a
-deleted row in ``old``. Canal has no sequence of its own (``id`` repeats, ``es`` counts seconds), so the place in the
-dump is the order.
+``data[i]`` is the row; of an UPDATE it is the new row. ``old[i]`` holds the old values of the columns that an UPDATE
+changed. A column absent from ``before`` of an UPDATE is unchanged: read ``before.k``, else ``after.k``. ``old`` may
+also have columns that did not change, because Canal collects the changed columns of all rows of a message. DTS before
+2022-03-20 and Huawei put a deleted row in ``old``. Canal has no sequence of its own (``id`` repeats, ``es`` counts
+seconds), so the place in the dump is the order.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ OPERATIONS = {
 SCHEMA_CHANGES = frozenset({
     "CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "DDL", "INIT_DDL",
 })  # fmt: skip
-"""Also any type with ``isDdl``. ``ERASE`` is DROP, ``CINDEX``, ``DINDEX`` create and drop an index; DTS writes
-``DDL``."""
+"""Types of schema changes. Any other type with ``isDdl`` is one too. ``ERASE`` is DROP. ``CINDEX`` and ``DINDEX``
+create and drop an index. DTS writes ``DDL``."""
 
 CONTROLS = {
     "QUERY": "query",
@@ -71,18 +71,18 @@ CONTROLS = {
 
 
 class Options(BaseModel):
-    """What Canal messages cannot tell."""
+    """Facts that Canal messages do not contain."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: str | None = None
-    """Table (``database.table``) of messages that name none."""
+    """Table (``database.table``) of messages that name no table."""
     row_image: Literal["full", "partial"] = "full"
-    """``partial`` for a source with ``binlog_row_image`` NOBLOB or MINIMAL: what an UPDATE lacks is unchanged."""
+    """``partial`` for ``binlog_row_image`` NOBLOB or MINIMAL: columns that an UPDATE lacks are unchanged."""
 
 
 class FlatMessage(msgspec.Struct, gc=False):
-    """The wire envelope. ``sqlType`` is left out: producers disagree about its numbers, ``mysqlType`` decides."""
+    """The wire envelope. It has no ``sqlType``: producers disagree about its numbers, and ``mysqlType`` decides."""
 
     type: str | None = None
     database: str | None = None
@@ -94,9 +94,9 @@ class FlatMessage(msgspec.Struct, gc=False):
     isDdl: bool | None = None  # noqa: N815
     sql: str | None = None
     es: int | None = None
-    """At the source, epoch ms; whole seconds from MySQL's log."""
+    """Time at the source, epoch ms. MySQL's log has whole seconds."""
     ts: int | None = None
-    """At the capture tool, epoch ms."""
+    """Time at the capture tool, epoch ms."""
     gtid: str | None = None
     isHeartbeat: bool | None = None  # noqa: N815 - Huawei DataArts
 
@@ -109,10 +109,10 @@ _types = msgspec.json.Decoder(dict[str, str])
 def decode(message: Message, options: Options) -> list[Event]:
     """Return one change event for each row of ``message``, or its schema change or control event.
 
-    ``before`` of an UPDATE is ``old[i]``: a column that it lacks is the same as in ``after``.
+    ``before`` of an UPDATE is ``old[i]``. A column that it lacks has the same value as in ``after``.
 
     Raises:
-        DecodeError: the message is set aside whole.
+        DecodeError: the whole message is set aside.
     """
     if message.value is None or message.value == NULL:
         return [ControlEvent(kind="tombstone", position=changed(*message.order))]
@@ -132,12 +132,12 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
         raise MalformedMessageError(f"`data` holds {len(data)} rows and `old` {len(old)}: which belong together?")
     table, committed_at, captured_at = _table(flat, options), _micros(flat.es), _micros(flat.ts)
     transaction = Transaction(id=flat.gtid) if flat.gtid else None
-    told = _layout(bytes(flat.mysqlType)) if flat.mysqlType else None
+    typed = _layout(bytes(flat.mysqlType)) if flat.mysqlType else None
     begin = loaded if operation is Operation.SNAPSHOT else changed
     events: list[Event] = []
     for number, raw in enumerate(data):
         image = bytes(raw)
-        layout, absent = _examine(image, told)
+        layout, absent = _examine(image, typed)
         before: bytes | None = None
         after: bytes | None = image
         partial = False
@@ -145,7 +145,7 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
             before, after, absent = image, None, ()
         elif operation is Operation.UPDATE:
             before, layout = _before(old[number], layout) if old else (None, layout)
-            # a whole row has an old value to show: without one, the source logs MINIMAL row images
+            # with full row images, every UPDATE has an old value; without one, the source logs MINIMAL images
             partial = bool(absent) or before is None or options.row_image == "partial"
         else:
             absent = ()
@@ -167,18 +167,18 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
     return events
 
 
-def _examine(image: bytes, told: RowLayout | None) -> tuple[RowLayout, tuple[str, ...]]:
+def _examine(image: bytes, typed: RowLayout | None) -> tuple[RowLayout, tuple[str, ...]]:
     """Return the layout of ``image`` and the columns of ``mysqlType`` that it lacks."""
-    if told is not None and told.fits(image):
-        return told, ()
+    if typed is not None and typed.fits(image):
+        return typed, ()
     found = members(image)
-    if told is None:
+    if typed is None:
         return untyped(tuple(found)), ()
-    return told.widened(found), told.missing(found)
+    return typed.widened(found), typed.missing(found)
 
 
 def _before(old: msgspec.Raw, layout: RowLayout) -> tuple[bytes | None, RowLayout]:
-    """Return the old values of an UPDATE, or None where ``old`` tells nothing of the row."""
+    """Return the old values of an UPDATE (None if ``old`` has none for the row), and the layout widened by them."""
     image = bytes(old)
     if image == NULL:
         return None, layout
@@ -188,11 +188,11 @@ def _before(old: msgspec.Raw, layout: RowLayout) -> tuple[bytes | None, RowLayou
 
 @functools.lru_cache(maxsize=1024)
 def _layout(types: bytes) -> RowLayout | None:
-    """Return the columns that ``mysqlType`` tells, None for null; the same object for the same bytes.
+    """Return the columns in ``mysqlType``, None for null; the same object for the same bytes.
 
     Raises:
-        MalformedMessageError: not an object of texts.
-        UnknownTypeError: a type that MySQL does not have.
+        MalformedMessageError: not an object whose values are texts.
+        UnknownTypeError: MySQL has no such type.
     """
     if types == NULL:
         return None
@@ -202,7 +202,7 @@ def _layout(types: bytes) -> RowLayout | None:
 
 @functools.lru_cache(maxsize=1024)
 def _key(names: tuple[str, ...] | None, layout: RowLayout) -> tuple[str, ...] | None:
-    """Return ``pkNames`` in the spelling of the columns, from which its case may differ."""
+    """Return ``pkNames`` in the spelling of the columns. The case of ``pkNames`` may differ."""
     if names is None:
         return None
     folded = {name.casefold(): name for name in layout.names}
@@ -210,7 +210,7 @@ def _key(names: tuple[str, ...] | None, layout: RowLayout) -> tuple[str, ...] | 
 
 
 def _no_rows(flat: FlatMessage, order: Position, options: Options) -> list[Event]:
-    """Return the events of a message that is no row change."""
+    """Return the events of a message that is not a row change."""
     type_ = (flat.type or "").upper()
     if flat.isDdl or type_ in SCHEMA_CHANGES:
         return _schema_change(flat, type_, order, options)
@@ -230,10 +230,9 @@ def _no_rows(flat: FlatMessage, order: Position, options: Options) -> list[Event
 
 
 def _schema_change(flat: FlatMessage, type_: str, order: Position, options: Options) -> list[Event]:
-    """Return the DDL as told, then the truncation that it may be.
+    """Return the DDL. If it is a TRUNCATE, the truncation of the table follows.
 
-    ``database`` and ``table`` may be empty (CREATE DATABASE), and name the first table only where a statement has
-    several.
+    ``database`` and ``table`` may be empty (CREATE DATABASE). If a statement has several tables, they name the first.
     """
     table = _table(flat, options) if flat.table or options.table else None
     committed_at, captured_at = _micros(flat.es), _micros(flat.ts)

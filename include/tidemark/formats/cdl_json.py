@@ -8,9 +8,9 @@
      "unique": {"id": 34}, "data": {"count1": 13, "id": 34, "time1": null, "decimalNum": null}, "before": null,
      "message_version": "1.0", "message_type": "0", "HEARTBEAT_IDENTIFIER": "279fb050-0143-45c1-b184-50bc48c2461c"}}
 
-Version 2.0 is Debezium's envelope (``after``, ``source``, ``op``) with the members that both have: ``before``,
-``unique`` (the key), ``LOB_COLUMNS``, ``message_version``, ``message_type``. Which one a message is, its content tells;
-both may stand in one dump, and their tables are the same. HEARTBEAT_IDENTIFIER is on data messages too.
+Version 2.0 is Debezium's envelope (``after``, ``source``, ``op``). Both versions have ``before``, ``unique`` (the key),
+``LOB_COLUMNS``, ``message_version`` and ``message_type``. The content of a message shows its version. One dump may have
+both versions, for the same tables. Data messages have a HEARTBEAT_IDENTIFIER too.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from tidemark.formats._debezium.source import Number, Source
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
 
 OPERATIONS = {"INSERT": Operation.INSERT, "UPDATE": Operation.UPDATE, "DELETE": Operation.DELETE}
-"""Of version 1.0."""
+"""Operations of version 1.0."""
 
 DEBEZIUM_OPERATIONS = {"c": Operation.INSERT, "u": Operation.UPDATE, "d": Operation.DELETE}
-"""Of version 2.0. Rows of an initial load are inserts in both; there is no ``r``."""
+"""Operations of version 2.0. In both versions, rows of an initial load are inserts; there is no ``r``."""
 
 VERSIONS = ("1.0", "2.0")
 
 
 class Options(BaseModel):
-    """What CDL messages cannot tell."""
+    """Facts that CDL messages do not contain."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: str | None = None
-    """Table (``schema.table``) of messages that name none."""
+    """Table (``schema.table``) of messages that name no table."""
     with_database: bool = False
-    """Whether the database that version 2.0 tells is part of a table's name; version 1.0 tells none."""
+    """Whether the database is part of a table's name. Only version 2.0 names it."""
     null_lob: Literal["null", "unchanged"] = "null"
-    """What null means in an UPDATE, in a column that LOB_COLUMNS names."""
+    """The meaning of null in an UPDATE, in a column that LOB_COLUMNS lists."""
     unavailable_value: str = Field(default="__debezium_unavailable_value", min_length=1)
     """The connector's ``unavailable.value.placeholder``."""
 
@@ -88,20 +88,20 @@ class Payload(msgspec.Struct, gc=False):
     message_version: str | None = None
     OPERATION: str | None = None
     SEG_OWNER: str | None = None
-    """The schema."""
+    """Schema of the table."""
     TABLE_NAME: str | None = None
     TIMESTAMP: Number = None
-    """Change at the source, epoch ms or text."""
+    """Time of the change at the source, epoch ms or text."""
     transaction: Properties | None = None
     data: msgspec.Raw = ABSENT
     op: str | None = None
     source: CdlSource | None = None
     ts_ms: Number = None
-    """At the connector, epoch ms."""
+    """Time at the connector, epoch ms."""
     after: msgspec.Raw = ABSENT
     before: msgspec.Raw = ABSENT
     unique: msgspec.Raw = ABSENT
-    """Values of the key columns; null without a key."""
+    """Values of the key columns; null for a table without a key."""
     LOB_COLUMNS: str | list[str] | None = None
     """Names of the columns of large objects."""
     HEARTBEAT_IDENTIFIER: str | None = None
@@ -134,12 +134,12 @@ def decode(message: Message, options: Options) -> list[Event]:
     if payload.OPERATION is None and payload.op is None and _is_heartbeat(payload):
         return [_control("heartbeat", message, payload)]
     found = _found(payload, message, options)
-    told = _cdl.layouts(bytes(envelope.schema)) if envelope.schema else None
-    return [_change(found, payload, told, options)]
+    layouts = _cdl.layouts(bytes(envelope.schema)) if envelope.schema else None
+    return [_change(found, payload, layouts, options)]
 
 
 class Found(NamedTuple):
-    """What either version says beside the images."""
+    """The facts beside the images, which each version writes in its own way."""
 
     operation: Operation
     table: TableId
@@ -158,7 +158,7 @@ def _found(payload: Payload, message: Message, options: Options) -> Found:
 
 
 def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
-    """Read version 1.0."""
+    """Return the facts of a message of version 1.0."""
     operation = OPERATIONS.get(payload.OPERATION or "")
     if operation is None:
         raise UnknownOperationError(f"`OPERATION` is {payload.OPERATION!r}; CDL JSON has {', '.join(OPERATIONS)}")
@@ -178,7 +178,7 @@ def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
 
 
 def _debezium_found(payload: Payload, message: Message, options: Options) -> Found:
-    """Read version 2.0."""
+    """Return the facts of a message of version 2.0."""
     operation = DEBEZIUM_OPERATIONS.get(payload.op or "")
     if operation is None:
         raise UnknownOperationError(f"`op` is {payload.op!r}; CDL has {', '.join(DEBEZIUM_OPERATIONS)}")
@@ -196,27 +196,27 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
 
 
 def _position(lsn: int | None, committed_at: int | None, message: Message) -> Position:
-    """Return ``lsn`` and, as changes of one transaction may share it, the place in the dump.
+    """Return ``lsn``, then the place in the dump, because changes of one transaction may share an ``lsn``.
 
-    Rows without ``lsn`` are those of an initial load, below all others, or of a database that has none: in the order
-    of their times.
+    A row without ``lsn`` belongs to an initial load, or its database has none. Such rows rank below all others, in the
+    order of their times.
     """
     if lsn is None:
         return loaded((committed_at or 0) // 1000, *message.order)
     return changed(lsn, *message.order)
 
 
-def _change(found: Found, payload: Payload, told: _cdl.Layouts | None, options: Options) -> ChangeEvent:
+def _change(found: Found, payload: Payload, layouts: _cdl.Layouts | None, options: Options) -> ChangeEvent:
     operation, before, after = found.operation, _image(payload.before), found.after
     absent: tuple[str, ...] = ()
     partial = False
     if operation is Operation.DELETE:
-        before, layout = _deleted(payload, before or after, told)
+        before, layout = _deleted(payload, before or after, layouts)
         after = None
     elif after is None:
         raise MalformedMessageError(f"an {operation} without the row after it")
     else:
-        layout = _layout(after, told.after if told else None)
+        layout = _layout(after, layouts.after if layouts else None)
         absent = unavailable(after, layout, options.unavailable_value)
         if operation is Operation.INSERT:
             before = None
@@ -226,7 +226,7 @@ def _change(found: Found, payload: Payload, told: _cdl.Layouts | None, options: 
         if operation is Operation.UPDATE and payload.LOB_COLUMNS:
             unchanged = _cdl.NULL_TOO if options.null_lob == "unchanged" else _cdl.MISSING
             lobs = _cdl.not_captured(payload.LOB_COLUMNS, members(after), unchanged)
-            absent = _cdl.joined(absent, lobs, layout)
+            absent = _cdl.merged(absent, lobs, layout)
         partial = bool(absent or lobs)
     return ChangeEvent(
         table=found.table,
@@ -240,31 +240,31 @@ def _change(found: Found, payload: Payload, told: _cdl.Layouts | None, options: 
         shape=layout.shape,
         partial=partial,
         absent=absent,
-        key=_key(payload, told),
+        key=_key(payload, layouts),
     )
 
 
-def _deleted(payload: Payload, row: bytes | None, told: _cdl.Layouts | None) -> tuple[bytes, RowLayout]:
-    """Return the row of a DELETE: ``before`` or, where the source does not give it, the values of the key."""
+def _deleted(payload: Payload, row: bytes | None, layouts: _cdl.Layouts | None) -> tuple[bytes, RowLayout]:
+    """Return the row of a DELETE and its layout: ``before`` or, if the source does not log it, the key's values."""
     if row is None:
         unique = _image(payload.unique)
         if unique is None:
             raise MissingKeyError("a delete with neither a row nor `unique`: which row, nobody can tell")
-        return unique, _layout(unique, told.unique if told else None)
-    return row, _layout(row, told.before if told else None)
+        return unique, _layout(unique, layouts.unique if layouts else None)
+    return row, _layout(row, layouts.before if layouts else None)
 
 
 def _layout(image: bytes, typed: RowLayout | None) -> RowLayout:
-    """Return the layout of an image: typed by the schema, else of names only."""
+    """Return the layout of an image, with the types of the schema, or with names only."""
     if typed is None:
         return untyped(tuple(members(image)))
     return typed if typed.fits(image) else typed.widened(members(image))
 
 
-def _key(payload: Payload, told: _cdl.Layouts | None) -> tuple[str, ...] | None:
-    """Return the key columns: those of the schema's ``unique``, else those with a value; none where it is null."""
-    if told is not None and told.unique is not None:
-        return tuple(told.unique.names)
+def _key(payload: Payload, layouts: _cdl.Layouts | None) -> tuple[str, ...] | None:
+    """Return the columns of ``unique``, by the schema or else by its value. A null ``unique`` gives an empty key."""
+    if layouts is not None and layouts.unique is not None:
+        return tuple(layouts.unique.names)
     unique = bytes(payload.unique)
     if not unique:
         return None
@@ -279,13 +279,13 @@ def _image(raw: msgspec.Raw) -> bytes | None:
 def _table(database: str | None, schema: str | None, name: str | None, options: Options) -> TableId:
     if name:
         return TableId(database=(database or None) if options.with_database else None, schema=schema or None, name=name)
-    told = table_of_option(options.table)
-    # ``schema.table`` is the rule here, ``database.table`` elsewhere
-    return TableId(database=None, schema=told.database, name=told.name) if told.schema is None else told
+    table = table_of_option(options.table)
+    # here the option is ``schema.table``; elsewhere it is ``database.table``
+    return TableId(database=None, schema=table.database, name=table.name) if table.schema is None else table
 
 
 def _is_heartbeat(payload: Payload) -> bool:
-    """Tell a heartbeat: the identifier alone does not, as data messages have it too."""
+    """Return whether a message is a heartbeat: it has the identifier, as data messages do, but no row."""
     rows = (payload.data, payload.after, payload.before, payload.unique)
     return payload.HEARTBEAT_IDENTIFIER is not None and not any(map(_image, rows))
 

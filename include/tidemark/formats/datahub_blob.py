@@ -9,9 +9,9 @@
      "timestamp": {"eventTime": 1605339932000, "systemTime": 1605339932736, "checkpointTime": 1605339932000}},
      "version": "0.0.1"}
 
-An update is two messages of one ``sequenceId``, before and after; some writers send one UPDATE_AFTER with both images.
-A row of an initial load is an INSERT whose ``sequenceId`` is "-1". Writers leave out nulls, so a column that an image
-lacks is null. ``ddl.ddlMeta`` is a serialised Java object: it is not in the envelope and never read.
+An update is two messages with the same ``sequenceId``, before and after. Some writers send one UPDATE_AFTER with both
+images. A row of an initial load is an INSERT whose ``sequenceId`` is "-1". Writers leave out nulls, so a column that an
+image lacks is null. ``ddl.ddlMeta`` is a serialised Java object. It is not in the envelope, and never read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OPERATIONS = {
 PAIRS_UPDATES = True
 
 SCHEMA_CHANGES = ("CREATE", "ALTER", "RENAME", "ERASE", "TRUNCATE", "CINDEX", "DINDEX")
-"""``ERASE`` is what its statement says, DROP as a rule; ``CINDEX`` and ``DINDEX`` create and drop an index."""
+"""``ERASE`` is defined by its statement, mostly a DROP. ``CINDEX`` and ``DINDEX`` create and drop an index."""
 
 CONTROLS = {
     "QUERY": "query",
@@ -60,25 +60,25 @@ CONTROLS = {
     "XAROLLBACK": "xa_rollback",
     "MHEARTBEAT": "heartbeat",
 }
-"""``QUERY`` is the SQL text behind a change, which has messages of its own."""
+"""``QUERY`` is the SQL text of a change. The change has messages of its own."""
 
 _INITIAL_LOAD = frozenset({"-1", -1})
 
 _WITH_AFTER = frozenset({"INSERT", "UPDATE_AFTER"})
 
 _NEEDLESS_STATEMENT = frozenset({"TRUNCATE", "CINDEX", "DINDEX"})
-"""Operations that say all without their statement."""
+"""Operations that need no statement."""
 
 _NO_IMAGE = frozenset({b"", NULL, b"{}"})
 
 
 class Options(BaseModel):
-    """What Blob messages cannot tell."""
+    """Facts that Blob messages do not contain."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: str | None = None
-    """Table (``database.table``, ``database.schema.table``) of messages that name none."""
+    """Table (``database.table``, ``database.schema.table``) of messages that name no table."""
 
 
 _envelope = msgspec.json.Decoder(Envelope)
@@ -87,7 +87,7 @@ _NO_TIMES = Timestamps()
 
 
 class Moment(NamedTuple):
-    """Where a message stood, and its times in epoch µs."""
+    """The place of a message, and its times in epoch µs."""
 
     order: Position
     committed_at: int | None
@@ -95,12 +95,12 @@ class Moment(NamedTuple):
 
 
 def decode(message: Message, options: Options) -> list[Event]:
-    """Return the event of ``message``, or of each record where it is an answer of *get records*.
+    """Return the event of ``message``. If it is an answer of *get records*, return the event of each record.
 
-    An update in two messages is two events of one sequence: the first has ``before`` only, the second ``after`` only.
+    An update in two messages is two events with one sequence: the first has ``before`` only, the second ``after`` only.
 
     Raises:
-        DecodeError: the message is set aside whole.
+        DecodeError: the whole message is set aside.
     """
     if message.value is None or message.value == NULL:
         return [ControlEvent(kind="tombstone", position=changed(*message.order))]
@@ -139,22 +139,22 @@ def _events(envelope: Envelope, payload: Payload, order: Position, options: Opti
 
 
 def _row_change(
-    payload: Payload, operation: Operation, told: Described, moment: Moment, options: Options
+    payload: Payload, operation: Operation, schema: Described, moment: Moment, options: Options
 ) -> ChangeEvent:
-    """Return the row change. The operation says which image counts; UPDATE_AFTER may have both."""
+    """Return the row change. The operation decides which image counts. UPDATE_AFTER may have both."""
     before = None if payload.op == "INSERT" else _image(payload.before)
     after = _image(payload.after) if payload.op in _WITH_AFTER else None
     image = after if payload.op in _WITH_AFTER else before
     if image is None:
         name = "after" if payload.op in _WITH_AFTER else "before"
         raise MalformedMessageError(f"`{name}` holds no row, and `op` is {payload.op}")
-    layout = _layout(image, told.layout)
+    layout = _layout(image, schema.layout)
     if before is not None and after is not None:
         before, layout = _completed(before, layout)
     if payload.sequenceId in _INITIAL_LOAD:
         operation = _loaded(payload)
     return ChangeEvent(
-        table=told.table or table_of_option(options.table),
+        table=schema.table or table_of_option(options.table),
         operation=operation,
         position=_position(payload, moment, 0 if after is None else 1),
         committed_at=moment.committed_at,
@@ -162,7 +162,7 @@ def _row_change(
         before=before,
         after=after,
         shape=layout.shape,
-        key=told.key,
+        key=schema.key,
     )
 
 
@@ -173,7 +173,7 @@ def _loaded(payload: Payload) -> Operation:
 
 
 def _position(payload: Payload, moment: Moment, half: int) -> Position:
-    """Return the sequence and the half of an update: 0 before, 1 after; what an initial load holds has no sequence."""
+    """Return the sequence and the half of an update (0 before, 1 after). Rows of an initial load have no sequence."""
     if payload.sequenceId in _INITIAL_LOAD:
         return loaded(*moment.order, half)
     return changed(datahub_records.sequence(payload.sequenceId, "sequenceId"), half)
@@ -184,16 +184,16 @@ def _image(state: RowState | None) -> bytes | None:
     return None if image in _NO_IMAGE else image
 
 
-def _layout(image: bytes, told: RowLayout | None) -> RowLayout:
-    """Return the layout of an image: a column that it lacks is null, one that the schema lacks has no type."""
-    if told is not None and told.fits(image):
-        return told
+def _layout(image: bytes, typed: RowLayout | None) -> RowLayout:
+    """Return the layout of an image. A column that the image lacks is null; one that the schema lacks has no type."""
+    if typed is not None and typed.fits(image):
+        return typed
     found = members(image)
-    return untyped(tuple(found)) if told is None else told.widened(found)
+    return untyped(tuple(found)) if typed is None else typed.widened(found)
 
 
 def _completed(before: bytes, layout: RowLayout) -> tuple[bytes, RowLayout]:
-    """Write out the nulls that ``before`` of an update with both images lacks: else they would be *unchanged*."""
+    """Return ``before`` with the nulls that it lacks, which would mean *unchanged*, and the layout of both images."""
     if layout.fits(before):
         return before, layout
     found = members(before)
@@ -202,20 +202,20 @@ def _completed(before: bytes, layout: RowLayout) -> tuple[bytes, RowLayout]:
     return (msgspec.json.encode(found | nulls) if nulls else before), layout
 
 
-def _schema_change(payload: Payload, told: Described, moment: Moment, options: Options) -> list[Event]:
-    """Return the statement as told, then the truncation that it may be."""
+def _schema_change(payload: Payload, schema: Described, moment: Moment, options: Options) -> list[Event]:
+    """Return the statement. If it is a TRUNCATE, the truncation of the table follows."""
     statement = (payload.ddl.text if payload.ddl else None) or ""
     if not statement and payload.op not in _NEEDLESS_STATEMENT:
         raise MalformedMessageError(f"`ddl.text` is missing, and `op` is {payload.op}")
-    table = told.table or (table_of_option(options.table) if options.table else None)
+    table = schema.table or (table_of_option(options.table) if options.table else None)
     truncates = table is not None and (payload.op == "TRUNCATE" or _mysql.truncates(statement))
-    # only the order of what changes rows hangs on the sequence, and the document promises it for rows alone
+    # the sequence matters only for what changes rows, and the document promises it for row changes only
     placed = truncates or payload.sequenceId is not None
     change = SchemaChange(
         table=table,
         position=_position(payload, moment, 0) if placed else changed(*moment.order, 0),
         statement=statement,
-        dialect=told.dialect,
+        dialect=schema.dialect,
         committed_at=moment.committed_at,
         captured_at=moment.captured_at,
     )

@@ -6,10 +6,10 @@ DTS. One row is one image, with columns added to the source's own:
     {"_sequence_id_": "1649991610688000001", "_operation_type_": "U", "_excute_time_": 1649991756000,
      "_source_table_": "orders", "_before_image_": "Y", "_after_image_": "N", "id": "1", "total": "12.50"}
 
-(``_excute_time_`` sic.) An update is two rows of one sequence: the first with the image before, the second with the one
-after it; they may lie in two files. Rows come as JSON objects, as lines of CSV and rows of Parquet (which the
-containers turn into JSON objects), or as an answer of DataHub's *get records* call, whose ``Data`` are values in the
-order of the topic's ``RecordSchema``. Rows by themselves tell no types; no DDL and no heartbeats come this way.
+(``_excute_time_`` sic.) An update is two rows with the same sequence: the first is the image before, the second the
+image after. They may stand in two files. Rows come as JSON objects, as lines of CSV or rows of Parquet (``dumps`` turns
+them into JSON objects), or as an answer of DataHub's *get records* call, whose ``Data`` has values in the order of the
+topic's ``RecordSchema``. Rows by themselves have no types. Such a topic has no DDL and no heartbeats.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ IMAGES = {
     ("U", "N", "Y"): "after",
     ("D", "Y", "N"): "before",
 }
-"""Operation, before flag, after flag to the image that a row is."""
+"""Operation, before flag and after flag, to the image that the row is."""
 
 _SECONDS, _MILLIS = 10**11, 10**14
-"""Times below them count seconds or ms, times above µs: each unit reaches from 1973 far beyond the year 5000."""
+"""Times below the first count s, below the second ms, others µs. So ms and µs begin in 1973; s and ms end in 5138."""
 
 
 class Options(BaseModel):
-    """What Tuple rows cannot tell."""
+    """Facts that Tuple rows do not contain."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: str | None = None
-    """Table (``database.table``) of rows that name none."""
+    """Table (``database.table``) of rows that name no table."""
     record_schema: str | None = None
-    """The topic's ``RecordSchema``, JSON text as DataHub gives it: the types of rows, and the columns of an answer of
+    """The topic's ``RecordSchema``, JSON text from DataHub. It has the types of rows, and the columns of an answer of
     *get records* that comes without it."""
 
     @field_validator("record_schema")
@@ -64,15 +64,15 @@ class Options(BaseModel):
 
 
 class Record(msgspec.Struct, gc=False):
-    """A record of an answer. ``Sequence`` numbers the arrivals in a shard; the row's own sequence is the order."""
+    """A record of an answer. Its ``Sequence`` counts arrivals in a shard; the order is the row's own sequence."""
 
     Data: list[msgspec.Raw] | str
     SystemTime: datahub_records.Millis = None
-    """When it came to DataHub, epoch ms."""
+    """Time when it arrived in DataHub, epoch ms."""
 
 
 class Answer(msgspec.Struct, gc=False):
-    """An answer of *get records*, with the topic's ``RecordSchema`` (an object, or JSON in a string) put beside."""
+    """An answer of *get records*. The topic's ``RecordSchema`` (an object, or JSON in a string) may be added to it."""
 
     Records: list[Record]
     RecordSchema: msgspec.Raw = ABSENT
@@ -88,12 +88,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def decode(message: Message, options: Options) -> list[Event]:
-    """Return the change of the row that ``message`` is, or of each row of an answer.
+    """Return the change of the row in ``message``. If it is an answer, return the change of each row.
 
-    Half an update is an event with ``before`` only or with ``after`` only; both have one position but for its end.
+    Half an update is an event with ``before`` only or with ``after`` only. Both positions differ in the last part only.
 
     Raises:
-        DecodeError: the message is set aside whole.
+        DecodeError: the whole message is set aside.
     """
     if message.value is None or message.value == NULL:
         return [ControlEvent(kind="tombstone", position=changed(*message.order))]
@@ -113,7 +113,7 @@ def _row(
     options: Options,
     captured_at: int | None = None,
 ) -> ChangeEvent | None:
-    """Return the change that a row tells, None where it has none of the added columns."""
+    """Return the change of a row; None if the row has none of the added columns."""
     how = plan(tuple(found), schema)
     if how is None:
         return None
@@ -152,10 +152,10 @@ def _table(added: Added, options: Options) -> TableId:
     return TableId(database=added.database or None, schema=None, name=added.table)
 
 
-def _time(told: str | int | None, name: str) -> int | None:
-    """Return a time as epoch µs: a count whose length tells its unit, or ISO 8601 in UTC."""
-    text = str(told).strip()
-    if told is None or not text:
+def _time(time: str | int | None, name: str) -> int | None:
+    """Return a time as epoch µs. It is a count, whose size shows its unit, or ISO 8601 in UTC."""
+    text = str(time).strip()
+    if time is None or not text:
         return None
     if text.isascii() and text.isdecimal() and len(text) <= 18:
         count = int(text)
@@ -174,7 +174,7 @@ def _time(told: str | int | None, name: str) -> int | None:
 def _no_row(
     value: bytes, found: Mapping[str, msgspec.Raw], schema: bytes | None, message: Message, options: Options
 ) -> list[Event]:
-    """Return the changes of an answer of *get records*, or of one record of it; the schema of a topic is counted."""
+    """Return the changes of an answer of *get records*, or of one of its records. A topic's schema is only counted."""
     if "Records" in found:
         answer = read(_answer, value)
         return _rows(answer.Records, _schema_beside(answer.RecordSchema) or schema, options)

@@ -1,9 +1,9 @@
 r"""DTS Avro: what Alibaba Cloud DTS writes to Kafka by default, and what its change tracking delivers.
 
 "Data formats of a Kafka cluster" of DTS, and the schema that it links, ``Record.avsc`` of
-https://github.com/LioRoger/subscribe_example. A message is the Avro binary form of one Record, without a container,
-without a schema id. As JSON, with the names of the value union shortened and ``safeSourcePosition``, ``id`` and
-``version`` left out:
+https://github.com/LioRoger/subscribe_example. A message is the Avro binary form of one Record, without a container and
+without a schema id. This is one as JSON, with short names for the branches of the value union, and without
+``safeSourcePosition``, ``id`` and ``version``:
 
     {"sourceTimestamp": 1696984408, "sourcePosition": "67008@78", "sourceTxid": "0", "source": {"sourceType": "MySQL",
      "version": "8.0.28"}, "operation": "UPDATE", "objectName": "shop.orders", "processTimestamps": null,
@@ -12,9 +12,9 @@ without a schema id. As JSON, with the names of the value union shortened and ``
      "beforeImages": [{"Integer": {"precision": 8, "value": "1"}}, {"EmptyObject": "NULL"}],
      "afterImages": [{"Integer": {"precision": 8, "value": "1"}}, {"Character": {"charset": "utf8mb4", "value": "a"}}]}
 
-Images are positional: value *i* belongs to field *i*. ``EmptyObject`` NULL is null, NONE is *not captured*. The JSON of
-an image is built here, once: numbers as text, bytes as Base64, times in ISO 8601. The key stands in the tag
-``pk_uk_info``. A MySQL position is log and offset; it repeats within a statement, so the place in the dump follows.
+Images are positional: value *i* belongs to field *i*. ``EmptyObject`` NULL is null, and NONE is *not captured*. The
+JSON of an image is built here, once: numbers as text, bytes as Base64, times in ISO 8601. The key stands in the tag
+``pk_uk_info``. A MySQL position is log and offset. It repeats within a statement, so the place in the dump follows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ OPERATIONS: Final = {
     "DELETE": Operation.DELETE,
     "INIT": Operation.SNAPSHOT,
 }
-"""``INIT``: a row of the initial load, which only DTS's writing to Kafka has, not its change tracking."""
+"""``INIT`` is a row of an initial load. DTS writes it to Kafka; its change tracking has no initial load."""
 
 CONTROLS: Final = {
     "BEGIN": "transaction_begin",
@@ -71,17 +71,17 @@ CONTROLS: Final = {
     "RDB": "rdb",
     "NOOP": "noop",
 }
-"""And ``DDL``, a schema change."""
+"""Control events. One more operation, ``DDL``, is a schema change."""
 
 _LAST_SECOND: Final = 253_402_300_799
-"""Of year 9999; a larger number is none of seconds."""
+"""The last second of the year 9999. A larger number does not count seconds."""
 
 _POSITION: Final = re.compile(r"([0-9]{1,19})@([0-9]{1,19})")
 
 _NO_TRANSACTION: Final = frozenset({"", "0"})
 
 _PHYSICAL: Final = "<->"
-"""Stands in positions of the readers of physical logs, which count nanoseconds whatever the source."""
+"""Stands in positions from readers of physical logs. They count nanoseconds, whatever the source."""
 
 _IN_MICROSECONDS: Final = frozenset({"MySQL", "PostgreSQL"})
 
@@ -89,19 +89,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Options(BaseModel):
-    """What DTS Records cannot tell."""
+    """Facts that DTS Records do not contain."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: str | None = None
-    """Table (``database.table``, ``database.schema.table``) of rows that name none."""
+    """Table (``database.table``, ``database.schema.table``) of rows that name no table."""
     charset: str | None = None
-    """Character set (``utf8mb4``, ``gbk``) of text that names none."""
+    """Character set (``utf8mb4``, ``gbk``) of text that names no character set."""
     fraction: Literal["source", "microseconds", "nanoseconds"] = "source"
-    """What the field ``millis`` counts; ``source``: microseconds for MySQL and PostgreSQL, nanoseconds for all others
-    and for readers of physical logs."""
+    """The unit of the field ``millis``. ``source``: microseconds for MySQL and PostgreSQL, nanoseconds for all other
+    sources and for readers of physical logs."""
     order: Literal["source", "dump"] = "source"
-    """``dump`` where ``sourcePosition`` does not rise, as after a failover to a server with other logs."""
+    """``dump`` if ``sourcePosition`` does not rise, for example after a failover to a server with other logs."""
 
     @field_validator("charset")
     @classmethod
@@ -116,7 +116,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     """Return the row change of ``message``, or its schema change or control event.
 
     Raises:
-        DecodeError: the message is set aside whole.
+        DecodeError: the whole message is set aside.
     """
     if message.value is None:
         return [ControlEvent(kind="tombstone", position=changed(*message.order))]
@@ -138,11 +138,11 @@ def decode(message: Message, options: Options) -> list[Event]:
 
 @functools.lru_cache(maxsize=256)
 def _style_of(source: str, charset: str | None, fraction: str, *, physical: bool) -> Style:
-    told = "microseconds" if source in _IN_MICROSECONDS and not physical else "nanoseconds"
+    usual = "microseconds" if source in _IN_MICROSECONDS and not physical else "nanoseconds"
     return Style(
         charsets=dts_charsets.names_of(source),
         charset=charset,
-        places=6 if (told if fraction == "source" else fraction) == "microseconds" else 9,
+        places=6 if (usual if fraction == "source" else fraction) == "microseconds" else 9,
         measured=FAMILIES.get(source) is MYSQL,
     )
 
@@ -189,7 +189,7 @@ def _shape(fields: Fields, before: Image | None, after: Image | None) -> Shape:
 
 
 def _json(fields: Fields, image: Image | None) -> bytes | None:
-    """Return an image as a JSON object, without the columns that were not captured."""
+    """Return an image as a JSON object, without columns that were not captured."""
     if image is None:
         return None
     row = dict(zip(fields.names, image.values, strict=True))
@@ -205,7 +205,7 @@ def _absent(fields: Fields, after: Image | None) -> tuple[str, ...]:
 
 
 def _position(record: Record, message: Message, options: Options, *last: int) -> Position:
-    """Return log and offset of a MySQL position, then the place in the dump; of another position the place alone."""
+    """Return log and offset of a MySQL position, then the place in the dump; for other sources, the place alone."""
     if options.order == "source" and record.source == "MySQL" and _PHYSICAL not in record.position:
         match = _POSITION.fullmatch(record.position)
         if match is None:
@@ -221,18 +221,18 @@ def _transaction(record: Record) -> Transaction | None:
 
 
 def _captured_at(record: Record) -> int | None:
-    """Return when the reader took the change: the tag ``readerThroughoutTime`` (ms), else ``bornTimestamp``."""
+    """Return the time when the reader took the change: ``readerThroughoutTime`` (a tag, ms), or ``bornTimestamp``."""
     millis = record.tags.get(b"readerThroughoutTime", b"")
     if len(millis) <= 14 and millis.isdigit():
         return int(millis) * 1000
     if not record.born or not 0 < record.born <= _LAST_SECOND * 1000:
         return None
-    # the document says ms, and streams hold s: ms of a year before 1974 are s of one before 6000
+    # The document says ms, but streams have s. Up to 10**11 it is s: as ms it would be before 1974, as s before 6000.
     return record.born * (1000 if record.born > 10**11 else 1_000_000)
 
 
 def _control(record: Record, message: Message) -> ControlEvent:
-    """Return what is counted and never applied; but a row under such an operation is not lost silently."""
+    """Return the control event, which is only counted. A row under such an operation is refused, not lost silently."""
     if isinstance(record.before, Image) or isinstance(record.after, Image):
         raise MalformedMessageError(
             f"{record.operation} carries a row, and only {', '.join(OPERATIONS)} do: what is to become of it?"
@@ -250,15 +250,15 @@ def _control(record: Record, message: Message) -> ControlEvent:
 
 
 def _schema_change(record: Record, message: Message, options: Options) -> list[Event]:
-    """Return the DDL, then the truncations that it may be."""
+    """Return the DDL. If it is a TRUNCATE, a truncation of each of its tables follows."""
     statement = record.after
     if not isinstance(statement, str) or not statement.strip():
         raise MalformedMessageError("a DDL without the text of its statement in `afterImages`")
     dialect = DIALECTS.get(record.source, "mysql")
-    about = subject_of(record.object_name)
-    emptied = truncated(statement, dialect, about)
+    subject = subject_of(record.object_name)
+    emptied = truncated(statement, dialect, subject)
     change = SchemaChange(
-        table=about if about is not None and about.name else (emptied[0] if emptied else None),
+        table=subject if subject is not None and subject.name else (emptied[0] if emptied else None),
         position=_position(record, message, options, 0),
         statement=statement,
         dialect=dialect,
@@ -272,7 +272,7 @@ def _schema_change(record: Record, message: Message, options: Options) -> list[E
             position=_position(record, message, options, number),
             committed_at=change.committed_at,
             captured_at=change.captured_at,
-            transaction=None,  # a statement commits by itself: no COMMIT follows that it could wait for
+            transaction=None,  # a statement commits by itself: no COMMIT follows to wait for
         )
         for number, each in enumerate(emptied, start=1)
     ]

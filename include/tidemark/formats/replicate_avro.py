@@ -1,7 +1,7 @@
-"""Qlik (Attunity) Replicate's messages in Avro: the envelope as raw Avro, and in its ``message`` Avro again.
+"""Qlik (Attunity) Replicate's messages in Avro: the envelope is raw Avro, and so is the ``message`` in it.
 
 "The Replicate envelope", "Metadata and data messages" and "Supported data types", https://help.qlik.com. An envelope
-begins with the bytes ``atMSG``; no file header, no registry. This is one in which a data message of 60 bytes stands:
+begins with the bytes ``atMSG``. It has no file header and needs no registry. This one holds a data message of 60 bytes:
 
     61 74 4d 53 47                         magic "atMSG"
     04 44 54                               type "DT"; "MD" is metadata
@@ -10,9 +10,9 @@ begins with the bytes ``atMSG``; no file header, no registry. This is one in whi
     00                                     messageSchema: null; metadata has its own schema here
     78 ...                                 message: 60 bytes
 
-The schema of data messages is ``dataSchema`` of the metadata message whose ``schemaId`` is ``messageSchemaId``. It
-comes with the messages, so it is read as hostile text (``_avro_schema``). A row becomes the JSON object of its values
-as Avro stores them, bytes in Base64, and from there all is as in ``replicate_json``.
+The schema of a data message is ``dataSchema`` of the metadata message whose ``schemaId`` is ``messageSchemaId``. It
+comes with the messages, so it is read as hostile text (``avro.reading``). A row becomes a JSON object of its values as
+Avro stores them, with bytes in Base64. From there on, everything is as in ``replicate_json``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _envelope = reader_of({
         {"name": "message", "type": "bytes"},
     ],
 })  # fmt: skip
-"""As the document prints it."""
+"""Reads an envelope. The schema is copied from the document."""
 
 LOGICAL: dict[tuple[str, str], tuple[str, Encoding]] = {
     ("int", "date"): ("date", Encoding.EPOCH_DAYS),
@@ -73,8 +73,8 @@ LOGICAL: dict[tuple[str, str], tuple[str, Encoding]] = {
     ("long", "local-timestamp-micros"): ("timestamp", Encoding.EPOCH_MICROS),
     ("long", "local-timestamp-nanos"): ("timestamp", Encoding.EPOCH_NANOS),
 }
-"""Avro type and logical type to column type. Replicate's DATETIME knows no zone. Of bytes with the logical type decimal
-the schema tells the digits; any other logical type says nothing of how the value is stored."""
+"""Avro type and logical type to column type. Replicate's DATETIME has no zone. Bytes with the logical type decimal are
+not listed: the schema gives their digits. Any other logical type says nothing about how the value is stored."""
 
 PHYSICAL: dict[str, tuple[str, Encoding]] = {
     "boolean": ("boolean", Encoding.TEXT),
@@ -88,11 +88,11 @@ PHYSICAL: dict[str, tuple[str, Encoding]] = {
     "bytes": ("binary", Encoding.BASE64),
     "fixed": ("binary", Encoding.BASE64),
 }
-"""Avro type to column type, where metadata lacks the column; bytes are bytes, whatever metadata says."""
+"""Avro type to column type, for columns that metadata lacks. Bytes stay bytes, whatever metadata says."""
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False):
-    """One message out of its envelope, undecoded."""
+    """One message without its envelope, undecoded."""
 
     message: bytes
     schema_id: str | None = None
@@ -104,27 +104,25 @@ class AvroStructure(Structure):
     """A table with the schema of its data messages."""
 
     def __init__(self, text: bytes) -> None:
-        told = parsed(text)
-        if not told.dataSchema:
+        stored = parsed(text)
+        if not stored.dataSchema:
             raise MalformedMessageError("a metadata message without `dataSchema`: its rows cannot be read")
-        tree = resolve(told.dataSchema)
+        tree = resolve(stored.dataSchema)
         row = _record(tree, "data")
         _record(tree, "headers")
-        listed = told.tableStructure["tableColumns"]
-        layout = RowLayout(_column(name, stored, listed.get(name)) for name, stored in row.items())
-        table, ordinals, key, version = facts(told)
+        listed = stored.tableStructure["tableColumns"]
+        layout = RowLayout(_column(name, field, listed.get(name)) for name, field in row.items())
+        table, ordinals, key, version = facts(stored)
         super().__init__(table, layout, ordinals, key, version=version)
         self.read = reader(tree)
-        self.floats = tuple(
-            name for name, stored in row.items() if _stored(name, stored)["type"] in {"float", "double"}
-        )
+        self.floats = tuple(name for name, field in row.items() if _stored(name, field)["type"] in {"float", "double"})
 
 
 def metadata(message: Message, options: Options) -> tuple[str, bytes] | None:  # noqa: ARG001 - every format's arguments
-    """Return schema id and content of a metadata message, None for any other.
+    """Return the schema id and the content of a metadata message; None for any other message.
 
     Raises:
-        DecodeError: it is one, and broken.
+        DecodeError: the message is a metadata message, and is broken.
     """
     wire = _opened(message.value or b"")
     return content(_body(wire)) if wire.is_metadata else None
@@ -153,11 +151,11 @@ _bare = msgspec.json.Decoder(MetadataBody)
 
 
 def _opened(value: bytes) -> Wire:
-    """Take a message out of its envelope, if it has one.
+    """Return a message without its envelope, if it has one.
 
     Raises:
-        MalformedMessageError: a broken envelope.
-        UnknownOperationError: a type of message that Replicate does not have.
+        MalformedMessageError: the envelope is broken.
+        UnknownOperationError: Replicate has no such type of message.
     """
     if not value.startswith(_MAGIC):
         return Wire(message=value, is_metadata=value.startswith(b"{") and METADATA_MARK in value)
@@ -174,7 +172,7 @@ def _opened(value: bytes) -> Wire:
 
 
 def _body(wire: Wire) -> MetadataBody:
-    """Read a metadata message: in Avro by the schema that it brings, or in JSON, as ``content`` writes it."""
+    """Return a metadata message, decoded: Avro with a schema in the envelope, or JSON as ``content`` writes it."""
     if wire.schema is None:
         if not wire.message.startswith(b"{"):
             raise MalformedMessageError("a metadata message without `messageSchema`: it cannot be read")
@@ -200,21 +198,21 @@ def _structure(text: bytes) -> AvroStructure:
 
 
 def _row(table: AvroStructure, wire: Wire) -> Row:
-    """Read a data message by the schema of its table."""
+    """Return a data message, read with the schema of its table."""
     datum = table.read(wire.message)
     data, before, headers = datum.get("data"), datum.get("beforeData"), datum["headers"]
     for mask in ("changeMask", "columnMask"):
         if type(headers.get(mask)) is bytes:
             headers[mask] = headers[mask].hex()
     try:
-        told = msgspec.convert(headers, Headers)
+        converted = msgspec.convert(headers, Headers)
     except msgspec.ValidationError as error:
         raise MalformedMessageError(f"`headers` that Replicate does not write: {error}") from error
-    return Row(headers=told, data=_image(data, table), before=_image(before, table), id=wire.schema_id)
+    return Row(headers=converted, data=_image(data, table), before=_image(before, table), id=wire.schema_id)
 
 
 def _image(row: dict[str, Any] | None, table: AvroStructure) -> bytes | None:
-    """Write a row as JSON, exactly: bytes in Base64, numbers with all digits; JSON has no NaN, so it is text."""
+    """Return a row as exact JSON: bytes in Base64, numbers with all digits. JSON has no NaN, so that is text."""
     if row is None:
         return None
     for name in table.floats:
@@ -234,7 +232,7 @@ def _record(tree: Tree, name: str) -> Mapping[str, Tree]:
 
 
 def _stored(name: str, tree: Tree) -> Tree:
-    """Return the one type of a field beside null."""
+    """Return the type of a field. A union may have one type beside null."""
     if tree["type"] != "union":
         return tree
     branches: list[Tree] = [branch for branch in tree["branches"] if branch["type"] != "null"]
@@ -243,11 +241,11 @@ def _stored(name: str, tree: Tree) -> Tree:
     return branches[0] if branches else {"type": "null"}
 
 
-def _column(name: str, tree: Tree, told: TableColumn | None) -> Column:
-    """Return a column: stored as the schema says, of the type that metadata says.
+def _column(name: str, tree: Tree, listed: TableColumn | None) -> Column:
+    """Return a column, with the encoding of the schema and the type of metadata.
 
     Raises:
-        UnknownTypeError: a type that rows do not have.
+        UnknownTypeError: rows have no such type.
     """
     stored = _stored(name, tree)
     kind, logical = stored["type"], stored.get("logical")
@@ -258,8 +256,8 @@ def _column(name: str, tree: Tree, told: TableColumn | None) -> Column:
         return Column(name=name, type=type_, encoding=encoding)
     if kind not in PHYSICAL:
         raise UnknownTypeError(f"column '{name[:80]}' is an Avro {kind}; rows have {', '.join(PHYSICAL)}")
-    if told is not None and kind not in {"bytes", "fixed"}:
-        return column(name, told)
+    if listed is not None and kind not in {"bytes", "fixed"}:
+        return column(name, listed)
     type_, encoding = PHYSICAL[kind]
     return Column(name=name, type=type_, encoding=encoding)
 

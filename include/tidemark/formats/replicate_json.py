@@ -8,12 +8,13 @@
      "timestamp": "2019-05-02T18:17:31.000", "streamPosition": "...", "transactionId": "0000000000000000000000000006",
      "changeMask": "02", "columnMask": "03", "transactionEventCounter": 1, "transactionLastEvent": true}}}
 
-The envelope may be missing. Table, types, ordinals and key are in a metadata message (``MD``), which the schema id
-leads to: it may stand in another topic, and behind its rows. ``columnMask`` says which columns the row has; any other
-shows null and is unknown. A DELETE has its row in ``data`` or in ``beforeData``, the non-key columns often null.
+The envelope may be missing. Table, types, ordinals and key are in a metadata message (``MD``), found by the schema id.
+It may stand in another topic, and behind its rows. ``columnMask`` says which columns the row has. Any other column
+shows null, but its value is unknown. A DELETE has its row in ``data`` or in ``beforeData``, often with nulls in the
+columns outside the key.
 
-The flat messages of Attunity's first versions (``task_name``, ``op``, ``bu_data``) are not read: null and the text
-"NULL" are one there.
+The flat messages of Attunity's first versions (``task_name``, ``op``, ``bu_data``) are not read, because they write
+null and the text "NULL" in the same way.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ __all__ = ["METADATA_MARK", "Body", "Envelope", "Options", "decode", "metadata"]
 
 
 class Options(CommonOptions):
-    """What Replicate's messages in JSON cannot tell."""
+    """Facts that Replicate's messages in JSON do not contain."""
 
     metadata: Literal["required", "optional"] = "required"
-    """``optional``: a row whose schema id is nowhere is read without types, of the table that its topic names."""
+    """``optional``: a row with an unknown schema id is read without types. Its topic names the table."""
 
 
 class Body(MetadataBody, gc=False):
-    """A message without envelope: these are the fields of data messages."""
+    """A message without envelope, with the fields of data messages."""
 
     data: msgspec.Raw = ABSENT
     beforeData: msgspec.Raw = ABSENT  # noqa: N815 - the wire's spelling, as below
     headers: Headers | None = None
     schema: str | None = None
-    """An option of the endpoint, as ``table``; most messages lack them."""
+    """``schema`` and ``table`` are options of the endpoint. Most messages lack them."""
     table: str | None = None
 
 
@@ -58,7 +59,7 @@ class Envelope(Body, gc=False):
     magic: str | None = None
     type: str | None = None
     messageSchemaId: str | None = None  # noqa: N815
-    """Of metadata its own schema's; ``schemaId`` in it is the one that data messages refer to."""
+    """In a metadata message, the id of its own schema. Data messages refer to the ``schemaId`` inside it."""
     message: Body | msgspec.UnsetType | None = msgspec.UNSET
 
 
@@ -66,16 +67,16 @@ _envelope = msgspec.json.Decoder(Envelope)
 
 
 def metadata(message: Message, options: Options) -> tuple[str, bytes] | None:  # noqa: ARG001 - as every format's
-    """Return schema id and content of a metadata message, None for any other.
+    """Return the schema id and the content of a metadata message; None for any other message.
 
     Raises:
-        DecodeError: it is one, and broken.
+        DecodeError: the message is a metadata message, and is broken.
     """
     if not message.value:
         return None
     envelope = read(_envelope, message.value)
     body = _body(envelope)
-    return None if body.tableStructure is None else _told(envelope, body)
+    return None if body.tableStructure is None else _content(envelope, body)
 
 
 def decode(message: Message, options: Options, known: Known = NOTHING) -> list[Event]:
@@ -89,7 +90,7 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
     envelope = read(_envelope, message.value)
     body = _body(envelope)
     if body.tableStructure is not None:
-        _, statement = _told(envelope, body)
+        _, statement = _content(envelope, body)
         found = structure(statement)
         return [schema_change(message, body.lineage, statement, found)]
     if body.headers is None:
@@ -108,11 +109,11 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
 
 
 def _body(envelope: Envelope) -> Body:
-    """Return what the envelope holds, or the message itself where there is none.
+    """Return the body in the envelope, or the message itself if it has no envelope.
 
     Raises:
-        MalformedMessageError: neither.
-        UnknownOperationError: a type of message that Replicate does not have.
+        MalformedMessageError: the envelope is broken.
+        UnknownOperationError: Replicate has no such type of message.
     """
     body = envelope.message
     if body is msgspec.UNSET:
@@ -126,8 +127,8 @@ def _body(envelope: Envelope) -> Body:
     return body
 
 
-def _told(envelope: Envelope, body: Body) -> tuple[str, bytes]:
-    body.dataSchema = None  # of the same rows in Avro
+def _content(envelope: Envelope, body: Body) -> tuple[str, bytes]:
+    body.dataSchema = None  # it describes the same rows in Avro
     return content(body, envelope.messageSchemaId)
 
 

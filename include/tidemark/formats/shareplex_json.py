@@ -1,4 +1,4 @@
-"""SharePlex JSON, as DTS and SharePlex write changes of an Oracle database to Kafka: one message a row.
+"""SharePlex JSON, as DTS and SharePlex write changes of an Oracle database to Kafka: one message for each row.
 
 "Data formats of a Kafka cluster" of DTS, "Shareplex JSON":
 
@@ -6,10 +6,10 @@
      "rowid": "AAATGpAAIAAItcIAAA", "trans": "7.0.411499", "seq": 1, "size": 11, "table": "CL_BIZ1.MIO_LOG",
      "idx": "1/11", "posttime": "2017-06-16T14:33:52"}, "data": {"MIO_LOG_ID": "32539737"}}
 
-``data`` is the row inserted or deleted. Of an update it holds what changed: a column that it lacks is unchanged, one
-with null was set to null; ``key`` is the row before, as far as the source logs it, at least its key. So ``after`` is
-``key`` overlaid by ``data``, in the bytes of the message. The messages tell neither types nor which columns are the
-key. ``rowid`` is not read: a row that moves gets another.
+``data`` is the inserted or deleted row. Of an update it holds the changed columns: a column that it lacks is unchanged,
+and a column with null was set to null. ``key`` is the old row as far as the source logs it, at least its key. So
+``after`` is ``key`` overlaid by ``data``, in the bytes of the message. The messages do not name types or key columns.
+``rowid`` is not read, because a row that moves gets another one.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ OPERATIONS = {
     "update before": Operation.UPDATE,
     "update after": Operation.UPDATE,
 }
-"""In any case, with a blank or an underscore between words: the document has ``ins`` in its examples and ``INSERT`` in
-its table. And ``drop column``: no row change."""
+"""Operations, in any case, with a blank or an underscore between words: the document has ``ins`` in its examples and
+``INSERT`` in its table. ``drop column`` is one more operation, but not a row change."""
 
 BEFORE, AFTER = "update before", "update after"
-"""An update in two messages of one ``scn`` and ``seq``: the old row, then the new one."""
+"""An update as two messages with the same ``scn`` and ``seq``: the old row, then the new one."""
 
 PAIRS_UPDATES = True
 
@@ -60,36 +60,36 @@ DROP_COLUMN = "drop column"
 
 
 class Options(BaseModel):
-    """What SharePlex messages cannot tell."""
+    """Facts that SharePlex messages do not contain."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: str | None = None
-    """Table (``OWNER.TABLE``) of messages that name none."""
+    """Table (``OWNER.TABLE``) of messages that name no table."""
     row_image: Literal["partial", "full"] = "partial"
-    """``full`` where every column of the source is logged for every update (supplemental logging of all columns):
-    ``key`` is then the whole row."""
+    """``full`` if the source logs every column for every update (supplemental logging of all columns). ``key`` is then
+    the whole row."""
 
 
 class Meta(msgspec.Struct, gc=False):
-    """What a message says beside the row. ``userid`` and ``rowid`` are left out."""
+    """The part of a message beside the row, without ``userid`` and ``rowid``."""
 
     op: str | None = None
     table: str | None = None
     """``OWNER.TABLE``."""
     scn: int | str | None = None
-    """System change number of the commit: digits, as a string."""
+    """System change number of the commit: a string of digits."""
     seq: int | str | None = None
-    """Number of the operation in its transaction, from 1."""
+    """Number of the operation in its transaction, counted from 1."""
     size: int | str | None = None
-    """Operations of the transaction."""
+    """Number of operations in the transaction."""
     idx: str | None = None
     """``seq/size``."""
     trans: str | None = None
     time: str | None = None
-    """Commit at the source, UTC, with or without ``Z``."""
+    """Time of the commit at the source, UTC, with or without ``Z``."""
     posttime: str | None = None
-    """Commit at the target."""
+    """Time of the commit at the target."""
 
 
 class SharePlexMessage(msgspec.Struct, gc=False):
@@ -117,16 +117,16 @@ def decode(message: Message, options: Options) -> list[Event]:
     """
     if message.value is None or message.value == NULL:
         return [ControlEvent(kind="tombstone", position=changed(*message.order))]
-    told = read(_message, message.value)
-    meta = told.meta
+    envelope = read(_message, message.value)
+    meta = envelope.meta
     op = _operation(meta.op or "")
     if op == DROP_COLUMN:
-        return [_dropped_column(told, message, options)]
+        return [_dropped_column(envelope, message, options)]
     operation = OPERATIONS.get(op)
     if operation is None:
         allowed = ", ".join(map(str.upper, [*OPERATIONS, DROP_COLUMN]))
         raise UnknownOperationError(f"`op` is {meta.op!r}; SharePlex has, in any case, {allowed}")
-    before, after, layout = _images(operation, op, told)
+    before, after, layout = _images(operation, op, envelope)
     return [
         ChangeEvent(
             table=_table(meta, options),
@@ -145,17 +145,17 @@ def decode(message: Message, options: Options) -> list[Event]:
 
 @functools.lru_cache(maxsize=64)
 def _operation(op: str) -> str:
-    """Return the operation as it stands in ``OPERATIONS``."""
+    """Return the operation as ``OPERATIONS`` spells it."""
     return " ".join(op.replace("_", " ").lower().split())
 
 
 def _images(
-    operation: Operation, op: str, told: SharePlexMessage
+    operation: Operation, op: str, envelope: SharePlexMessage
 ) -> tuple[bytes | None, bytes | None, RowLayout | None]:
-    """Return before, after, and the columns of both. A deleted row is in ``data``."""
+    """Return the images before and after, and the columns of both. A deleted row is in ``data``."""
     if operation is Operation.TRUNCATE:
         return None, None, None
-    data, key = _image(told.data), _image(told.key)
+    data, key = _image(envelope.data), _image(envelope.key)
     if operation is Operation.INSERT:
         if data is None:
             raise MalformedMessageError("an insert without `data`")
@@ -168,7 +168,7 @@ def _images(
 
 
 def _overlaid(key: bytes | None, data: bytes | None) -> tuple[bytes, tuple[str, ...]]:
-    """Return ``key`` with the members of ``data`` in it, their values as written, and the names of both."""
+    """Return ``key`` overlaid by the members of ``data``, with their values as written, and the names of both."""
     if key is None or data is None:
         row = data or key
         if row is None:
@@ -179,15 +179,15 @@ def _overlaid(key: bytes | None, data: bytes | None) -> tuple[bytes, tuple[str, 
 
 
 def _image(raw: msgspec.Raw) -> bytes | None:
-    """Return the bytes of an image; None for one that is missing, null, or has no column."""
+    """Return the bytes of an image; None if it is missing, null, or without columns."""
     image = bytes(raw)
     return None if len(image) <= len(NULL) and image in {b"", NULL, b"{}"} else image
 
 
 def _position(meta: Meta, op: str, message: Message) -> Position:
-    """Return ``scn`` and ``seq``, which are one change; where they are not told, the place in the dump.
+    """Return ``scn`` and ``seq``, which identify a change; without them, the place in the dump.
 
-    The halves of an update have the same, and a last part that says which half.
+    Both halves of an update have the same ``scn`` and ``seq``. A last part says which half it is.
     """
     scn, seq = _number(meta.scn, "scn"), _sequence(meta)[0]
     half = (0,) if op == BEFORE else (1,) if op == AFTER else ()
@@ -199,7 +199,7 @@ def _position(meta: Meta, op: str, message: Message) -> Position:
 
 
 def _transaction(meta: Meta, op: str) -> Transaction | None:
-    """Return the transaction; of an update in two messages the new row may be the last event, the old one never."""
+    """Return the transaction. Of an update in two messages, only the new row can be the last event."""
     number, size = _sequence(meta)
     id_ = meta.trans or (None if meta.scn is None else str(meta.scn))
     if id_ is None:
@@ -209,7 +209,7 @@ def _transaction(meta: Meta, op: str) -> Transaction | None:
 
 
 def _sequence(meta: Meta) -> tuple[int | None, int | None]:
-    """Return ``seq`` and ``size``, else what ``idx`` says of them."""
+    """Return ``seq`` and ``size``; where one is missing, ``idx`` has it."""
     seq, size = _number(meta.seq, "seq"), _number(meta.size, "size")
     if (seq is None or size is None) and meta.idx:
         index = _INDEX.fullmatch(meta.idx)
@@ -230,7 +230,7 @@ def _number(value: int | str | None, name: str) -> int | None:
 
 @functools.lru_cache(maxsize=1024)
 def _micros(time: str | None) -> int | None:
-    """Return epoch µs of a time, which is UTC unless it says otherwise."""
+    """Return the epoch µs of a time. It is in UTC unless it has a zone."""
     if not time:
         return None
     try:
@@ -253,14 +253,14 @@ def _table_id(text: str) -> TableId:
     return TableId(database=None, schema=owner, name=name) if name else TableId(None, None, text)
 
 
-def _dropped_column(told: SharePlexMessage, message: Message, options: Options) -> SchemaChange:
-    """Return DROP COLUMN as a statement, where ``data`` or ``key`` names the columns; else without one.
+def _dropped_column(envelope: SharePlexMessage, message: Message, options: Options) -> SchemaChange:
+    """Return a DROP COLUMN. It has a statement if ``data`` or ``key`` names the columns.
 
-    The document shows no message of it.
+    The document shows no example of such a message.
     """
-    meta = told.meta
+    meta = envelope.meta
     table = _table(meta, options)
-    image = _image(told.data) or _image(told.key)
+    image = _image(envelope.data) or _image(envelope.key)
     drops = ", ".join(f"DROP COLUMN {_identifier(name)}" for name in members(image)) if image else ""
     names = ".".join(_identifier(part) for part in (table.schema, table.name) if part)
     return SchemaChange(

@@ -1,4 +1,4 @@
-"""The envelope of a DataHub Blob message ("StreamX"), and what its ``schema`` tells."""
+"""The envelope of a DataHub Blob message ("StreamX"), and the table in its ``schema``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = {
     "DATE": ("timestamptz", Encoding.TEXT_OR_MILLIS),
     "BYTES": ("binary", Encoding.BASE64),
 }
-"""``dataColumn.type`` to column type. Values of any type may come as JSON strings."""
+"""``dataColumn.type`` to column type and encoding. Values of any type may be JSON strings."""
 
 DIALECTS = {
     **dict.fromkeys(("mysql", "mariadb", "polardb", "drds", "polardbx", "oceanbase", "adb", "tidb"), "mysql"),
@@ -29,7 +29,7 @@ DIALECTS = {
     "sqlserver": "tsql",
     "db2": "",
 }
-"""``dbType``, in lower case, to the sqlglot dialect of its DDL (empty: the general one)."""
+"""``dbType``, in lower case, to the sqlglot dialect of its DDL. Empty: the general dialect."""
 
 
 class DataColumn(msgspec.Struct, gc=False):
@@ -40,7 +40,7 @@ class DataColumn(msgspec.Struct, gc=False):
 
 
 class SourceTable(msgspec.Struct, gc=False):
-    """Where a change happened."""
+    """The table of a change at the source."""
 
     dbType: str | None = None  # noqa: N815 - the wire's spelling, as below
     dbName: str | None = None  # noqa: N815
@@ -49,7 +49,7 @@ class SourceTable(msgspec.Struct, gc=False):
 
 
 class TableSchema(msgspec.Struct, gc=False):
-    """``schema``: the same bytes in all messages of a table until its columns change; ``{}`` in a heartbeat."""
+    """``schema``: the same bytes in all messages of a table, until its columns change; ``{}`` in a heartbeat."""
 
     dataColumn: list[DataColumn] | None = None  # noqa: N815
     primaryKey: tuple[str, ...] | None = None  # noqa: N815
@@ -63,12 +63,12 @@ class RowState(msgspec.Struct, gc=False):
 
 
 class Timestamps(msgspec.Struct, gc=False):
-    """Epoch ms; -1 in an initial load. ``checkpointTime`` is left out: it tells nothing of the change."""
+    """Times in epoch ms; -1 in an initial load. ``checkpointTime`` is left out: it says nothing about the change."""
 
     eventTime: Millis = None  # noqa: N815
-    """At the source."""
+    """Time at the source."""
     systemTime: Millis = None  # noqa: N815
-    """At the capture tool."""
+    """Time at the capture tool."""
 
 
 class Ddl(msgspec.Struct, gc=False):
@@ -78,7 +78,7 @@ class Ddl(msgspec.Struct, gc=False):
 
 
 class Payload(msgspec.Struct, gc=False):
-    """What happened."""
+    """``payload``: the change."""
 
     op: str | None = None
     sequenceId: Sequence = None  # noqa: N815
@@ -89,7 +89,7 @@ class Payload(msgspec.Struct, gc=False):
 
 
 class Envelope(msgspec.Struct, gc=False):
-    """A message. ``version`` ("1.0.0" in the text of the document, "0.0.1" in its examples) is left out."""
+    """A message, without ``version`` ("1.0.0" in the text of the document, "0.0.1" in its examples)."""
 
     payload: Payload | None = None
     schema: msgspec.Raw = ABSENT
@@ -99,36 +99,36 @@ _schema = msgspec.json.Decoder(TableSchema)
 
 
 class Described(NamedTuple):
-    """What a ``schema`` tells."""
+    """The facts in a ``schema``."""
 
     table: TableId | None
     layout: RowLayout | None
-    """None where it lists no columns."""
+    """None if it lists no columns."""
     key: tuple[str, ...] | None
     dialect: str
 
 
 @functools.lru_cache(maxsize=1024)
 def described(schema: bytes) -> Described:
-    """Read ``schema``; the same object for the same bytes.
+    """Return the facts in ``schema``; the same object for the same bytes.
 
     Raises:
-        MalformedMessageError: not as the document has it, or a column twice.
-        UnknownTypeError: a type that StreamX does not have.
+        MalformedMessageError: it is not as in the document, or names a column twice.
+        UnknownTypeError: StreamX has no such type.
     """
-    told = read(_schema, schema) if schema and schema != NULL else TableSchema()
-    source = told.source or SourceTable()
+    table_schema = read(_schema, schema) if schema and schema != NULL else TableSchema()
+    source = table_schema.source or SourceTable()
     table = None
     if source.tableName:
         table = TableId(database=source.dbName or None, schema=source.schemaName or None, name=source.tableName)
-    layout = RowLayout(map(_column, told.dataColumn)) if told.dataColumn else None
+    layout = RowLayout(map(_column, table_schema.dataColumn)) if table_schema.dataColumn else None
     if layout is not None and len(layout.names) < len(layout.shape.columns):
         raise MalformedMessageError("`schema.dataColumn` names a column twice")
-    return Described(table, layout, told.primaryKey, DIALECTS.get((source.dbType or "mysql").lower(), ""))
+    return Described(table, layout, table_schema.primaryKey, DIALECTS.get((source.dbType or "mysql").lower(), ""))
 
 
-def _column(told: DataColumn) -> Column:
-    if told.type not in TYPES:
-        raise UnknownTypeError(f"column '{told.name}' has the type '{told.type}'; StreamX has {', '.join(TYPES)}")
-    type_, encoding = TYPES[told.type]
-    return Column(name=told.name, type=type_, encoding=encoding)
+def _column(column: DataColumn) -> Column:
+    if column.type not in TYPES:
+        raise UnknownTypeError(f"column '{column.name}' has the type '{column.type}'; StreamX has {', '.join(TYPES)}")
+    type_, encoding = TYPES[column.type]
+    return Column(name=column.name, type=type_, encoding=encoding)

@@ -1,7 +1,7 @@
-"""What the two kinds of DataHub topics share: sequences, times, and the wrappings of its records.
+"""Parts that both kinds of DataHub topics share: sequences, times, and the wrappings of records.
 
-A record of a BLOB topic is bytes, which DataHub's REST interface and most dump tools write as Base64; an answer of its
-*get records* call holds several records in a ``Records`` array.
+A record of a BLOB topic is bytes. DataHub's REST interface and most dump tools write them as Base64. An answer of the
+*get records* call has several records in an array, ``Records``.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from tidemark.events import TIMES
 from tidemark.formats._json import read
 
 Sequence = str | int | None
-"""As the wire has it: text nearly always."""
+"""A sequence as the wire has it, nearly always as text."""
 
 Millis = Annotated[int, msgspec.Meta(ge=TIMES.start // 1000, le=TIMES.stop // 1000 - 1)] | None
-"""Epoch ms, of the years 1 to 9999."""
+"""Epoch ms in the years 1 to 9999."""
 
 
 class BlobRecord(msgspec.Struct, gc=False):
-    """A record of a BLOB topic; ``Sequence`` and ``SystemTime`` tell of its arrival only."""
+    """A record of a BLOB topic, without ``Sequence`` and ``SystemTime``, which are about its arrival."""
 
     Data: str
     """Base64."""
 
 
 class BlobAnswer(msgspec.Struct, gc=False):
-    """An answer of *get records*; a record of it may also stand alone."""
+    """An answer of *get records*, or one of its records alone."""
 
     Records: list[BlobRecord] | None = None
     Data: str | None = None
@@ -43,34 +43,34 @@ _text = msgspec.json.Decoder(str)
 _answer = msgspec.json.Decoder(BlobAnswer)
 
 
-def sequence(told: Sequence, name: str) -> int:
-    """Return a sequence as the number that it is: its digits grow, so as text it would not sort.
+def sequence(value: Sequence, name: str) -> int:
+    """Return a sequence as a number. As text it would not sort, because it gets more digits with time.
 
     Raises:
-        MalformedMessageError: missing, no whole number, or one of more than 99 digits.
+        MalformedMessageError: it is missing, is not a whole number, or has more than 99 digits.
     """
-    digits = str(told)
+    digits = str(value)
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 99):
-        shown = "missing" if told is None else f"{digits[:120]!r}"
+        shown = "missing" if value is None else f"{digits[:120]!r}"
         raise MalformedMessageError(f"`{name}` is {shown}; it must be a whole number, as the order hangs on it")
     return int(digits)
 
 
 def micros(millis: int | None) -> int | None:
-    """Return epoch ms as epoch µs; -1, which rows of an initial load have, is *not told*."""
+    """Return epoch ms as epoch µs; None for -1, which rows of an initial load have."""
     return None if millis is None or millis == -1 else millis * 1000
 
 
 def trimmed(value: bytes) -> bytes:
-    """Return a message without byte order mark and blanks around it."""
+    """Return a message without a byte order mark and without blanks around it."""
     return value if value[:1] == b"{" else value.strip(_LEADING)
 
 
 def unwrapped(value: bytes) -> bytes:
-    """Return the JSON object that ``value`` is or, as Base64 (in quotes or not), holds.
+    """Return ``value`` if it is a JSON object, or the JSON object that it holds as Base64 (with or without quotes).
 
     Raises:
-        MalformedMessageError: neither.
+        MalformedMessageError: it is neither.
     """
     text = trimmed(value)
     if text[:1] == b"{":
@@ -82,7 +82,7 @@ def from_base64(text: str | bytes) -> bytes:
     """Return the JSON object that Base64 text holds (RFC 4648 with padding, as ``java.util.Base64`` writes it).
 
     Raises:
-        MalformedMessageError: no Base64, or no object in it.
+        MalformedMessageError: it is not Base64, or holds no object.
     """
     try:
         value = binascii.a2b_base64(text, strict_mode=True).strip(_LEADING)
@@ -94,10 +94,10 @@ def from_base64(text: str | bytes) -> bytes:
 
 
 def blob_records(value: bytes) -> list[bytes]:
-    """Return the messages in an answer of *get records*, or in one record of it.
+    """Return the messages in an answer of *get records*, or in one of its records.
 
     Raises:
-        MalformedMessageError: neither, or a record that holds no JSON object.
+        MalformedMessageError: it is neither, or a record holds no JSON object.
     """
     answer = read(_answer, value)
     if answer.Records is not None:

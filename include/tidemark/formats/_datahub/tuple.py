@@ -1,4 +1,4 @@
-"""The columns that producers add to the rows of a DataHub TUPLE topic, and the types of a topic's ``RecordSchema``."""
+"""The columns that producers add to rows of a DataHub TUPLE topic, and the types in a topic's ``RecordSchema``."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ TYPES = {
     "STRING": "string",
     "BOOLEAN": "boolean",
     "TIMESTAMP": "timestamptz",
-    # no precision is told: 20 digits before the point and 18 behind it, unless the source file says otherwise
+    # without a precision: 20 digits before the point and 18 behind it, unless the source file says otherwise
     "DECIMAL": "decimal(38, 18)",
 }
-"""Type of a field of a ``RecordSchema`` to column type. A TIMESTAMP counts µs since 1970."""
+"""Type of a field in a ``RecordSchema`` to column type. A TIMESTAMP counts µs since 1970."""
 
 
 class DataWorks(msgspec.Struct, gc=False):
     """The added columns of DataWorks."""
 
     PREFIX: ClassVar[str] = ""
-    """Of the source's own columns."""
+    """Prefix of the source's own columns."""
     database: ClassVar[None] = None
 
     sequence: Sequence = msgspec.field(name="_sequence_id_", default=None)
@@ -46,7 +46,7 @@ class DataWorks(msgspec.Struct, gc=False):
 
 
 class Dts(msgspec.Struct, gc=False):
-    """The added columns of DTS by its previous naming rule, which gives the source's own columns a prefix too."""
+    """The added columns of DTS by its old naming rule, which adds a prefix to the source's own columns too."""
 
     PREFIX: ClassVar[str] = "dts_"
 
@@ -83,7 +83,7 @@ class Names(NamedTuple):
 
     decoder: msgspec.json.Decoder[Added]
     wire: Mapping[str, str]
-    """Field of the structs above to column."""
+    """Field of the structs above to name of the column."""
     prefix: str
 
 
@@ -93,11 +93,11 @@ def _names(added: type[Added]) -> Names:
 
 
 SETS = (_names(DataWorks), _names(NewDts), _names(Dts))
-"""The sets, in the order in which a row is asked for their sequence column."""
+"""The sets, in the order in which their sequence column is looked for in a row."""
 
 
 class Field(msgspec.Struct, gc=False):
-    """One field of a ``RecordSchema``; ``notnull`` is left out."""
+    """One field of a ``RecordSchema``, without ``notnull``."""
 
     name: str
     type: str
@@ -117,8 +117,8 @@ def record_types(schema: bytes) -> Mapping[str, str]:
     """Return the fields of a ``RecordSchema`` in their order, with the column types; the same object for equal bytes.
 
     Raises:
-        MalformedMessageError: no such schema, or a field twice.
-        UnknownTypeError: a type that TUPLE topics do not have.
+        MalformedMessageError: it is not such a schema, or names a field twice.
+        UnknownTypeError: TUPLE topics have no such type.
     """
     fields = read(_schema, schema).fields
     for field in fields:
@@ -131,27 +131,27 @@ def record_types(schema: bytes) -> Mapping[str, str]:
 
 
 class Plan(NamedTuple):
-    """How rows of one set of columns are read."""
+    """The way to read rows with one set of columns."""
 
     added: Names
     columns: tuple[str, ...]
     """Names of the source's own columns."""
     pick: Callable[[Mapping[str, msgspec.Raw]], tuple[msgspec.Raw, ...]]
-    """Takes their values out of a row."""
+    """The function that returns their values from a row."""
     layout: RowLayout
 
 
 @functools.lru_cache(maxsize=1024)
 def plan(found: tuple[str, ...], schema: bytes | None) -> Plan | None:
-    """Return how rows with the columns ``found`` are read; None where they have no sequence column.
+    """Return the way to read rows with the columns ``found``; None if they have no sequence column.
 
     Args:
-        found: in their order.
-        schema: the topic's ``RecordSchema``, where it is told.
+        found: the columns in their order.
+        schema: the topic's ``RecordSchema``, if it is known.
 
     Raises:
-        MalformedMessageError: two columns have one name, once the prefix is off.
-        DecodeError: as ``record_types``.
+        MalformedMessageError: two columns have the same name without the prefix.
+        DecodeError: as for ``record_types``.
     """
     added = next((names for names in SETS if names.wire["sequence"] in found), None)
     if added is None:
@@ -170,7 +170,7 @@ def plan(found: tuple[str, ...], schema: bytes | None) -> Plan | None:
 
 
 def _picker(names: tuple[str, ...]) -> Callable[[Mapping[str, msgspec.Raw]], tuple[msgspec.Raw, ...]]:
-    """Return an ``itemgetter`` that gives a tuple for one name and for none, too."""
+    """Return an ``itemgetter`` that returns a tuple for a single name, and for none, too."""
     if len(names) > 1:
         return itemgetter(*names)
     return lambda row: tuple(row[name] for name in names)

@@ -1,1 +1,1 @@
-"""What DTS Avro records are made of."""
+"""The parts of DTS Avro Records."""

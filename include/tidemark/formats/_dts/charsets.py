@@ -1,9 +1,9 @@
-"""Character sets by the names that databases give them, as Python codecs: a closed list, for the names are hostile.
+"""Character sets by their names in databases, as Python codecs. The list is closed, because the names are hostile.
 
-A name is only here when Python's codec gives every character that the database has; sets that Python lacks (``dec8``,
-``hp8``, ``swe7``, ``geostd8``, ``armscii8``, ``keybcs2``, ``eucjpms``) and unknown ones are refused. MySQL's names by
-https://dev.mysql.com/doc/refman/8.4/en/charset-charsets.html, Oracle's by its Globalization Support Guide,
-PostgreSQL's by https://www.postgresql.org/docs/current/multibyte.html.
+A name is listed only if Python's codec has every character of the database's set. Sets that Python lacks (``dec8``,
+``hp8``, ``swe7``, ``geostd8``, ``armscii8``, ``keybcs2``, ``eucjpms``) and unknown sets are refused. Sources of the
+names: for MySQL https://dev.mysql.com/doc/refman/8.4/en/charset-charsets.html, for Oracle its Globalization Support
+Guide, for PostgreSQL https://www.postgresql.org/docs/current/multibyte.html.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from tidemark.errors import UnreadableValueError
 
 _LATIN1_OF_MYSQL: Final = "".join(
-    bytes([byte]).decode("cp1252", "ignore") or chr(byte)  # five bytes mean nothing to Windows: MySQL keeps them
+    bytes([byte]).decode("cp1252", "ignore") or chr(byte)  # Windows leaves five bytes undefined; MySQL keeps them
     for byte in range(256)
 )
 
@@ -46,7 +46,7 @@ OTHERS: Mapping[str, str] = {
 
 
 def names_of(source: str) -> Mapping[str, str]:
-    """Return the names that mean something for a source: ``latin1`` is Windows' code page in MySQL, ISO's elsewhere."""
+    """Return the names for a source. In MySQL, ``latin1`` is the Windows code page; elsewhere it is ISO 8859-1."""
     return MYSQL if source in {"MySQL", "DRDS"} else OTHERS
 
 
@@ -54,7 +54,7 @@ def decode(content: bytes, charset: str, names: Mapping[str, str]) -> str:
     """Return the text of ``content``.
 
     Raises:
-        UnreadableValueError: a character set that is not known, or bytes that are none of it.
+        UnreadableValueError: the character set is not known, or the bytes are not in it.
     """
     codec = names.get(charset) or names.get(charset.lower())
     if codec is None:
@@ -70,5 +70,5 @@ def decode(content: bytes, charset: str, names: Mapping[str, str]) -> str:
 
 
 def fault(error: UnicodeDecodeError, charset: str = "UTF-8") -> str:
-    """Say which bytes are no text, and where."""
+    """Return a text that says which bytes are not valid, and where."""
     return f"{error.object[:40].hex(' ')} is no {charset}: {error.reason} at byte {error.start}"

@@ -1,4 +1,4 @@
-"""The tables that a TRUNCATE empties: DTS tells of a DDL its text, and of what it is about often the database alone."""
+"""The tables that a TRUNCATE empties. For DDL, DTS gives the text, but often only the database of the table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIALECTS: Final[Mapping[str, str]] = {
     "MySQL": "mysql", "DRDS": "mysql", "Oracle": "oracle", "SQLServer": "tsql", "PostgreSQL": "postgres",
     "PPAS": "postgres",
 }  # fmt: skip
-"""Source type to sqlglot dialect of its DDL."""
+"""By source type: the sqlglot dialect of its DDL."""
 
 _GAP: Final = r"(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)"
 
@@ -37,15 +37,15 @@ _NOT_THE_WHOLE: Final = re.compile(r"\bpartitions?\b", re.IGNORECASE)
 
 
 def truncated(statement: str, dialect: str, named: TableId | None) -> list[TableId]:
-    """Return the tables that ``statement`` empties; none for any other statement.
+    """Return the tables that ``statement`` empties; an empty list if it is not a TRUNCATE.
 
     Args:
         statement: DDL text, never executed.
         dialect: one of ``DIALECTS``.
-        named: what ``objectName`` names; its table is empty where that is a database.
+        named: the table in ``objectName``. Its name is empty if ``objectName`` is a database.
 
     Raises:
-        MalformedMessageError: it begins with TRUNCATE, and what it empties cannot be told.
+        MalformedMessageError: the statement begins with TRUNCATE, but its tables cannot be found.
     """
     if not _TRUNCATE.match(statement):
         return []
@@ -58,7 +58,7 @@ def truncated(statement: str, dialect: str, named: TableId | None) -> list[Table
 
 
 def _table(text: str, dialect: str, named: TableId | None) -> TableId:
-    """Return the table; one name in front of it is the database in MySQL, the schema elsewhere."""
+    """Return the table of a name. A single name before it is the database in MySQL, and the schema elsewhere."""
     *before, name = [_unquoted(found[0], dialect) for found in _PART.finditer(text)]
     database = named.database if named is not None else None
     if len(before) == 2:
@@ -69,7 +69,7 @@ def _table(text: str, dialect: str, named: TableId | None) -> TableId:
 
 
 def _unquoted(name: str, dialect: str) -> str:
-    """Return a name as the catalog has it: Oracle's are upper case unless quoted, PostgreSQL's lower case."""
+    """Return a name as the catalog has it. Unquoted names are in upper case in Oracle, in lower case in PostgreSQL."""
     quote = name[0]
     if quote == "[":
         return name[1:-1].replace("]]", "]")

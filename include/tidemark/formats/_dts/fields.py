@@ -1,4 +1,4 @@
-"""The column list of a DTS Record, and what the values of an image add to it: the shape."""
+"""The column list of a DTS Record, and the shape that it makes together with the values of an image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.formats._dts.types import BINARY, JSONB, MEASURED, NONE, NULL, UNT
 
 
 class Fields:
-    """The column list of a table as one kind of source tells it; the same object for the same bytes."""
+    """The column list of a table from one kind of source; the same object for the same bytes."""
 
     __slots__ = ("_shapes", "jsonb", "names", "numbers", "raw", "source")
 
@@ -30,10 +30,10 @@ class Fields:
         self._shapes: dict[tuple[int, ...], Shape] = {}
 
     def shape(self, kinds: tuple[int, ...]) -> Shape:
-        """Return the shape of images whose values are of these kinds; the same object for the same kinds.
+        """Return the shape of images whose values have these kinds; the same object for the same kinds.
 
         Raises:
-            UnknownTypeError: a type number that the source does not have.
+            UnknownTypeError: the source has no such type number.
         """
         found = self._shapes.get(kinds)
         if found is None:
@@ -46,7 +46,7 @@ class Fields:
 
 
 _recent: dict[tuple[bytes | None, str], Fields] = {}
-"""The last column list of an object: a guess that is compared with the bytes, never more than a saving of time."""
+"""The last column list of each object. It is a guess that is compared with the bytes, and only saves time."""
 
 
 def read_fields(buffer: bytes, place: int, source: str, name: bytes | None) -> tuple[Fields | str | None, int]:
@@ -59,7 +59,7 @@ def read_fields(buffer: bytes, place: int, source: str, name: bytes | None) -> t
     if branch != 2:
         raise ValueError(f"branch {branch} of fields")
     recent = _recent.get((name, source))
-    if recent is not None and buffer.startswith(recent.raw, place):  # a list ends itself, so that a prefix is a list
+    if recent is not None and buffer.startswith(recent.raw, place):  # a list ends in a mark: a prefix is whole
         return recent, place + len(recent.raw)
     end = place
     count, end = block(buffer, end)
@@ -79,7 +79,7 @@ _parsed = functools.lru_cache(maxsize=1024)(Fields)
 
 
 def _columns(raw: bytes) -> list[tuple[str, int]]:
-    """Read name and ``dataTypeNumber`` of each column."""
+    """Return the name and the ``dataTypeNumber`` of each column."""
     columns = []
     count, place = block(raw, 0)
     while count:
@@ -92,10 +92,10 @@ def _columns(raw: bytes) -> list[tuple[str, int]]:
 
 
 def merged(fields: Fields, before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the kinds that tell the columns of both images of a row.
+    """Return the kinds of columns that fit both images of a row.
 
     Raises:
-        MalformedMessageError: a column is bytes in one image and none in the other, or the like.
+        MalformedMessageError: a column has text in one image and bytes in the other.
     """
     return after if before == after else tuple(map(_common, fields.names, before, after))
 

@@ -1,4 +1,4 @@
-"""Names in a DTS Record: tables between dots, logical tables of PolarDB-X, and the key that a tag tells."""
+"""Names in a DTS Record: tables written with dots, logical tables of PolarDB-X, and the key from a tag."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def table_of(name: str | None, database: bytes | None, table: bytes | None, opti
     r"""Return the table that ``name`` (``objectName``) or the option names.
 
     Args:
-        name: one to three names between dots; a dot in a name is written ``\u002E``.
-        database: the tag ``l_db_name``: the logical database, where ``name`` is that of a shard of PolarDB-X.
-        table: the tag ``l_tb_name``.
-        option: table of rows that name none.
+        name: one to three names between dots. A dot in a name is written ``\u002E``.
+        database: the tag ``l_db_name``: the logical database, if ``name`` is a shard of PolarDB-X.
+        table: the tag ``l_tb_name``: the logical table.
+        option: the table of rows that name no table.
 
     Raises:
         MissingTableError: neither names a table.
-        MalformedMessageError: more than three names, or an empty one.
+        MalformedMessageError: there are more than three names, or one is empty.
     """
     if not name:
         return table_of_option(option)
@@ -46,7 +46,7 @@ def table_of(name: str | None, database: bytes | None, table: bytes | None, opti
 
 @functools.lru_cache(maxsize=1024)
 def key_of(info: bytes | None, fields: Fields) -> tuple[str, ...] | None:
-    """Return the primary key of ``pk_uk_info`` in the spelling of the columns; empty when the table has none."""
+    """Return the primary key in ``pk_uk_info``, in the spelling of the columns; empty if the table has none."""
     if not info:
         return None
     try:
@@ -58,7 +58,7 @@ def key_of(info: bytes | None, fields: Fields) -> tuple[str, ...] | None:
 
 
 def subject_of(name: str | None) -> TableId | None:
-    """Return what a DDL is about; its ``objectName`` is often the database alone, which leaves the table empty."""
+    """Return the table of a DDL. Its ``objectName`` is often the database alone; the table's name is then empty."""
     if not name:
         return None
     return TableId(_unescaped(name), None, "") if "." not in name else table_of(name, None, None, None)

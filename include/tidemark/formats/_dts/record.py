@@ -1,9 +1,9 @@
 """The Avro binary form of a DTS Record, read field by field.
 
-The schema is one and never changes but for its last field, so it stands here in code: names and types of a table's
-columns are the same bytes in every message and are parsed once, and nothing is built that is not used. All of
-decoding, JSON included, takes less time than fastavro 1.13 needs to read the same Record (10 columns: 17 and 28 µs).
-The tests hold the two against each other.
+There is one schema, which never changed except for its last field. So it stands here as code. The names and types of a
+table's columns are the same bytes in every message, and are parsed once. No object is built that is not used. Decoding
+a Record, including the JSON, takes less time than fastavro 1.13 needs to read it (10 columns: 17 and 28 µs). The tests
+compare the two.
 """
 
 from __future__ import annotations
@@ -38,58 +38,58 @@ OPERATIONS: Final = (
 _NUMBER: Final = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
 
 _BEGIN: Final = re.compile(rb"(?:[\x80-\xff]{0,9}[\x00-\x7f]){2}([\x80-\xff]{0,9}[\x00-\x7f])")
-"""``version``, ``id``, and in a group ``sourceTimestamp``."""
+"""``version``, ``id`` and, as a group, ``sourceTimestamp``."""
 
 _UTF8MB4: Final = b"\x04\x0eutf8mb4"
-"""The beginning of nearly every text: its branch and character set."""
+"""The first bytes of nearly every text: its branch and character set."""
 
 
 class Image(NamedTuple):
-    """The values of a row, by the order of ``fields``."""
+    """The values of a row, in the order of ``fields``."""
 
     values: list[Value]
     kinds: tuple[int, ...]
 
 
 class Record(msgspec.Struct, gc=False):
-    """The wire envelope, without what says nothing of the change.
+    """The wire envelope, without the fields that say nothing about the change.
 
-    Skipped are ``version``, ``id`` (it repeats), ``safeSourcePosition``, the version of the source and
+    These are ``version``, ``id`` (it repeats), ``safeSourcePosition``, the version of the source, and
     ``processTimestamps``.
     """
 
     seconds: int
-    """``sourceTimestamp``: of the commit, epoch s."""
+    """``sourceTimestamp``: time of the commit, epoch s."""
     position: str
     """``sourcePosition``: ``67008@78`` is offset 67008 of MySQL's 78th binary log."""
     transaction: str
-    """``sourceTxid``: ``0`` when unknown."""
+    """``sourceTxid``: ``0`` if unknown."""
     source: str
     """``sourceType``."""
     operation: str
     object_name: str | None
-    """``database``, ``database.table`` or ``database.schema.table``, a dot in a name written ``\\u002E``."""
+    """``database``, ``database.table`` or ``database.schema.table``. A dot in a name is written ``\\u002E``."""
     tags: Mapping[bytes, bytes]
     fields: Fields | str | None
     before: Image | str | None
     """``beforeImages``."""
     after: Image | str | None
-    """``afterImages``: of a DDL its statement."""
+    """``afterImages``: for a DDL, its statement."""
     born: int | None
-    """``bornTimestamp``, the field that Records before June 2020 lack; s or ms, as its producer has it."""
+    """``bornTimestamp``, which Records before June 2020 lack; s or ms, depending on the producer."""
 
 
 def read(value: bytes, style_of: Callable[[str, str], Style]) -> Record:
-    """Read one Record.
+    """Return one Record.
 
     Args:
         value: the message.
-        style_of: how the values of (source type, source position) are written.
+        style_of: the function from (source type, source position) to the style of the values.
 
     Raises:
-        MalformedMessageError: not the binary form of a Record, or something behind it.
-        UnknownOperationError: an operation that the schema does not have.
-        UnreadableValueError: a value that is not what its branch and character set say.
+        MalformedMessageError: the message is not the binary form of one Record.
+        UnknownOperationError: the schema has no such operation.
+        UnreadableValueError: a value does not fit its branch or character set.
     """
     try:
         record, place = _read(value, style_of)
@@ -141,7 +141,7 @@ def _read(buffer: bytes, style_of: Callable[[str, str], Style]) -> tuple[Record,
 
 @functools.lru_cache(maxsize=4096)
 def _number(raw: bytes) -> int:
-    """Read a number that many messages share."""
+    """Return a number, cached because many messages share it."""
     return varint(raw, 0)[0]
 
 
@@ -165,7 +165,7 @@ def _optional(buffer: bytes, place: int) -> tuple[bytes | None, int]:
 
 
 def _skip_times(buffer: bytes, place: int) -> int:
-    """Skip ``processTimestamps``."""
+    """Return the place behind ``processTimestamps``."""
     branch, place = varint(buffer, place)
     if branch not in {0, 1}:
         raise ValueError(f"branch {branch} of processTimestamps")
@@ -187,7 +187,7 @@ def _tags(buffer: bytes, place: int) -> tuple[Mapping[bytes, bytes], int]:
             size = buffer[place]
             end = place + 1 + (size >> 1)
             width = buffer[end]
-            if (size | width) & 0x81:  # longer than 63 bytes, or no length at all
+            if (size | width) & 0x81:  # longer than 63 bytes, or not a length
                 key, end = chunk(buffer, place)
                 tags[key], place = chunk(buffer, end)
             else:
@@ -220,7 +220,7 @@ def _image(buffer: bytes, place: int, fields: Fields | str | None, style: Style)
 
 
 def _values(buffer: bytes, place: int, style: Style, values: list[Value], kinds: list[int], columns: int) -> int:
-    """Read the values of an image; short integers and short texts in utf8mb4 here, all others by ``READERS``."""
+    """Read the values of an image. ``READERS`` reads all but short integers and short texts in utf8mb4."""
     whole = len(buffer)
     count, place = block(buffer, place)
     while count:
@@ -254,7 +254,7 @@ def _values(buffer: bytes, place: int, style: Style, values: list[Value], kinds:
 
 
 def _as_text(values: list[Value], kinds: list[int], number: int) -> None:
-    """Make the bytes of PostgreSQL's jsonb the text that they are."""
+    """Replace the bytes of a jsonb value of PostgreSQL by their text."""
     content = values[number]
     if isinstance(content, bytes):
         try:

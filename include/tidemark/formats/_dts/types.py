@@ -1,8 +1,9 @@
-"""Column types of a DTS Record: what ``dataTypeNumber`` says for each kind of source, and what the value's branch adds.
+"""Column types of a DTS Record: from ``dataTypeNumber``, for each kind of source, and from the branch of the value.
 
-MySQL's numbers are the type codes of its binary log, Oracle's those of its catalog, PostgreSQL's the OIDs of
-``pg_type``. MySQL's and Oracle's lists are closed: another number is an error. OIDs are open, as extensions and
-enumerations have their own, and of the other sources no list is known: there the value tells the type.
+MySQL's numbers are the type codes of its binary log, Oracle's are the codes of its catalog, and PostgreSQL's are the
+OIDs of ``pg_type``. The lists of MySQL and Oracle are closed: any other number is an error. The list of OIDs is open,
+because extensions and enumerations have OIDs of their own. For other sources no list is known. Where a number is not
+listed, the value gives the type.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
 
 BY_VALUE: Final = "by value"
-"""Declared type of a column whose values alone tell text from bytes."""
+"""Declared type of a column whose values are text or bytes: only each value shows which."""
 
 _LARGE: Final = "decimal(38, 18)"
 
@@ -23,12 +24,12 @@ _UNSIGNED_LONG: Final = "decimal(20, 0)"
 MYSQL: Mapping[int, str] = {
     **dict.fromkeys((0, 246), "decimal"),
     **dict.fromkeys((1, 2, 9, 13), "int"),  # tinyint, smallint, mediumint, year: unsigned or not
-    **dict.fromkeys((3, 8), "long"),  # nothing tells unsigned, and an unsigned int is more than 31 bits
+    **dict.fromkeys((3, 8), "long"),  # unsigned is not marked, and an unsigned int needs more than 31 bits
     4: "float",
     5: "double",
     **dict.fromkeys((7, 17), "timestamptz"),
     **dict.fromkeys((10, 14), "date"),
-    **dict.fromkeys((11, 19), "string"),  # time: below zero, beyond 24 h
+    **dict.fromkeys((11, 19), "string"),  # time: may be negative or above 24 h
     **dict.fromkeys((12, 18), "timestamp"),
     **dict.fromkeys((6, 15, 249, 250, 251, 252, 253, 254, 255), BY_VALUE),
     16: _UNSIGNED_LONG,  # bit
@@ -65,22 +66,22 @@ POSTGRESQL: Mapping[int, str] = {
 }
 
 JSONB: Final = 3802
-"""OID of a column whose ``BinaryObject`` holds UTF-8 text."""
+"""OID of jsonb. Its values are ``BinaryObject`` with UTF-8 text."""
 
 FAMILIES: Mapping[str, Mapping[int, str]] = {
     "MySQL": MYSQL, "DRDS": MYSQL, "Oracle": ORACLE, "PostgreSQL": POSTGRESQL, "PPAS": POSTGRESQL,
 }  # fmt: skip
-"""Source type to its numbers; PolarDB-X (DRDS) speaks MySQL's, PPAS PostgreSQL's."""
+"""Source type to its numbers. PolarDB-X (DRDS) uses MySQL's numbers, and PPAS uses PostgreSQL's."""
 
 NULL, INTEGER, TEXT, DECIMAL, FLOAT, INSTANT, DATETIME, BINARY, NONE = range(9)
-"""What a value is, as far as it matters for the type of its column. NONE: not captured."""
+"""The kind of a value, as far as it decides the type of the column. NONE: not captured."""
 
 UNTYPED, DATE, TIME, YEAR = range(9, 13)
-"""UNTYPED: a number beyond what its column is declared to hold, or none of the numbers (``NaN``): carried on as text,
-and for the table's type to take or refuse."""
+"""UNTYPED: a number beyond the declared type of its column, or not a number (``NaN``). It is passed on as text, and the
+table's type accepts or refuses it."""
 
 MEASURED: Final = 128
-"""From here on: a decimal with the precision and scale of its column; see ``measured``."""
+"""Kinds from here on are decimals with the precision and scale of their column; see ``measured``."""
 
 _BY_KIND: Mapping[int, str] = {
     INTEGER: "long", TEXT: "string", DECIMAL: _LARGE, FLOAT: "double", DATETIME: "timestamp", DATE: "date",
@@ -89,17 +90,17 @@ _BY_KIND: Mapping[int, str] = {
 
 
 def measured(precision: int, scale: int) -> int:
-    """Return the kind of a decimal of that many digits; kinds of one scale rise with the precision."""
+    """Return the kind of a decimal. Kinds with the same scale rise with the precision."""
     return MEASURED + scale * 128 + precision
 
 
 def column(source: str, name: str, number: int, kind: int) -> Column:
-    """Return the column ``name`` as a value of ``kind`` shows it.
+    """Return the column ``name``, with the type that fits a value of ``kind``.
 
-    A null in a column whose values alone tell its type leaves the type open.
+    If only values show the type of a column, a null leaves it open.
 
     Raises:
-        UnknownTypeError: no type number of MySQL or of Oracle.
+        UnknownTypeError: MySQL or Oracle has no such type number.
     """
     declared = _declared(source, name, number)
     if kind == BINARY:
@@ -129,7 +130,7 @@ def _declared(source: str, name: str, number: int) -> str | None:
 
 
 def _typed(declared: str | None, kind: int) -> str:
-    """Return the declared type where values of ``kind`` can be of it, else the type of such values."""
+    """Return the declared type if values of ``kind`` can have it, or else the type of such values."""
     if declared in {None, BY_VALUE, "binary", "timestamptz"}:
         return _BY_KIND[kind]
     return _LARGE if declared == "decimal" else str(declared)

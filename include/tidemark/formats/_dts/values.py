@@ -1,8 +1,8 @@
-"""The thirteen branches of a value in a DTS Record, each read from its Avro binary form to what its JSON holds.
+"""The thirteen branches of a value in a DTS Record, each read from its Avro binary form to its value in JSON.
 
-Numbers become their text, bytes stay bytes (Base64 in JSON), dates and times ISO 8601. Beside the value comes its kind,
-of ``_dts_types``. Every reader takes (bytes, place, style) and returns (value, kind, place behind it); reading past the
-end raises an IndexError sooner or later, and the caller checks the last place.
+Numbers become text, bytes stay bytes (Base64 in JSON), dates and times become ISO 8601. Each value has a kind of
+``_dts.types``. Every reader takes (bytes, place, style) and returns (value, kind, place behind the value). Reading past
+the end may raise an IndexError only later, so the caller checks the last place.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from tidemark.values import iso8601
 Value = str | bytes | None
 
 Read = tuple[Value, int, int]
-"""Value, kind, place behind it."""
+"""Value, kind, place behind the value."""
 
 
 class Style(NamedTuple):
-    """How one kind of source writes its values."""
+    """The way in which one kind of source writes its values."""
 
     charsets: Mapping[str, str]
     charset: str | None
-    """What text that names no character set is in; None: it is unreadable."""
+    """Character set of text that names none. None: such text is unreadable."""
     places: int
     """Digits of ``millis``: 6 for microseconds, 9 for nanoseconds."""
     measured: bool
-    """Whether precision and scale of a decimal are those of its column."""
+    """Whether a decimal has the precision and scale of its column."""
 
 
 def _null(_buffer: bytes, place: int, _style: Style) -> Read:
@@ -57,7 +57,7 @@ def _null(_buffer: bytes, place: int, _style: Style) -> Read:
 
 
 def _integer(buffer: bytes, place: int, _style: Style) -> Read:
-    """``precision`` is the width in bytes at the source: nothing of the value."""
+    """Return an integer. Its ``precision``, the width in bytes at the source, is not used."""
     _, place = varint(buffer, place)
     digits, place = chunk(buffer, place)
     text = digits.decode()
@@ -73,7 +73,7 @@ def _character(buffer: bytes, place: int, style: Style) -> Read:
         try:
             return content.decode(), TEXT, place
         except UnicodeDecodeError:
-            pass  # the slow way says what is wrong
+            pass  # the general way below says what is wrong
     name = charset.decode() or style.charset or ""
     if name == "binary":
         return content, BINARY, place
@@ -118,7 +118,7 @@ _date = functools.lru_cache(maxsize=4096)(iso8601.date)
 
 
 def _parts(buffer: bytes, place: int) -> tuple[list[int | None], int]:
-    """Read year, month, day, hour, minute, second and fraction; None where a part is not set."""
+    """Return year, month, day, hour, minute, second and fraction, each None if it is not set, and the place behind."""
     parts: list[int | None] = []
     for _ in range(7):
         branch = buffer[place]
@@ -157,7 +157,7 @@ def _datetime(buffer: bytes, place: int, style: Style) -> Read:
 
 @functools.lru_cache(maxsize=8192)
 def _usual_day(raw: bytes) -> str | None:
-    """Return the date with a blank behind it where year (two bytes), month and day (one each) are set; else None."""
+    """Return the date and a blank, if year (two bytes), month and day (one byte each) are set; else None."""
     if len(raw) < 7 or raw[0:1] + raw[3:4] + raw[5:6] != b"\2\2\2" or not raw[1] & 0x80 or (raw[1] | raw[6]) & 1:
         return None
     year = ((raw[1] & 0x7F) | raw[2] << 7) >> 1
@@ -168,7 +168,7 @@ def _usual_day(raw: bytes) -> str | None:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _usual_clock(raw: bytes) -> str | None:
-    """Return the time of day where hour, minute and second are set, each in one byte; else None."""
+    """Return the time of day, if hour, minute and second are set, each in one byte; else None."""
     if len(raw) < 6 or raw[0:5:2] != b"\2\2\2" or (raw[1] | raw[3] | raw[5]) & 0x81:
         return None
     return f"{raw[1] >> 1:02d}:{raw[3] >> 1:02d}:{raw[5] >> 1:02d}"
@@ -186,9 +186,10 @@ def _zoned(buffer: bytes, place: int, style: Style) -> Read:
 
 
 def _wall_clock(parts: list[int | None], places: int) -> tuple[str, int]:
-    """Write the parts that are set: ``2026-01-31 23:59:59.000001``, ``2026-01-31``, ``-838:59:59``, ``2026``.
+    """Return the text of the parts that are set, and its kind.
 
-    A TIME is below zero when any of its parts is: DTS sets the sign on one part or on all.
+    Such texts are ``2026-01-31 23:59:59.000001``, ``2026-01-31``, ``-838:59:59``, ``2026``. A TIME is negative if any
+    part is: DTS puts the sign on one part or on all.
     """
     year, month, day, hour, minute, second, millis = parts
     if year is not None and hour is not None:
@@ -225,7 +226,7 @@ def _clock(hour: int, minute: int, second: int | None, millis: int | None, place
 
 
 def _fraction(millis: int, places: int) -> str:
-    """Write the field that is called ``millis`` and holds micro- or nanoseconds."""
+    """Return the fraction of a second, from the field ``millis``, which holds micro- or nanoseconds."""
     if millis >= 10**places:
         unit = "microseconds" if places == 6 else "nanoseconds"
         raise UnreadableValueError(f"{millis} {unit} are a second or more; see the option `fraction`")
@@ -256,5 +257,5 @@ READERS: Final[tuple[Callable[[bytes, int, Style], Read], ...]] = (
     _null, _integer, _character, _decimal, _float, _timestamp, _datetime, _zoned,
     _bytes, _text, _bytes, _text, _empty,
 )  # fmt: skip
-"""By branch: null, Integer, Character, Decimal, Float, Timestamp, DateTime, TimestampWithTimeZone, BinaryGeometry,
-TextGeometry, BinaryObject, TextObject, EmptyObject."""
+"""Readers, by branch: null, Integer, Character, Decimal, Float, Timestamp, DateTime, TimestampWithTimeZone,
+BinaryGeometry, TextGeometry, BinaryObject, TextObject, EmptyObject."""

@@ -1,4 +1,4 @@
-"""Wall clocks with a zone, an offset or the name of a region, as ISO 8601 instants."""
+"""From a wall-clock time with a zone (an offset or the name of a region) to an instant in ISO 8601."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def instant_of(wall_clock: str, zone: str) -> str:
     """Return ``wall_clock`` (``2026-01-31 23:59:59.000001``) in ``zone`` as ISO 8601 with an offset or ``Z``.
 
     Raises:
-        UnreadableValueError: no such zone, or a time that its clocks showed twice or never.
+        UnreadableValueError: there is no such zone, or its clocks showed the time twice or never.
     """
     offset = _offset(zone)
     return wall_clock + offset if offset is not None else _in_region(wall_clock, zone)
@@ -26,7 +26,7 @@ def instant_of(wall_clock: str, zone: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _offset(zone: str) -> str | None:
-    """Return ``+08:00`` or ``Z`` for an offset, None for what must be the name of a region."""
+    """Return ``+08:00`` or ``Z`` for an offset; None for any other zone, which must be the name of a region."""
     if zone in {"Z", "UTC", "GMT", "+00:00"}:
         return "Z"
     match = _OFFSET.fullmatch(zone)

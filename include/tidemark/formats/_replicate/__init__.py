@@ -1,1 +1,1 @@
-"""What Replicate's JSON and Avro messages share."""
+"""Parts that Replicate's JSON and Avro formats share."""

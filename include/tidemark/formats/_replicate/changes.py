@@ -1,7 +1,7 @@
-"""What a data message of Replicate says of a row, in JSON and in Avro: operation, masks, position, transaction.
+"""From a data message of Replicate, in JSON or Avro, to a row change: operation, masks, position, transaction.
 
-``changeSequence`` orders all changes of a task: 16 digits of time, 19 of a counter. Rows of the initial load (REFRESH)
-have none.
+``changeSequence`` orders all changes of a task. It has 16 digits of a time and 19 of a counter. Rows of the initial
+load (REFRESH) have none.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ OPERATIONS = {
 }
 
 DIALECT = "replicate"
-"""``SchemaChange.dialect``: the statement is no SQL but a metadata message."""
+"""``SchemaChange.dialect``: the statement is not SQL but a metadata message."""
 
 
 def schema_change(message: Message, lineage: Lineage | None, statement: bytes, table: Structure) -> SchemaChange:
-    """Return a metadata message as the schema change that it stands for, at the time when it was written."""
+    """Return the schema change of a metadata message, at the time when the message was written."""
     written = lineage.timestamp if lineage else None
     captured_at = _time(written)
     return SchemaChange(
@@ -49,9 +49,9 @@ def change(message: Message, row: Row, table: Structure, options: Options) -> Ch
     """Return the row change of a data message.
 
     Raises:
-        UnknownOperationError: an operation that Replicate does not have.
+        UnknownOperationError: Replicate has no such operation.
         MalformedMessageError: an image is missing, or a header is broken.
-        MissingKeyError: a key column is not in the message.
+        MissingKeyError: the message lacks a key column.
     """
     headers = row.headers
     operation = OPERATIONS.get(headers.operation or "")
@@ -102,10 +102,10 @@ def change(message: Message, row: Row, table: Structure, options: Options) -> Ch
 
 
 def _captured(image: bytes, masked: tuple[str, ...], unsure: tuple[str, ...]) -> bytes:
-    """Return an old image without what it shows as null but does not know.
+    """Return an old image without the nulls that stand for unknown values.
 
-    That are the columns outside of ``columnMask``; of a DELETE also a null that ``changeMask`` does not vouch for: the
-    mask has the key, and Replicate fills up the rest with nulls.
+    These are the columns ``masked``, outside ``columnMask``. In a DELETE they are also nulls in the columns ``unsure``,
+    outside ``changeMask``: that mask has the key, and Replicate fills the other columns with nulls.
     """
     if not (masked or unsure):
         return image
@@ -119,7 +119,7 @@ def _captured(image: bytes, masked: tuple[str, ...], unsure: tuple[str, ...]) ->
 
 
 def _check_guess(image: bytes, masked: tuple[str, ...]) -> None:
-    """Refuse a mask that the row contradicts, where the order of its columns stands in for ordinals."""
+    """Refuse a mask that the row contradicts. The order of the row's columns was taken as their ordinals, a guess."""
     found = members(image)
     if any(name in found and bytes(found[name]) != NULL for name in masked):
         raise MissingMetadataError(
@@ -143,7 +143,7 @@ _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2}){1,12500}")
 
 @functools.lru_cache(maxsize=1024)
 def _mask(text: str | None, order: Literal["big", "little"]) -> int | None:
-    """Read a mask: the bit of a column is its ordinal less one, from the least significant one; None for none."""
+    """Return a mask; None without one. The column of ordinal 1 has the least significant bit, and so on upwards."""
     if not text:
         return None
     if not _HEXADECIMAL.fullmatch(text):
@@ -152,7 +152,7 @@ def _mask(text: str | None, order: Literal["big", "little"]) -> int | None:
 
 
 def _position(headers: Headers, operation: Operation, message: Message) -> Position:
-    """Return the place in the task's order of changes, and in the transaction; else by time and place in the dump."""
+    """Return the change sequence and the place in the transaction; without a sequence, time and place in the dump."""
     text = headers.changeSequence
     number = _number("transactionEventCounter", headers.transactionEventCounter) or 0
     if text is None or text == "":
@@ -180,7 +180,7 @@ _CLOCK = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,12
 
 @functools.lru_cache(maxsize=4096)
 def _sequence_of(timestamp: str | None) -> int:
-    """Return a time as a change sequence would begin then: 14 digits of it, 2 of hundredths, 19 zeros."""
+    """Return the first change sequence of a time: 14 digits for its seconds, 2 for hundredths, and 19 zeros."""
     found = _CLOCK.match(timestamp or "")
     if found is None:
         return 0
@@ -193,7 +193,7 @@ _FINER = re.compile(r"(?<=\.\d{6})\d+", re.ASCII)
 
 @functools.lru_cache(maxsize=4096)
 def _time(text: str | None) -> int | None:
-    """Read a UTC time as epoch µs; finer digits are cut."""
+    """Return the epoch µs of a UTC time. Finer digits are cut off."""
     if not text:
         return None
     if len(text) > 40:
@@ -207,15 +207,15 @@ def _time(text: str | None) -> int | None:
 
 def _transaction(headers: Headers) -> Transaction | None:
     number = _number("transactionEventCounter", headers.transactionEventCounter)
-    told = headers.transactionLastEvent
-    last = _last(told) if isinstance(told, str) else told
+    mark = headers.transactionLastEvent
+    last = _last(mark) if isinstance(mark, str) else mark
     if not headers.transactionId and number is None and last is None:
         return None
     return Transaction(id=headers.transactionId or None, number=number, last=last)
 
 
 def _last(text: str) -> bool | None:
-    """Read the flag where it is text, as the document quotes it."""
+    """Return the flag that is written as text, as in the document."""
     known = {"true": True, "false": False, "": None}
     if text.lower() not in known:
         raise MalformedMessageError(f"`transactionLastEvent` is {text[:80]!r}; it is true or false")

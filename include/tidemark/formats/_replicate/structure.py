@@ -1,4 +1,4 @@
-"""The table that a data message of Replicate belongs to: by its schema id, or by whatever else names it."""
+"""The table of a data message of Replicate, found by the schema id or by another name in the message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemark.formats._replicate.wire import MAGIC, Content, Options, Row, parse
 
 
 class Structure:
-    """A table as metadata tells it, or as one row does, ready to read rows with."""
+    """A table, known from metadata or from one row, ready for reading rows."""
 
     def __init__(
         self,
@@ -31,17 +31,17 @@ class Structure:
         self.table = table
         self.layout = layout
         self.ordinals = ordinals
-        """Column to its bit in a mask, from 0."""
+        """By column: its bit in a mask, counted from 0."""
         self.full = sum({1 << bit for bit in ordinals.values()})
-        """The mask that all columns are in."""
+        """The mask with all columns."""
         self.key = key
         self.version = version
         self.by_row = by_row
-        """Known from a row alone: its order of columns stands in for their ordinals."""
+        """Whether the table is known from a row alone. The order of the row's columns then gives their ordinals."""
         self._outside: dict[int, tuple[str, ...]] = {}
 
     def outside(self, mask: int) -> tuple[str, ...]:
-        """Return the columns that a mask leaves out.
+        """Return the columns that are not in a mask.
 
         Raises:
             MalformedMessageError: the mask has more bits than the table has columns.
@@ -61,7 +61,7 @@ class Structure:
 
 
 class Facts(NamedTuple):
-    """What a content tells beside its columns: the arguments of a ``Structure``."""
+    """The facts in a content beside its columns: arguments of ``Structure``."""
 
     table: TableId
     ordinals: dict[str, int]
@@ -69,15 +69,15 @@ class Facts(NamedTuple):
     version: int
 
 
-def facts(told: Content) -> Facts:
-    """Return what a content tells beside its columns."""
-    listed = told.tableStructure["tableColumns"]
+def facts(content: Content) -> Facts:
+    """Return the facts in a content beside its columns."""
+    listed = content.tableStructure["tableColumns"]
     keyed = sorted((column.primaryKeyPosition, name) for name, column in listed.items() if column.primaryKeyPosition)
     return Facts(
-        table=TableId(database=None, schema=told.lineage.schema or None, name=told.lineage.table or ""),
+        table=TableId(database=None, schema=content.lineage.schema or None, name=content.lineage.table or ""),
         ordinals={name: column.ordinal - 1 for name, column in listed.items()},
         key=tuple(name for _, name in keyed),
-        version=told.lineage.tableVersion or 0,
+        version=content.lineage.tableVersion or 0,
     )
 
 
@@ -86,11 +86,11 @@ def structure(text: bytes) -> Structure:
     """Return the structure of a content, for rows in JSON; the same object for the same bytes.
 
     Raises:
-        UnknownTypeError: a column of a type that Replicate does not have.
+        UnknownTypeError: a column has a type that Replicate does not have.
     """
-    told = parsed(text)
-    layout = RowLayout(column(*item) for item in told.tableStructure["tableColumns"].items())
-    table, ordinals, key, version = facts(told)
+    content = parsed(text)
+    layout = RowLayout(column(*item) for item in content.tableStructure["tableColumns"].items())
+    table, ordinals, key, version = facts(content)
     return Structure(table, layout, ordinals, key, version=version)
 
 
@@ -106,7 +106,7 @@ class Index(Generic[S]):
         self._built: dict[bytes, S | DecodeError] = {}
 
     def _structure(self, text: bytes) -> S:
-        """Build a structure once, and once only if it fails: a table has more rows than metadata."""
+        """Return the structure of a content, built once. A failure is kept too, because a table has many rows."""
         found = self._built.get(text)
         if found is None:
             try:
@@ -119,10 +119,10 @@ class Index(Generic[S]):
         return found
 
     def by_id(self, id_: str, table: TableId | None, topic: str | None) -> S | None:
-        """Return the structure of an id; where the id stands for several tables, of the one that is named.
+        """Return the structure with an id. If the id has several tables, return the one that the message names.
 
         Raises:
-            MissingTableError: none of them is.
+            MissingTableError: the message names none of them.
         """
         contents = self._known.get(id_)
         if contents is None:
@@ -169,11 +169,11 @@ class Index(Generic[S]):
                 try:
                     yield self._structure(text)
                 except DecodeError:
-                    continue  # rows that need it say so
+                    continue  # a row that needs it raises the error
 
 
 def _newest(found: Iterable[S]) -> S | None:
-    # contents are sorted, so that of equal versions the same one is taken on every machine
+    # contents are sorted, so every machine takes the same one of equal versions
     return max(found, key=lambda structure: structure.version, default=None)
 
 
@@ -181,7 +181,7 @@ _indexes: dict[int, tuple[Known, Index[Any]]] = {}
 
 
 def index(known: Known, build: Callable[[bytes], S]) -> Index[S]:
-    """Return the index of what is known, made once for each function from content to structure."""
+    """Return the index of ``known``, made once for each function ``build`` from content to structure."""
     found = _indexes.get(id(known) ^ id(build))
     if found is None or found[0] is not known or found[1].build is not build:
         if len(_indexes) >= 16:
@@ -193,14 +193,14 @@ def index(known: Known, build: Callable[[bytes], S]) -> Index[S]:
 def structure_of_row(
     row: Row, message: Message, options: Options, known: Index[Structure], *, required: bool
 ) -> Structure:
-    """Return the table of a row in JSON, with its columns where metadata tells them.
+    """Return the table of a row in JSON, with its columns if metadata has them.
 
-    By the schema id; else by the table that the message or the option names; and only where there is no id, by the
-    topic and by the columns. A table that no metadata tells of has the columns of the row, in its order.
+    It is found by the schema id, or else by the table that the message or the option names. Only a row without id is
+    also found by its topic, and by its columns. A table without metadata gets the columns of the row, in their order.
 
     Raises:
-        MissingMetadataError: there is an id, it is not known, nor is the table, and metadata is ``required``.
-        MissingTableError: nothing tells the table.
+        MissingMetadataError: neither the id nor the table is known, and metadata is ``required``.
+        MissingTableError: nothing names the table.
     """
     named = row.named or named_by(options)
     for id_ in (row.id, row.headers.externalSchemaId):
@@ -216,11 +216,11 @@ def structure_of_row(
 
 
 def structure_of_bytes(id_: str | None, message: Message, options: Options, known: Index[S]) -> S:
-    """Return the table of a row in Avro, which nothing but the schema that it was written by can read.
+    """Return the table of a row in Avro. Only the schema that wrote the row can read it.
 
     Raises:
-        MissingMetadataError: the id is not known; or there is none, and not exactly one structure of the table.
-        MalformedMessageError: nothing tells the table.
+        MissingMetadataError: the id is not known; or there is no id, and the table does not have exactly one structure.
+        MalformedMessageError: nothing names the table.
     """
     named = named_by(options)
     if id_:
@@ -240,7 +240,7 @@ def structure_of_bytes(id_: str | None, message: Message, options: Options, know
 
 
 def not_landed(id_: str) -> MissingMetadataError:
-    """Return the error of a schema id that nothing is known of."""
+    """Return the error for an unknown schema id."""
     return MissingMetadataError(
         f"no metadata message with the schema id '{id_[:80]}' has landed; land the dump of the metadata topic, and the "
         "message again with it or later; of rows in JSON see also the options `table` and `metadata`"
@@ -248,7 +248,7 @@ def not_landed(id_: str) -> MissingMetadataError:
 
 
 def named_by(options: Options) -> TableId | None:
-    """Return the table that the option names."""
+    """Return the table that the option names; None if it is not set."""
     return _table_of(options.table) if options.table else None
 
 
@@ -263,18 +263,18 @@ def _without_id(row: Row, message: Message, named: TableId | None, known: Index[
         raise MissingTableError(
             "the message names no table, no schema id and no topic; set the option `table` in the source file"
         )
-    return _told_by_row(named, names, _key(message, names))
+    return _structure_by_row(named, names, _key(message, names))
 
 
 def _key(message: Message, names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the key by the record key, where that is an object of columns."""
+    """Return the columns of the record key, if it is an object with columns of the row."""
     key = key_struct(message.key) if message.key else None
     return key.names if key and key.names and set(key.names) <= set(names) else None
 
 
 @functools.lru_cache(maxsize=1024)
 def _table_of(text: str) -> TableId:
-    """Read ``schema.table`` or ``table``, as topics and the option name it."""
+    """Return the table of ``schema.table`` or ``table``, as topics and the option write it."""
     found = table_id(text)
     if found.schema is not None or found.database is None:
         return found
@@ -282,5 +282,5 @@ def _table_of(text: str) -> TableId:
 
 
 @functools.lru_cache(maxsize=1024)
-def _told_by_row(table: TableId, names: tuple[str, ...], key: tuple[str, ...] | None) -> Structure:
+def _structure_by_row(table: TableId, names: tuple[str, ...], key: tuple[str, ...] | None) -> Structure:
     return Structure(table, untyped(names), {name: bit for bit, name in enumerate(names)}, key, by_row=True)

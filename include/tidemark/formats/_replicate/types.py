@@ -1,4 +1,4 @@
-"""Replicate's data types, as metadata messages name them, and how JSON has their values.
+"""Replicate's data types, as metadata messages name them, and how JSON messages write their values.
 
 "Replicate data types" and "Supported data types" of the Kafka and stream endpoints, https://help.qlik.com.
 """
@@ -26,31 +26,31 @@ TYPES: dict[str, tuple[str, Encoding]] = {
     "REAL8": ("double", Encoding.TEXT),
     "DATE": ("date", Encoding.TEXT),
     "DATETIME": ("timestamp", Encoding.TEXT),
-    # of the source's own making: it may go below zero and beyond 24 h
+    # depends on the source: it may be negative or above 24 h
     "TIME": _STRING,
     **dict.fromkeys(("STRING", "WSTRING", "CLOB", "NCLOB", "JSON", "XML"), _STRING),
     **dict.fromkeys(("BYTES", "BLOB"), _BINARY),
 }
-"""Replicate type to column type, and how JSON has its values; NUMERIC has digits of its own. Numbers may be quoted:
-Oracle's are."""
+"""Replicate type to column type and encoding in JSON. NUMERIC is missing, because each column has its own digits.
+Numbers may be quoted, as Oracle's are."""
 
 
-def column(name: str, told: TableColumn) -> Column:
-    """Return a column as JSON messages have it.
+def column(name: str, listed: TableColumn) -> Column:
+    """Return a column as JSON messages write it.
 
-    A NUMERIC without digits, or of more than 38, is a ``string``: nothing else holds all its values.
+    A NUMERIC without digits, or with more than 38, is a ``string``, because no other type holds all its values.
 
     Raises:
-        UnknownTypeError: a type that Replicate does not have.
+        UnknownTypeError: Replicate has no such type.
     """
-    if told.type.upper() == "NUMERIC":
-        digits, scale = max(told.precision, told.scale) - min(told.scale, 0), max(told.scale, 0)
+    if listed.type.upper() == "NUMERIC":
+        digits, scale = max(listed.precision, listed.scale) - min(listed.scale, 0), max(listed.scale, 0)
         if not 0 < digits <= 38:
             return Column(name=name, type="string")
         return Column(name=name, type=f"decimal({digits}, {scale})", encoding=Encoding.TEXT)
-    found = TYPES.get(told.type.upper())
+    found = TYPES.get(listed.type.upper())
     if found is None:
         raise UnknownTypeError(
-            f"column '{name}' has the type '{told.type[:80]}'; Replicate has {', '.join(TYPES)}, NUMERIC"
+            f"column '{name}' has the type '{listed.type[:80]}'; Replicate has {', '.join(TYPES)}, NUMERIC"
         )
     return Column(name=name, type=found[0], encoding=found[1])

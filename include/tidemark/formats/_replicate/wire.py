@@ -1,8 +1,8 @@
-"""What Replicate's messages have, in JSON and in Avro: headers and images of a row, and the structure of a table.
+"""The parts of Replicate's messages, in JSON and in Avro: headers and images of a row, and the structure of a table.
 
-"Metadata and data messages" of https://help.qlik.com (Qlik Replicate, once Attunity). A table gets a new schema id and
-``tableVersion`` with every change of its structure; there is no DDL. The same structure is told again whenever a task
-starts, so what is kept of a metadata message leaves out when and by which server it was written.
+"Metadata and data messages" of https://help.qlik.com (Qlik Replicate, once Attunity). With every change of its
+structure, a table gets a new schema id and ``tableVersion``. There is no DDL. Replicate sends the same structure again
+whenever a task starts. So the stored content of a metadata message has no time of writing and no server.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ METADATA_MARK = b"tableStructure"
 
 
 class Options(BaseModel):
-    """What Replicate's messages cannot tell."""
+    """Facts that Replicate's messages do not contain."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: str | None = None
-    """Table (``schema.table``) of messages that name none, by a known schema id or otherwise."""
+    """Table (``schema.table``) of messages that name no table, neither by a known schema id nor otherwise."""
     mask_byte_order: Literal["big", "little"] = "big"
-    """``big``: a mask is one hexadecimal number, as Replicate writes it. The document says little-endian."""
+    """``big``: a mask is one hexadecimal number. Replicate writes it so, although the document says little-endian."""
 
 
 class Headers(msgspec.Struct, gc=False):
-    """The headers of a data message. ``streamPosition`` is left out: ``changeSequence`` orders."""
+    """The headers of a data message, without ``streamPosition``: ``changeSequence`` is the order."""
 
     operation: str | None = None
     changeSequence: str | int | None = None  # noqa: N815 - the wire's spelling, as below
     timestamp: str | None = None
-    """When the source changed, UTC."""
+    """Time of the change at the source, UTC."""
     transactionId: str | None = None  # noqa: N815
     changeMask: str | None = None  # noqa: N815
-    """Columns that changed; of a DELETE those of the key."""
+    """The columns that changed; in a DELETE, the key columns."""
     columnMask: str | None = None  # noqa: N815
-    """Columns that the message has; any other is unknown, whatever ``data`` shows."""
+    """The columns that the message has. Any other column is unknown, whatever ``data`` shows."""
     externalSchemaId: str | None = None  # noqa: N815
     transactionEventCounter: str | int | None = None  # noqa: N815
     transactionLastEvent: str | bool | None = None  # noqa: N815
@@ -54,7 +54,7 @@ class Headers(msgspec.Struct, gc=False):
 
 
 class Row(msgspec.Struct, gc=False):
-    """A data message without its envelope: images as JSON, None for null."""
+    """A data message without its envelope. Images are JSON, None for null."""
 
     headers: Headers
     data: bytes | None = None
@@ -72,7 +72,7 @@ class Row(msgspec.Struct, gc=False):
 
     @property
     def image(self) -> bytes | None:
-        """The one image that any message has."""
+        """The new image, or the old one if there is no new image."""
         return self.before if self.data is None else self.data
 
 
@@ -82,17 +82,17 @@ ORDINAL_LIMIT = 100_000
 
 
 class Lineage(msgspec.Struct, gc=False, omit_defaults=True):
-    """Where the data comes from."""
+    """The origin of the data."""
 
     schema: str | None = None
     table: str | None = None
     tableVersion: int | None = None  # noqa: N815 - the wire's spelling, as below
     timestamp: str | None = None
-    """When the message was written."""
+    """Time when the message was written."""
 
 
 class TableColumn(msgspec.Struct, gc=False, omit_defaults=True):
-    """One column: ``length`` counts bytes, ``precision`` and ``scale`` digits."""
+    """One column. ``length`` is in bytes; ``precision`` and ``scale`` are in digits."""
 
     ordinal: int
     type: str
@@ -100,11 +100,11 @@ class TableColumn(msgspec.Struct, gc=False, omit_defaults=True):
     precision: int = 0
     scale: int = 0
     primaryKeyPosition: int = 0  # noqa: N815
-    """From 1, in the primary key or a unique index; 0 for a column outside."""
+    """Place in the primary key or a unique index, counted from 1; 0 for a column outside."""
 
 
 class TableStructure(msgspec.Struct, gc=False):
-    """The columns by name."""
+    """The columns, by name."""
 
     tableColumns: msgspec.Raw = ABSENT  # noqa: N815
 
@@ -116,11 +116,11 @@ class MetadataBody(msgspec.Struct, gc=False):
     lineage: Lineage | None = None
     tableStructure: TableStructure | None = None  # noqa: N815
     dataSchema: str | None = None  # noqa: N815
-    """Avro schema of the data messages, where they are in Avro."""
+    """Avro schema of the data messages, if they are in Avro."""
 
 
 class Content(msgspec.Struct, gc=False, omit_defaults=True):
-    """What is kept of a metadata message: the same, read and put in order."""
+    """The stored content of a metadata message: its own parts, checked and in a fixed order."""
 
     schemaId: str  # noqa: N815
     lineage: Lineage
@@ -134,11 +134,11 @@ _content = msgspec.json.Decoder(Content)
 
 
 def content(body: MetadataBody, envelope_id: str | None = None) -> tuple[str, bytes]:
-    """Return id and content of a metadata message; messages that tell the same have the same content.
+    """Return the id and the content of a metadata message. Messages about the same structure have equal contents.
 
     Raises:
-        MalformedMessageError: no id, a broken or boundless list of columns.
-        MissingTableError: no table.
+        MalformedMessageError: there is no id, or the list of columns is broken or too long.
+        MissingTableError: the message names no table.
     """
     id_, lineage = body.schemaId or envelope_id, body.lineage
     if not id_:
@@ -149,13 +149,13 @@ def content(body: MetadataBody, envelope_id: str | None = None) -> tuple[str, by
     members(raw)
     columns = read(_columns, raw)
     _check(columns)
-    told = Content(
+    kept = Content(
         schemaId=id_,
         lineage=Lineage(schema=lineage.schema, table=lineage.table, tableVersion=lineage.tableVersion),
         tableStructure={"tableColumns": dict(sorted(columns.items(), key=lambda item: item[1].ordinal))},
         dataSchema=body.dataSchema or None,
     )
-    return id_, msgspec.json.encode(told)
+    return id_, msgspec.json.encode(kept)
 
 
 def _check(columns: dict[str, TableColumn]) -> None:
@@ -167,5 +167,5 @@ def _check(columns: dict[str, TableColumn]) -> None:
 
 
 def parsed(text: bytes) -> Content:
-    """Read what ``content`` wrote."""
+    """Return a content that ``content`` wrote, decoded."""
     return read(_content, text)
