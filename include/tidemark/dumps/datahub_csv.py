@@ -111,7 +111,7 @@ def _header(row: tuple[int, bytes] | None, path: str) -> tuple[str, ...]:
 
 
 def _rows(chunks: Iterator[bytes], path: str) -> Iterator[tuple[int, bytes]]:
-    """Yield each row with the number of its first line, without the line end. Blank lines are no rows."""
+    """Yield each row with the number of its first line, without the line end. Blank lines are not rows."""
     parts: list[bytes] = []
     size, is_open, start = 0, False, 1
     for number, line in enumerate(_lines(chunks, path), start=1):

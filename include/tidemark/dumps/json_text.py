@@ -23,7 +23,7 @@ class TextLayout(StrEnum):
     """How messages stand in a JSON text."""
 
     LINES = "json_lines"
-    """One message on each line. Blank lines are no messages."""
+    """One message on each line. Blank lines are not messages."""
     ARRAY = "json_array"
     """The messages are the elements of one array."""
     VALUES = "json_values"

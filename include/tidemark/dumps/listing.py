@@ -24,7 +24,7 @@ FILES_LIMIT: Final = 10_000
 _DIGITS: Final = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2}
 
 _COARSER: Final = {"m": "Y", "d": "m", "j": "Y", "H": "dj", "M": "H", "S": "M"}
-"""By field of time: the coarser fields, of which the pattern must have one too."""
+"""By field of time: the coarser fields. The pattern needs one of them too."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -172,7 +172,7 @@ def _translate(token: re.Match[str], fields: list[str], pattern: str) -> str:
 
 
 def _period_start(found: re.Match[str]) -> int | None:
-    """Start of the period that a path names, epoch µs; 0 when it names none, None when there is no such time."""
+    """Return the start of the period that a path names, epoch µs; 0 if it names none, None if there is no such time."""
     part = {name: int(digits) for name, digits in found.groupdict().items()}
     if not part:
         return 0

@@ -33,8 +33,8 @@ def types_of(events: DataFrame, columns: Sequence[str], *, of_numbers: bool = Fa
     with an exponent. True and false give ``boolean``. Everything else, and a mixture, gives ``string``. A column that
     is always null is left out.
 
-    A placeholder for a value that was not captured is no value. The events are grouped by their absent columns, and the
-    driver gets one row for each group.
+    A placeholder for a value that was not captured is not a value. The events are grouped by their absent columns, and
+    the driver gets one row for each group.
 
     Args:
         events: row changes of the change log.
