@@ -1,7 +1,7 @@
-"""PySpark's daemon of Python workers, which imports what they need before it forks them.
+"""PySpark's daemon of Python workers. It imports the modules that workers need before it forks the workers.
 
-Spark ends workers that had nothing to do for a minute, as they have between the runs of a schedule. A new one would
-import it all again, for more than half a second of processor time; a fork of this process has it.
+Spark ends workers that were idle for a minute, for example between the runs of a schedule. Importing the modules takes
+a new worker more than half a second of processor time. A fork of this process has them already.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ import gc
 
 import pyspark.sql.pandas.serializers
 import pyspark.sql.pandas.types  # noqa: F401
+
+# Importing it also reads from the command line which module works in the forks.
 from pyspark.daemon import manager
 
+import tidemark.dumps.tasks
+import tidemark.normalization.tasks  # noqa: F401  the forks begin with both
 from tidemark import formats
 
 
 def main() -> None:
-    """Fork workers until Spark says to end."""
+    """Import all formats, then fork workers until Spark ends the daemon."""
     for name in formats.names():
         formats.resolve(name)
-    gc.freeze()  # collecting garbage in a fork would copy the pages of all that
+    gc.freeze()  # else collecting garbage in a fork would copy the memory pages of the modules
     manager()  # type: ignore[no-untyped-call]
 
 
