@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from support.histories import Table, deliver, message
 from support.running import run_all
-from tidemark.compaction import candidate, keyed_candidate
+from tidemark.compaction import keyed_candidate
 from tidemark.folding import cells as row_cells
 from tidemark.lake.branches import ancestry
 from tidemark.lake.lake import Lake
@@ -102,7 +102,7 @@ def test_nothing_stays_of_what_a_run_kept(
         kept.append(len(frame.columns))
         return checkpointed(frame)
 
-    monkeypatch.setattr(candidate, "checkpointed", watched)
+    monkeypatch.setattr(keyed_candidate, "checkpointed", watched)
     made = source("debezium_json", tables={"shop.lines": {"key": ["id", "line"]}})
     deliver(Path(made.landing).parent, "0", map(message, BATCHES[0]))
     run_all(made)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from support.histories import deliver
 from support.running import run_all
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import history_of
+from tidemark.lake.names import Identifier, history
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.queries.explain import explain
@@ -289,7 +289,7 @@ Tables = dict[str, list[dict[str, Any]]]
 def _everything(lake: Lake, source: str) -> Tables:
     """Rows of all tables of the cases, and of their histories."""
     names = [case.name for case in CASES]
-    names += [history_of((source, name))[1] for name in names if name.startswith(("hist", "both"))]
+    names += [history(Identifier(source, name)).name for name in names if name.startswith(("hist", "both"))]
     found = {name: lake.load((source, name)).scan().to_arrow().to_pylist() for name in names}
     return {name: sorted(rows, key=repr) for name, rows in found.items()}
 
@@ -336,7 +336,7 @@ def test_the_table_is_what_its_events_lead_to(case: Case, ways: Ways, lake: Lake
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_all_ways_agree(case: Case, ways: Ways) -> None:
     """Run by run, at once, rebuilt: the same rows, deleted ones and versions too, at the same positions."""
-    for name in (case.name, history_of(("", case.name))[1]):
+    for name in (case.name, history(Identifier("", case.name)).name):
         if name in ways.by_runs:
             assert ways.at_once[name] == ways.rebuilt[name], name
             assert ways.by_runs[name] == ways.rebuilt[name], name
@@ -361,7 +361,7 @@ def test_a_statement_ends_rows_when_the_source_committed_it(name: str, ways: Way
     """Not when it was read, which depends on the delivery."""
     emptied = datetime.fromtimestamp(_START / 1000 + 10, UTC)
     for kind in ("hist", "both"):
-        versions = ways.by_runs[history_of(("", f"{kind}_{name}"))[1]]
+        versions = ways.by_runs[history(Identifier("", f"{kind}_{name}")).name]
         assert {row["valid_to"] for row in versions if not row["is_current"]} == {emptied}
     marked = [row for kind in ("soft", "both") for row in ways.by_runs[f"{kind}_{name}"] if row[DELETED]]
     assert {row[COMMITTED_AT] for row in marked} == {emptied}
@@ -375,7 +375,7 @@ def test_the_current_versions_are_the_published_rows(case: Case, ways: Ways) -> 
     """Value by value."""
     for way in (ways.by_runs, ways.at_once, ways.rebuilt):
         rows = {row["id"]: row for row in way[case.name] if not row.get(DELETED)}
-        versions = {row["id"]: row for row in way[history_of(("", case.name))[1]] if row["is_current"]}
+        versions = {row["id"]: row for row in way[history(Identifier("", case.name)).name] if row["is_current"]}
         assert versions.keys() == rows.keys()
         for id_, row in rows.items():
             assert {name: versions[id_].get(name, False) for name in row} == row

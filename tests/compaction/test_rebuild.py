@@ -163,7 +163,7 @@ def test_an_unknown_table_is_named_with_those_that_there_are(lake: Lake, tmp_pat
 
 CRASHES: Sequence[tuple[str, int]] = [
     ("tidemark.lake.copies._new_schema", 2),
-    ("tidemark.compaction.candidate.Candidate._row", 1),
+    ("tidemark.compaction.accounting.account", 1),
     ("tidemark.lake.copies.Emptied.adopt", 1),
     ("tidemark.lake.copies.to", 2),
     ("tidemark.lake.copies.Emptied.close", 1),
@@ -171,7 +171,7 @@ CRASHES: Sequence[tuple[str, int]] = [
     ("tidemark.ledger.cuts.fast_forward", 1),
     ("tidemark.ledger.cuts.tag", 1),
     ("tidemark.ledger.cuts._move", 2),
-    ("tidemark.ledger.ledger.Ledger.rebuilt", 1),
+    ("tidemark.ledger.ledger.Ledger.answered", 1),
 ]
 """Function that a rebuild does not live to run, and which call of it."""
 

@@ -16,9 +16,11 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from support.histories import Table, deliver, message
 from support.running import run_all
 from tidemark import formats
-from tidemark.compaction.candidate import Candidate, Fold
+from tidemark.compaction import building
+from tidemark.compaction.candidate import Prepared
+from tidemark.compaction.decisions import Built
+from tidemark.compaction.keyed_candidate import Fold
 from tidemark.lake.lake import Lake
-from tidemark.ledger.ledger import Row
 from tidemark.sources.model import Source
 from tidemark.spark import session
 
@@ -37,14 +39,14 @@ def test_small_tables_are_built_apart_from_large_ones(
     deliver(Path(shop.landing).parent, "0", inserts)
     before = [spark.conf.get(name) for name in TUNED]
     seen: dict[str, list[str | None]] = {}
-    build = Candidate.build
+    build = building.build_candidate
 
-    def told(self: Candidate, after: int, fold: Fold | None = None) -> Row:
-        row = build(self, after, fold)
-        seen[row["object"]] = [spark.conf.get(name) for name in TUNED]
-        return row
+    def watched(prepared: Prepared, fold: Fold | None = None) -> Built:
+        built = build(prepared, fold)
+        seen[built.object] = [spark.conf.get(name) for name in TUNED]
+        return built
 
-    monkeypatch.setattr(Candidate, "build", told)
+    monkeypatch.setattr(building, "build_candidate", watched)
     monkeypatch.setattr(session, "_FEW_ROWS", 8)
     run_all(shop)
     in_one_go = ["false", "1", before[2]]

@@ -498,9 +498,9 @@ def test_a_source_file_may_change_its_mind(spark: SparkSession, lake: Lake, tmp_
 
 
 CRASHES = {
-    "before_the_history_has_a_branch": ("tidemark.compaction.history_candidate.HistoryCandidate._prepared_table", 2),
+    "before_the_history_has_a_branch": ("tidemark.compaction.history_candidate.prepare", 2),
     "before_its_merge": ("tidemark.compaction.merging.write_versions", 2),
-    "after_its_merge": ("tidemark.compaction.candidate.Candidate._row", 2),
+    "after_its_merge": ("tidemark.compaction.accounting.account", 2),
     "between_table_and_history": ("tidemark.ledger.cuts.fast_forward", 3),
     "after_its_fast_forward_before_its_tag": ("tidemark.ledger.cuts.tag", 6),
     "after_its_tag_before_its_branch_goes": ("tidemark.ledger.cuts.drop_ref", 3),

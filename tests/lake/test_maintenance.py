@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlparse
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -23,7 +24,7 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.schemas import NAMES
+from tidemark.ledger.schemas import BATCHES, NAMES
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
@@ -265,10 +266,10 @@ def test_tombstones_past_their_time_go_and_are_counted(spark: SparkSession, lake
 
 def _age(lake: Lake, shop: Shop, *, days: int) -> None:
     """Let the batches so far have been long ago."""
-    ledger = Ledger(lake, shop.name)
     past = datetime.now(UTC) - timedelta(days=days)
-    for row in ledger.read("batches"):
-        ledger.replace("batches", [{**row, "at": past}], equals("batch", row["batch"]))
+    rows = [{**row, "at": past} for row in Ledger(lake, shop.name).read("batches")]
+    table = lake.load(("ledger", "batches"))
+    table.overwrite(pa.Table.from_pylist(rows, schema=BATCHES), overwrite_filter=equals("source", shop.name))
 
 
 def test_orphans_go_when_they_are_old_enough(shop: Shop, lake: Lake) -> None:

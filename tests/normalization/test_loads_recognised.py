@@ -12,12 +12,13 @@ import pytest
 
 from support.histories import Table, message
 from tidemark.ddl.history import Emptying, histories
-from tidemark.events import encode_position
+from tidemark.events import TableId, encode_position
 from tidemark.formats import resolve
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RAW
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.tally import LOAD, Load, Tally
+from tidemark.ledger.rows import StatementRow
+from tidemark.ledger.tally import LOAD, Load, LoggedStatement, Tally
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.decoding import decode_message
 
@@ -95,6 +96,11 @@ CASES: dict[str, tuple[list[_Told], dict[str, list[tuple[str, int]]]]] = {
 }
 
 
+def _statement(batch: int, name: str, position: str, dialect: str, text: str, at: int | None = None) -> StatementRow:
+    table = TableId("shop", None, name)
+    return StatementRow.of(batch, LoggedStatement(table, position, dialect, text, at))
+
+
 def _text(at: int | None, row: str | None = None) -> str:
     return msgspec.json.encode(Load(at, row)).decode()
 
@@ -104,12 +110,9 @@ def test_which_loads_replace_what_came_before_and_since_when(case: str, lake: La
     """All but the lowest of the source, from the batch that first told of both: so until then nothing is replaced."""
     rows, expected = CASES[case]
     ledger = Ledger(lake, f"told_{case}")
-    where = {"database": "shop", "schema": None, "dialect": LOAD}
-    told_rows = [
-        {**where, "batch": batch, "name": name, "position": at, "statement": _text(None, *row)}
-        for batch, name, at, *row in rows
-    ]
-    ledger.replace("ddl", told_rows)
+    ledger.replace(
+        StatementRow, [_statement(batch, name, at, LOAD, _text(None, *row)) for batch, name, at, *row in rows]
+    )
     found = histories(ledger, ["shop.a", "shop.b"])
     told = {table: [(each.position, each.batch) for each in history.emptyings] for table, history in found.items()}
     assert told == {f"shop.{table}": emptyings for table, emptyings in expected.items()}
@@ -119,11 +122,8 @@ def test_which_loads_replace_what_came_before_and_since_when(case: str, lake: La
 def test_a_load_and_a_statement_that_empties_stand_in_the_order_of_the_log(lake: Lake) -> None:
     """A load says when by its rows, a statement by the time in its own row."""
     ledger = Ledger(lake, "told_beside_ddl")
-    of = {"batch": 1, "database": "shop", "schema": None, "name": "a"}
-    loads = [
-        {**of, "position": place, "dialect": LOAD, "statement": _text(at)} for place, at in ((P, 5), (R, 9), (R, 7))
-    ]
-    ledger.replace("ddl", [*loads, {**of, "position": Q, "dialect": "mysql", "statement": "DROP TABLE a", "at": 8}])
+    loads = [_statement(1, "a", place, LOAD, _text(at)) for place, at in ((P, 5), (R, 9), (R, 7))]
+    ledger.replace(StatementRow, [*loads, _statement(1, "a", Q, "mysql", "DROP TABLE a", at=8)])
     dropped, loaded = histories(ledger, ["shop.a"])["shop.a"].emptyings
     assert dropped == Emptying(Q, 1, 8)
     assert loaded == Emptying(R, 1, 7, load=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
@@ -14,6 +15,7 @@ from tidemark.lake.branches import head
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import TableRow
 from tidemark.pipeline import run_stage
 from tidemark.quality import invariants
 from tidemark.sources.model import Source
@@ -45,11 +47,10 @@ def test_each_table_is_told_what_is_wrong_with_it(
         branch = lake.spark_name((made.source, name), "candidate_2")
         spark.sql(f"INSERT INTO {branch} (id, name) VALUES {values}")  # noqa: S608  the test's own
     ledger = Ledger(lake, made.source)
-    told = ledger.read("tables", equals("cut", 2))
-    for row in told:
-        row.pop("at", None)
-        row["snapshot"] = head(lake.load((made.source, row["target"].partition(".")[2])), "candidate_2")
-    ledger.replace("tables", told, equals("cut", 2))
+    rows_of_cut = ledger.tables(equals("cut", 2))
+    snapshots = {row.object: head(lake.load(row.identifier), "candidate_2") for row in rows_of_cut}
+    moved = [msgspec.structs.replace(row, snapshot=snapshots[row.object]) for row in rows_of_cut]
+    ledger.replace(TableRow, moved, equals("cut", 2))
     problems = sorted(run_stage("check", made, None, None).problems)
     found = [
         (name, kind)

@@ -1,22 +1,152 @@
-"""The ledger's row of a built table: what became of each of its events."""
+"""The ledger's row of a table: what became of each of its events, and of its rows."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import NamedTuple
+
+import msgspec
 from pyiceberg.table import Table
 
+from tidemark.compaction.decisions import Built, Stopped, Unmoved, Waiting
+from tidemark.compaction.run import Run
+from tidemark.errors import LedgerError
 from tidemark.lake.branches import ancestry
+from tidemark.ledger import cuts
+from tidemark.ledger.event_counts import EventCounts
+from tidemark.ledger.rows import TableRow
+from tidemark.tables.plan import Found
+from tidemark.values.iso8601 import EPOCH
 
 
-def merge_counts(table: Table, start: int, branch: str) -> dict[str, int]:
-    """Rows that the commits on a branch since ``start`` inserted, updated and deleted, as they tell."""
-    counts = dict.fromkeys(("inserted", "updated", "deleted"), 0)
+class Merged(NamedTuple):
+    """Rows that commits changed, as their snapshots say."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    def exchanged(self, replaced: int) -> Merged:
+        """Return the same change, with rows that were deleted and added again counted as updated."""
+        return Merged(self.inserted - replaced, self.updated + replaced, self.deleted - replaced)
+
+    @property
+    def changed(self) -> int:
+        """Rows that are other than before."""
+        return self.inserted + self.updated + self.deleted
+
+    @property
+    def grown(self) -> int:
+        """How many rows the table has more than before."""
+        return self.inserted - self.deleted
+
+
+def merged(table: Table, start: int, branch: str) -> Merged:
+    """Return what the commits on a branch since the snapshot ``start`` did."""
+    counts = dict.fromkeys(Merged._fields, 0)
     for snapshot in ancestry(table, branch):
         if snapshot.snapshot_id == start:
             break
         summary = snapshot.summary.additional_properties if snapshot.summary else {}
-        merged = {name: summary.get(f"spark.merge-into.num-target-rows-{name}") for name in counts}
-        if not any(merged.values()):
-            merged["inserted"] = summary.get("added-records")  # an append
-        for name, told in merged.items():
-            counts[name] += int(told or 0)
-    return counts
+        found = {name: summary.get(f"spark.merge-into.num-target-rows-{name}") for name in counts}
+        if not any(found.values()):
+            found["inserted"] = summary.get("added-records")  # an append
+        for name, count in found.items():
+            counts[name] += int(count or 0)
+    return Merged(**counts)
+
+
+def account(found: Found, *, applied: int, duplicate: int, quarantined: int) -> EventCounts:
+    """Return what became of the events of a table that was built.
+
+    Args:
+        found: the table's events.
+        applied: events that changed a row, TRUNCATEs among them.
+        duplicate: copies of events that were counted.
+        quarantined: events that could not be taken in.
+
+    Raises:
+        LedgerError: these are more than there were events.
+    """
+    superseded = found.events - applied - duplicate - quarantined
+    if superseded < 0:
+        raise LedgerError(
+            f"{found.object}: {applied} events applied + {duplicate} duplicate + {quarantined} quarantined are "
+            f"more than the {found.events} events that there were. Nothing of it is published."
+        )
+    withheld = found.withheld
+    return EventCounts(
+        events=found.events + withheld.held + withheld.discarded,
+        applied=applied,
+        superseded=superseded + withheld.discarded,
+        duplicate=duplicate,
+        held=withheld.held,
+        quarantined=quarantined,
+    )
+
+
+def row(decision: Built | Waiting | Unmoved | Stopped, run: Run) -> TableRow:
+    """Return the ledger's row of what was decided for a table."""
+    match decision:
+        case Built():
+            return _built(decision, run)
+        case Waiting(found=found, reason=reason, request=request):
+            waits = _all_held(found, run, cuts.WAITING, reason)
+            if request is None:
+                return waits
+            return msgspec.structs.replace(waits, rebuilt=request, rows_after=0, deleted=waits.rows_before)
+        case Stopped(found=found, reason=reason):
+            return _all_held(found, run, cuts.STOPPED, reason)
+        case Unmoved(found=found, target=target):
+            withheld = found.withheld
+            counts = EventCounts(
+                events=withheld.held + withheld.discarded, superseded=withheld.discarded, held=withheld.held
+            )
+            rows = run.rows_of(found.object)
+            unmoved = TableRow(
+                cut=run.cut.number,
+                object=found.object,
+                target=str(target),
+                state=cuts.UNMOVED,
+                batch=run.cut.batch,
+                rows_before=rows,
+                rows_after=rows,
+            )
+            return unmoved.with_counts(counts)
+
+
+def _built(built: Built, run: Run) -> TableRow:
+    before = run.rows_of(built.object)
+    after = (before if built.request is None else 0) + built.rows_change
+    committed_at = None if built.committed_at is None else EPOCH + timedelta(microseconds=built.committed_at)
+    written = TableRow(
+        cut=run.cut.number,
+        object=built.object,
+        target=str(built.target),
+        state=cuts.CANDIDATE,
+        batch=run.cut.batch,
+        rebuilt=built.request,
+        rows_before=before,
+        rows_after=after,
+        deleted=max(0, before - after) if built.deleted is None else built.deleted,
+        committed_at=committed_at,
+        base=built.snapshots.base,
+        snapshot=built.snapshots.candidate,
+    )
+    return written.with_counts(built.counts)
+
+
+def _all_held(found: Found, run: Run, state: str, reason: str) -> TableRow:
+    """Return the row of a table that stays where it is, with all of its new events held."""
+    events = found.events + found.withheld.held + found.withheld.discarded
+    rows = run.rows_of(found.object)
+    written = TableRow(
+        cut=run.cut.number,
+        object=found.object,
+        state=state,
+        reason=reason,
+        batch=run.standing.batch_of(found.object),
+        rows_before=rows,
+        rows_after=rows,
+    )
+    return written.with_counts(EventCounts(events=events, held=events))

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tidemark.compaction import guessed_types, rebuilding, shared_folds
-from tidemark.compaction.bag_candidate import BagCandidate
-from tidemark.compaction.candidate import Candidate, Cut, Fold
-from tidemark.compaction.deciding import plan_all
+from tidemark.compaction import bag_candidate, guessed_types, keyed_candidate, rebuilding, shared_folds
+from tidemark.compaction.candidate import Prepared, prepare
+from tidemark.compaction.decisions import BuildAnew, Built
+from tidemark.compaction.keyed_candidate import Fold
+from tidemark.compaction.run import Run
 from tidemark.lake.branches import MARKER
-from tidemark.lake.lake import Lake
-from tidemark.ledger.ledger import Row
-from tidemark.sources.model import SchemaPolicy, Source
+from tidemark.sources.model import SchemaPolicy
 from tidemark.spark.session import is_small, tuned_for
-from tidemark.tables.plan import Found, Plan
-
-
-def candidate_of(plan: Plan) -> type[Candidate]:
-    """The kind of candidate that a table has."""
-    return Candidate if plan.key else BagCandidate
-
+from tidemark.tables.plan import Plan
 
 _SIDE_BY_SIDE = 4
 """Tables that are built at once: a commit waits for the catalog longer than it computes."""
@@ -33,87 +25,63 @@ _SIDE_BY_SIDE = 4
 _BATCH_PROPERTY = f"spark.sql.iceberg.snapshot-property.{MARKER}batch"
 
 
-def build(
-    session: SparkSession,
-    lake: Lake,
-    source: Source,
-    finds: Mapping[str, Found],
-    sizes: Mapping[str, int],
-    cut: Cut,
-    stands: Mapping[str, int],
-    default: int,
-    asked: Mapping[str, str],
-) -> list[Row]:
-    """Build every table that has something to build, and return the rows for the ledger."""
-    with tuned_for(session, sizes.values()):
-        planned, rows = plan_all(session, lake, source, finds, cut, stands, default, asked)
-    if any("anew" in row for row in rows):
-        return rows
-    small: list[tuple[Plan, int]] = []
-    large: list[tuple[Plan, int]] = []
-    for plan, after in planned:
-        (small if is_small(sizes[plan.found.object]) else large).append((plan, after))
+def build(run: Run, plans: Sequence[Plan]) -> list[Built | BuildAnew]:
+    """Build every planned table.
+
+    Raises:
+        LedgerError: events went missing between the change log and a fold.
+    """
+    small = [plan for plan in plans if is_small(run.size_of(plan.found))]
+    large = [plan for plan in plans if not is_small(run.size_of(plan.found))]
+    built: list[Built | BuildAnew] = []
     for tables in filter(None, (small, large)):
-        rows += _build_side_by_side(session, lake, source, tables, sizes, cut, asked, alone=tables is large)
-    return rows
+        built += _build_side_by_side(run, tables, fold_together=tables is small)
+    return built
 
 
-def _build_side_by_side(
-    session: SparkSession,
-    lake: Lake,
-    source: Source,
-    tables: Sequence[tuple[Plan, int]],
-    sizes: Mapping[str, int],
-    cut: Cut,
-    asked: Mapping[str, str],
-    *,
-    alone: bool,
-) -> list[Row]:
-    """Build the tables; each is folded in a plan of its own where ``alone``."""
+def _build_side_by_side(run: Run, plans: Sequence[Plan], *, fold_together: bool) -> list[Built | BuildAnew]:
     # Making a frame makes the session the active one of a thread. Where there is none, Spark's cache takes the settings
     # that Spark has by itself, and refuses tables with columns whose names differ in case only.
-    activate = partial(session.createDataFrame, [], "nothing int")
-    again = [plan for plan, _ in tables if plan.found.object in asked]
-    candidates = [
-        (candidate_of(plan)(session, lake, source.source, plan, cut), after)
-        for plan, after in tables
-        if plan.found.object not in asked
-    ]
+    activate = partial(run.session.createDataFrame, [], "nothing int")
+    again = [plan for plan in plans if plan.found.object in run.requests]
+    onward = [plan for plan in plans if plan.found.object not in run.requests]
     pool = ThreadPoolExecutor(_SIDE_BY_SIDE, initializer=activate)
-    with _marked(session, cut.batch), ExitStack() as views, pool:
-        deque(pool.map(Candidate.prepare, (candidate for candidate, _ in candidates)), maxlen=0)
-        folds: Mapping[str, Fold] = {}
-        if not alone:
-            folds = shared_folds.folds(session, lake, source.source, candidates, cut.batch, pool, views)
-        with tuned_for(session, [sizes[plan.found.object] for plan, _ in tables]):
-            jobs = [
-                pool.submit(rebuilding.build, session, lake, source.source, plan, cut, asked[plan.found.object])
-                for plan in again
-            ]
-            jobs += [
-                pool.submit(_build_one, session, lake, source, candidate, after, folds.get(candidate.plan.found.object))
-                for candidate, after in candidates
-            ]
+    with _marked(run.session, run.cut.batch), ExitStack() as views, pool:
+        prepared = list(pool.map(partial(prepare, run), onward))
+        folds = shared_folds.folds(prepared, pool, views) if fold_together else {}
+        with tuned_for(run.session, [run.size_of(plan.found) for plan in plans]):
+            jobs = [pool.submit(_rebuild, run, plan) for plan in again]
+            jobs += [pool.submit(_build_one, each, folds.get(each.plan.found.object)) for each in prepared]
             return [job.result() for job in jobs]
 
 
-def _build_one(
-    session: SparkSession, lake: Lake, source: Source, candidate: Candidate, after: int, fold: Fold | None
-) -> Row:
-    plan, row = candidate.plan, candidate.build(after, fold)
-    follows = source.schema_policy is not SchemaPolicy.STRICT
-    if (
-        follows
-        and row["quarantined"]
-        and guessed_types.are_outgrown(session, lake, source, plan, candidate.changes(after))
-    ):
-        row["anew"] = "a number does not fit a type that was guessed from values"
-    return row
+def build_candidate(prepared: Prepared, fold: Fold | None = None) -> Built:
+    """Build the candidate of one table.
+
+    Args:
+        prepared: the table.
+        fold: of its new events, where they were folded with the events of other tables.
+    """
+    with ExitStack() as views:
+        if prepared.plan.key:
+            return keyed_candidate.build(prepared, fold, views)
+        return bag_candidate.build(prepared, views)
+
+
+def _rebuild(run: Run, plan: Plan) -> Built | BuildAnew:
+    return rebuilding.build(run, plan, build_candidate)
+
+
+def _build_one(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew:
+    built, follows = build_candidate(prepared, fold), prepared.run.source.schema_policy is not SchemaPolicy.STRICT
+    if follows and built.counts.quarantined and guessed_types.are_outgrown(prepared):
+        return BuildAnew(object=built.object, reason="a number does not fit a type that was guessed from values")
+    return built
 
 
 @contextmanager
 def _marked(session: SparkSession, batch: int) -> Iterator[None]:
-    """Put the marker into every commit of the session: what was done is told in the commit that does it."""
+    """Put the marker into every commit of the session: the commit that does the work says that it is done."""
     session.conf.set(_BATCH_PROPERTY, str(batch))
     try:
         yield

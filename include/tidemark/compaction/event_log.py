@@ -3,54 +3,161 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.lake.lake import Lake
+from tidemark.compaction.run import Run
+from tidemark.events import Operation
+from tidemark.folding import update_halves
+from tidemark.lake import names
+from tidemark.lake.filters import equals
 from tidemark.lake.log_schemas import RowKind
-from tidemark.sources.model import Source
+from tidemark.ledger import transactions as ledger_transactions
+from tidemark.spark.session import checkpointed
+from tidemark.tables import columns as table_columns
+from tidemark.tables import epochs
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.withheld import Withheld
 
 
-class Whole(NamedTuple):
+class Events(NamedTuple):
+    """Change events of one table, and the plan to read them by."""
+
+    plan: Plan
+    rows: DataFrame
+
+
+class _Whole(NamedTuple):
     """How events of any batch are read."""
 
     plan: Plan
-    """With what all of them tell."""
+    """Covers the shapes of all batches."""
     read: Callable[[DataFrame], DataFrame]
     """Gives events of the change log the shapes that ``plan`` knows."""
 
 
-def taken(changelog: DataFrame, table: str, after: int, batch: int, found: Withheld) -> DataFrame:
-    """The change events that a table takes in on its way from one batch to another.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLog:
+    """The change log of one table, as its plan reads it."""
+
+    run: Run
+    plan: Plan
+
+    def changes(self) -> DataFrame:
+        """Return the events that the table is to take in, with their shapes by epoch."""
+        changes = new_events(self.run, self.plan.found)
+        if self.plan.found.names:
+            epoch_names = table_columns.names_of(self.plan.found, None)
+            return changes.withColumn("shape", epochs.shape_in_epoch(epoch_names))
+        return changes
+
+    def events(self) -> Events:
+        """Return the events that the table is to take in, and the plan to read them by.
+
+        Where one half of an update is among them and the other came before, that is there too (``update_halves``).
+        """
+        found = self.plan.found
+        earlier = self._earlier_halves() if found.splits and found.after else None
+        if earlier is None:
+            return Events(self.plan, self.changes())
+        whole = self._whole()
+        return Events(whole.plan, whole.read(update_halves.with_earlier(new_events(self.run, found), earlier)))
+
+    def whole(self) -> Events:
+        """Return every event of the table up to this cut, with a plan that covers all their shapes.
+
+        Used to fold the table from scratch.
+        """
+        whole = self._whole()
+        return Events(whole.plan, whole.read(self._up_to(self.run.cut.batch)))
+
+    def taken(self) -> DataFrame:
+        """Return the events that the table had taken in when it came to the batch that it stands at."""
+        return self._up_to(self.plan.found.after, but=self.plan.found.withheld.released)
+
+    def without_set_aside(self, events: DataFrame) -> DataFrame:
+        """Return earlier events without those that went to quarantine when they came, and took no part."""
+        quarantine = names.quarantine(self.run.source.source)
+        if self.run.lake.find(quarantine) is None:
+            return events
+        aside = self.run.read(quarantine).where(F.col("object") == self.plan.found.object)
+        return events.join(aside.select("batch", "file", "place"), ["batch", "file", "place"], "left_anti")
+
+    def _up_to(self, batch: int, but: frozenset[str] = frozenset()) -> DataFrame:
+        """Return the events of the table up to a batch, without transactions that are not published."""
+        found = self.plan.found
+        undone = ledger_transactions.ids_in(self.run.ledger, self.run.cut.batch, ledger_transactions.UNDONE)
+        return _log_of(self.run.changes(), found.object, batch, found.withheld.waiting | undone | but)
+
+    def _earlier_halves(self) -> DataFrame | None:
+        lone = checkpointed(update_halves.lone(new_events(self.run, self.plan.found)))
+        bounds = lone.agg(F.min("update"), F.max("update")).first()
+        if bounds is None or bounds[0] is None:
+            return None
+        # Data files have bounds of their positions, so no file of a batch older than all lone halves is read.
+        updates = self.taken().where(F.col("operation") == Operation.UPDATE)
+        near = updates.where(F.col("position").between(bounds[0], f"{bounds[1]}~"))
+        found = near.withColumn("update", update_halves.update()).join(F.broadcast(lone), "update", "left_semi")
+        earlier = checkpointed(self.without_set_aside(found.drop("update")))
+        return None if earlier.isEmpty() else earlier
+
+    def _whole(self) -> _Whole:
+        ledger, found = self.run.ledger, self.plan.found
+        shapes = ledger.shapes_of(found.object)
+        contents = ledger.contents(equals("object", found.object))
+        contents = [row for row in contents if row.batch <= self.run.cut.batch]
+        whole = replace(
+            found,
+            shapes=shapes,
+            names={},
+            truncates=sum(row.events for row in contents if row.operation == Operation.TRUNCATE),
+            partial=any(row.partial for row in contents),
+            halves=any(row.half for row in contents),
+        )
+        epoch_names = table_columns.names_of(whole, None)
+        if not epoch_names.touches(column.name for shape in shapes.values() for column in shape.columns):
+            return _Whole(replace(self.plan, found=whole), lambda events: events)
+        every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(epoch_names.renamings) + 1)]
+        by_epoch, today = epochs.shapes_by_epoch(shapes, epoch_names, every)
+        plan = replace(self.plan, found=replace(whole, shapes=by_epoch, names=today))
+        return _Whole(plan, lambda events: events.withColumn("shape", epochs.shape_in_epoch(epoch_names)))
+
+
+def new_events(run: Run, found: Found) -> DataFrame:
+    """Return the change events that a table takes in, before there is a plan for it."""
+    new = _between(found.after, run.cut.batch)
+    withheld: Withheld = found.withheld
+    if withheld.left_out:
+        new &= ~F.coalesce(F.col("transaction_id").isin(*sorted(withheld.left_out)), F.lit(False))
+    if withheld.released:
+        earlier = (F.col("batch") >= withheld.since) & (F.col("batch") <= found.after)
+        new |= earlier & F.col("transaction_id").isin(*sorted(withheld.released))
+    return run.changes().where((F.col("kind") == RowKind.CHANGE) & (F.col("object") == found.object) & new)
+
+
+def new_events_of(changelog: DataFrame, tables: Sequence[str], after: int, batch: int) -> DataFrame:
+    """Return the change events of several tables that stand at one batch, and that no transaction changes.
 
     Args:
         changelog: rows of ``CHANGE_LOG``.
-        table: as source files name it.
-        after: batch at which the table stands.
-        batch: batch that it is to reach.
-        found: ``withheld``.
+        tables: as the source names them.
+        after: batch at which they stand.
+        batch: batch that they are to reach.
     """
-    new = (F.col("batch") > after) & (F.col("batch") <= batch)
-    if found.left_out:
-        new &= ~F.coalesce(F.col("transaction_id").isin(*sorted(found.left_out)), F.lit(False))
-    if found.released:
-        earlier = (F.col("batch") >= found.since) & (F.col("batch") <= after)
-        new |= earlier & F.col("transaction_id").isin(*sorted(found.released))
-    return changelog.where((F.col("kind") == RowKind.CHANGE) & (F.col("object") == table) & new)
-
-
-def taken_of_all(changelog: DataFrame, tables: Sequence[str], after: int, batch: int) -> DataFrame:
-    """The change events of several tables that stand at one batch, and that transactions change nothing about."""
-    new = (F.col("batch") > after) & (F.col("batch") <= batch)
+    new = _between(after, batch)
     return changelog.where((F.col("kind") == RowKind.CHANGE) & F.col("object").isin(*tables) & new)
 
 
-def log_of(changelog: DataFrame, table: str, batch: int, without: frozenset[str]) -> DataFrame:
-    """All change events of a table up to a batch, but for those of some transactions.
+def _between(after: int, batch: int) -> Expression:
+    return (F.col("batch") > after) & (F.col("batch") <= batch)
+
+
+def _log_of(changelog: DataFrame, table: str, batch: int, without: frozenset[str]) -> DataFrame:
+    """Return all change events of a table up to a batch, but for those of some transactions.
 
     Args:
         changelog: rows of ``CHANGE_LOG``.
@@ -63,9 +170,3 @@ def log_of(changelog: DataFrame, table: str, batch: int, without: frozenset[str]
     if without:
         of_table &= ~F.coalesce(F.col("transaction_id").isin(*sorted(without)), F.lit(False))
     return changelog.where(of_table)
-
-
-def new_events(session: SparkSession, lake: Lake, source: Source, found: Found, batch: int) -> DataFrame:
-    """Return the change events that a table takes in, before there is a plan for it."""
-    changelog = session.table(lake.spark_name(("changelog", source.source)))
-    return taken(changelog, found.object, found.after, batch, found.withheld)

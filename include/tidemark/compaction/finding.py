@@ -1,144 +1,177 @@
-"""Find the tables that have new events or statements, and what the ledger knows of each."""
+"""Find the tables that have new events or statements, and what the ledger and the catalog know of each."""
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from tidemark.compaction.run import Run, Standing
 from tidemark.ddl.history import SchemaHistory, histories
-from tidemark.events import Operation
+from tidemark.errors import IncompatibleSchemaError
+from tidemark.events import Operation, TableId
 from tidemark.lake.filters import above, equals
-from tidemark.ledger import cuts, tally
-from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import ContentRow, CutRow, ShapeRow, TableRow
 from tidemark.sources.model import SchemaPolicy, Source, Transactions
 from tidemark.tables import withheld as withholding
 from tidemark.tables.plan import Found
+from tidemark.tables.targets import target_of
 from tidemark.tables.withheld import Withheld
 
 
+def standing_of(last: CutRow | None, published: Mapping[str, TableRow]) -> Standing:
+    """Return where the published tables stand.
+
+    Args:
+        last: the newest published cut.
+        published: ``Ledger.published_tables``. A stopped table and one that is still waiting for its columns stand
+            behind the last cut.
+    """
+    behind = {name: row.batch for name, row in published.items() if row.state in {cuts.STOPPED, cuts.WAITING}}
+    return Standing(batch=last.batch if last else 0, behind=behind if last else {})
+
+
+def is_up_to_date(last: CutRow | None, published: Mapping[str, TableRow], newest: int) -> bool:
+    """Return whether every table holds all that it can hold; a table that waits for its columns cannot hold more."""
+    stopped = [row.batch for row in published.values() if row.state == cuts.STOPPED]
+    return newest <= min([last.batch if last else 0, *stopped])
+
+
 def is_awaiting_approval(ledger: Ledger, batch: int) -> bool:
-    """Whether all there is waits for approval already: what a person looks at does not change under their hands."""
+    """Return whether all there is waits for approval already: what a person looks at does not change meanwhile."""
     cut = ledger.last_cut()
-    return cut is not None and cut["state"] == cuts.HELD and cut["batch"] == batch
+    return cut is not None and cut.state == cuts.AWAITING_APPROVAL and cut.batch == batch
 
 
-def batches_in_state(ledger: Ledger, last: Row | None, state: str) -> dict[str, int]:
-    """Objects that stand behind the last cut because of their state in it, and the batch they stand at."""
-    published = ledger.published_tables().items() if last else ()
-    return {name: row["batch"] for name, row in published if row["state"] == state}
+def is_released(source: Source, published: Mapping[str, TableRow]) -> bool:
+    """Return whether events that were held are held no more, though nothing new has come."""
+    return source.transactions == Transactions.IGNORE and any(row.held for row in published.values())
 
 
-def is_released(ledger: Ledger, source: Source) -> bool:
-    """Whether events that were held are held no more, though nothing new has come."""
-    ignored = source.transactions == Transactions.IGNORE
-    return ignored and any(row["held"] for row in ledger.published_tables().values())
+def find_tables(run: Run) -> dict[str, Found]:
+    """Return what the new events and statements say of each table, by the source's names.
 
-
-def find_tables(
-    ledger: Ledger,
-    source: Source,
-    stands: Mapping[str, int],
-    default: int,
-    newest: int,
-    published: Mapping[str, Row],
-) -> dict[str, Found]:
-    """What the new events and schema changes tell of each table, and the events that are taken in late."""
-    withheld = _withheld(ledger, source, stands, default, newest, published)
-    lowest = min([default, *stands.values(), *(each.since - 1 for each in withheld.values() if each.since)])
-    shapes: dict[str, list[Row]] = defaultdict(list)
-    for row in ledger.read("shapes"):
-        shapes[row["object"]].append(row)
-    by_object: dict[str, list[Row]] = defaultdict(list)
-    for row in ledger.read("contents", above("batch", lowest)):
-        name = row["object"]
-        after = stands.get(name, default)
-        since = withheld[name].since if name in withheld else 0
-        if (after < row["batch"] or 0 < since <= row["batch"]) and row["batch"] <= newest:
-            by_object[name].append(row)
-    told = histories(ledger, {*by_object, *published})
-    about = {name: rows[0] for name, rows in by_object.items()}
-    for name in published:
-        if name in told and name not in about and told[name].since(stands.get(name, default), newest):
-            about[name] = ledger.read("contents", equals("object", name))[0]
-    paths = [row["path"] for row in ledger.read("files")]
+    A table that is to be built again is found with all of its events.
+    """
+    standing = run.standing.from_scratch(run.requests)
+    withheld = _withheld(run, standing)
+    by_table = _contents(run, standing, withheld)
+    shapes: dict[str, list[ShapeRow]] = defaultdict(list)
+    for row in run.ledger.shapes():
+        shapes[row.object].append(row)
+    known = histories(run.ledger, {*by_table, *run.published})
+    tables = {name: rows[0].table for name, rows in by_table.items()}
+    for name in run.published:
+        if name in known and name not in tables and known[name].since(standing.batch_of(name), run.cut.batch):
+            tables[name] = run.ledger.contents(equals("object", name))[0].table
+    paths = [row.path for row in run.ledger.files()]
     common_path = len(os.path.commonprefix(paths))  # noqa: RUF071  characters are meant
-    split = _with_halves(ledger, by_object, newest)
+    split = _with_halves(run, by_table)
     finds = {}
-    for name in sorted(about):
-        after, kept = stands.get(name, default), withheld.get(name, withholding.NOTHING)
-        found = _found(about[name], by_object[name], shapes[name], after, kept)
-        finds[name] = replace(
-            found,
-            halves=found.halves or name in split,
-            history=told.get(name, SchemaHistory()).until(newest),
-            common_path=common_path,
+    for name in sorted(tables):
+        news = _News(
+            table=tables[name],
+            after=standing.batch_of(name),
+            contents=by_table[name],
+            shapes=shapes[name],
+            withheld=withheld.get(name, withholding.NOTHING),
         )
+        found = _located(run, _found(news))
+        history = known.get(name, SchemaHistory()).until(run.cut.batch)
+        if run.source.schema_policy is SchemaPolicy.IGNORE:
+            history = replace(history, renamings=(), additions=())
+        finds[name] = replace(found, halves=found.halves or name in split, history=history, common_path=common_path)
     return finds
 
 
-def _with_halves(ledger: Ledger, contents: Mapping[str, Sequence[Row]], newest: int) -> set[str]:
-    """Of tables with new partial images those of which any batch had the old half of an update."""
-    names = {name for name, rows in contents.items() if any(row["partial"] for row in rows)}
-    told = ledger.read("contents", equals("half", value=True)) if names else []
-    return names & {row["object"] for row in told if row["batch"] <= newest}
+def gone(run: Run, finds: Iterable[Found]) -> list[Found]:
+    """Return the tables that were published and are not where the source file says that they are."""
+    were_there = {row.object for row in run.ledger.tables(equals("state", cuts.PUBLISHED))} - run.requests.keys()
+    return [
+        found
+        for found in finds
+        if found.object in were_there and found.after and found.target is not None and found.table is None
+    ]
 
 
-def _withheld(
-    ledger: Ledger,
-    source: Source,
-    stands: Mapping[str, int],
-    default: int,
-    newest: int,
-    published: Mapping[str, Row],
-) -> dict[str, Withheld]:
-    """What open and undone transactions change, by table; nothing of tables that have no events of them."""
-    rows = withholding.acting(ledger.read("transactions"), min([default, *stands.values()]))
+def _contents(run: Run, standing: Standing, withheld: Mapping[str, Withheld]) -> dict[str, list[ContentRow]]:
+    """Return by table the contents of the batches that it takes events of."""
+    lowest = min([standing.lowest, *(each.since - 1 for each in withheld.values() if each.since)])
+    by_table: dict[str, list[ContentRow]] = defaultdict(list)
+    for row in run.ledger.contents(above("batch", lowest)):
+        after = standing.batch_of(row.object)
+        since = withheld[row.object].since if row.object in withheld else 0
+        if (after < row.batch or 0 < since <= row.batch) and row.batch <= run.cut.batch:
+            by_table[row.object].append(row)
+    return by_table
+
+
+def _with_halves(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> set[str]:
+    """Return the tables with new partial images for which any batch had the old half of an update."""
+    names = {name for name, rows in contents.items() if any(row.partial for row in rows)}
+    halves = run.ledger.contents(equals("half", value=True)) if names else []
+    return names & {row.object for row in halves if row.batch <= run.cut.batch}
+
+
+def _withheld(run: Run, standing: Standing) -> dict[str, Withheld]:
+    """Return by table what open and undone transactions change; nothing for tables that have no events of them."""
+    rows = withholding.acting(run.ledger.transactions(), standing.lowest)
     tables = withholding.tables_of(rows)
     if not tables:
         return {}
-    carried = {name for name, row in published.items() if row["held"]}
-    ignored = source.transactions == Transactions.IGNORE
+    carried = {name for name, row in run.published.items() if row.held}
+    ignored = run.source.transactions == Transactions.IGNORE
     return {
         name: withholding.withheld_for(
-            rows, name, stands.get(name, default), newest, carried=name in carried, ignored=ignored
+            rows, name, standing.batch_of(name), run.cut.batch, carried=name in carried, ignored=ignored
         )
         for name in tables
     }
 
 
-def under_schema_policy(source: Source, found: Found) -> Found:
-    """What the source's policy lets DDL tell of a table."""
-    if source.schema_policy is SchemaPolicy.IGNORE:
-        return replace(found, history=replace(found.history, renamings=(), additions=()))
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _News:
+    """The ledger's rows about one table."""
+
+    table: TableId
+    after: int
+    contents: Sequence[ContentRow]
+    shapes: Sequence[ShapeRow]
+    withheld: Withheld
 
 
-def _found(about: Row, rows: Sequence[Row], shapes: Iterable[Row], after: int, withheld: Withheld) -> Found:
-    used = {row["shape"] for row in rows}
-    new = [row for row in rows if row["batch"] > after]
-    events, truncates = withheld.taken
+def _found(news: _News) -> Found:
+    used = {row.shape for row in news.contents}
+    new = [row for row in news.contents if row.batch > news.after]
+    events, truncates = news.withheld.taken
     return Found(
-        object=about["object"],
-        after=after,
-        database=about["database"],
-        schema=about["schema"],
-        name=about["name"],
-        events=events + sum(row["events"] for row in new),
-        truncates=truncates + sum(row["events"] for row in new if row["operation"] == Operation.TRUNCATE),
-        shapes={
-            row["shape"]: tally.shape_from(row["columns"])
-            for row in sorted(shapes, key=_seniority)
-            if row["shape"] in used
-        },
-        keys=sorted({tuple(row["key"]) for row in rows if row["key"] is not None}),
-        partial=any(row["partial"] for row in rows),
-        halves=any(row["half"] for row in rows),
-        withheld=withheld,
+        object=str(news.table),
+        after=news.after,
+        database=news.table.database,
+        schema=news.table.schema,
+        name=news.table.name,
+        events=events + sum(row.events for row in new),
+        truncates=truncates + sum(row.events for row in new if row.operation == Operation.TRUNCATE),
+        shapes={row.shape: row.parsed() for row in sorted(news.shapes, key=_seniority) if row.shape in used},
+        keys=sorted({row.key for row in news.contents if row.key is not None}),
+        partial=any(row.partial for row in news.contents),
+        halves=any(row.half for row in news.contents),
+        withheld=news.withheld,
     )
 
 
-def _seniority(row: Row) -> tuple[int, int, str]:
-    """Shapes by batch and width, so that columns keep the source's order as the table grows."""
-    return (row["batch"], len(row["columns"]), row["shape"])
+def _seniority(row: ShapeRow) -> tuple[int, int, str]:
+    """Order shapes by batch and width, so that columns keep the source's order as the table grows."""
+    return (row.batch, len(row.columns), row.shape)
+
+
+def _located(run: Run, found: Found) -> Found:
+    """Return the table with its target and what is published there, or the reason why it can have no target."""
+    try:
+        target = target_of(run.source, found)
+    except IncompatibleSchemaError as error:
+        return replace(found, problem=str(error))
+    return replace(found, target=target, table=run.lake.find(target))

@@ -1,4 +1,4 @@
-"""Types of columns that only values tell: guessed from those of one run, and outgrown by those of a later one.
+"""Types of columns for which only values speak: guessed from the values of one run, and outgrown by a later one.
 
 A guess that is outgrown is no change at the source. What does not fit is set aside by the fold, as any value that its
 column cannot hold; only then are guesses looked at, so that runs in which all fits pay nothing for them.
@@ -10,16 +10,14 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.lake.filters import equals
-from tidemark.lake.lake import Lake
-from tidemark.ledger import tally
-from tidemark.ledger.ledger import Ledger
-from tidemark.sources.model import Source
+from tidemark.compaction.candidate import Prepared
+from tidemark.compaction.run import Run
+from tidemark.lake import names
 from tidemark.tables import columns as table_columns
-from tidemark.tables.plan import Found, Plan
+from tidemark.tables.plan import Found
 from tidemark.tables.reasons import MISFIT, UNREADABLE_VALUE
 from tidemark.values import inferred_types
 from tidemark.values.images import by_table_name
@@ -28,7 +26,7 @@ from tidemark.values.images import by_table_name
 def types_seen(
     events: DataFrame, found: Found, columns: Collection[str], *, of_numbers: bool = False
 ) -> dict[str, str]:
-    """Types of columns by the values seen; images whose columns have other names are looked at apart.
+    """Return the types of columns by the values seen; images whose columns have other names are looked at apart.
 
     Args:
         events: row changes of one table; their shapes by epoch where ``found`` has names by them.
@@ -39,13 +37,13 @@ def types_seen(
     if not found.names:
         return inferred_types.types_of(events, sorted(columns), of_numbers=of_numbers)
     alike: dict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
-    for shape, names in found.names.items():
-        if wanted := tuple(sorted((old, new) for old, new in names.items() if new in columns)):
+    for shape, renamed in found.names.items():
+        if wanted := tuple(sorted((old, new) for old, new in renamed.items() if new in columns)):
             alike[wanted].append(shape)
     types: dict[str, str] = {}
     for wanted, shapes in alike.items():
-        alike_events, names_then = events.where(F.col("shape").isin(*shapes)), [old for old, _ in wanted]
-        seen = inferred_types.types_of(alike_events, names_then, of_numbers=of_numbers)
+        then, names_then = events.where(F.col("shape").isin(*shapes)), [old for old, _ in wanted]
+        seen = inferred_types.types_of(then, names_then, of_numbers=of_numbers)
         for old, new in wanted:
             if old in seen:
                 types[new] = inferred_types.common_type(types.get(new, seen[old]), seen[old])
@@ -55,7 +53,7 @@ def types_seen(
 def types_again(
     events: DataFrame, found: Found, columns: Collection[str], published: Mapping[str, str]
 ) -> dict[str, str]:
-    """Types of columns by all values, for a table that is built anew though nobody asked.
+    """Return the types of columns by all values, for a table that is built anew though nobody asked.
 
     What readers know as a number, or as true and false, becomes no text by the values that were set aside for it.
 
@@ -72,33 +70,28 @@ def types_again(
     return seen | truths | (types_seen(events, found, numbers, of_numbers=True) if numbers else {})
 
 
-def are_outgrown(session: SparkSession, lake: Lake, source: Source, plan: Plan, events: DataFrame) -> bool:
-    """Whether a number was set aside only because the type of its column was guessed without it.
+def are_outgrown(prepared: Prepared) -> bool:
+    """Return whether a number was set aside only because the type of its column was guessed without it.
 
     Args:
-        session: Spark's.
-        lake: the lake.
-        source: the source file.
-        plan: by which the events were folded; some of them were set aside.
-        events: those events.
+        prepared: a table that was built; some of its events were set aside.
     """
-    found = plan.found
-    aside = session.table(lake.spark_name(("quarantine", source.source)))
+    run, found = prepared.run, prepared.plan.found
+    aside = run.read(names.quarantine(run.source.source))
     aside = aside.where((F.col("object") == found.object) & (F.col("reason") == UNREADABLE_VALUE))
     misfits = {row["detail"].removeprefix(MISFIT) for row in aside.select("detail").distinct().collect()}
-    told = (each for shape in found.shapes.items() for each in by_table_name(*shape, found.names))
-    suspects = {name for name, column in told if column.name in misfits}
-    guessed = suspects & _guessed(lake, source, found) if suspects else set()
-    seen = types_seen(events, found, guessed, of_numbers=True) if guessed else {}
-    types = dict(plan.columns)
+    columns = (each for shape in found.shapes.items() for each in by_table_name(*shape, found.names))
+    suspects = {name for name, column in columns if column.name in misfits}
+    guessed = suspects & _guessed(run, found) if suspects else set()
+    seen = types_seen(prepared.log.changes(), found, guessed, of_numbers=True) if guessed else {}
+    types = dict(prepared.plan.columns)
     return any(inferred_types.outgrows(kind, types[name]) for name, kind in seen.items())
 
 
-def _guessed(lake: Lake, source: Source, found: Found) -> set[str]:
-    """Columns whose type nothing ever told: not the source file, no message, no DDL."""
-    rows = Ledger(lake, source.source).read("shapes", equals("object", found.object))
-    every = replace(found, shapes={row["shape"]: tally.shape_from(row["columns"]) for row in rows})
-    names = table_columns.names_of(every, None)
-    typed = (told for told in found.history.additions if told.type is not None)
-    declared = {names.today(told.name, names.epoch(told.position, after=True)) for told in typed}
-    return {name for name in table_columns.untyped(every, source, None) if name not in declared}
+def _guessed(run: Run, found: Found) -> set[str]:
+    """Return the columns for which nothing ever declared a type: no source file, no message, no DDL."""
+    every = replace(found, shapes=run.ledger.shapes_of(found.object))
+    names_of_columns = table_columns.names_of(every, None)
+    typed = (addition for addition in found.history.additions if addition.type is not None)
+    declared = {names_of_columns.today(each.name, names_of_columns.epoch(each.position, after=True)) for each in typed}
+    return {name for name in table_columns.untyped(every, run.source, None) if name not in declared}

@@ -1,6 +1,215 @@
-"""Build the candidate of a table with a key: fold, combine with the stored rows, merge."""
+"""Build the candidate of a table with a key: fold, combine with the stored rows, merge, keep what later runs need.
+
+Three Spark actions for the usual table (fold, merge, tombstones); the merge is one commit, which carries the marker.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.compaction import accounting, history_candidate, merging, quarantine, truncation
+from tidemark.compaction.candidate import Prepared
+from tidemark.compaction.decisions import Built
+from tidemark.compaction.event_log import Events
+from tidemark.compaction.state import Truncate
+from tidemark.errors import LedgerError
+from tidemark.events import Operation
+from tidemark.folding import actions, frames, keyed, update_halves
+from tidemark.folding import cells as row_cells
+from tidemark.lake.branches import greatest, rows_in
+from tidemark.spark.session import checkpointed, named
+from tidemark.tables import reasons
+from tidemark.tables.schemas import DELETED, POSITION, was_hard
+
 LARGE = 200_000
 """Rows from which on two passes over a table's keys cost less than one that shuffles them: see docs/adr/0020."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """The new events of one table, folded."""
+
+    rows: DataFrame
+    """``folding.keyed.fold``, kept."""
+    totals: Mapping[str, Any]
+    """``folding.keyed.totals`` of the rows, null or 0 for no rows."""
+    acted: Callable[[], DataFrame]
+    """``folding.actions.actions`` that the rows were folded from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Totals:
+    """``folding.keyed.totals``, without nulls."""
+
+    events: int
+    distinct: int
+    away: int
+    deletes: int
+    marks: int
+    committed_at: int
+    """Epoch µs, UTC; 0: unknown."""
+    oldest: str | None
+
+    @classmethod
+    def of(cls, totals: Mapping[str, Any]) -> _Totals:
+        numbers = {name: int(value or 0) for name, value in totals.items() if name != "oldest"}
+        return cls(**numbers, oldest=totals.get("oldest"))
+
+
+def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
+    """Build the candidate of a table from its new events.
+
+    Args:
+        prepared: the table.
+        fold: of its new events, where they were folded with the events of other tables (``shared_folds``).
+        views: keeps the names that frames are read by until the table is built.
+
+    Raises:
+        LedgerError: events went missing between the change log and the fold.
+    """
+    plan, state = prepared.plan, prepared.state
+    if plan.soft and was_hard(prepared.table):
+        merging.mark_alive(prepared.run.session, prepared.branch)
+    truncate = truncation.newest(prepared)
+    events = cache(prepared.log.events)
+    if fold is None:
+        fold = _fold(events(), truncate, views)
+    totals = _Totals.of(fold.totals)
+    quarantined = _set_aside(prepared, fold, totals)
+    emptied = truncation.empty(prepared, truncate, fold.rows)
+    prepared.fill_defaults(truncate.position if truncate else None)
+    by_cell = plan.found.partial or "cells" in state.kinds
+    start = prepared.tip()
+    if by_cell:
+        ready = checkpointed(row_cells.combine(fold.rows, prepared.stored(), state.rows(), plan))
+    else:
+        ready = _alive(prepared, fold.rows, totals.oldest)
+    marked = emptied.marked + (_marked_rows(prepared, ready) if totals.marks else 0)
+    moved = _moved_rows(prepared, ready, by_cell=by_cell) if totals.away else 0
+    is_new = truncate is not None and all(kept.position != truncate.position for kept in state.truncates)
+    if by_cell or totals.deletes or is_new:
+        state.keep(ready, truncate if is_new else None)
+    replaced = 0
+    if not by_cell and _is_above(prepared, totals.oldest):
+        replaced = _exchange(prepared, ready, deletes=totals.deletes)
+    else:
+        merging.upsert(ready, plan, prepared.branch, by_cell=by_cell)
+    if plan.keeps_versions:
+        history_candidate.build(prepared, events(), views)
+    merged = accounting.merged(prepared.current(), start, prepared.run.cut.branch).exchanged(replaced)
+    lost = max(0, merged.deleted + emptied.rows - moved - emptied.returned)
+    return Built(
+        object=plan.found.object,
+        target=plan.target,
+        counts=accounting.account(
+            plan.found,
+            applied=merged.changed - moved + plan.found.truncates,
+            duplicate=totals.events - totals.distinct,
+            quarantined=quarantined,
+        ),
+        rows_change=merged.grown - emptied.rows,
+        deleted=marked if plan.soft else lost,
+        committed_at=totals.committed_at or None,
+        snapshots=prepared.snapshots(),
+    )
+
+
+def _fold(events: Events, truncate: Truncate | None, views: ExitStack) -> Fold:
+    """Fold the table's events by themselves."""
+    plan, rows = events
+    if plan.found.truncates:
+        rows = rows.where(F.col("operation") != Operation.TRUNCATE)
+    truncated = truncate.position if truncate else None
+    kept = [*actions.KEPT, *update_halves.earlier_column(rows)]
+    acted = named(actions.actions(rows, plan, None if plan.soft else truncated, kept), views)
+    sound, new = acted.where(F.col("set_aside").isNull()), acted
+    if plan.found.splits:
+        sound = update_halves.settled(sound, frames.key_names(plan))
+        new = update_halves.without_earlier(acted)
+    folded = keyed.fold(sound, plan)
+    if plan.soft and truncate is not None:
+        folded = keyed.truncated_softly(folded, plan, truncate.position, truncate.at or None)
+    folded = checkpointed(folded)
+    totals = folded.agg(*keyed.totals(plan)).first()
+    touched = folded.where(F.col("position").isNotNull()) if plan.found.splits else folded
+    return Fold(rows=touched, totals=totals.asDict() if totals else {}, acted=lambda: new)
+
+
+def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> int:
+    """Quarantine the events that take no part, and return how many they are.
+
+    Raises:
+        LedgerError: the events that were folded, TRUNCATEs, and these are not all events.
+    """
+    found = prepared.plan.found
+    expected = found.events - found.truncates - totals.events
+    counts = quarantine.set_aside(prepared.run, found, fold.acted()) if expected else {}
+    if expected != sum(counts.values()):
+        raise LedgerError(
+            f"{found.object}: {found.events} events in the change log, but {totals.events} folded + "
+            f"{found.truncates} truncates + {sum(counts.values())} set aside. Nothing of it is published."
+        )
+    return sum(count for reason, count in counts.items() if reason != reasons.TRUNCATED)  # else superseded, not wrong
+
+
+def _alive(prepared: Prepared, folded: DataFrame, oldest: str | None) -> DataFrame:
+    """Return folded rows without late events of keys that are dead; a batch newer than all that is kept has none."""
+    newest = prepared.state.newest
+    if oldest is None or (newest is not None and newest < oldest):
+        return folded
+    return row_cells.not_dead(folded, prepared.state.tombstones(), prepared.plan)
+
+
+def _moved_rows(prepared: Prepared, ready: DataFrame, *, by_cell: bool) -> int:
+    """Return how many rows change because their key did: the ledger counts their event where it wrote the new key."""
+    plan = prepared.plan
+    # With soft deletes the old key gets a row even if it had none.
+    how = "left" if plan.soft else "inner"
+    stored = prepared.stored().select(*frames.key_columns(plan), POSITION)
+    gone = ready.where("moved_away").join(stored, frames.key_names(plan), how)
+    # By cell, a row that a newer event wrote a part of lives on without the cells that moved away.
+    changes = F.col(POSITION) <= F.col("position") if by_cell else F.col(POSITION) < F.col("position")
+    return gone.where(changes | F.col(POSITION).isNull()).count()
+
+
+def _marked_rows(prepared: Prepared, ready: DataFrame) -> int:
+    """Return how many rows are alive and become marked as deleted: readers who leave such rows out lose them."""
+    plan = prepared.plan
+    alive = prepared.stored().where(~F.col(DELETED)).select(*frames.key_columns(plan), POSITION)
+    gone = ready.where(F.col("deleted") & ~F.col("moved_away")).join(alive, frames.key_names(plan))
+    return gone.where(F.col(POSITION) < F.col("position")).count()
+
+
+def _is_above(prepared: Prepared, oldest: str | None) -> bool:
+    """Return whether each event of the batch is newer than every row of a large table, as the table's files say.
+
+    Then keys need no comparing of positions. A batch with one late event in it is merged row by row.
+    """
+    if prepared.plan.soft or oldest is None or rows_in(prepared.table) < LARGE:
+        return False
+    newest = greatest(prepared.current(), POSITION, prepared.run.cut.branch)
+    return newest is not None and newest < oldest
+
+
+def _exchange(prepared: Prepared, ready: DataFrame, deletes: int) -> int:
+    """Delete the rows of the batch's keys, then add the new ones; return how many were replaced.
+
+    A MERGE that inserts has to shuffle the table. Here the batch's keys go to the table's files.
+    """
+    plan, keys = prepared.plan, frames.key_names(prepared.plan)
+    gone = 0
+    if deletes:
+        stored = prepared.stored().select(*frames.key_columns(plan))
+        gone = stored.join(ready.where("deleted").select(*keys), keys, "left_semi").count()
+    start = prepared.tip()
+    merging.remove(ready, plan, prepared.branch)
+    removed = accounting.merged(prepared.current(), start, prepared.run.cut.branch).deleted
+    merging.append(ready.where(~F.col("deleted")), plan, prepared.branch)
+    return removed - gone

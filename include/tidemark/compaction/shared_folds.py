@@ -1,8 +1,8 @@
 """Folding tables that are read alike in one plan: shards, the same table of many tenants, tables of equal columns.
 
-Spark spends a good part of a second on the plan that folds a table, however few events it has. Tables of which the
-plan would be the same but for their names are therefore folded at once, each event with its table beside it, and each
-table takes its rows out of what comes of it (docs/adr/0023).
+Spark spends a good part of a second on the plan that folds a table, however few events it has. Tables whose plans
+differ only in the table's name are therefore folded in one plan. A column says which table an event belongs to, and
+each table selects its rows from the result (docs/adr/0023).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from concurrent.futures import Executor
 from contextlib import ExitStack
 from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction import event_log
-from tidemark.compaction.candidate import Candidate, Fold
+from tidemark.compaction.candidate import Prepared
+from tidemark.compaction.keyed_candidate import Fold
 from tidemark.folding import actions, keyed
-from tidemark.lake.lake import Lake
 from tidemark.spark.session import checkpointed, named, tuned_for
 from tidemark.tables.plan import Plan
 
@@ -34,56 +34,43 @@ _NUMBER = "table_number"
 that it generates: each table would have code of its own to be compiled."""
 
 
-def folds(
-    session: SparkSession,
-    lake: Lake,
-    source: str,
-    candidates: Sequence[tuple[Candidate, int]],
-    batch: int,
-    pool: Executor,
-    views: ExitStack,
-) -> dict[str, Fold]:
-    """Fold those tables together that are read alike.
+def folds(prepared: Sequence[Prepared], pool: Executor, views: ExitStack) -> dict[str, Fold]:
+    """Fold tables together whose plans differ only in the table's name.
 
     Args:
-        session: Spark's.
-        lake: the lake.
-        source: name of the source.
-        candidates: of small tables, prepared, and the batch that each table stands at.
-        batch: last batch that they are to hold.
+        prepared: small tables of one run.
         pool: has the plans made side by side.
         views: keeps what the folds are read by until all tables are built.
 
     Returns:
         By object as the source names it; tables that are like no other are not in it.
     """
-    groups = list(_groups(candidates))
+    groups = list(_groups(prepared))
     if not groups:
         return {}
-    name = lake.spark_name(("changelog", source))
+    run = prepared[0].run
 
-    def fold(group: tuple[int, list[Plan]]) -> dict[str, Fold]:
-        after, plans = group
-        return _folded(session.table(name), plans, after, batch, views)
+    def fold(plans: Sequence[Plan]) -> dict[str, Fold]:
+        return _folded(run.changes(), plans, run.cut.batch, views)
 
-    with tuned_for(session, [_events(plans) for _, plans in groups]):
+    with tuned_for(run.session, [_events(plans) for plans in groups]):
         return {object_name: each for found in pool.map(fold, groups) for object_name, each in found.items()}
 
 
-def _groups(candidates: Sequence[tuple[Candidate, int]]) -> Iterator[tuple[int, list[Plan]]]:
-    """Tables that are folded together, two of them at least, few enough to be small; and the batch they stand at."""
+def _groups(prepared: Sequence[Prepared]) -> Iterator[list[Plan]]:
+    """Yield tables that are folded together: two at least that stand at one batch, few enough to be small."""
     alike: dict[tuple[int, Hashable], list[Plan]] = defaultdict(list)
-    for candidate, after in candidates:
-        if _is_plain(candidate):
-            alike[after, _what_is_read(candidate.plan)].append(candidate.plan)
-    for (after, _), plans in alike.items():
+    for each in prepared:
+        if _is_plain(each):
+            alike[each.plan.found.after, _what_is_read(each.plan)].append(each.plan)
+    for plans in alike.values():
         group: list[Plan] = []
         for plan in plans:
             if _is_full([*group, plan]):
-                yield from [(after, group)] if len(group) > 1 else []
+                yield from [group] if len(group) > 1 else []
                 group = []
             group.append(plan)
-        yield from [(after, group)] if len(group) > 1 else []
+        yield from [group] if len(group) > 1 else []
 
 
 def _is_full(plans: Sequence[Plan]) -> bool:
@@ -94,27 +81,27 @@ def _events(plans: Iterable[Plan]) -> int:
     return sum(plan.found.events for plan in plans)
 
 
-def _is_plain(candidate: Candidate) -> bool:
-    """Whether a table's fold hangs on its new events and columns alone.
+def _is_plain(prepared: Prepared) -> bool:
+    """Return whether a table's fold depends on its new events and columns alone.
 
-    Not on what DDL, TRUNCATE or transactions say, nor on halves of updates that came before.
+    It does not where DDL, TRUNCATE or transactions decide too, or halves of updates that came before.
     """
-    plan, found = candidate.plan, candidate.plan.found
+    plan, found = prepared.plan, prepared.plan.found
     withheld = found.withheld.left_out or found.withheld.released
-    alone = candidate.is_truncated or withheld or found.names or plan.defaults or found.splits
+    alone = prepared.is_truncated or withheld or found.names or plan.defaults or found.splits
     return bool(plan.key and not alone)
 
 
 def _what_is_read(plan: Plan) -> Hashable:
-    """All of a plan that ``folding.actions`` and ``folding.fold`` go by: tables of which it is equal fold alike."""
+    """Return all of a plan that ``folding`` uses: tables for which it is equal fold alike."""
     found = plan.found
     return (plan.columns, plan.key, plan.soft, found.partial, tuple(found.shapes.items()))
 
 
-def _folded(changelog: DataFrame, plans: Sequence[Plan], after: int, batch: int, views: ExitStack) -> dict[str, Fold]:
+def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: ExitStack) -> dict[str, Fold]:
     plan, names = plans[0], [each.found.object for each in plans]
     number = F.array_position(F.array(*map(F.lit, names)), F.col("object")).cast("string")
-    changes = event_log.taken_of_all(changelog, names, after, batch).withColumn(_NUMBER, number)
+    changes = event_log.new_events_of(changelog, names, plan.found.after, batch).withColumn(_NUMBER, number)
     acted = named(actions.actions(changes, plan, None, kept=(*actions.KEPT, _NUMBER)), views)
     rows = checkpointed(keyed.fold(acted.where(F.col("set_aside").isNull()), plan, apart=[_NUMBER]))
     counted = rows.groupBy(_NUMBER).agg(*keyed.totals(plan))

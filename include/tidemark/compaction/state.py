@@ -1,19 +1,133 @@
-"""The rows of a state table, rewritten to what compact still asks of them (``table_schemas.state_schema``)."""
+"""The state table of a published table: tombstones, versions of cells, TRUNCATEs (``tables.schemas.state_schema``)."""
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import MapType, StringType
 
+from tidemark.compaction.run import Run
+from tidemark.folding import cells as row_cells
+from tidemark.folding import frames
 from tidemark.lake import maintenance
+from tidemark.lake.branches import upper_bound
+from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.spark.session import checkpointed
+from tidemark.tables.plan import Plan
 
 _KINDS = ("tombstone", "cells", "truncate")
-
 _KEPT = ("position", "versions", "batch")
+_VERSIONS = MapType(StringType(), StringType())
+
+
+class Truncate(NamedTuple):
+    """A statement that emptied the table."""
+
+    position: str
+    at: int
+    """When the source committed it, epoch µs, UTC; 0: unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the state table of a candidate holds, as its files say without a scan by Spark."""
+
+    run: Run
+    plan: Plan
+    kinds: Collection[str]
+    """Kinds of its rows."""
+    newest: str | None
+    """No position in it is above this one; None where its files do not say."""
+    truncates: Sequence[Truncate]
+
+    @classmethod
+    def of(cls, run: Run, plan: Plan, table: Table) -> State:
+        """Return the state of a table; ``table`` is its state table, on the candidate branch."""
+        files = [task.file for task in table.scan().plan_files() if task.file.record_count]
+        kinds = frozenset(file.partition[0] for file in files)
+        truncates = _truncates(table) if "truncate" in kinds else []
+        return cls(run=run, plan=plan, kinds=kinds, newest=upper_bound(table, files, "position"), truncates=truncates)
+
+    def rows(self) -> DataFrame:
+        """Return the rows of the state, with the versions of cells under the names that columns have today.
+
+        Columns: ``k0 .. kn``, ``kind``, ``position``, ``versions``, ``batch``.
+        """
+        versions = F.col("versions")
+        renamed = {**self.plan.today, **self.plan.begun}
+        if renamed:
+            versions = row_cells.renamed_versions(versions, renamed).alias("versions")
+        state = self.run.read(self.plan.state)
+        return state.select(*frames.key_names(self.plan), "kind", "position", versions, "batch")
+
+    def tombstones(self) -> DataFrame:
+        """Return the keys that were deleted, each at its position."""
+        return self.rows().where(F.col("kind") == "tombstone")
+
+    def keep(self, ready: DataFrame, truncate: Truncate | None) -> None:
+        """Append what later runs need: tombstones, versions of rows written in parts, a TRUNCATE that is new.
+
+        Args:
+            ready: the rows that are merged.
+            truncate: the newest TRUNCATE, where the state does not have it yet.
+        """
+        keys = frames.key_names(self.plan)
+        branch = self.run.lake.spark_name(self.plan.state, self.run.cut.branch)
+        if self.plan.today and "cells" in self.kinds:
+            cells = self.rows().where(F.col("kind") == "cells")
+            self.run.session.sql(f"DELETE FROM {branch} WHERE kind = 'cells'")  # noqa: S608  every part is quoted
+            cells.writeTo(branch).append()
+        versions = "versions" if "versions" in ready.columns else F.lit(None).cast(_VERSIONS).alias("versions")
+        kind = F.when(F.col("deleted"), "tombstone").otherwise("cells").alias("kind")
+        rows = ready.select(*keys, kind, "position", versions, F.lit(self.run.cut.batch).alias("batch"))
+        rows = rows.where((F.col("kind") == "tombstone") | F.col("versions").isNotNull())
+        if truncate is not None:
+            committed = F.lit(truncate.at or None).cast("string")
+            mark = self.run.session.range(1).select(
+                *(F.lit(None).alias(key) for key in keys),
+                F.lit("truncate").alias("kind"),
+                F.lit(truncate.position).alias("position"),
+                F.create_map(F.lit(row_cells.REST), committed).alias("versions"),
+                F.lit(self.run.cut.batch).alias("batch"),
+            )
+            rows = rows.unionByName(mark)
+        rows.writeTo(branch).append()
+
+    def marks(self) -> dict[str, str]:
+        """Return the position of each kind of row; of a table without a key, which has one row of a kind."""
+        rows = self.run.lake.load(self.plan.state).scan().to_arrow().to_pylist()
+        return {row["kind"]: row["position"] for row in rows}
+
+    def mark(self, before: Mapping[str, str], reached: Mapping[str, str]) -> None:
+        """Write the positions that a table without a key has reached, in place of ``before``; no commit for no change.
+
+        Args:
+            before: ``marks``.
+            reached: kind to position; empty for none.
+        """
+        new = {kind: position for kind, position in reached.items() if position}
+        if new == before:
+            return
+        table = self.run.lake.load(self.plan.state)
+        rows = [{"kind": kind, "position": position, "batch": self.run.cut.batch} for kind, position in new.items()]
+        written = pa.Table.from_pylist(rows, schema=table.schema().as_arrow())
+        if before:
+            table.overwrite(written, branch=self.run.cut.branch)
+        else:
+            table.append(written, branch=self.run.cut.branch)
+
+
+def _truncates(table: Table) -> list[Truncate]:
+    rows = table.scan(row_filter=equals("kind", "truncate")).to_arrow().to_pylist()
+    return [Truncate(row["position"], int(dict(row["versions"] or {}).get(row_cells.REST) or 0)) for row in rows]
 
 
 def rewrite(session: SparkSession, lake: Lake, identifier: Identifier, past: int) -> int:
@@ -41,6 +155,3 @@ def rewrite(session: SparkSession, lake: Lake, identifier: Identifier, past: int
     gone = newest.where(old).count()
     newest.where(~old).writeTo(name).overwrite(F.col("kind").isin(*_KINDS))
     return gone
-
-
-VERSIONS = MapType(StringType(), StringType())

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
+import msgspec
 import structlog
 from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import pending_schema
-from tidemark.lake.branches import CUT_TAG, cut_tags, drop_ref, fast_forward, head, put_back, remove_tags, tag
+from tidemark.lake.branches import cut_tags, drop_ref, fast_forward, head, put_back, remove_tags, tag
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import Identifier, history_of
-from tidemark.ledger.ledger import Ledger, Row
+from tidemark.lake.names import Identifier, candidate_branch, cut_tag, history, is_history, moved_together
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import CutRow, TableRow
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +28,7 @@ CANDIDATE = "candidate"
 
 FAILED = "failed"
 
-HELD = "held"
+AWAITING_APPROVAL = "held"
 """Every check passed but the limit of deletes: a person may approve it."""
 
 CHECKED = "checked"
@@ -48,34 +50,38 @@ REPLACED = "replaced"
 approving it."""
 
 
-def last_published(ledger: Ledger) -> Row | None:
-    """The newest cut that readers of ``main`` see."""
-    published = ledger.read("cuts", equals("state", PUBLISHED))
-    return max(published, key=lambda row: int(row["cut"]), default=None)
+def last_published(ledger: Ledger) -> CutRow | None:
+    """Return the newest cut that readers of ``main`` see."""
+    return max(ledger.cuts(equals("state", PUBLISHED)), key=lambda row: row.cut, default=None)
 
 
-def under_way(ledger: Ledger) -> Row | None:
-    """The newest cut, if it is not published."""
+def under_way(ledger: Ledger) -> CutRow | None:
+    """Return the newest cut, if it is not published."""
     cut = ledger.last_cut()
-    return None if cut is None or cut["state"] == PUBLISHED else cut
+    return None if cut is None or cut.state == PUBLISHED else cut
 
 
 def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ...]]:
-    """Published name and the source's name of each table that was ever published: the tables that move with it.
+    """Return, of each table that was ever published, the tables that move with it.
 
-    Those are the table, its state, and its history, which there may not be.
+    Returns:
+        By the published name and the source's name: the table, its state, and its history, which may not exist.
     """
-    rows = ledger.read("tables", equals("state", PUBLISHED))
+    rows = ledger.tables(equals("state", PUBLISHED))
     return {
-        (row["target"], row["object"]): (*identifiers(row["target"]), _history(row))
-        for row in sorted(rows, key=lambda row: str(row["target"]))
+        (str(row.identifier), row.object): (*moved_together(row.identifier), history(row.identifier))
+        for row in sorted(rows, key=lambda row: str(row.identifier))
     }
 
 
 def oldest_kept(ledger: Ledger, *, newest: int, since: datetime) -> int:
     """Number of the oldest cut that stays readable: one of the ``newest``, or published since a time; 0 without any."""
-    published = sorted(ledger.read("cuts", equals("state", PUBLISHED)), key=lambda row: -int(row["cut"]))
-    kept = [int(row["cut"]) for place, row in enumerate(published) if place < newest or row["at"] >= since]
+    published = sorted(ledger.cuts(equals("state", PUBLISHED)), key=lambda row: -row.cut)
+    kept = [
+        row.cut
+        for place, row in enumerate(published)
+        if place < newest or (row.written_at is not None and row.written_at >= since)
+    ]
     return min(kept, default=0)
 
 
@@ -85,22 +91,22 @@ def drop_tags(table: Table, oldest: int) -> int:
     A table is tagged in the cuts that changed it, so the newest tag before ``oldest`` is what that cut shows of it.
     """
     gone = [number for number in cut_tags(table) if number <= oldest][:-1]
-    remove_tags(table, [f"{CUT_TAG}{number}" for number in gone])
+    remove_tags(table, [cut_tag(number) for number in gone])
     return len(gone)
 
 
-def shown_by(ledger: Ledger, cut: int) -> dict[str, Row]:
-    """What a published cut shows: per table the ledger's row of the newest cut up to it that changed the table.
+def shown_by(ledger: Ledger, cut: int) -> dict[str, TableRow]:
+    """Return what a published cut shows: by target the row of the newest cut up to it that changed the table.
 
     Raises:
         ConfigurationError: there is no such cut, or it is not published.
     """
-    published = {int(row["cut"]) for row in ledger.read("cuts", equals("state", PUBLISHED))}
+    published = {row.cut for row in ledger.cuts(equals("state", PUBLISHED))}
     if cut not in published:
-        told = f"{min(published)} to {max(published)}" if published else "none yet"
-        raise ConfigurationError(f"cut {cut} is not published; published cuts: {told}")
-    rows = sorted(ledger.read("tables", equals("state", PUBLISHED)), key=lambda row: int(row["cut"]))
-    return {row["target"]: row for row in rows if row["cut"] <= cut}
+        known = f"{min(published)} to {max(published)}" if published else "none yet"
+        raise ConfigurationError(f"cut {cut} is not published; published cuts: {known}")
+    rows = sorted(ledger.tables(equals("state", PUBLISHED)), key=lambda row: row.cut)
+    return {str(row.identifier): row for row in rows if row.cut <= cut}
 
 
 def tagged_snapshot(table: Table, cut: int) -> int:
@@ -109,7 +115,7 @@ def tagged_snapshot(table: Table, cut: int) -> int:
     Raises:
         ConfigurationError: the tag was dropped.
     """
-    ref = table.refs().get(f"{CUT_TAG}{cut}")
+    ref = table.refs().get(cut_tag(cut))
     if ref is None:
         raise ConfigurationError(
             f"{'.'.join(table.name())} as of cut {cut} is no longer kept (`maintenance: keep_cuts`)"
@@ -119,7 +125,7 @@ def tagged_snapshot(table: Table, cut: int) -> int:
 
 def _restored(table: Table, cut: int) -> int | None:
     """Snapshot that a table goes back to; None for a history that was not kept then: it begins again."""
-    if table.name()[-1].endswith(history_of(("", ""))[1]) and f"{CUT_TAG}{cut}" not in table.refs():
+    if is_history(table.name()[-1]) and cut_tag(cut) not in table.refs():
         return None
     return tagged_snapshot(table, cut)
 
@@ -140,68 +146,65 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     shown = shown_by(ledger, cut)
     published = [(target, name) for (target, _), names in ever_published(ledger).items() for name in names]
     tables = [(target, table) for target, name in published if (table := lake.find(name)) is not None]
-    snapshots = [_restored(table, shown[target]["cut"]) if target in shown else None for target, table in tables]
+    snapshots = [_restored(table, shown[target].cut) if target in shown else None for target, table in tables]
     last = ledger.last_cut()
-    if last is not None and last["state"] != PUBLISHED:
-        drop_candidates(lake, ledger, last["cut"])
+    if last is not None and last.state != PUBLISHED:
+        drop_candidates(lake, ledger, last.cut)
     # The cuts go first: run again from here on, compact folds their events onto whatever main is, which changes no row.
-    ledger.forget("cuts", above("cut", cut))
+    ledger.forget(CutRow, above("cut", cut))
     for (_, table), snapshot in zip(tables, snapshots, strict=True):
         if snapshot is None:
             lake.catalog.drop_table(table.name())
         else:
             put_back(table, snapshot)
             later = [number for number in cut_tags(table.refresh()) if number > cut]
-            remove_tags(table, [f"{CUT_TAG}{number}" for number in later])
-    ledger.forget("tables", above("cut", cut))
+            remove_tags(table, [cut_tag(number) for number in later])
+    ledger.forget(TableRow, above("cut", cut))
     return len(shown)
 
 
-def tables_of(ledger: Ledger, cut: int) -> list[Row]:
-    """Rows of the cut's tables in the ledger, by name."""
-    return sorted(ledger.read("tables", equals("cut", cut)), key=lambda row: str(row["object"]))
+def tables_of(ledger: Ledger, cut: int) -> list[TableRow]:
+    """Return the rows of the cut's tables, ordered by the source's names."""
+    return sorted(ledger.tables(equals("cut", cut)), key=lambda row: row.object)
 
 
-def is_built(row: Row) -> bool:
-    """Whether a table of a cut has a candidate."""
-    return row["state"] not in {STOPPED, UNMOVED, WAITING}
+def is_built(row: TableRow) -> bool:
+    """Return whether a table of a cut has a candidate."""
+    return row.state not in {STOPPED, UNMOVED, WAITING}
 
 
-def set_state(ledger: Ledger, cut: Row, state: str) -> Row:
-    """Write a cut's new state to the ledger."""
-    moved = {**cut, "state": state}
-    moved.pop("at", None)
-    ledger.replace("cuts", [moved], equals("cut", cut["cut"]))
-    return moved
+def set_state(ledger: Ledger, cut: CutRow, state: str) -> CutRow:
+    """Write a cut's new state to the ledger, and return the cut with it."""
+    changed = msgspec.structs.replace(cut, state=state)
+    ledger.replace(CutRow, [changed], equals("cut", cut.cut))
+    return changed
 
 
-def publish(lake: Lake, ledger: Ledger, cut: Row) -> None:
+def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     """Move ``main`` of every table of the cut to its candidate, tag it, and mark the cut published.
 
     Raises:
         PublishConflictError: a candidate is gone, and no table was moved for it; or a ``main`` moved since its
             candidate was built.
     """
-    rows = tables_of(ledger, cut["cut"])
+    rows = tables_of(ledger, cut.cut)
     built = [row for row in rows if is_built(row)]
-    tables = {name: lake.load(name) for row in built for name in identifiers(row["target"])}
+    tables = {name: lake.load(name) for row in built for name in moved_together(row.identifier)}
     _require_candidates(ledger, cut, tables.values())
     cut = set_state(ledger, cut, PUBLISHING)
     for row in built:
-        _move(lake, row, cut["cut"], tables)
-    for row in rows:
-        row.pop("at", None)
-        row["state"] = PUBLISHED if is_built(row) else row["state"]
-    ledger.replace("tables", rows, equals("cut", cut["cut"]))
-    ledger.rebuilt(row["rebuilt"] for row in rows if row["rebuilt"] and row["state"] != STOPPED)
+        _move(lake, row.identifier, cut.cut, tables)
+    shown = [msgspec.structs.replace(row, state=PUBLISHED) if is_built(row) else row for row in rows]
+    ledger.replace(TableRow, shown, equals("cut", cut.cut))
+    ledger.answered(row.rebuilt for row in shown if row.rebuilt and row.state != STOPPED)
     set_state(ledger, cut, PUBLISHED)
-    log.info("published", cut=cut["cut"], tables=len(rows))
+    log.info("published", cut=cut.cut, tables=len(rows))
 
 
 def finish(lake: Lake, ledger: Ledger) -> None:
     """Finish a cut whose publishing was cut short; every check had passed before it began."""
-    for cut in ledger.read("cuts", equals("state", PUBLISHING)):
-        log.info("publishing_resumed", cut=cut["cut"])
+    for cut in ledger.cuts(equals("state", PUBLISHING)):
+        log.info("publishing_resumed", cut=cut.cut)
         publish(lake, ledger, cut)
 
 
@@ -212,16 +215,16 @@ def next_number(lake: Lake, ledger: Ledger) -> int:
     held under it.
     """
     newest, last = ledger.last_cut(), last_published(ledger)
-    number = int(last["cut"]) + 1 if last else 1
-    if newest is not None and newest["state"] in {HELD, REPLACED}:
-        number = int(newest["cut"]) + 1
-        # Told first, so that a crash leaves nothing that could be approved without its candidates.
+    number = last.cut + 1 if last else 1
+    if newest is not None and newest.state in {AWAITING_APPROVAL, REPLACED}:
+        number = newest.cut + 1
+        # The ledger says so first: a crash then leaves nothing that could be approved without its candidates.
         set_state(ledger, newest, REPLACED)
-        drop_candidates(lake, ledger, newest["cut"])
-        ledger.forget("tables", equals("cut", newest["cut"]))
-    elif newest is not None and int(newest["cut"]) == number:
+        drop_candidates(lake, ledger, newest.cut)
+        ledger.forget(TableRow, equals("cut", newest.cut))
+    elif newest is not None and newest.cut == number:
         # Likewise: after a crash another run must not publish, as checked, what has only been begun anew.
-        ledger.forget("cuts", equals("cut", number))
+        ledger.forget(CutRow, equals("cut", number))
     drop_candidates(lake, ledger, number)
     return number
 
@@ -230,28 +233,18 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
     """Drop the branches of a cut that was never published."""
     for row in tables_of(ledger, cut):
         if is_built(row):
-            for identifier in (*identifiers(row["target"]), _history(row)):
+            for identifier in (*moved_together(row.identifier), history(row.identifier)):
                 table = lake.find(identifier)
                 if table is not None:
-                    drop_ref(table, f"candidate_{cut}")
+                    drop_ref(table, candidate_branch(cut))
 
 
-def identifiers(target: str) -> tuple[Identifier, Identifier]:
-    """The tables that move together when one is published: the table itself and its state; beside its history."""
-    namespace, _, name = target.partition(".")
-    return (namespace, name), ("state", f"{namespace}__{name}")
-
-
-def _history(row: Row) -> Identifier:
-    return history_of(identifiers(row["target"])[0])
-
-
-def _require_candidates(ledger: Ledger, cut: Row, tables: Collection[Table]) -> None:
+def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) -> None:
     """Refuse a cut of which a candidate is gone; one that was not begun to be published is to be built again.
 
     A history without its candidate is either asked for no more or, as the tag tells it, folded anew by the next cut.
     """
-    branch, name = f"candidate_{cut['cut']}", f"{CUT_TAG}{cut['cut']}"
+    branch, name = candidate_branch(cut.cut), cut_tag(cut.cut)
     moved = [table for table in tables if name in table.refs()]
     gone = [".".join(table.name()) for table in tables if not {branch, name} & table.refs().keys()]
     if not gone:
@@ -260,18 +253,18 @@ def _require_candidates(ledger: Ledger, cut: Row, tables: Collection[Table]) -> 
         set_state(ledger, cut, REPLACED)
         raise PublishConflictError(f"{', '.join(gone)}: the branch {branch} is gone: run compact again")
     raise PublishConflictError(
-        f"{', '.join(gone)}: the branch {branch} is gone, and other tables of cut {cut['cut']} are published already: "
+        f"{', '.join(gone)}: the branch {branch} is gone, and other tables of cut {cut.cut} are published already: "
         f"put the branch back on its snapshot, which `ledger.tables` tells, and publish again"
     )
 
 
-def _move(lake: Lake, row: Row, cut: int, tables: Mapping[Identifier, Table]) -> None:
-    branch, name = f"candidate_{cut}", f"{CUT_TAG}{cut}"
-    kept = lake.find(_history(row))
-    moved: tuple[Identifier, ...] = identifiers(row["target"])
+def _move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, Table]) -> None:
+    branch, name = candidate_branch(cut), cut_tag(cut)
+    kept = lake.find(history(target))
+    moved: tuple[Identifier, ...] = moved_together(target)
     # A history that the source file no longer asks for has no candidate and stays as it is, without the tag.
     if kept is not None and branch in kept.refs():
-        moved = (*moved, _history(row))
+        moved = (*moved, history(target))
     for identifier in moved:
         table = tables.get(identifier) or lake.load(identifier)
         if name in table.refs():  # moved before the crash

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
@@ -20,24 +21,41 @@ from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
 
-from tidemark.events import TableId
+from tidemark.events import Shape
+from tidemark.lake import names as table_names
 from tidemark.lake.commits import commit_files
 from tidemark.lake.data_files import Writer
 from tidemark.lake.filters import above, among, equals
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
 from tidemark.lake.properties import TABLE_PROPERTIES
 from tidemark.lake.retries import retried
+from tidemark.ledger.rows import (
+    BatchRow,
+    ContentRow,
+    CutRow,
+    FileRow,
+    IntervalRow,
+    LedgerRow,
+    RebuildRow,
+    RefusalRow,
+    ReprocessingRow,
+    ShapeRow,
+    StatementRow,
+    TableRow,
+    TransactionRow,
+)
 from tidemark.ledger.schemas import SCHEMAS
-from tidemark.ledger.tally import Content, LoggedStatement, Tally
-
-Row = dict[str, Any]
+from tidemark.ledger.tally import Content, Tally
 
 _retried = retried(CommitFailedException, ValidationException, attempts=12)
 """Two sources may write the ledger at once; their commits do not conflict, they only have to queue. A commit that finds
 its files replaced already (it was written, and its answer got lost) writes the same rows again."""
 
 BY_HAND = " by hand"
-"""Ends the asking for a rebuild that came from a person."""
+"""Ends a request for a rebuild that a person made."""
+
+R = TypeVar("R", bound=LedgerRow)
 
 
 class Ledger:
@@ -47,68 +65,116 @@ class Ledger:
         self._lake = lake
         self._source = source
 
-    def read(self, name: str, *conditions: BooleanExpression) -> list[Row]:
-        """Rows of one ledger table for this source, in no order."""
-        table = self._lake.find(("ledger", name))
-        if table is None:
-            return []
-        rows: list[Row] = table.scan(row_filter=self._where(*conditions)).to_arrow().to_pylist()
-        return rows
+    def read(self, name: str, *conditions: BooleanExpression) -> list[dict[str, Any]]:
+        """Return the rows of one ledger table for this source as dictionaries, stamp and all, in no order."""
+        table = self._lake.find(table_names.ledger(name))
+        return [] if table is None else table.scan(row_filter=self._where(*conditions)).to_arrow().to_pylist()
 
-    def replace(self, name: str, rows: Sequence[Row], *conditions: BooleanExpression) -> None:
-        """Put rows in the place of those of this source that the conditions name (none: only append)."""
+    def files(self, *conditions: BooleanExpression) -> list[FileRow]:
+        """Return the files that were landed, and those of an attempt that never reached ``raw``."""
+        return self._rows(FileRow, conditions)
+
+    def refusals(self) -> list[RefusalRow]:
+        """Return the files that the newest land refused."""
+        return self._rows(RefusalRow)
+
+    def intervals(self) -> list[IntervalRow]:
+        """Return the intervals that land has run for."""
+        return self._rows(IntervalRow)
+
+    def batches(self, *conditions: BooleanExpression) -> list[BatchRow]:
+        """Return what became of the messages of each batch."""
+        return self._rows(BatchRow, conditions)
+
+    def contents(self, *conditions: BooleanExpression) -> list[ContentRow]:
+        """Return what change events the batches hold."""
+        return self._rows(ContentRow, conditions)
+
+    def shapes(self, *conditions: BooleanExpression) -> list[ShapeRow]:
+        """Return the shapes that the change log refers to."""
+        return self._rows(ShapeRow, conditions)
+
+    def shapes_of(self, object_name: str) -> dict[str, Shape]:
+        """Return by id every shape that the events of a table were ever delivered under."""
+        return {row.shape: row.parsed() for row in self.shapes(equals("object", object_name))}
+
+    def statements(self) -> list[StatementRow]:
+        """Return the DDL and the initial loads that may change tables."""
+        return self._rows(StatementRow)
+
+    def tables(self, *conditions: BooleanExpression) -> list[TableRow]:
+        """Return where tables stand in cuts, published or not."""
+        return self._rows(TableRow, conditions)
+
+    def reprocessing(self) -> set[int]:
+        """Return the batches whose events are being derived again."""
+        return {row.batch for row in self._rows(ReprocessingRow)}
+
+    def cuts(self, *conditions: BooleanExpression) -> list[CutRow]:
+        """Return the cuts."""
+        return self._rows(CutRow, conditions)
+
+    def transactions(self) -> list[TransactionRow]:
+        """Return how transactions that were not whole at the end of a run stood after each batch."""
+        return self._rows(TransactionRow)
+
+    def _rows(self, kind: type[R], conditions: Iterable[BooleanExpression] = ()) -> list[R]:
+        return msgspec.convert(self.read(kind.TABLE, *conditions), list[kind])  # type: ignore[valid-type]
+
+    def replace(self, kind: type[R], rows: Sequence[R], *conditions: BooleanExpression) -> None:
+        """Put rows in the place of this source's rows that the conditions name (no condition: only append)."""
         where = self._where(*conditions) if conditions else None
-        _replace(self._lake, name, self._source, self._stamped(name, rows), where)
+        _replace(self._lake, kind.TABLE, self._source, self._stamped(kind, rows), where)
 
-    def forget(self, name: str, *conditions: BooleanExpression) -> None:
-        """Delete rows of this source."""
-        _delete(self._lake, name, self._source, self._where(*conditions))
+    def forget(self, kind: type[R], *conditions: BooleanExpression) -> None:
+        """Delete the rows of this source that the conditions name; without conditions all of them."""
+        _delete(self._lake, kind.TABLE, self._source, self._where(*conditions))
 
     def rewrite(self, name: str, least: int) -> None:
         """Put this source's rows of one ledger table into one file, if they lie in ``least`` files or more."""
         _rewrite(self._lake, name, self._source, self._where(), least)
 
-    def last_cut(self) -> Row | None:
-        """The newest cut, whatever its state."""
-        return max(self.read("cuts"), key=lambda row: int(row["cut"]), default=None)
+    def last_cut(self) -> CutRow | None:
+        """Return the newest cut, whatever its state."""
+        return max(self.cuts(), key=lambda row: row.cut, default=None)
 
-    def published_tables(self) -> dict[str, Row]:
-        """Per object the newest row that says where its published table stands, or why it stopped before it."""
-        published = {row["cut"] for row in self.read("cuts", equals("state", "published"))}
-        newest: dict[str, Row] = {}
-        for row in sorted(self.read("tables"), key=lambda row: int(row["cut"])):
-            if row["cut"] in published:
-                newest[row["object"]] = row
-        return newest
+    def published_tables(self) -> dict[str, TableRow]:
+        """Return by object the newest row that says where its published table stands, or why it stopped before it."""
+        published = {row.cut for row in self.cuts(equals("state", "published"))}
+        rows = sorted(self.tables(), key=lambda row: row.cut)
+        return {row.object: row for row in rows if row.cut in published}
 
-    def targets(self) -> dict[str, str]:
-        """Per object the table that it was last published as; a stopped one is published as it was before."""
-        rows = sorted(self.read("tables"), key=lambda row: int(row["cut"]))
-        return {row["object"]: row["target"] for row in rows if row["target"] is not None}
+    def targets(self) -> dict[str, Identifier]:
+        """Return by object the table that it was last published as; a stopped one is published as it was before."""
+        rows = sorted(self.tables(), key=lambda row: row.cut)
+        return {row.object: row.identifier for row in rows if row.target is not None}
 
-    def ask_for_rebuild(self, objects: Iterable[str], *, by_hand: bool = False) -> None:
-        """Let the next compact build tables again; asked anew, what was built for an earlier asking is not enough."""
+    def request_rebuild(self, objects: Iterable[str], *, by_hand: bool = False) -> None:
+        """Let the next compact build tables again.
+
+        A new request is not satisfied by a table that was built for an earlier one.
+        """
         asked = datetime.now(UTC).isoformat() + (BY_HAND if by_hand else "")
-        rows = [{"object": name, "asked": asked} for name in sorted(set(objects))]
+        rows = [RebuildRow(object=name, asked=asked) for name in sorted(set(objects))]
         if rows:
-            self.replace("rebuilds", rows, among("object", [row["object"] for row in rows]))
+            self.replace(RebuildRow, rows, among("object", [row.object for row in rows]))
 
-    def rebuilds(self) -> dict[str, str]:
-        """Objects that are to be built again, and the asking; it ends in ``BY_HAND`` where a person asked."""
-        return {row["object"]: row["asked"] for row in self.read("rebuilds")}
+    def rebuild_requests(self) -> dict[str, str]:
+        """Return by object the request to build it again; a request that a person made ends in ``BY_HAND``."""
+        return {row.object: row.asked for row in self._rows(RebuildRow)}
 
-    def rebuilt(self, asked: Iterable[str]) -> None:
-        """Drop the askings that were answered."""
-        if asked := sorted(set(asked)):
-            self.forget("rebuilds", among("asked", asked))
+    def answered(self, requests: Iterable[str]) -> None:
+        """Drop the requests to build tables again that were answered."""
+        if known := sorted(set(requests)):
+            self.forget(RebuildRow, among("asked", known))
 
-    def landed_files(self, batch: int) -> dict[str, Row]:
-        """Files by path that are in ``raw``, which holds batches up to ``batch``."""
-        return {row["path"]: row for row in self.read("files") if row["batch"] <= batch}
+    def landed_files(self, batch: int) -> dict[str, FileRow]:
+        """Return by path the files that are in ``raw``, which holds batches up to ``batch``."""
+        return {row.path: row for row in self.files() if row.batch <= batch}
 
     def forget_attempts(self, batch: int) -> None:
         """Drop the files of an attempt that wrote them here and never reached ``raw``."""
-        self.forget("files", above("batch", batch))
+        self.forget(FileRow, above("batch", batch))
 
     def tell_contents(
         self, found: Mapping[int, Sequence[Tally]], done: int, *, instead_of: BooleanExpression | None = None
@@ -122,32 +188,28 @@ class Ledger:
         """
         replaced = above("batch", done) if instead_of is None else instead_of
         counts = Counter[tuple[int, Content]]()
-        shapes: dict[tuple[str, str], Row] = {}
+        shapes: dict[tuple[str, str], ShapeRow] = {}
+        statements: list[StatementRow] = []
         for batch, tallies in sorted(found.items()):
             for tally in tallies:
                 for content, count in tally.contents:
                     counts[batch, content] += count
                 for table, shape, columns in tally.shapes:
-                    told = {"batch": batch, "object": str(table), "shape": shape, "columns": columns}
-                    shapes.setdefault((str(table), shape), told)
+                    row = ShapeRow(batch=batch, object=str(table), shape=shape, columns=columns)
+                    shapes.setdefault((row.object, shape), row)
+                statements += [StatementRow.of(batch, statement) for statement in tally.statements]
         if counts:
-            self.replace("contents", [_content(*told, count) for told, count in counts.items()], replaced)
+            self.replace(ContentRow, [ContentRow.of(*key, count) for key, count in counts.items()], replaced)
         else:
-            self.forget("contents", replaced)
-        known = {(row["object"], row["shape"]) for row in self.read("shapes") if row["batch"] <= done}
+            self.forget(ContentRow, replaced)
+        known = {(row.object, row.shape) for row in self.shapes() if row.batch <= done}
         fresh = [row for key, row in shapes.items() if key not in known]
         if fresh:
-            self.replace("shapes", fresh, above("batch", done))
-        statements = [
-            _ddl(batch, statement)
-            for batch, tallies in sorted(found.items())
-            for tally in tallies
-            for statement in tally.statements
-        ]
+            self.replace(ShapeRow, fresh, above("batch", done))
         if statements:
-            self.replace("ddl", statements, replaced)
+            self.replace(StatementRow, statements, replaced)
         elif instead_of is not None:
-            self.forget("ddl", replaced)
+            self.forget(StatementRow, replaced)
 
     def _where(self, *conditions: BooleanExpression) -> BooleanExpression:
         where: BooleanExpression = equals("source", self._source)
@@ -155,51 +217,22 @@ class Ledger:
             where = And(where, condition)
         return where
 
-    def _stamped(self, name: str, rows: Sequence[Row]) -> pa.Table:
-        now = datetime.now(UTC)
-        stamped = [{"source": self._source, "at": now, **row} for row in rows]
-        return pa.Table.from_pylist(stamped, schema=SCHEMAS[name])
-
-
-def _content(batch: int, content: Content, events: int) -> Row:
-    return {
-        "batch": batch,
-        "object": str(content.table),
-        "database": content.table.database,
-        "schema": content.table.schema,
-        "name": content.table.name,
-        "operation": content.operation,
-        "shape": content.shape,
-        "partial": content.partial,
-        "key": content.key,
-        "half": content.half,
-        "events": events,
-    }
-
-
-def _ddl(batch: int, told: LoggedStatement) -> Row:
-    table = told.table or TableId(None, None, "")
-    return {
-        **({} if told.at is None else {"at": told.at}),
-        "batch": batch,
-        "database": table.database,
-        "schema": table.schema,
-        "name": table.name or None,
-        "position": told.position,
-        "dialect": told.dialect,
-        "statement": told.text,
-    }
+    def _stamped(self, kind: type[R], rows: Sequence[R]) -> pa.Table:
+        own = {"source": self._source, "at": datetime.now(UTC)}
+        columns = [name for name in kind.__struct_fields__ if name != "written_at"]
+        stamped = [own | {name: value for name in columns if (value := getattr(row, name)) is not None} for row in rows]
+        return pa.Table.from_pylist(stamped, schema=SCHEMAS[kind.TABLE])
 
 
 @_retried
 def _replace(lake: Lake, name: str, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
-    table = lake.ensure(("ledger", name), rows.schema, TABLE_PROPERTIES, partition_by=["source"])
+    table = lake.ensure(table_names.ledger(name), rows.schema, TABLE_PROPERTIES, partition_by=["source"])
     _exchange(lake, table, source, rows, where)
 
 
 @_retried
 def _rewrite(lake: Lake, name: str, source: str, where: BooleanExpression, least: int) -> None:
-    table = lake.load(("ledger", name))
+    table = lake.load(table_names.ledger(name))
     found = table.scan(row_filter=where)
     if len(tasks := list(found.plan_files())) >= least:
         _write(lake, table, source, found.to_arrow().cast(SCHEMAS[name]), tasks)
@@ -207,7 +240,7 @@ def _rewrite(lake: Lake, name: str, source: str, where: BooleanExpression, least
 
 @_retried
 def _delete(lake: Lake, name: str, source: str, where: BooleanExpression) -> None:
-    table = lake.find(("ledger", name))
+    table = lake.find(table_names.ledger(name))
     if table is not None:
         _exchange(lake, table, source, SCHEMAS[name].empty_table(), where)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import TransactionRow
 from tidemark.ledger.tally import Seen
 
-States = dict[str | None, Row]
+States = dict[str | None, TransactionRow]
 
 OPEN = "open"
 
@@ -23,15 +24,15 @@ MARKED = "marked"
 
 def states(ledger: Ledger, batch: int) -> States:
     """The newest word on each transaction that was ever open over the end of a run, as of a batch; by id."""
-    return as_of(ledger.read("transactions"), batch)
+    return as_of(ledger.transactions(), batch)
 
 
-def as_of(rows: Iterable[Row], batch: int | None = None) -> States:
+def as_of(rows: Iterable[TransactionRow], batch: int | None = None) -> States:
     """Of rows of ``transactions`` the newest of each id, as of a batch (None: of all)."""
     known: States = {}
     for row in rows:
-        if (batch is None or row["batch"] <= batch) and row["batch"] >= known.get(row["id"], row)["batch"]:
-            known[row["id"]] = row
+        if (batch is None or row.batch <= batch) and row.batch >= known.get(row.id, row).batch:
+            known[row.id] = row
     return known
 
 
@@ -42,14 +43,15 @@ def marked(known: States) -> bool:
 
 def unsettled(known: States) -> frozenset[str]:
     """Ids of transactions of which every further event and marker must be told."""
-    return frozenset(row["id"] for row in known.values() if row["state"] in {OPEN, UNDONE})
+    return frozenset(id_ for id_, row in known.items() if id_ is not None and row.state in {OPEN, UNDONE})
 
 
-def seen_of(row: Row) -> Seen:
+def seen_of(row: TransactionRow) -> Seen:
     """What a row of the ledger tells of its transaction."""
-    return msgspec.json.decode(row["seen"], type=Seen)
+    return msgspec.json.decode(row.seen, type=Seen)
 
 
-def undone(ledger: Ledger, batch: int) -> frozenset[str]:
-    """Ids of the transactions that were rolled back, as of a batch."""
-    return frozenset(row["id"] for row in states(ledger, batch).values() if row["state"] == UNDONE)
+def ids_in(ledger: Ledger, batch: int, state: str) -> frozenset[str]:
+    """Return the ids of the transactions that were in a state, as of a batch."""
+    known = states(ledger, batch).items()
+    return frozenset(id_ for id_, row in known if id_ is not None and row.state == state)

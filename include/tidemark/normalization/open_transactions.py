@@ -13,15 +13,16 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, IsNull, LessThanOrEqual, Or
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, Or
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 
 from tidemark.lake.data_files import Target, WrittenFile
-from tidemark.lake.filters import above, among, equals
+from tidemark.lake.filters import above, among, at_least, at_most, equals, unset
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger import tally
-from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import TransactionRow
 from tidemark.ledger.tally import Seen
 from tidemark.ledger.transactions import MARKED, OPEN, UNDONE, WHOLE, States, marked, seen_of, states
 from tidemark.normalization import tasks, transaction_tracker
@@ -48,13 +49,13 @@ def settle(ledger: Ledger, known: States, did: Sequence[Done], log: ChangeLog, n
     if marks and len(told) > 1:  # a task that saw no marker has told of none
         told = log.look(None, written)
     exact = len(told) <= 1 and all(task.exact for task in told)
-    rows = [{"batch": newest, "id": None, "state": MARKED, "since": newest, "events": 0, "seen": ""}] if marks else []
+    rows = [_marked(newest)] if marks else []
     fresh: dict[str, Seen] = {}
     for id_, seen in transaction_tracker.all_of(told).items():
         before = known.get(id_)
         if before is None:
             fresh |= {id_: seen} if seen.tables else {}
-        elif before["state"] != WHOLE:
+        elif before.state != WHOLE:
             rows.append(_row(newest, tally.merged(seen_of(before), seen)))
     asked = [seen for seen in fresh.values() if not (seen.whole or seen.undone)]
     if asked:
@@ -65,9 +66,9 @@ def settle(ledger: Ledger, known: States, did: Sequence[Done], log: ChangeLog, n
     rows += [_row(newest, seen) for seen in fresh.values() if not seen.whole]
     done = above("batch", log.done)
     if rows:
-        ledger.replace("transactions", rows, done)
+        ledger.replace(TransactionRow, rows, done)
     else:
-        ledger.forget("transactions", done)
+        ledger.forget(TransactionRow, done)
 
 
 def settle_again(ledger: Ledger, did: Sequence[Done], log: ChangeLog) -> None:
@@ -75,18 +76,21 @@ def settle_again(ledger: Ledger, did: Sequence[Done], log: ChangeLog) -> None:
     told = [task.transactions for task in did if task.transactions is not None]
     if not (marked(states(ledger, log.done)) or any(task.marked for task in told)):
         return
-    rows = [{"batch": log.done, "id": None, "state": MARKED, "since": log.done, "events": 0, "seen": ""}]
-    rows += [
-        _row(log.done, seen) for seen in transaction_tracker.all_of(log.look_everywhere()).values() if not seen.whole
-    ]
-    ledger.replace("transactions", rows, above("batch", 0))
+    everywhere = transaction_tracker.all_of(log.look_everywhere()).values()
+    rows = [_marked(log.done), *(_row(log.done, seen) for seen in everywhere if not seen.whole)]
+    ledger.replace(TransactionRow, rows, above("batch", 0))
 
 
-def _row(batch: int, seen: Seen) -> Row:
+def _marked(batch: int) -> TransactionRow:
+    """Return the row that says that the source is known to send markers from a batch on."""
+    return TransactionRow(batch=batch, id=None, state=MARKED, since=batch, events=0, seen="")
+
+
+def _row(batch: int, seen: Seen) -> TransactionRow:
     state = UNDONE if seen.undone else WHOLE if seen.whole else OPEN
     events = sum(count for count, _ in seen.tables.values())
-    told = msgspec.json.encode(seen).decode()
-    return {"batch": batch, "id": seen.id, "state": state, "since": seen.since, "events": events, "seen": told}
+    text = msgspec.json.encode(seen).decode()
+    return TransactionRow(batch=batch, id=seen.id, state=state, since=seen.since, events=events, seen=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,15 +163,15 @@ class ChangeLog:
 _KINDS = (RowKind.CHANGE.value, RowKind.CONTROL.value)
 """What tells of transactions."""
 
-_Compared: Any = GreaterThanOrEqual, LessThanOrEqual, IsNull
-# Any: PyIceberg's expressions are models whose constructors type checkers read in two ways.
-
 
 def _between(first: int | None, last: int | None) -> BooleanExpression:
-    not_before, not_after, unknown = _Compared
+    """Return the condition that a row was committed between two times, or at an unknown time.
+
+    The times are in epoch µs; None is no bound.
+    """
     bounds: BooleanExpression = AlwaysTrue()
     if first is not None:
-        bounds = And(bounds, not_before("committed_at", first))
+        bounds = And(bounds, at_least("committed_at", first))
     if last is not None:
-        bounds = And(bounds, not_after("committed_at", last))
-    return bounds if isinstance(bounds, AlwaysTrue) else Or(unknown("committed_at"), bounds)
+        bounds = And(bounds, at_most("committed_at", last))
+    return bounds if isinstance(bounds, AlwaysTrue) else Or(unset("committed_at"), bounds)

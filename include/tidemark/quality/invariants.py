@@ -11,12 +11,13 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.lake import names as table_names
 from tidemark.lake import pending_schema
 from tidemark.lake.branches import data_files, head, properties_at
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import history_of
 from tidemark.lake.properties import KEY_PROPERTY
-from tidemark.ledger.ledger import Row
+from tidemark.ledger.event_counts import EventCounts
+from tidemark.ledger.rows import TableRow
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.model import Source
 from tidemark.spark.session import is_small
@@ -30,27 +31,33 @@ TOO_MANY_DELETED = "rows deleted beyond the limit"
 class Opened(NamedTuple):
     """A candidate that is to be judged, as it will be when it is published."""
 
-    row: Row
-    """Of the ledger."""
+    row: TableRow
+    snapshot: int
+    """Of the candidate."""
     frame: DataFrame
     key: list[str]
     files: list[str]
     """Data files that the cut wrote, sorted."""
 
 
-def opened_candidate(session: SparkSession, lake: Lake, row: Row) -> Opened:
+def opened_candidate(session: SparkSession, lake: Lake, row: TableRow) -> Opened:
     """Return the candidate of a ledger row, opened with the names and the key that it will have when published."""
-    namespace, _, name = row["target"].partition(".")
-    table = lake.load((namespace, name))
-    after = {**properties_at(table, row["snapshot"]), **pending_schema.pending(table, row["cut"]).get("properties", {})}
-    frame = session.read.option("versionAsOf", str(row["snapshot"])).table(lake.spark_name((namespace, name)))
-    files = data_files(table, row["snapshot"]) - data_files(table, row["base"])
-    return Opened(row, epochs.as_published(frame, table, row["cut"]), json.loads(after[KEY_PROPERTY]), sorted(files))
+    table = lake.load(row.identifier)
+    base, candidate = row.snapshots
+    after = properties_at(table, candidate) | pending_schema.pending(table, row.cut).get("properties", {})
+    frame = session.read.option("versionAsOf", str(candidate)).table(lake.spark_name(row.identifier))
+    return Opened(
+        row=row,
+        snapshot=candidate,
+        frame=epochs.as_published(frame, table, row.cut),
+        key=json.loads(after[KEY_PROPERTY]),
+        files=sorted(data_files(table, candidate) - data_files(table, base)),
+    )
 
 
 def key_invariants(opened: Opened, counts: Mapping[str, int]) -> dict[str, Invariant]:
     """Return what ``count_keys`` counted, as invariants: no null key, no key twice, the ledger's number of rows."""
-    rows = {"rows beyond the ledger's count": Invariant(value=counts["rows"] - opened.row["rows_after"])}
+    rows = {"rows beyond the ledger's count": Invariant(value=counts["rows"] - (opened.row.rows_after or 0))}
     if not opened.key:
         return rows
     return {
@@ -61,12 +68,12 @@ def key_invariants(opened: Opened, counts: Mapping[str, int]) -> dict[str, Invar
 
 
 def count_keys(tables: Sequence[Opened]) -> list[Counter[str]]:
-    """``rows``, ``null_keys`` and ``duplicate_keys`` of each table; of small tables many in one query."""
+    """Return ``rows``, ``null_keys`` and ``duplicate_keys`` of each table; many small tables are one query."""
     found = [Counter[str](dict.fromkeys(_COUNTED, 0)) for _ in tables]
     asked: list[DataFrame] = []
     for place, opened in enumerate(tables):
         asked += _key_counts(opened, place)
-        if len(asked) >= _AT_ONCE or place + 1 == len(tables) or not is_small(opened.row["rows_after"]):
+        if len(asked) >= _AT_ONCE or place + 1 == len(tables) or not is_small(opened.row.rows_after or 0):
             for row in _union(asked).collect():
                 found[int(row["place"])].update({name: row[name] for name in _COUNTED})
             asked = []
@@ -80,7 +87,9 @@ _AT_ONCE = 32
 
 
 def _key_counts(opened: Opened, place: int) -> Iterator[DataFrame]:
-    """Rows with ``place`` (text, of which Spark makes no code of its own) and ``_COUNTED``, to be added up.
+    """Yield frames of ``place`` and ``_COUNTED``; the sum over all of them is the table's count.
+
+    ``place`` is text, as Spark generates code of its own for each number.
 
     Duplicates are of the keys that this cut wrote; those of untouched rows were looked for when they were written.
     """
@@ -108,52 +117,53 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
     return _union(frames[:half]).unionAll(_union(frames[half:]))
 
 
-def delete_invariants(source: Source, row: Row) -> dict[str, Invariant]:
+def delete_invariants(source: Source, row: TableRow) -> dict[str, Invariant]:
     """Return the invariant that a cut deletes no more rows than the source allows; none where it deletes nothing."""
     if not deleted_rows(row):
         return {}
-    beyond = max(0, deleted_rows(row) - source.deletable(row["object"], row["rows_before"]))
+    beyond = max(0, deleted_rows(row) - source.deletable(row.object, row.rows_before or 0))
     return {TOO_MANY_DELETED: Invariant(value=beyond)}
 
 
-def deleted_rows(row: Row) -> int:
-    """Return how many rows the cut deletes from a table; older rows of the ledger tell only how many there were."""
-    counted = row["deleted"]
-    return int(max(0, row["rows_before"] - row["rows_after"]) if counted is None else counted)
+def deleted_rows(row: TableRow) -> int:
+    """Return how many rows the cut deletes from a table; where they were not counted, by how many it shrinks."""
+    return max(0, (row.rows_before or 0) - (row.rows_after or 0)) if row.deleted is None else row.deleted
 
 
 def history_invariants(
-    session: SparkSession, lake: Lake, row: Row, key: list[str], alive: DataFrame
+    session: SparkSession, lake: Lake, row: TableRow, key: list[str], alive: DataFrame
 ) -> dict[str, Invariant]:
-    """Of a history that belongs to the cut: its current versions are the rows of the table, by key and position."""
-    namespace, _, name = row["target"].partition(".")
-    identifier, branch = history_of((namespace, name)), f"candidate_{row['cut']}"
+    """Return the invariants of a history that the cut moves; none where it moves no history.
+
+    The current versions are the rows of the table, by key and position.
+    """
+    identifier = table_names.history(row.identifier)
+    branch = table_names.candidate_branch(row.cut)
     table = lake.find(identifier)
     if table is None or branch not in table.refs():
         return {}
     history = session.read.option("versionAsOf", str(head(table, branch))).table(lake.spark_name(identifier))
-    history = epochs.as_published(history, table, row["cut"])
+    history = epochs.as_published(history, table, row.cut)
     event = F.xxhash64(*(F.col(quoted(column)) for column in [*key, POSITION])).cast("decimal(20)").alias("event")
     rows = alive.select(event, F.lit(1).alias("row"))
     both = rows.unionAll(history.where(IS_CURRENT).select(event, F.lit(-1).alias("row")))
     found = both.agg(F.sum("row").alias("rows"), F.sum(F.col("event") * F.col("row")).alias("events")).first()
-    told = found.asDict() if found else {}
+    totals = found.asDict() if found else {}
     return {
-        "rows beyond the current versions": Invariant(value=int(told.get("rows") or 0)),
-        "rows unlike their current version": Invariant(value=int(bool(told.get("events")))),
+        "rows beyond the current versions": Invariant(value=int(totals.get("rows") or 0)),
+        "rows unlike their current version": Invariant(value=int(bool(totals.get("events")))),
     }
 
 
-def ledger_invariants(row: Mapping[str, int]) -> dict[str, Invariant]:
+def ledger_invariants(counts: EventCounts) -> dict[str, Invariant]:
     """Return the invariant that every event of the table is accounted for."""
-    accounted = sum(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined"))
-    return {"events not accounted for": Invariant(value=row["events"] - accounted)}
+    return {"events not accounted for": Invariant(value=counts.events - counts.accounted)}
 
 
-def published_invariants(frame: DataFrame, key: list[str], row: Row) -> dict[str, Invariant]:
+def published_invariants(frame: DataFrame, key: list[str], row: TableRow) -> dict[str, Invariant]:
     """Return the invariants of a table as a cut published it."""
     if not key:  # a bag of rows
-        return {"rows beyond the ledger's count": Invariant(value=frame.count() - row["rows_after"])}
+        return {"rows beyond the ledger's count": Invariant(value=frame.count() - (row.rows_after or 0))}
     columns = [F.col(quoted(name)) for name in key]
     null = F.greatest(*(column.isNull().cast("int") for column in [*columns, columns[0]])) == 1
     rows = F.col("count")
@@ -169,5 +179,5 @@ def published_invariants(frame: DataFrame, key: list[str], row: Row) -> dict[str
     return {
         "null keys": Invariant(value=found.get("null") or 0),
         "duplicate keys": Invariant(value=found.get("twice") or 0),
-        "rows beyond the ledger's count": Invariant(value=(found.get("rows") or 0) - row["rows_after"]),
+        "rows beyond the ledger's count": Invariant(value=(found.get("rows") or 0) - (row.rows_after or 0)),
     }

@@ -15,6 +15,7 @@ import jinja2
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import TableRow
 
 Entry = dict[str, Any]
 
@@ -64,28 +65,27 @@ def trend_of(lake: Lake, source: str, home: Path) -> list[Entry]:
     (checks that failed when the cut was last judged).
     """
     ledger = Ledger(lake, source)
-    rows = ledger.read("tables")
-    newest = sorted({int(row["cut"]) for row in rows}, reverse=True)[:CUTS]
-    shown = [row for row in rows if row["cut"] in newest]
-    failed = _failed_checks(home, source, {row["snapshot"] for row in shown})
+    rows = ledger.tables()
+    newest = sorted({row.cut for row in rows}, reverse=True)[:CUTS]
+    shown = [row for row in rows if row.cut in newest]
+    failed = _failed_checks(home, source, {row.snapshot for row in shown if row.snapshot is not None})
     entries = [_entry(source, row, failed) for row in shown]
     return sorted(entries, key=lambda entry: (-entry["cut"], entry["table"]))
 
 
-def _entry(source: str, row: Mapping[str, Any], failed: Mapping[int, list[str]]) -> Entry:
-    events, quarantined = int(row["events"] or 0), int(row["quarantined"] or 0)
+def _entry(source: str, row: TableRow, failed: Mapping[int, list[str]]) -> Entry:
     return {
         "source": source,
-        "cut": int(row["cut"]),
-        "table": row["target"] or row["object"],
-        "state": row["state"],
-        "at": row["at"].isoformat(),
-        "rows": None if row["state"] == cuts.STOPPED else row["rows_after"],
-        "events": events,
-        "quarantined": quarantined,
-        "quarantined_share": round(quarantined / events, 6) if events else 0.0,
-        "verdict": row["verdict"],
-        "failed": failed.get(row["snapshot"], []),
+        "cut": row.cut,
+        "table": row.target or row.object,
+        "state": row.state,
+        "at": row.written_at.isoformat() if row.written_at else "",
+        "rows": None if row.state == cuts.STOPPED else row.rows_after,
+        "events": row.events,
+        "quarantined": row.quarantined,
+        "quarantined_share": round(row.quarantined / row.events, 6) if row.events else 0.0,
+        "verdict": row.verdict,
+        "failed": failed.get(row.snapshot or 0, []),
     }
 
 

@@ -15,6 +15,7 @@ from tidemark.lake.names import Identifier
 from tidemark.lake.properties import KEY_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import Snapshots
 from tidemark.spark.session import open_session
 from tidemark.tables.schemas import key_of
 from tidemark.text import quoted
@@ -29,18 +30,17 @@ def differences(lake: Lake, source: str) -> dict[str, dict[str, int]]:
     """
     ledger = Ledger(lake, source)
     cut = ledger.last_cut()
-    if cut is None or cut["state"] == cuts.PUBLISHED:
+    if cut is None or cut.state == cuts.PUBLISHED:
         return {}
     session = open_session()
-    rows = [row for row in cuts.tables_of(ledger, cut["cut"]) if cuts.is_built(row)]
-    return {row["target"]: _difference(session, lake, row["target"], row["base"], row["snapshot"]) for row in rows}
+    rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
+    return {str(row.identifier): _difference(session, lake, row.identifier, row.snapshots) for row in rows}
 
 
-def _difference(session: SparkSession, lake: Lake, target: str, base: int, candidate: int) -> dict[str, int]:
-    namespace, _, name = target.partition(".")
-    table = lake.load((namespace, name))
-    old, new = (_at(session, lake, (namespace, name), snapshot) for snapshot in (base, candidate))
-    key = json.loads(properties_at(table, candidate).get(KEY_PROPERTY, "[]"))
+def _difference(session: SparkSession, lake: Lake, identifier: Identifier, snapshots: Snapshots) -> dict[str, int]:
+    table = lake.load(identifier)
+    old, new = (_at(session, lake, identifier, snapshot) for snapshot in snapshots)
+    key = json.loads(properties_at(table, snapshots.candidate).get(KEY_PROPERTY, "[]"))
     names = list(dict.fromkeys([*old.columns, *new.columns]))
     as_text = {name for name in names if _type(old, name) != _type(new, name)}
     old, new = (

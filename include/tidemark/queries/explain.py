@@ -13,22 +13,23 @@ from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, StartsWith
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark.ddl.history import Emptying, SchemaHistory, histories
 from tidemark.errors import UnknownNameError
 from tidemark.events import Operation
-from tidemark.lake.filters import among, equals
+from tidemark.lake import names as table_names
+from tidemark.lake.filters import among, equals, starts_with
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RowKind
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
-from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.ledger import Ledger
 from tidemark.queries import row_life
 from tidemark.queries.row_life import Chapter, Key, Outcome, Step
-from tidemark.queries.row_life_scan import FIELDS, micros
+from tidemark.queries.row_life_scan import FIELDS, LogRow, micros
 from tidemark.queries.row_life_steps import Aside, Reader, made
 from tidemark.sources.fields import RESERVED_NAMES
 from tidemark.tables.schemas import OWN_PREFIX, POSITION
@@ -63,7 +64,7 @@ class _Standing:
     undone: frozenset[str]
     """Transactions that were rolled back."""
 
-    def aside(self, row: Row) -> Aside | None:
+    def aside(self, row: LogRow) -> Aside | None:
         """Why the published table does not hold an event, if that is not for the event itself."""
         if row["batch"] > self.batch:
             return self.beyond
@@ -98,8 +99,9 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
 
 
 def _find(lake: Lake, name: str) -> Table:
-    namespace, _, rest = name.partition(".")
-    table = lake.find((namespace, rest)) if rest else None
+    identifier = table_names.Identifier.parse(name)
+    namespace = identifier.namespace
+    table = lake.find(identifier) if identifier.name else None
     if table is None or SOURCE_PROPERTY not in table.properties:
         known = [] if namespace in RESERVED_NAMES else [f"{namespace}.{other}" for other in lake.tables(namespace)]
         hint = suggestion(name, known) if known else " Name it as source.table; `tidemark status` lists the tables."
@@ -111,18 +113,16 @@ def _standing(lake: Lake, table: Table) -> _Standing:
     ledger = Ledger(lake, table.properties[SOURCE_PROPERTY])
     row = ledger.published_tables().get(table.properties[OBJECT_PROPERTY])
     newest = ledger.last_cut()
-    batch = row["batch"] if row else 0
-    states = ledger_transactions.states(ledger, batch).values()
-    # Where transactions are ignored, the table holds the events of open ones, and its row tells of none that is held.
-    waiting = frozenset(
-        told["id"] for told in states if told["state"] == ledger_transactions.OPEN and row and row["held"]
-    )
-    undone = frozenset(told["id"] for told in states if told["state"] == ledger_transactions.UNDONE)
-    if row is not None and row["state"] == cuts.STOPPED:
-        return _Standing(batch, (Outcome.HELD, f"the table is stopped: {row['reason']}"), waiting, undone)
+    batch = row.batch if row else 0
+    # Where transactions are ignored, the table holds the events of open ones, and its row counts none as held.
+    holds_back = row is not None and row.held > 0
+    waiting = ledger_transactions.ids_in(ledger, batch, ledger_transactions.OPEN) if holds_back else frozenset[str]()
+    undone = ledger_transactions.ids_in(ledger, batch, ledger_transactions.UNDONE)
+    if row is not None and row.state == cuts.STOPPED:
+        return _Standing(batch, (Outcome.HELD, f"the table is stopped: {row.reason}"), waiting, undone)
     waits = "the next compact takes it"
-    if newest is not None and newest["state"] != cuts.PUBLISHED:
-        waits = f"behind the published cut; the newest is cut {newest['cut']}, {newest['state']}"
+    if newest is not None and newest.state != cuts.PUBLISHED:
+        waits = f"behind the published cut; the newest is cut {newest.cut}, {newest.state}"
     return _Standing(batch, (Outcome.WAITING, waits), waiting, undone)
 
 
@@ -135,7 +135,7 @@ def _emptied(lake: Lake, table: Table, emptyings: Sequence[Emptying], standing: 
     """The statements and initial loads that emptied the table, which act as TRUNCATEs do."""
     if not emptyings:
         return
-    changelog = lake.load(("changelog", table.properties[SOURCE_PROPERTY]))
+    changelog = lake.load(table_names.change_log(table.properties[SOURCE_PROPERTY]))
     batches = {told.position: told.batch for told in emptyings if not told.load}
     if batches:
         stated = And(equals("kind", RowKind.SCHEMA_CHANGE), among("position", batches))
@@ -145,26 +145,23 @@ def _emptied(lake: Lake, table: Table, emptyings: Sequence[Emptying], standing: 
     mine = And(equals("kind", RowKind.CHANGE), equals("object", table.properties[OBJECT_PROPERTY]))
     for told in emptyings:
         if told.load:  # any of its rows stands for it
-            rows = And(mine, _STARTS_WITH("position", f"{told.position}."))
+            rows = And(mine, starts_with("position", f"{told.position}."))
             for row in _timed(changelog.scan(row_filter=rows, selected_fields=FIELDS, limit=1).to_arrow()):
                 yield _emptying({**row, "position": told.position, "batch": told.batch}, standing)
 
 
-_STARTS_WITH: Any = StartsWith  # Any: as in the ledger
-
-
-def _timed(rows: pa.Table) -> list[Row]:
+def _timed(rows: pa.Table) -> list[LogRow]:
     timed = rows.set_column(rows.schema.names.index("committed_at"), "committed_at", micros(rows))
     return list(timed.to_pylist())
 
 
-def _emptying(row: Row, standing: _Standing) -> Step:
+def _emptying(row: LogRow, standing: _Standing) -> Step:
     return made({**row, "operation": Operation.TRUNCATE}, deletes=True, aside=standing.aside(row))
 
 
 def _without_set_aside(lake: Lake, table: Table, steps: Sequence[Step]) -> list[Step]:
     """Events, those that compact set aside marked: for where what it knew of them is not all here."""
-    quarantine = lake.find(("quarantine", table.properties[SOURCE_PROPERTY]))
+    quarantine = lake.find(table_names.quarantine(table.properties[SOURCE_PROPERTY]))
     if quarantine is None or not steps:
         return list(steps)
     places = And(among("file", [step.file for step in steps]), among("place", [step.place for step in steps]))
@@ -184,7 +181,7 @@ def _without_lone_halves(lake: Lake, table: Table, steps: Sequence[Step], standi
     asked = {row_life.new_half(step) for step in steps if step.half and step.partial} - mine
     there = set(mine)
     if asked:
-        changelog = lake.load(("changelog", table.properties[SOURCE_PROPERTY]))
+        changelog = lake.load(table_names.change_log(table.properties[SOURCE_PROPERTY]))
         where = And(equals("object", table.properties[OBJECT_PROPERTY]), among("position", asked))
         rows = _timed(
             changelog.scan(row_filter=And(equals("kind", RowKind.CHANGE), where), selected_fields=FIELDS).to_arrow()
@@ -201,7 +198,7 @@ def _without_lone_halves(lake: Lake, table: Table, steps: Sequence[Step], standi
 
 
 def _log(lake: Lake, table: Table) -> pa.RecordBatchReader:
-    changelog = lake.load(("changelog", table.properties[SOURCE_PROPERTY]))
+    changelog = lake.load(table_names.change_log(table.properties[SOURCE_PROPERTY]))
     mine = And(equals("kind", RowKind.CHANGE), equals("object", table.properties[OBJECT_PROPERTY]))
     return changelog.scan(row_filter=mine, selected_fields=FIELDS).to_arrow_batch_reader()
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.events import Operation
 from tidemark.values.plain import Value
+
+LogRow = dict[str, Any]
+"""A row of the change log with ``FIELDS``."""
 
 FIELDS = (
     "operation", "position", "committed_at", "transaction_id", "transaction_number", "transaction_last", "before",

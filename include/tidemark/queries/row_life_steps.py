@@ -19,13 +19,11 @@ from tidemark.ddl.history import SchemaHistory
 from tidemark.ddl.names import ColumnNames
 from tidemark.errors import ConfigurationError, UnknownNameError, UnreadableValueError
 from tidemark.events import Column, Encoding, Operation, Shape
-from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
-from tidemark.ledger.ledger import Ledger, Row
-from tidemark.ledger.tally import shape_from
+from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
-from tidemark.queries.row_life_scan import comparable, may_hold, micros
+from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
 from tidemark.tables import reasons as fold_reasons
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.text import suggestion
@@ -58,10 +56,8 @@ class Reader:
     def of(cls, lake: Lake, table: Table, history: SchemaHistory) -> Reader:
         """Read with the names of today; ``history`` is what DDL told until the table was published."""
         fields = [TableColumn(column.name, str(column.field_type)) for column in table.schema().fields]
-        told = Ledger(lake, table.properties[SOURCE_PROPERTY]).read(
-            "shapes", equals("object", table.properties[OBJECT_PROPERTY])
-        )
-        shapes = {row["shape"]: shape_from(row["columns"]) for row in told}
+        ledger = Ledger(lake, table.properties[SOURCE_PROPERTY])
+        shapes = ledger.shapes_of(table.properties[OBJECT_PROPERTY])
         # What begins with Tidemark's prefix belongs to a candidate.
         columns = {
             column.name: column
@@ -112,7 +108,9 @@ class Reader:
         except UnreadableValueError as error:
             raise ConfigurationError(str(error)) from error
 
-    def steps(self, batches: pa.RecordBatchReader, wanted: Key, aside: Callable[[Row], Aside | None]) -> Iterator[Step]:
+    def steps(
+        self, batches: pa.RecordBatchReader, wanted: Key, aside: Callable[[LogRow], Aside | None]
+    ) -> Iterator[Step]:
         """Yield what the events do to the row with the key ``wanted``; TRUNCATEs too.
 
         Args:
@@ -147,7 +145,7 @@ class Reader:
         epochs = range(len(self.names.renamings) + 1)
         return any(self.names.today(column.name, epoch) == name for epoch in epochs)
 
-    def _told(self, row: Row) -> Iterator[tuple[str, Column]]:
+    def _told(self, row: LogRow) -> Iterator[tuple[str, Column]]:
         """The columns of a row's images, by their names in the table."""
         epoch = self.names.epoch(row["position"])
         for column in self.shapes[row["shape"]].columns:
@@ -155,7 +153,7 @@ class Reader:
             if name is not None and name in self.columns:
                 yield name, column
 
-    def _step(self, row: Row, wanted: Key) -> Step | None:
+    def _step(self, row: LogRow, wanted: Key) -> Step | None:
         if row["operation"] == Operation.TRUNCATE:
             return made(row, deletes=True)
         whole_update = row["operation"] == Operation.UPDATE and row["after"] is not None
@@ -194,7 +192,7 @@ class Reader:
             partial=bool(row["partial"]),
         )
 
-    def _bag_step(self, row: Row, wanted: Key) -> Step | None:
+    def _bag_step(self, row: LogRow, wanted: Key) -> Step | None:
         if row["operation"] == Operation.TRUNCATE:
             return made(row, deletes=True)
         after, _ = self._image(row, "after")
@@ -210,7 +208,7 @@ class Reader:
         cells = {name: new.get(name) for name in self.columns} if adds else {}
         return made(row, deletes=not adds, cells=cells)
 
-    def _defaults(self, row: Row) -> dict[str, Value]:
+    def _defaults(self, row: LogRow) -> dict[str, Value]:
         """Cells that no image from before their column was added has: its default, which the row got at the source."""
         told = {name for name, _ in self._told(row)}
         return {
@@ -219,7 +217,7 @@ class Reader:
             if name not in told and row["position"] < position
         }
 
-    def _image(self, row: Row, side: str, only: Sequence[str] | None = None) -> tuple[dict[str, Value], str | None]:
+    def _image(self, row: LogRow, side: str, only: Sequence[str] | None = None) -> tuple[dict[str, Value], str | None]:
         """The columns of an image, those that cannot be read as null; and why the first of these cannot."""
         if row[side] is None:
             return {}, None
@@ -236,7 +234,7 @@ class Reader:
                 fault = fault or str(error)
         return read, fault
 
-    def _written(self, row: Row) -> list[str]:
+    def _written(self, row: LogRow) -> list[str]:
         if not row["partial"]:
             return list(self.columns)
         absent = row["absent"] or ()
@@ -280,7 +278,7 @@ def _first(*values: Value) -> Value:
     return next((value for value in values if value is not None), None)
 
 
-def made(row: Row, **fields: Any) -> Step:  # noqa: ANN401  the fields of a Step
+def made(row: LogRow, **fields: Any) -> Step:  # noqa: ANN401  the fields of a Step
     """A step from a row with ``FIELDS``, its time as ``micros``."""
     transaction = {"id": row["transaction_id"], "number": row["transaction_number"], "last": row["transaction_last"]}
     return Step(

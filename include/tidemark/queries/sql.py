@@ -32,8 +32,9 @@ def query(lake: Lake, sql: str) -> pa.Table:
         ConfigurationError: the text is no query, or names a table that is not there.
     """
     connection = duckdb.connect()
-    for (namespace, name), once in sorted(_tables(sql).items()):
-        rows = _rows(lake, (namespace, name))
+    for identifier, once in sorted(_tables(sql).items()):
+        namespace, name = identifier
+        rows = _rows(lake, identifier)
         staged = f"tidemark {namespace}.{name}"
         connection.register(staged, rows)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(namespace)}")
@@ -59,7 +60,8 @@ def _tables(sql: str) -> dict[Identifier, bool]:
     found: dict[Identifier, bool] = {}
     for table in statement.find_all(exp.Table):
         if table.db:
-            found[table.db, table.name] = not common and (table.db, table.name) not in found
+            name = Identifier(table.db, table.name)
+            found[name] = not common and name not in found
         elif isinstance(table.this, exp.Identifier) and table.name not in common:
             raise ConfigurationError(f"table {table.name!r}: name tables as `source.table`")
     return found
@@ -72,7 +74,7 @@ def _rows(lake: Lake, identifier: Identifier) -> pa.RecordBatchReader | pa.Table
         return lake.load(identifier).scan().to_arrow_batch_reader()
     from tidemark.queries.typed_changes import typed_changes  # noqa: PLC0415  needs Spark, which no other query does
 
-    return typed_changes(lake, (namespace, name.removesuffix(CHANGES))).toArrow()
+    return typed_changes(lake, Identifier(namespace, name.removesuffix(CHANGES))).toArrow()
 
 
 def _quoted(name: str) -> str:

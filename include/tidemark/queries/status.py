@@ -2,105 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from tidemark.ddl.history import histories
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.event_counts import NO_EVENTS, EventCounts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import TableRow
+from tidemark.ledger.transactions import seen_of
 
 
 def status_of(lake: Lake, source: str) -> dict[str, Any]:
-    """Cut, messages and tables of one source, ready for JSON; times ISO 8601, UTC; the keys are told in the docs.
+    """Return cut, messages and tables of one source, ready for JSON; times ISO 8601, UTC; the docs describe the keys.
 
     Counts of a table are totals over its published cuts and the newest one; each event is in one of them.
     """
     ledger = Ledger(lake, source)
     newest, published = ledger.last_cut(), cuts.last_published(ledger)
-    batches = ledger.read("batches")
-    messages = {name: sum(row[name] for row in batches) for name in ("landed", "decoded", "control", "quarantined")}
+    batches = ledger.batches()
+    messages = {name: sum(getattr(row, name) for row in batches) for name in _MESSAGES}
     rows = {**ledger.published_tables()}
-    for row in cuts.tables_of(ledger, newest["cut"]) if newest else []:
-        rows[row["object"]] = row
+    for row in cuts.tables_of(ledger, newest.cut) if newest else []:
+        rows[row.object] = row
+    published_at = published.written_at if published else None
+    notes = {name: history.notes for name, history in sorted(histories(ledger, rows).items())}
     return {
         "source": source,
-        "cut": newest and {"number": newest["cut"], "state": newest["state"]},
-        "published_cut": published and published["cut"],
-        "published_at": published and published["at"].isoformat(),
-        "lag_seconds": published and int((datetime.now(UTC) - published["at"]).total_seconds()),
+        "cut": newest and {"number": newest.cut, "state": newest.state},
+        "published_cut": published and published.cut,
+        "published_at": published_at and published_at.isoformat(),
+        "lag_seconds": _lag(published_at),
         "messages": messages,
-        "closes": _closes(messages, "landed"),
-        "refused": {row["path"]: row["problem"] for row in ledger.read("refusals")},
-        "ddl_not_followed": {name: told for name, told in _ddl_not_followed(ledger, rows).items() if told},
+        "closes": messages["landed"] == sum(messages[name] for name in _MESSAGES[1:]),
+        "refused": {row.path: row.problem for row in ledger.refusals()},
+        "ddl_not_followed": {name: [note.text for note in found] for name, found in notes.items() if found},
         "transactions": _transactions(ledger),
-        "tables": {row["target"] or name: _table(ledger, name, row) for name, row in sorted(rows.items())},
+        "tables": {row.target or name: _table(ledger, name, row) for name, row in sorted(rows.items())},
     }
 
 
-def _ddl_not_followed(ledger: Ledger, tables: Iterable[str]) -> dict[str, list[str]]:
-    told = histories(ledger, tables)
-    return {name: [note.text for note in history.notes] for name, history in sorted(told.items())}
+_MESSAGES = ("landed", "decoded", "control", "quarantined")
+"""``landed = decoded + control + quarantined``."""
+
+
+def _lag(at: datetime | None) -> int | None:
+    return None if at is None else int((datetime.now(UTC) - at).total_seconds())
 
 
 def _transactions(ledger: Ledger) -> dict[str, Any]:
-    """Since when: the normalize that first saw an event of it."""
-    told = ledger.read("transactions")
+    """Return the open transactions, the oldest first, and how many were rolled back.
+
+    ``since`` is the time of the normalize that first saw an event of the transaction.
+    """
+    rows = ledger.transactions()
     began: dict[str | None, datetime] = {}
-    for row in told:
-        began[row["id"]] = min(row["at"], began.get(row["id"], row["at"]))
-    newest = [row for id_, row in ledger_transactions.as_of(told).items() if id_ is not None]
-    waiting = sorted(
-        (row for row in newest if row["state"] == ledger_transactions.OPEN),
-        key=lambda row: (began[row["id"]], row["id"]),
-    )
+    for row in rows:
+        if row.written_at is not None:
+            began[row.id] = min(row.written_at, began.get(row.id, row.written_at))
+    newest = [row for id_, row in ledger_transactions.as_of(rows).items() if id_ is not None]
+    waiting = [row for row in newest if row.state == ledger_transactions.OPEN]
     return {
         "open": [
             {
-                "id": row["id"],
-                "since": began[row["id"]].isoformat(),
-                "events": row["events"],
-                "tables": {
-                    name: events for name, (events, _) in sorted(ledger_transactions.seen_of(row).tables.items())
-                },
+                "id": row.id,
+                "since": began[row.id].isoformat(),
+                "events": row.events,
+                "tables": {name: events for name, (events, _) in sorted(seen_of(row).tables.items())},
             }
-            for row in waiting
+            for row in sorted(waiting, key=lambda row: (began[row.id], row.id))
         ],
-        "rolled_back": sum(row["state"] == ledger_transactions.UNDONE for row in newest),
+        "rolled_back": sum(row.state == ledger_transactions.UNDONE for row in newest),
     }
 
 
-def _table(ledger: Ledger, name: str, newest: dict[str, Any]) -> dict[str, Any]:
-    rows = ledger.read("tables", equals("object", name))
+def _table(ledger: Ledger, name: str, newest: TableRow) -> dict[str, Any]:
+    rows = ledger.tables(equals("object", name))
     # A rebuilt table counts all of its events again.
-    rebuilt = max((row["cut"] for row in rows if row["rebuilt"] and row["state"] != cuts.STOPPED), default=0)
-    done = [row for row in rows if row["state"] != cuts.STOPPED and row["cut"] >= rebuilt]
-    counts = {count: sum(row[count] or 0 for row in done) for count in _TAKEN}
-    seen = (row["committed_at"] for row in done if row["state"] == cuts.PUBLISHED)
+    rebuilt = max((row.cut for row in rows if row.rebuilt and row.state != cuts.STOPPED), default=0)
+    done = [row for row in rows if row.state != cuts.STOPPED and row.cut >= rebuilt]
+    seen = (row.committed_at for row in done if row.state == cuts.PUBLISHED)
     committed = max((at for at in seen if at is not None), default=None)
-    # Held events come again in the cut that takes them: only the newest cut tells how many there are now.
-    taken = sum(row["events"] - row["held"] for row in done)
-    events = {"events": taken + newest["held"], **counts, "held": newest["held"]}
+    # Held events come again in the cut that takes them: only the newest cut says how many are held now.
+    taken = sum((msgspec.structs.replace(row.counts, events=row.events - row.held, held=0) for row in done), NO_EVENTS)
+    counts = taken + EventCounts(events=newest.held, held=newest.held)
     return {
         "object": name,
-        "state": newest["state"],
-        "reason": newest["reason"],
-        "verdict": newest["verdict"],
-        "rows": newest["rows_after"],
-        "rows_before": newest["rows_before"],
-        "deleted": newest["deleted"],
+        "state": newest.state,
+        "reason": newest.reason,
+        "verdict": newest.verdict,
+        "rows": newest.rows_after,
+        "rows_before": newest.rows_before,
+        "deleted": newest.deleted,
         "committed_at": committed and committed.isoformat(),
-        "lag_seconds": committed and int((datetime.now(UTC) - committed).total_seconds()),
-        **events,
-        "closes": _closes(events, "events"),
+        "lag_seconds": _lag(committed),
+        **counts.by_name(),
+        "closes": counts.closes,
     }
-
-
-_TAKEN = ("applied", "superseded", "duplicate", "quarantined")
-
-
-def _closes(counts: Mapping[str, int], total: str) -> bool:
-    return counts[total] == sum(count for name, count in counts.items() if name != total)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
@@ -10,13 +10,12 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.ddl import history
 from tidemark.ddl import names as ddl_names
 from tidemark.events import Shape
-from tidemark.lake.filters import equals
+from tidemark.lake import names as table_names
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RowKind
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.tally import shape_from
 from tidemark.spark.session import open_session
 from tidemark.tables import epochs
 from tidemark.tables.schemas import OWN_COLUMNS
@@ -52,9 +51,8 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
     source, name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
     fields = [column for column in table.schema().fields if column.name not in OWN_COLUMNS]
     columns = [TableColumn(column.name, str(column.field_type)) for column in fields]
-    changelog = open_session().table(lake.spark_name(("changelog", source))).where(F.col("object") == name)
-    told = Ledger(lake, source).read("shapes", equals("object", name))
-    shapes = {row["shape"]: shape_from(row["columns"]) for row in told}
+    changelog = open_session().table(lake.spark_name(table_names.change_log(source))).where(F.col("object") == name)
+    shapes: Mapping[str, Shape] = Ledger(lake, source).shapes_of(name)
     frame = changelog.where(F.col("kind") == RowKind.CHANGE)
     by_shape: NamesByShape = {}
     past = _past(lake, source, name, shapes.values(), columns)
@@ -73,11 +71,11 @@ def _past(
     """The renames and drops that the table follows; None where no image has a column under another name."""
     ledger = Ledger(lake, source)
     row = ledger.published_tables().get(name)
-    told = history.histories(ledger, [name]).get(name)
-    if row is None or told is None:
+    known = history.histories(ledger, [name]).get(name)
+    if row is None or known is None:
         return None
     wire = {column.name for shape in shapes for column in shape.columns}
-    names = ddl_names.ColumnNames(told.until(row["batch"]).renamings, [*wire, *(column.name for column in columns)])
+    names = ddl_names.ColumnNames(known.until(row.batch).renamings, [*wire, *(column.name for column in columns)])
     return names if names.touches(wire) else None
 
 

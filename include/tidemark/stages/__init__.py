@@ -36,6 +36,6 @@ class StageReport:
     """Per table, where the stage works by table."""
 
     @property
-    def held(self) -> bool:
-        """Whether something was held back, so that the command's exit status is 1."""
+    def has_problems(self) -> bool:
+        """Whether something was held back, refused or stopped, so that the command's exit status is 1."""
         return bool(self.problems)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
 import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
@@ -19,7 +20,8 @@ from tidemark.lake.catalog import home
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
-from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.quality.invariants import (
     TOO_MANY_DELETED,
     Opened,
@@ -49,32 +51,32 @@ def run(source: Source) -> StageReport:
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     cut = ledger.last_cut()
-    if cut is None or cut["state"] in {cuts.PUBLISHED, cuts.PUBLISHING, cuts.REPLACED}:
+    if cut is None or cut.state in {cuts.PUBLISHED, cuts.PUBLISHING, cuts.REPLACED}:
         return StageReport(stage="check", source=source.source, summary={"tables": 0})
-    rows = [row for row in cuts.tables_of(ledger, cut["cut"]) if cuts.is_built(row)]
-    verdicts = _judge(lake, source, rows, cut["cut"])
+    rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
+    verdicts = _judge(lake, source, rows, cut.cut)
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
     state = _state(verdicts)
     cuts.set_state(ledger, cut, state)
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
     warnings = sum(not result.success for verdict in verdicts for result in verdict.results) - len(problems)
-    if state == cuts.HELD:
-        problems += (_asks_for_approval(source, cut["cut"], rows),)
-    log.info("checked", source=source.source, cut=cut["cut"], tables=len(verdicts), failed=len(failed))
+    if state == cuts.AWAITING_APPROVAL:
+        problems += (_asks_for_approval(source, cut.cut, rows),)
+    log.info("checked", source=source.source, cut=cut.cut, tables=len(verdicts), failed=len(failed))
     summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": warnings}
     if verdicts:
         summary["docs"] = str(verdicts[0].docs)
     return StageReport(stage="check", source=source.source, summary=summary, problems=problems)
 
 
-def _judge(lake: Lake, source: Source, rows: list[Row], cut: int) -> tuple[Verdict, ...]:
+def _judge(lake: Lake, source: Source, rows: list[TableRow], cut: int) -> tuple[Verdict, ...]:
     if not rows:
         return ()
     session = open_session()
     from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
-    with tuned_for(session, [row["rows_after"] for row in rows]):
+    with tuned_for(session, [row.rows_after or 0 for row in rows]):
         tables = [opened_candidate(session, lake, row) for row in rows]
         counts = count_keys(tables)
         candidates = [_candidate(session, lake, source, *each) for each in zip(tables, counts, strict=True)]
@@ -83,18 +85,18 @@ def _judge(lake: Lake, source: Source, rows: list[Row], cut: int) -> tuple[Verdi
 
 def _candidate(session: SparkSession, lake: Lake, source: Source, opened: Opened, counts: Mapping[str, int]) -> Subject:
     row, frame = opened.row, opened.frame
-    checks = source.table_for(row["object"]).checks
+    checks = source.table_for(row.object).checks
     alive = frame.where(~F.col(DELETED)) if DELETED in frame.columns else frame
     return Subject(
-        table=row["target"],
+        table=str(row.identifier),
         frame=alive,
-        snapshot=row["snapshot"],
+        snapshot=opened.snapshot,
         checks=[{"type": check.type, "severity": check.severity, **check.arguments} for check in checks],
         invariants={
             **key_invariants(opened, counts),
             **delete_invariants(source, row),
             **history_invariants(session, lake, row, opened.key, alive),
-            **ledger_invariants(row),
+            **ledger_invariants(row.counts),
         },
     )
 
@@ -108,33 +110,31 @@ def _state(verdicts: Iterable[Verdict]) -> str:
     }
     if not failed:
         return cuts.CHECKED
-    return cuts.HELD if failed == {TOO_MANY_DELETED} else cuts.FAILED
+    return cuts.AWAITING_APPROVAL if failed == {TOO_MANY_DELETED} else cuts.FAILED
 
 
-def _asks_for_approval(source: Source, cut: int, rows: Iterable[Row]) -> str:
-    told = [
-        f"{deleted_rows(row)} of {row['rows_before']} rows of {row['target']} (allowed: {allowed})"
+def _asks_for_approval(source: Source, cut: int, rows: Iterable[TableRow]) -> str:
+    deletes = [
+        f"{deleted_rows(row)} of {row.rows_before} rows of {row.target} (allowed: {allowed})"
         for row in rows
-        if deleted_rows(row) > (allowed := source.deletable(row["object"], row["rows_before"]))
+        if deleted_rows(row) > (allowed := source.deletable(row.object, row.rows_before or 0))
     ]
     return (
-        f"cut {cut} of {source.source} would delete {', '.join(told)}. If that is right, "
+        f"cut {cut} of {source.source} would delete {', '.join(deletes)}. If that is right, "
         f"`tidemark publish {source.source} --approve {cut}` publishes it; `max_deletes` sets the limit"
     )
 
 
-def _remember(ledger: Ledger, cut: Row, verdicts: tuple[Verdict, ...]) -> None:
+def _remember(ledger: Ledger, cut: CutRow, verdicts: tuple[Verdict, ...]) -> None:
     by_table = {verdict.table: verdict for verdict in verdicts}
-    rows = cuts.tables_of(ledger, cut["cut"])
-    for row in rows:
-        row.pop("at", None)
-        verdict = by_table.get(row["target"])
-        if verdict is not None:
-            row["verdict"] = _word(verdict)
-    ledger.replace("tables", rows, equals("cut", cut["cut"]))
+    judged = []
+    for row in cuts.tables_of(ledger, cut.cut):
+        verdict = by_table.get(row.target or "")
+        judged.append(row if verdict is None else msgspec.structs.replace(row, verdict=_word(verdict)))
+    ledger.replace(TableRow, judged, equals("cut", cut.cut))
 
 
 def _word(verdict: Verdict) -> str:
     if not verdict.success:
-        return "held" if _state([verdict]) == cuts.HELD else "failed"
+        return "held" if _state([verdict]) == cuts.AWAITING_APPROVAL else "failed"
     return "passed" if all(result.success for result in verdict.results) else "warned"

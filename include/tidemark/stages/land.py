@@ -10,7 +10,7 @@ belong to no snapshot, which maintenance removes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import structlog
@@ -19,20 +19,25 @@ from pyiceberg.table import Table
 from tidemark.dumps import tasks
 from tidemark.dumps.listing import DumpFile, find
 from tidemark.dumps.tasks import Dump, Hashes, Landed, Landing
+from tidemark.lake import names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import WrittenFile
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RAW, VARIED
 from tidemark.lake.properties import LOG_PROPERTIES
-from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import FileRow, IntervalRow, RefusalRow
 from tidemark.sources.model import Source
 from tidemark.spark import spread
 from tidemark.stages import StageReport
+from tidemark.values.iso8601 import EPOCH
 
 log = structlog.get_logger(__name__)
 
 _Contents = dict[str, list[DumpFile]]
 """Files by their checksum: those with the same content together."""
+
+_Written = tuple[list[FileRow], list[WrittenFile], dict[str, str]]
 
 _Refused = dict[str, str]
 """Path to reason."""
@@ -48,7 +53,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
-    raw = lake.ensure(("raw", source.source), RAW, LOG_PROPERTIES, partition_by=["batch"])
+    raw = lake.ensure(names.raw(source.source), RAW, LOG_PROPERTIES, partition_by=["batch"])
     batch = int(marker(raw, "batch") or 0)
     ledger.forget_attempts(batch)
     landed = ledger.landed_files(batch)
@@ -56,25 +61,25 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     contents, refused = _contents(fresh, landed)
     accepted, written, unsound = _write(lake, raw, contents, batch + 1) if contents else ([], [], {})
     if accepted:
-        ledger.replace("files", accepted)
+        ledger.replace(FileRow, accepted)
         lake.append_files(raw, written, {"batch": str(batch + 1)})
     problems = refused | unsound
     refused = {file.path: problems[file.path] for file in fresh if file.path in problems}
     _remember_refusals(ledger, refused)
     if start is not None or end is not None:
         _remember_interval(ledger, start, end)
-    messages = sum(int(file["messages"]) for file in accepted)
+    messages = sum(file.messages for file in accepted)
     log.info("landed", source=source.source, files=len(accepted), messages=messages, refused=len(refused))
     summary = {"files": len(accepted), "messages": messages, "refused": len(refused), "batch": batch + bool(accepted)}
     return StageReport(stage="land", source=source.source, summary=summary, problems=tuple(refused.values()))
 
 
 def _due(
-    source: Source, ledger: Ledger, landed: Mapping[str, Row], start: datetime | None, end: datetime | None
+    source: Source, ledger: Ledger, landed: Mapping[str, FileRow], start: datetime | None, end: datetime | None
 ) -> list[DumpFile]:
     if start is None and end is None:
         return find(source.landing, start=None, end=None, landed=landed)
-    spans = [(start, end), *((row["start"], row["end"]) for row in ledger.read("intervals"))]
+    spans = [(start, end), *((row.start, row.end) for row in ledger.intervals())]
     bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in spans]
     files = find(source.landing, start=None, end=None, landed=landed)
     return [file for file in files if not file.interval or any(a <= file.interval < b for a, b in bounds)]
@@ -84,16 +89,16 @@ def _micros(moment: datetime | None, default: int) -> int:
     return default if moment is None else int(moment.timestamp() * 1_000_000)
 
 
-def _unchanged(file: DumpFile, landed: Row | None) -> bool:
+def _unchanged(file: DumpFile, landed: FileRow | None) -> bool:
     """Same name, size and time of change as when it was landed: not worth another read."""
-    return landed is not None and landed["size"] == file.size and landed["modified"] == str(file.modified)
+    return landed is not None and landed.size == file.size and landed.modified == str(file.modified)
 
 
-def _contents(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[_Contents, _Refused]:
+def _contents(files: Sequence[DumpFile], landed: Mapping[str, FileRow]) -> tuple[_Contents, _Refused]:
     """What is not in ``raw`` yet, and files that are refused unread."""
     done = spread.run([(file.path, file.size) for file in files], tasks.hash_dumps, Hashes)
     hashed = {told.path: told for task in done for told in task.hashed}
-    known = {row["checksum"]: row["path"] for row in landed.values()}
+    known = {row.checksum: row.path for row in landed.values()}
     contents: _Contents = {}
     refused: _Refused = {}
     for file in files:
@@ -101,7 +106,7 @@ def _contents(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[_Co
         before = landed.get(file.path)
         if told.problem:
             refused[file.path] = told.problem
-        elif before is not None and before["checksum"] != told.checksum:
+        elif before is not None and before.checksum != told.checksum:
             refused[file.path] = _changed(file, before)
         elif told.checksum in known:
             log.info("already_landed", file=file.path, landed_as=known[told.checksum])
@@ -110,14 +115,14 @@ def _contents(files: Sequence[DumpFile], landed: Mapping[str, Row]) -> tuple[_Co
     return contents, refused
 
 
-def _changed(file: DumpFile, before: Row) -> str:
+def _changed(file: DumpFile, before: FileRow) -> str:
     return (
-        f"{file.path} changed since it was landed (batch {before['batch']}, SHA-256 {before['checksum'][:12]}...): "
+        f"{file.path} changed since it was landed (batch {before.batch}, SHA-256 {before.checksum[:12]}...): "
         "a landed file stays as it is. Deliver the new content under another name."
     )
 
 
-def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> tuple[list[Row], list[WrittenFile], _Refused]:
+def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> _Written:
     """Write data files of ``raw``; the dump files that are in them, and those that are refused."""
     work = partial(
         tasks.land,
@@ -131,13 +136,13 @@ def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> tuple[lis
     ]
     done = spread.run(parts, work, Landing)
     told = {landed.path: landed for task in done for landed in task.landed}
-    accepted: list[Row] = []
+    accepted: list[FileRow] = []
     refused: _Refused = {}
     for checksum, same in contents.items():
         for file in same:
             landed = told.get(file.path)
             if landed is None:
-                log.info("already_landed", file=file.path, landed_as=accepted[-1]["path"])
+                log.info("already_landed", file=file.path, landed_as=accepted[-1].path)
             elif landed.problem:
                 refused[file.path] = landed.problem
             else:
@@ -145,26 +150,26 @@ def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> tuple[lis
     return accepted, [file for task in done for file in task.files], refused
 
 
-def _entry(file: DumpFile, checksum: str, landed: Landed, batch: int) -> Row:
-    return {
-        "batch": batch,
-        "path": file.path,
-        "size": file.size,
-        "modified": str(file.modified),
-        "checksum": checksum,
-        "container": landed.container,
-        "messages": landed.messages,
-        "interval_start": file.interval or None,
-    }
+def _entry(file: DumpFile, checksum: str, landed: Landed, batch: int) -> FileRow:
+    return FileRow(
+        batch=batch,
+        path=file.path,
+        size=file.size,
+        modified=str(file.modified),
+        checksum=checksum,
+        container=landed.container,
+        messages=landed.messages,
+        interval_start=EPOCH + timedelta(microseconds=file.interval) if file.interval else None,
+    )
 
 
 def _remember_refusals(ledger: Ledger, refused: Mapping[str, str]) -> None:
-    if refused or ledger.read("refusals"):
-        ledger.forget("refusals")
-        ledger.replace("refusals", [{"path": path, "problem": problem} for path, problem in refused.items()])
+    if refused or ledger.refusals():
+        ledger.forget(RefusalRow)
+        ledger.replace(RefusalRow, [RefusalRow(path=path, problem=problem) for path, problem in refused.items()])
 
 
 def _remember_interval(ledger: Ledger, start: datetime | None, end: datetime | None) -> None:
-    known = {(row["start"], row["end"]) for row in ledger.read("intervals")}
+    known = {(row.start, row.end) for row in ledger.intervals()}
     if (start, end) not in known:
-        ledger.replace("intervals", [{"start": start, "end": end}])
+        ledger.replace(IntervalRow, [IntervalRow(start=start, end=end)])

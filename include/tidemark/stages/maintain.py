@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tidemark.compaction import state
 from tidemark.errors import UnknownNameError
-from tidemark.lake import maintenance
+from tidemark.lake import maintenance, names
 from tidemark.lake.branches import rows_in
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -64,8 +64,8 @@ def run(source: Source, table: str | None = None) -> StageReport:
     open_cut = cuts.under_way(ledger)
     summary: dict[str, int | str] = {}
     if open_cut is not None:
-        summary["skipped"] = f"published tables, as cut {open_cut['cut']} is not published ({open_cut['state']})"
-        log.warning("maintenance_skips_tables", source=source.source, cut=open_cut["cut"], state=open_cut["state"])
+        summary["skipped"] = f"published tables, as cut {open_cut.cut} is not published ({open_cut.state})"
+        log.warning("maintenance_skips_tables", source=source.source, cut=open_cut.cut, state=open_cut.state)
         chosen = []
     logs = [] if table else list(_logs(lake, source))
     details: dict[str, dict[str, int | str]] = {}
@@ -74,7 +74,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
         horizons = _horizons(ledger, source.maintenance)
         for identifier in [*chosen, *logs]:
             with tuned_for(session, [rows_in(lake.load(identifier))]):
-                details[".".join(identifier)] = _maintain(session, lake, ledger, identifier, horizons)
+                details[str(identifier)] = _maintain(session, lake, ledger, identifier, horizons)
     for name in ("tags", "snapshots", "orphans", "tombstones"):
         summary[name] = sum(int(detail.get(name, 0)) for detail in details.values())
     log.info("maintained", source=source.source, tables=len(details), **summary)
@@ -86,7 +86,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
 def _chosen(lake: Lake, source: Source, ledger: Ledger, table: str | None) -> list[Identifier]:
     published = cuts.ever_published(ledger)
     exact = [identifiers for names, identifiers in published.items() if table is None or table in names]
-    chosen = exact or [found for (target, _), found in published.items() if table == target.partition(".")[2]]
+    chosen = exact or [found for (target, _), found in published.items() if table == Identifier.parse(target).name]
     if table is not None and not chosen:
         hint = suggestion(table, [target for target, _ in published])
         raise UnknownNameError(f"{source.source} has published no table '{table}'.{hint}")
@@ -94,8 +94,8 @@ def _chosen(lake: Lake, source: Source, ledger: Ledger, table: str | None) -> li
 
 
 def _logs(lake: Lake, source: Source) -> Iterator[Identifier]:
-    own = [(namespace, source.source) for namespace in ("raw", "changelog", "quarantine")]
-    for identifier in [*own, *(("ledger", name) for name in NAMES)]:
+    own = [kind(source.source) for kind in (names.raw, names.change_log, names.quarantine)]
+    for identifier in [*own, *map(names.ledger, NAMES)]:
         if lake.find(identifier) is not None:
             yield identifier
 
@@ -108,7 +108,7 @@ def _horizons(ledger: Ledger, kept: Maintenance) -> _Horizons:
         cut=cuts.oldest_kept(ledger, newest=kept.keep_cuts, since=young),
         snapshots=young,
         orphans=now - timedelta(days=kept.orphan_days),
-        tombstones=max((row["batch"] for row in ledger.read("batches") if row["at"] < dead), default=0),
+        tombstones=max((row.batch for row in ledger.batches() if row.written_at and row.written_at < dead), default=0),
     )
 
 
@@ -117,12 +117,12 @@ def _maintain(
 ) -> dict[str, int | str]:
     before = maintenance.size_of(lake.load(identifier))
     done: dict[str, int | str] = {"tags": cuts.drop_tags(lake.load(identifier), horizons.cut)}
-    if identifier[0] == "state":
+    if identifier.namespace == "state":
         done["tombstones"] = state.rewrite(session, lake, identifier, horizons.tombstones)
-    elif identifier[0] != "ledger":
+    elif identifier.namespace != "ledger":
         maintenance.rewrite(session, lake, identifier)
     else:
-        ledger.rewrite(identifier[1], maintenance.MANY_FILES)  # by PyIceberg, which waits for other sources
+        ledger.rewrite(identifier.name, maintenance.MANY_FILES)  # by PyIceberg, which waits for other sources
     done["snapshots"] = maintenance.expire(session, lake, identifier, horizons.snapshots)
     done["orphans"] = maintenance.remove_orphans(session, lake, identifier, horizons.orphans)
     after = maintenance.size_of(lake.load(identifier))

@@ -14,27 +14,28 @@ are asked to be built again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 import structlog
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark.errors import LedgerError
+from tidemark.lake import names
 from tidemark.lake.branches import marker
 from tidemark.lake.filters import above, among
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
 from tidemark.lake.properties import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES
-from tidemark.ledger import transactions as ledger_transactions
-from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import BatchRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import inputs, open_transactions, retrying, tasks
-from tidemark.normalization.tasks import Done
+from tidemark.normalization import inputs, open_transactions, retrying
+from tidemark.normalization.derivation import Messages, derive
+from tidemark.normalization.open_transactions import ChangeLog
 from tidemark.sources.model import Source
-from tidemark.spark import spread
 from tidemark.stages import StageReport
 
 log = structlog.get_logger(__name__)
@@ -60,132 +61,130 @@ def run(
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     retrying.finish_retry(lake, source.source)
-    raw = lake.find(("raw", source.source))
+    raw = lake.find(names.raw(source.source))
     changelog = lake.ensure(
-        ("changelog", source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
+        names.change_log(source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
     )
     done = int(marker(changelog, "batch") or 0)
     newest = int(marker(raw, "batch") or 0)
-    again = {row["batch"] for row in ledger.read("reprocessing")}
+    again = ledger.reprocessing()
     if reprocess:
         again |= _of_interval(ledger, start, end, done)
-    rows: list[Row] = []
-    if raw is not None and again:
-        rows += _reprocess(lake, ledger, source, raw, changelog, done, sorted(again))
-    if raw is not None and newest > done:
-        fresh = range(done + 1, newest + 1)
-        rows += _decode(lake, ledger, source, raw, changelog, newest, fresh, above("batch", done), again=False)
-    totals = Counter[str]()
-    for row in rows:
-        totals.update({name: row[name] for name in _COUNTS})
+    rows: list[BatchRow] = []
+    if raw is not None:
+        tables = _Tables(lake=lake, ledger=ledger, source=source, raw=raw, changelog=changelog)
+        if again:
+            rows += _reprocess(tables, done, sorted(again))
+        if newest > done:
+            rows += _decode(tables, newest, range(done + 1, newest + 1))
+    totals = {name: sum(getattr(row, name) for row in rows) for name in _COUNTS} if rows else {}
     log.info("normalized", source=source.source, **totals)
     summary = {**totals, "batch": newest, **({"reprocessed": len(again)} if again else {})}
     return StageReport(stage="normalize", source=source.source, summary=summary)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tables:
+    """What one run of normalize reads and writes."""
+
+    lake: Lake
+    ledger: Ledger
+    source: Source
+    raw: Table
+    changelog: Table
+
+
 def _of_interval(ledger: Ledger, start: datetime | None, end: datetime | None, done: int) -> set[int]:
-    """Batches up to ``done`` with a file of the interval; a file whose path names no time belongs to every interval."""
+    """Return the batches up to ``done`` that hold a file of the interval.
+
+    A file whose path names no time belongs to every interval.
+    """
 
     def within(at: datetime | None) -> bool:
         return at is None or ((start is None or at >= start) and (end is None or at < end))
 
-    return {row["batch"] for row in ledger.landed_files(done).values() if within(row["interval_start"])}
+    return {row.batch for row in ledger.landed_files(done).values() if within(row.interval_start)}
 
 
-def _reprocess(
-    lake: Lake, ledger: Ledger, source: Source, raw: Table, changelog: Table, done: int, batches: Sequence[int]
-) -> list[Row]:
-    """Derive the events of batches again, and of what was retried of them."""
-    ledger.replace("reprocessing", [{"batch": batch} for batch in batches], among("batch", batches))
-    retries = {row["batch"] for row in ledger.read("batches") if row["retry_of"] in set(batches)}
+def _reprocess(tables: _Tables, done: int, batches: Sequence[int]) -> list[BatchRow]:
+    """Derive the events of batches again, and the events of messages that were retried of them."""
+    ledger = tables.ledger
+    ledger.replace(ReprocessingRow, [ReprocessingRow(batch=batch) for batch in batches], among("batch", batches))
+    retries = {row.batch for row in ledger.batches() if row.retry_of in set(batches)}
     replaced = among("batch", retries | set(batches))
-    ledger.ask_for_rebuild(row["object"] for row in ledger.read("contents", replaced))
-    if ledger.read("transactions"):
-        # Which transactions are whole may be another matter now, and concerns every table.
-        ledger.ask_for_rebuild(row["object"] for row in ledger.read("contents"))
-    rows = _decode(lake, ledger, source, raw, changelog, done, batches, replaced, again=True)
-    ledger.forget("reprocessing")
+    ledger.request_rebuild(row.object for row in ledger.contents(replaced))
+    if ledger.transactions():
+        # Other transactions may be whole now, and a transaction may concern every table.
+        ledger.request_rebuild(row.object for row in ledger.contents())
+    rows = _decode(tables, done, batches, instead_of=replaced)
+    ledger.forget(ReprocessingRow)
     return rows
 
 
 def _decode(
-    lake: Lake,
-    ledger: Ledger,
-    source: Source,
-    raw: Table,
-    changelog: Table,
-    newest: int,
-    batches: Sequence[int],
-    replaced: BooleanExpression,
-    *,
-    again: bool,
-) -> list[Row]:
-    """Derive the events of batches in place of whatever rows there are; the change log is at ``newest`` then."""
+    tables: _Tables, newest: int, batches: Sequence[int], *, instead_of: BooleanExpression | None = None
+) -> list[BatchRow]:
+    """Derive the events of batches; the change log is at ``newest`` then.
+
+    Args:
+        tables: what is read and written.
+        newest: last batch of the change log once this is committed.
+        batches: whose messages are decoded.
+        instead_of: rows that the change log has of these batches already, and that are replaced; None for new batches.
+    """
+    lake, ledger, raw, changelog = tables.lake, tables.ledger, tables.raw, tables.changelog
     quarantine = lake.ensure(
-        ("quarantine", source.source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"]
+        names.quarantine(tables.source.source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"]
     )
-    read_from = lake.target(raw, RAW)
-    parts = list(inputs.parts(raw, among("batch", batches)))
-    transactions = ledger_transactions.states(ledger, min(batches) - 1)
+    before = min(batches) - 1
+    messages = Messages(parts=list(inputs.parts(raw, among("batch", batches))), read_from=lake.target(raw, RAW))
     log_to = lake.target(changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
-    work = partial(
-        tasks.normalize,
-        format_name=source.format,
-        options=source.options.model_dump(mode="json"),
-        known=inputs.known(source, parts, read_from, changelog),
-        raw=read_from,
-        log=log_to,
-        quarantine=lake.target(quarantine, QUARANTINE, plain=VARIED),
-        declared=source.written(),
-        marked=ledger_transactions.marked(transactions),
-        unsettled=ledger_transactions.unsettled(transactions),
-    )
-    did = spread.run(parts, work, Done)
-    rows = _account(ledger, did, batches, newest, replaced if again else None)
+    change_log = ChangeLog(table=changelog, target=log_to, done=before)
+    set_aside_to = lake.target(quarantine, QUARANTINE, plain=VARIED)
+    derived = derive(ledger, tables.source, messages, change_log, set_aside_to)
+    tallies_of = derived.tallies()
+    found = {batch: tallies_of[batch] for batch in batches}
+    if instead_of is not None:
+        contents = (content for tallies in found.values() for tally in tallies for content, _ in tally.contents)
+        ledger.request_rebuild({str(content.table) for content in contents})
+    ledger.tell_contents(found, before if instead_of is None else newest, instead_of=instead_of)
+    rows = _accounted(ledger, found)
     for row in rows:
-        _close(source.source, row)
-    if not again:
-        log_before = open_transactions.ChangeLog(table=changelog, target=log_to, done=min(batches) - 1)
-        open_transactions.settle(ledger, transactions, did, log_before, newest)
-    lake.append_files(quarantine, [file for task in did for file in task.set_aside], {}, instead_of=replaced)
-    ledger.replace("batches", rows, replaced)
-    files = [file for task in did for file in task.files]
-    lake.append_files(changelog, files, {"batch": str(newest)}, instead_of=replaced if again else None)
-    if again:
-        whole = open_transactions.ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
-        open_transactions.settle_again(ledger, did, whole)
+        _close(tables.source.source, row)
+    replaced = above("batch", before) if instead_of is None else instead_of
+    if instead_of is None:
+        derived.settle(ledger, newest)
+    lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
+    ledger.replace(BatchRow, rows, replaced)
+    lake.append_files(changelog, derived.files, {"batch": str(newest)}, instead_of=instead_of)
+    if instead_of is not None:
+        whole = ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
+        open_transactions.settle_again(ledger, derived.tasks, whole)
     return rows
 
 
-def _account(
-    ledger: Ledger, did: Iterable[Done], batches: Sequence[int], newest: int, replaced: BooleanExpression | None
-) -> list[Row]:
-    """Write down what the batches held of each table; the rows that tell what became of their messages."""
-    found: dict[int, list[Tally]] = {batch: [] for batch in batches}
-    for task in did:
-        for batch, tally in task.tallies.items():
-            found[batch].append(tally)
-    if replaced is not None:
-        contents = (content for tallies in found.values() for tally in tallies for content, _ in tally.contents)
-        ledger.ask_for_rebuild({str(content.table) for content in contents})
-    ledger.tell_contents(found, newest if replaced is not None else min(batches) - 1, instead_of=replaced)
+def _accounted(ledger: Ledger, found: Mapping[int, Sequence[Tally]]) -> list[BatchRow]:
+    """Return what became of the messages of each batch, beside how many messages its files had."""
     landed = Counter[int]()
-    for file in ledger.read("files", among("batch", batches)):
-        landed[file["batch"]] += file["messages"]
-    return [_batch(batch, landed[batch], tallies) for batch, tallies in sorted(found.items())]
+    for file in ledger.files(among("batch", found)):
+        landed[file.batch] += file.messages
+    return [
+        BatchRow(
+            batch=batch,
+            landed=landed[batch],
+            decoded=sum(tally.decoded for tally in tallies),
+            control=sum(tally.control for tally in tallies),
+            quarantined=sum(tally.quarantined for tally in tallies),
+            events=sum(count for tally in tallies for _, count in tally.contents),
+        )
+        for batch, tallies in sorted(found.items())
+    ]
 
 
-def _batch(batch: int, landed: int, tallies: Iterable[Tally]) -> Row:
-    names = ("decoded", "control", "quarantined")
-    counts: Mapping[str, int] = {name: sum(getattr(tally, name) for tally in tallies) for name in names}
-    events = sum(count for tally in tallies for _, count in tally.contents)
-    return {"batch": batch, "landed": landed, **counts, "events": events}
-
-
-def _close(source: str, row: Row) -> None:
-    accounted = row["decoded"] + row["control"] + row["quarantined"]
-    if row["landed"] != accounted:
+def _close(source: str, row: BatchRow) -> None:
+    """Refuse a batch of which messages went missing."""
+    if row.landed != row.accounted:
         raise LedgerError(
-            f"{source}, batch {row['batch']}: {row['landed']} messages landed, but {row['decoded']} decoded + "
-            f"{row['control']} control + {row['quarantined']} quarantined = {accounted}. Nothing of it is published."
+            f"{source}, batch {row.batch}: {row.landed} messages landed, but {row.decoded} decoded + "
+            f"{row.control} control + {row.quarantined} quarantined = {row.accounted}. Nothing of it is published."
         )

@@ -5,6 +5,7 @@ No Spark: a fast-forward is one compare-and-set in the catalog for each table.
 
 from __future__ import annotations
 
+import msgspec
 import structlog
 
 from tidemark.errors import ConfigurationError, ExpectationError
@@ -12,6 +13,7 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import TableRow
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 
@@ -36,51 +38,51 @@ def run(source: Source, approve: int | None = None) -> StageReport:
     ledger = Ledger(lake, source.source)
     cuts.finish(lake, ledger)
     cut = ledger.last_cut()
-    if approve is not None and (cut is None or cut["cut"] != approve):
-        newest = f"the newest is {cut['cut']}, {cut['state']}" if cut else "there is none yet"
+    if approve is not None and (cut is None or cut.cut != approve):
+        newest = f"the newest is {cut.cut}, {cut.state}" if cut else "there is none yet"
         raise ConfigurationError(f"{source.source}: cut {approve} cannot be approved: {newest}.")
     if cut is None:
         return StageReport(stage="publish", source=source.source, summary={"tables": 0})
-    if cut["state"] == cuts.FAILED:
+    if cut.state == cuts.FAILED:
         raise ExpectationError(
-            f"{source.source}: cut {cut['cut']} failed a blocking check, nothing of it is published. Look at "
+            f"{source.source}: cut {cut.cut} failed a blocking check, nothing of it is published. Look at "
             f"`tidemark status {source.source}` and the Data Docs; after a fix of the data or the check, run "
             f"`tidemark check {source.source}` and `tidemark publish {source.source}` again."
         )
-    if cut["state"] == cuts.REPLACED:
+    if cut.state == cuts.REPLACED:
         raise ExpectationError(
-            f"{source.source}: cut {cut['cut']} was dropped for a newer one, which is not built yet: "
+            f"{source.source}: cut {cut.cut} was dropped for a newer one, which is not built yet: "
             f"`tidemark compact {source.source}`"
         )
-    if cut["state"] == cuts.CANDIDATE:
-        raise ExpectationError(
-            f"{source.source}: cut {cut['cut']} is not checked yet: `tidemark check {source.source}`"
-        )
-    if cut["state"] == cuts.HELD:
+    if cut.state == cuts.CANDIDATE:
+        raise ExpectationError(f"{source.source}: cut {cut.cut} is not checked yet: `tidemark check {source.source}`")
+    if cut.state == cuts.AWAITING_APPROVAL:
         if approve is None:
             raise ExpectationError(
-                f"{source.source}: cut {cut['cut']} deletes more rows than one cut may. Look at "
-                f"`tidemark status {source.source}`; `tidemark publish {source.source} --approve {cut['cut']}` "
+                f"{source.source}: cut {cut.cut} deletes more rows than one cut may. Look at "
+                f"`tidemark status {source.source}`; `tidemark publish {source.source} --approve {cut.cut}` "
                 f"publishes it nevertheless."
             )
-        _tell_approval(ledger, approve)
+        _write_approval(ledger, approve)
         log.info("approved", source=source.source, cut=approve)
-    if cut["state"] in {cuts.CHECKED, cuts.HELD}:
+    if cut.state in {cuts.CHECKED, cuts.AWAITING_APPROVAL}:
         cuts.publish(lake, ledger, cut)
-    tables = cuts.tables_of(ledger, cut["cut"])
-    rows = [row for row in tables if row["state"] == cuts.PUBLISHED]
-    problems = [row["reason"] for row in tables if row["state"] == cuts.STOPPED]
-    problems += [row["problem"] for row in ledger.read("refusals")]
-    details = {row["target"]: {"rows": row["rows_after"], "verdict": row["verdict"] or ""} for row in rows}
-    summary = {"cut": cut["cut"], "tables": len(rows)}
+    tables = cuts.tables_of(ledger, cut.cut)
+    rows = [row for row in tables if row.state == cuts.PUBLISHED]
+    problems = [row.reason or "" for row in tables if row.state == cuts.STOPPED]
+    problems += [row.problem for row in ledger.refusals()]
+    details: dict[str, dict[str, int | str]] = {
+        str(row.identifier): {"rows": row.rows_after or 0, "verdict": row.verdict or ""} for row in rows
+    }
+    summary = {"cut": cut.cut, "tables": len(rows)}
     return StageReport(
         stage="publish", source=source.source, summary=summary, problems=tuple(problems), details=details
     )
 
 
-def _tell_approval(ledger: Ledger, cut: int) -> None:
-    rows = cuts.tables_of(ledger, cut)
-    for row in rows:
-        row.pop("at", None)
-        row["verdict"] = "approved" if row["verdict"] == "held" else row["verdict"]
-    ledger.replace("tables", rows, equals("cut", cut))
+def _write_approval(ledger: Ledger, cut: int) -> None:
+    rows = [
+        msgspec.structs.replace(row, verdict="approved") if row.verdict == "held" else row
+        for row in cuts.tables_of(ledger, cut)
+    ]
+    ledger.replace(TableRow, rows, equals("cut", cut))

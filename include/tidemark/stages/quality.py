@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
-from tidemark.ledger.ledger import Ledger, Row
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import TableRow
 from tidemark.quality.invariants import published_invariants
 from tidemark.quality.verdicts import Subject, Verdict
 from tidemark.sources.model import Source
@@ -39,7 +40,7 @@ def run(source: Source, cut: int | None = None) -> StageReport:
         last = cuts.last_published(ledger)
         if last is None:
             return StageReport(stage="quality", source=source.source, summary={"tables": 0})
-        cut = int(last["cut"])
+        cut = last.cut
     shown = cuts.shown_by(ledger, cut)
     verdicts = _judge(lake, source, shown, cut)
     failed = [verdict for verdict in verdicts if not verdict.success]
@@ -54,34 +55,34 @@ def run(source: Source, cut: int | None = None) -> StageReport:
     )
 
 
-def _detail(verdict: Verdict, row: Row) -> dict[str, int | str]:
+def _detail(verdict: Verdict, row: TableRow) -> dict[str, int | str]:
     failed = sum(not result.success for result in verdict.results)
-    return {"cut": row["cut"], "rows": row["rows_after"], "checks": len(verdict.results), "failed": failed}
+    return {"cut": row.cut, "rows": row.rows_after or 0, "checks": len(verdict.results), "failed": failed}
 
 
-def _judge(lake: Lake, source: Source, shown: dict[str, Row], cut: int) -> tuple[Verdict, ...]:
+def _judge(lake: Lake, source: Source, shown: dict[str, TableRow], cut: int) -> tuple[Verdict, ...]:
     if not shown:
         return ()
     from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
     session = open_session()
-    with tuned_for(session, [row["rows_after"] for row in shown.values()]):
+    with tuned_for(session, [row.rows_after or 0 for row in shown.values()]):
         candidates = [_shown(session, lake, source, row) for row in shown.values()]
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
 
 
-def _shown(session: SparkSession, lake: Lake, source: Source, row: Row) -> Subject:
-    namespace, _, name = row["target"].partition(".")
-    table = lake.load((namespace, name))
-    snapshot = cuts.tagged_snapshot(table, row["cut"])
-    frame = session.read.option("versionAsOf", str(snapshot)).table(lake.spark_name((namespace, name)))
+def _shown(session: SparkSession, lake: Lake, source: Source, row: TableRow) -> Subject:
+    target = row.identifier
+    table = lake.load(target)
+    snapshot = cuts.tagged_snapshot(table, row.cut)
+    frame = session.read.option("versionAsOf", str(snapshot)).table(lake.spark_name(target))
     return Subject(
-        table=row["target"],
+        table=str(target),
         frame=frame,
         snapshot=snapshot,
         checks=[
             {"type": check.type, "severity": check.severity, **check.arguments}
-            for check in source.table_for(row["object"]).checks
+            for check in source.table_for(row.object).checks
         ],
         invariants=published_invariants(frame, key_of(table), row),
     )

@@ -11,6 +11,7 @@ import structlog
 
 from tidemark.errors import UnknownNameError
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
@@ -30,17 +31,17 @@ def run(source: Source, table: str | None = None) -> StageReport:
         UnknownNameError: the source has no such table, or more than one.
     """
     ledger = Ledger(Lake.open(), source.source)
-    targets = {row["object"]: "" for row in ledger.read("contents")}
-    targets |= ledger.targets()
+    targets = {row.object: "" for row in ledger.contents()}
+    targets |= {name: str(target) for name, target in ledger.targets().items()}
     asked = sorted(targets) if table is None else [_named(source, targets, table)]
-    ledger.ask_for_rebuild(asked, by_hand=True)
+    ledger.request_rebuild(asked, by_hand=True)
     log.info("rebuild_asked", source=source.source, tables=asked)
     return StageReport(stage="rebuild", source=source.source, summary={"tables": len(asked)})
 
 
 def _named(source: Source, targets: dict[str, str], table: str) -> str:
     exact = [name for name, target in targets.items() if table in {name, target}]
-    found = exact or [name for name, target in targets.items() if table == target.partition(".")[2]]
+    found = exact or [name for name, target in targets.items() if table == Identifier.parse(target).name]
     if len(found) == 1:
         return found[0]
     if found:

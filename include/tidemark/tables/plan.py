@@ -6,9 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pyiceberg.table import Table
+
 from tidemark.ddl.history import SchemaHistory
 from tidemark.events import Shape
-from tidemark.lake.names import Identifier, history_of
+from tidemark.lake import names as table_names
+from tidemark.lake.names import Identifier
 from tidemark.tables.withheld import NOTHING, Withheld
 from tidemark.values.images import NamesByShape
 from tidemark.values.table_columns import TableColumn
@@ -44,6 +47,12 @@ class Found:
     """Of open and undone transactions; ``events`` and ``truncates`` are without them."""
     common_path: int = 0
     """Characters that the paths of all files of the source begin with alike, or fewer."""
+    target: Identifier | None = None
+    """Where the table is published; None where it cannot be."""
+    problem: str | None = None
+    """Why the table can have no target."""
+    table: Table | None = None
+    """What is published there; None for nothing yet."""
 
     @property
     def splits(self) -> bool:
@@ -79,7 +88,7 @@ class Plan:
     """Stored columns that were void, and are no more, to the names of the new ones that take their place."""
     defaults: Mapping[str, Default] = field(default_factory=dict)
     """Constants that rows got in columns which were added."""
-    history: bool = False
+    keeps_versions: bool = False
     """Whether ``<table>__history`` is kept beside the table."""
     soft: bool = False
     """Whether a deleted row stays, marked."""
@@ -107,9 +116,9 @@ class Plan:
     @property
     def state(self) -> Identifier:
         """The table that keeps tombstones and the versions of partly written rows."""
-        return ("state", "__".join(self.target))
+        return table_names.state(self.target)
 
     @property
     def versions(self) -> Identifier:
         """The table that keeps the versions of each row."""
-        return history_of(self.target)
+        return table_names.history(self.target)

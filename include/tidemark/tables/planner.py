@@ -55,7 +55,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         )
     return Plan(
         found=found,
-        target=target_of(source, found),
+        target=found.target or target_of(source, found),
         key=key,
         columns=tuple(columns),
         today=today,
@@ -63,7 +63,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         begun=evolved.begun,
         defaults=_defaults(found, evolving.names),
         pairs_updates=not key and formats.pairs_updates(formats.resolve(source.format)),
-        history=promised.history,
+        keeps_versions=promised.history,
         soft=soft,
     )
 

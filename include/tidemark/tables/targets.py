@@ -25,11 +25,11 @@ def target_of(source: model.Source, found: Found) -> Identifier:
         "schema": found.schema or "",
         "table": found.name,
     }
-    namespace, _, name = source.target.format_map(parts).partition(".")
-    for part in (namespace, name):
+    target = Identifier.parse(source.target.format_map(parts))
+    for part in target:
         if problem := name_problem(part):
             raise IncompatibleSchemaError(f"{found.object}: {part!r} {problem}; name the table with `target:`")
-    return (namespace, name)
+    return target
 
 
 def claim(source: model.Source, found: Found, table: Table | None) -> None:
@@ -39,7 +39,7 @@ def claim(source: model.Source, found: Found, table: Table | None) -> None:
     owner = (table.properties.get(SOURCE_PROPERTY), table.properties.get(OBJECT_PROPERTY))
     if owner != (source.source, found.object):
         raise IncompatibleSchemaError(
-            f"{found.object} would be published as {'.'.join(target_of(source, found))}, which holds {owner[1]} of "
+            f"{found.object} would be published as {target_of(source, found)}, which holds {owner[1]} of "
             f"source {owner[0]}; tell them apart with `target:`"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tidemark.ledger.ledger import Row
+from tidemark.ledger.rows import TransactionRow
 from tidemark.ledger.transactions import OPEN, UNDONE, as_of, seen_of
 
 
@@ -32,19 +32,21 @@ class Withheld:
 NOTHING = Withheld()
 
 
-def acting(rows: Sequence[Row], after: int) -> list[Row]:
+def acting(rows: Sequence[TransactionRow], after: int) -> list[TransactionRow]:
     """The rows of transactions that say something to tables that stand at batch ``after`` or later."""
     newest = as_of(rows)
-    acts = {id_ for id_, row in newest.items() if id_ is not None and (row["state"] == OPEN or row["batch"] > after)}
-    return [row for row in rows if row["id"] in acts]
+    acts = {id_ for id_, row in newest.items() if id_ is not None and (row.state == OPEN or row.batch > after)}
+    return [row for row in rows if row.id in acts]
 
 
-def tables_of(rows: Iterable[Row]) -> list[str]:
+def tables_of(rows: Iterable[TransactionRow]) -> list[str]:
     """Tables that have events of transactions, by name."""
     return sorted({name for row in rows for name in seen_of(row).tables})
 
 
-def withheld_for(rows: Sequence[Row], table: str, after: int, batch: int, *, carried: bool, ignored: bool) -> Withheld:
+def withheld_for(
+    rows: Sequence[TransactionRow], table: str, after: int, batch: int, *, carried: bool, ignored: bool
+) -> Withheld:
     """What to leave out and to take in when a table goes from batch ``after`` to ``batch``.
 
     Args:
@@ -62,24 +64,26 @@ def withheld_for(rows: Sequence[Row], table: str, after: int, batch: int, *, car
     since = []
     events = truncates = held = discarded = 0
     for id_, row in now.items():
+        if id_ is None:  # says that the source sends markers
+            continue
         seen, before = seen_of(row), then.get(id_)
         total, was = seen.tables.get(table, (0, 0)), (0, 0)
         if before is not None:
             was = seen_of(before).tables.get(table, (0, 0))
         new = (total[0] - was[0], total[1] - was[1])
-        back = was if carried and before is not None and before["state"] == OPEN else (0, 0)
-        waits = row["state"] == OPEN and not ignored
-        if waits or row["state"] == UNDONE:
-            waiting.add(row["id"])
+        back = was if carried and before is not None and before.state == OPEN else (0, 0)
+        waits = row.state == OPEN and not ignored
+        if waits or row.state == UNDONE:
+            waiting.add(id_)
             if new[0]:
-                left_out.add(row["id"])
+                left_out.add(id_)
             events, truncates = events - new[0], truncates - new[1]
             held += new[0] + back[0] if waits else 0
             discarded += 0 if waits else new[0] + back[0]
             if back[0] and not waits:
                 since.append(seen.since)
         elif back[0]:
-            released.add(row["id"])
+            released.add(id_)
             since.append(seen.since)
             events, truncates = events + back[0], truncates + back[1]
     return Withheld(

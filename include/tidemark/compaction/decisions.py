@@ -1,0 +1,64 @@
+"""What a run does with one table: the values that finding, deciding and building hand on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.lake.names import Identifier
+from tidemark.ledger.event_counts import EventCounts
+from tidemark.ledger.rows import Snapshots
+from tidemark.tables.plan import Found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """The table has a candidate."""
+
+    object: str
+    target: Identifier
+    counts: EventCounts
+    rows_change: int
+    """How many rows the table has more than before; of a table that is built again, than an empty one."""
+    deleted: int | None
+    """Rows that readers lose, other than by a new key; None: as many as the table shrinks by."""
+    committed_at: int | None
+    """When the newest event that was folded was committed; epoch µs, UTC."""
+    snapshots: Snapshots
+    request: str | None = None
+    """The request to build the table again that this answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Nothing says yet which columns the table has: it is not made, and its events wait."""
+
+    found: Found
+    reason: str
+    request: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmoved:
+    """The table has nothing to take in: its new events are held, or belong to transactions that were rolled back."""
+
+    found: Found
+    target: Identifier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """The table stays as it is, with a reason, until a person acts; its events wait."""
+
+    found: Found
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildAnew:
+    """The table cannot go on from what is published: the run begins again and builds it from its whole change log."""
+
+    object: str
+    reason: str
+
+
+Decision = Built | Waiting | Unmoved | Stopped | BuildAnew

@@ -1,0 +1,94 @@
+"""What one run of compact knows: its cut, where the published tables stand, and which are to be built again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemark.lake import names
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import TableRow
+from tidemark.sources.model import Source
+from tidemark.tables.plan import Found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """The cut that a run builds."""
+
+    number: int
+    batch: int
+    """Last batch of the change log that it holds."""
+
+    @property
+    def branch(self) -> str:
+        """Name of the candidate branch in every table of the cut."""
+        return names.candidate_branch(self.number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far the published tables of a source have come, in batches of the change log."""
+
+    batch: int
+    """Last batch of the newest published cut; 0 for none."""
+    behind: Mapping[str, int] = field(default_factory=dict)
+    """Tables that stand at an earlier batch, by the source's names."""
+
+    def batch_of(self, table: str) -> int:
+        """Return the batch that a table stands at."""
+        return self.behind.get(table, self.batch)
+
+    @property
+    def lowest(self) -> int:
+        """The batch that all tables have reached."""
+        return min([self.batch, *self.behind.values()])
+
+    def from_scratch(self, tables: Iterable[str]) -> Standing:
+        """Return the same standing for all tables but some, which stand before the first batch."""
+        return replace(self, behind={**self.behind, **dict.fromkeys(tables, 0)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of compact."""
+
+    session: SparkSession
+    lake: Lake
+    source: Source
+    cut: Cut
+    standing: Standing
+    published: Mapping[str, TableRow]
+    """By the source's names, the newest row that says where the published table stands."""
+    requests: Mapping[str, str]
+    """Tables that are to be built again from their whole change log, and the request."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the source."""
+        return Ledger(self.lake, self.source.source)
+
+    def beside(self, lake: Lake) -> Run:
+        """Return this run on another lake."""
+        return replace(self, lake=lake)
+
+    def read(self, identifier: Identifier, branch: str | None = None) -> DataFrame:
+        """Return a table, or a branch of it, as a frame."""
+        return self.session.table(self.lake.spark_name(identifier, branch))
+
+    def changes(self) -> DataFrame:
+        """Return the change log of the source."""
+        return self.read(names.change_log(self.source.source))
+
+    def rows_of(self, table: str) -> int:
+        """Return how many rows a table had when it was last published."""
+        row = self.published.get(table)
+        return (row.rows_after or 0) if row else 0
+
+    def size_of(self, found: Found) -> int:
+        """Return about how many rows building a table reads."""
+        return found.events + self.rows_of(found.object)

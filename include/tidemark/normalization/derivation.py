@@ -1,0 +1,100 @@
+"""Derive events from messages, for the first time or again: the one way of normalize and of retry."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+
+from tidemark.lake.data_files import Target, WrittenFile
+from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.tally import Tally
+from tidemark.normalization import inputs, open_transactions, tasks
+from tidemark.normalization.open_transactions import ChangeLog
+from tidemark.normalization.tasks import Done
+from tidemark.sources.model import Source
+from tidemark.spark import spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Messages:
+    """The messages that events are derived from."""
+
+    parts: Sequence[spread.Part]
+    """Row groups of ``raw`` or of the quarantine."""
+    read_from: Target
+    """How workers read them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """What the tasks wrote, nothing of which is committed yet."""
+
+    tasks: Sequence[Done]
+    transactions: ledger_transactions.States
+    """As they stood before these messages."""
+    log: ChangeLog
+    """The change log before these messages."""
+
+    @property
+    def files(self) -> list[WrittenFile]:
+        """Data files of the change log."""
+        return [file for task in self.tasks for file in task.files]
+
+    @property
+    def set_aside(self) -> list[WrittenFile]:
+        """Data files of the quarantine."""
+        return [file for task in self.tasks for file in task.set_aside]
+
+    def tallies(self) -> dict[int, list[Tally]]:
+        """Return what was counted, by batch."""
+        found: dict[int, list[Tally]] = defaultdict(list)
+        for task in self.tasks:
+            for batch, tally in task.tallies.items():
+                found[batch].append(tally)
+        return found
+
+    def settle(self, ledger: Ledger, newest: int) -> None:
+        """Write down which transactions these messages opened, closed or undid; ``newest`` is their last batch."""
+        open_transactions.settle(ledger, self.transactions, self.tasks, self.log, newest)
+
+
+def derive(
+    ledger: Ledger,
+    source: Source,
+    messages: Messages,
+    log: ChangeLog,
+    quarantine: Target,
+    batches: Mapping[int, int] = MappingProxyType({}),
+) -> Derived:
+    """Decode messages on Spark's workers, which write the files of change log and quarantine.
+
+    Args:
+        ledger: of the source.
+        source: the source, whose format and options decode the messages.
+        messages: what is decoded.
+        log: the change log before these messages.
+        quarantine: where messages go that cannot be read.
+        batches: by the batch that messages landed with the batch that their events belong to, where it is another one.
+
+    Returns:
+        What was written, and counted by batch.
+    """
+    transactions = ledger_transactions.states(ledger, log.done)
+    work = partial(
+        tasks.normalize,
+        format_name=source.format,
+        options=source.options.model_dump(mode="json"),
+        known=inputs.known(source, messages.parts, messages.read_from, log.table),
+        raw=messages.read_from,
+        log=log.target,
+        quarantine=quarantine,
+        batches=batches,
+        declared=source.written(),
+        marked=ledger_transactions.marked(transactions),
+        unsettled=ledger_transactions.unsettled(transactions),
+    )
+    return Derived(tasks=spread.run(messages.parts, work, Done), transactions=transactions, log=log)
