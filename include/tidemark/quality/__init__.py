@@ -1,1 +1,1 @@
-"""Great Expectations and the built-in invariants."""
+"""Checks of candidates before they are published: Great Expectations and the built-in invariants."""

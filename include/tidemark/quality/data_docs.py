@@ -1,6 +1,6 @@
-"""Where Great Expectations keeps its files: the file context, its stores and the Data Docs, in one folder.
+"""The folder in which Great Expectations keeps its files: the file context, its stores and the Data Docs.
 
-Runs of several sources may share the folder: what is common to them (context, index) is touched under a lock only.
+Runs of several sources may share the folder. The files that they share (context, index) are used under a lock only.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from great_expectations.render.components import RenderedDocumentContent
 from great_expectations.render.view.view import DefaultJinjaPageView
 
 CANDIDATE: Final = "candidate"
-"""Data source, asset and batch definition of a table's rows, a Spark frame."""
+"""Name of the data source, asset and batch definition for a table's rows, which are a Spark frame."""
 
 METRICS: Final = "metrics"
-"""Data source, asset and batch definition of the invariants, a pandas frame of one row."""
+"""Name of the data source, asset and batch definition for the invariants, which are a pandas frame of one row."""
 
 _NAME_LENGTH: Final = 120
 
@@ -49,7 +49,7 @@ _SITE: Final[Any] = {
         "class_name": "TupleFilesystemStoreBackend",
         "base_directory": "uncommitted/data_docs/local_site/",
     },
-    # The index reads every result that it lists: without a limit each run would be slower than the one before.
+    # The index reads every result that it lists: without a limit, each run would be slower than the one before.
     "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "validation_results_limit": 100},
     "site_section_builders": {
         "expectations": {"view": _VIEW},
@@ -67,7 +67,7 @@ def index_page(folder: Path) -> Path:
 
 
 def open_context(folder: Path) -> FileDataContext:
-    """Open the file context in ``folder``; the first use makes it, whole or not at all."""
+    """Return the file context in ``folder``; the first use creates it, as a whole or not at all."""
     with _locked(folder):
         if not (folder / "gx").exists():
             with tempfile.TemporaryDirectory(dir=folder) as fresh:
@@ -88,7 +88,7 @@ def _make_context(folder: Path) -> None:
 
 
 class Recorder:
-    """Stores the results of one run, then writes the pages of that run and the index, nothing else."""
+    """A store for the results of one run, which then writes the pages of that run and the index, and no others."""
 
     def __init__(self, context: FileDataContext, *, folder: Path, cut: str) -> None:
         self._context = context
@@ -133,14 +133,14 @@ class Recorder:
         self._pages += [suite_key, key]
 
     def write_pages(self) -> None:
-        """Write a page a suite and a page a result recorded, and the index."""
-        if self._pages:  # without keys, Great Expectations would write every page of the folder again
+        """Write a page for each suite and each result that was recorded, and the index."""
+        if self._pages:  # without keys, Great Expectations would write all pages of the folder again
             with _locked(self._folder):
                 self._context.build_data_docs(resource_identifiers=self._pages)
 
 
 class InertPageView(DefaultJinjaPageView):
-    """A page on which the name of a column is text wherever it stands.
+    """A page on which a column's name is plain text everywhere, and never HTML.
 
     Great Expectations escapes the parameters of its sentences, but not headings, navigation and cells.
     """
@@ -169,9 +169,10 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _file_name(name: str) -> str:
-    """Write what is not plain as ``~`` and hexadecimal bytes: safe in a path, a link and a page's script.
+    """Return a name that is safe in a path, a link and a page's script.
 
-    Dots make folders in the stores, so none is left first, last or doubled.
+    Every other character becomes ``~`` and hexadecimal bytes. Dots make folders in the stores, so no dot is left at the
+    beginning, at the end or behind another dot.
     """
     plain = re.sub(r"[^A-Za-z0-9_.-]|^\.|\.$|(?<=\.)\.", lambda match: _escaped(match[0]), name)
     if len(plain) > _NAME_LENGTH:

@@ -1,16 +1,15 @@
-"""Judges candidates with Great Expectations, which this module and ``data_docs.py`` alone know.
+"""Judges tables with Great Expectations, which only this module and ``data_docs`` import.
 
-Importing it costs about four seconds, so only the stage ``check`` does. Great Expectations takes frames of a classic
-session and of Spark Connect alike. The checks of one table are bundled into few Spark jobs; the built-in invariants
-are numbers already and are judged in pandas, without Spark.
+The import takes about four seconds, so the stages import this module only when there is something to judge. Great
+Expectations accepts frames of a classic session and of Spark Connect alike. The checks of one table are bundled into
+few Spark jobs. The built-in invariants are numbers already: they are judged in pandas, without Spark.
 
-No value of a row gets into a result, a page or a log: samples are not asked for, and of what Great Expectations
-observed only counts, names and figures about many rows are kept.
+No value of a row gets into a result, a page or a log. No samples are requested, and of the observations only counts,
+names and figures about many rows are kept (``disclosure``).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +29,9 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 
 from tidemark.errors import ExpectationError, InvalidSourceError, RetriableLakeError, UnknownNameError
+from tidemark.quality import disclosure
 from tidemark.quality.data_docs import CANDIDATE, METRICS, Recorder, index_page, open_context
+from tidemark.quality.disclosure import short
 from tidemark.quality.verdicts import CheckResult, Invariant, Subject, Verdict
 from tidemark.sources.expectation_names import EXPECTATIONS
 from tidemark.sources.model import Severity
@@ -41,28 +42,11 @@ _SEVERITIES: Final = {Severity.BLOCK: FailureSeverity.CRITICAL, Severity.WARN: F
 _COLUMN_ARGUMENTS: Final = ("column", "column_A", "column_B", "column_list", "column_set")
 
 _PLACE: Final = "place"
-"""Key of an expectation's ``meta``: its place in the table's suite, as results come back in another order."""
-
-_COUNTS: Final = {"element_count", "unexpected_count", "unexpected_percent", "missing_count", "missing_percent"}
-
-_AGGREGATE: Final = re.compile(
-    "expect_table_|expect_column_(to_exist|type_to_be|unique_value_count|proportion_of|mean|stdev|sum)"
-    "|expect_column_values_to_be_(of_type|in_type_list)"
-)
-"""Expectations whose ``observed_value`` is a figure or a name; that of all others may be the value of one row."""
-
-_BEFORE_READING: Final = re.compile(r"\[(UNRESOLVED_COLUMN|DATATYPE_MISMATCH)")
-"""Spark errors found before a row is read; the text of others (``CAST_INVALID_INPUT``) may quote a row's value."""
-
-_JAVA_ERROR: Final = re.compile(r"(?:[a-z]\w*\.)+(\w+(?:Exception|Error))\b")
-
-_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
-
-_LENGTH: Final = 200
+"""Key in an expectation's ``meta``: its place in the table's suite, because results come back in another order."""
 
 
 class _Check(NamedTuple):
-    """One declared check or invariant, built."""
+    """One declared check or invariant with its expectation."""
 
     name: str
     columns: tuple[str, ...]
@@ -78,7 +62,7 @@ class _Judged(NamedTuple):
 
 
 def evaluate_all(candidates: Sequence[Subject], *, cut: str, home: Path) -> tuple[Verdict, ...]:
-    """Judge the candidates of one run and update the Data Docs in ``home/quality`` once.
+    """Judge the tables of one run, and update the Data Docs in ``home/quality`` once.
 
     A check that cannot be evaluated (missing column, unfit type) is a failed check. Runs of other sources may use the
     same ``home`` at the same time.
@@ -89,24 +73,24 @@ def evaluate_all(candidates: Sequence[Subject], *, cut: str, home: Path) -> tupl
         home: ``TIDEMARK_HOME``.
 
     Returns:
-        One verdict a candidate, in their order.
+        One verdict for each table, in the order of ``candidates``.
 
     Raises:
-        ConfigurationError: a check names an unknown expectation or argument, or a wrong value; nothing is evaluated.
-        ExpectationError: Great Expectations judged fewer checks than declared.
-        RetriableLakeError: Spark can no longer read a candidate.
+        ConfigurationError: a check has an unknown expectation or argument, or a wrong value; nothing is evaluated.
+        ExpectationError: Great Expectations returned fewer results than there are checks.
+        RetriableLakeError: Spark can no longer read a table.
     """
-    suites = [_suite(candidate) for candidate in candidates]
+    suites = [_suite(subject) for subject in candidates]
     folder = home / "quality"
     context = open_context(folder)
     recorder = Recorder(context, folder=folder, cut=cut)
     verdicts = []
-    for candidate, (declared, invariants) in zip(candidates, suites, strict=True):
-        judged = _judge(context, candidate, declared, invariants)
-        verdict = _verdict(candidate.table, judged, docs=index_page(folder))
+    for subject, (declared, invariants) in zip(candidates, suites, strict=True):
+        judged = _judge(context, subject, declared, invariants)
+        verdict = _verdict(subject.table, judged, docs=index_page(folder))
         recorder.record(
-            table=candidate.table,
-            snapshot=candidate.snapshot,
+            table=subject.table,
+            snapshot=subject.snapshot,
             success=verdict.success,
             expectations=[each.check.expectation for each in judged],
             results=[each.result for each in judged],
@@ -116,16 +100,20 @@ def evaluate_all(candidates: Sequence[Subject], *, cut: str, home: Path) -> tupl
     return tuple(verdicts)
 
 
-def _suite(candidate: Subject) -> tuple[list[_Check], list[_Check]]:
-    start, invariants = len(candidate.checks), candidate.invariants.items()
+def _suite(subject: Subject) -> tuple[list[_Check], list[_Check]]:
+    """Return the declared checks and the invariants of a table."""
+    start, invariants = len(subject.checks), subject.invariants.items()
     return (
-        [_build(candidate.table, place, check) for place, check in enumerate(candidate.checks)],
+        [_build(subject.table, place, check) for place, check in enumerate(subject.checks)],
         [_build_invariant(place, *invariant) for place, invariant in enumerate(invariants, start)],
     )
 
 
 def _build(table: str, place: int, check: Mapping[str, Any]) -> _Check:
-    """Build from the class itself: in a suite, Great Expectations logs and drops a type that it does not know."""
+    """Return a declared check, built from the class of its expectation.
+
+    If a suite built it, Great Expectations would only log an unknown type, and drop the check.
+    """
     name = str(check.get("type", ""))
     arguments = {key: value for key, value in check.items() if key not in {"type", "severity"}}
     if name not in EXPECTATIONS:
@@ -141,11 +129,15 @@ def _build(table: str, place: int, check: Mapping[str, Any]) -> _Check:
         raise InvalidSourceError(f"{table}: {name}: {_bad_argument(error)}") from error
     columns = tuple(column for key in _COLUMN_ARGUMENTS for column in _listed(arguments.get(key)))
     expected = ", ".join(f"{key} {value}" for key, value in arguments.items() if key != "column")
-    return _Check(name, columns, Severity(severity), _short(expected), expectation, bool(_AGGREGATE.match(name)))
+    shown = disclosure.may_show_observed(name)
+    return _Check(name, columns, Severity(severity), short(expected), expectation, shows_observed=shown)
 
 
 def _build_invariant(place: int, name: str, invariant: Invariant) -> _Check:
-    """Ask for the maximum of the one-row frame: it is the number itself, and the page shows it."""
+    """Return the check of an invariant: it expects the maximum of a one-row column, which is the number itself.
+
+    So the page shows the number.
+    """
     low, high, severity = invariant.minimum, invariant.maximum, _SEVERITIES[invariant.severity]
     expectation = ExpectColumnMaxToBeBetween(
         column=name, min_value=low, max_value=high, severity=severity, meta={_PLACE: place}
@@ -155,33 +147,37 @@ def _build_invariant(place: int, name: str, invariant: Invariant) -> _Check:
 
 
 def _judge(
-    context: FileDataContext, candidate: Subject, declared: Sequence[_Check], invariants: Sequence[_Check]
+    context: FileDataContext, subject: Subject, declared: Sequence[_Check], invariants: Sequence[_Check]
 ) -> list[_Judged]:
-    metrics = pd.DataFrame({name: [invariant.value] for name, invariant in candidate.invariants.items()})
-    judged = _evaluate(context, CANDIDATE, candidate.frame, declared)
+    metrics = pd.DataFrame({name: [invariant.value] for name, invariant in subject.invariants.items()})
+    judged = _evaluate(context, CANDIDATE, subject.frame, declared)
     if any(_raised(each.result) for each in judged):
-        _read_one(candidate)
+        _read_one(subject)
     judged += _evaluate(context, METRICS, metrics, invariants)
-    if len(judged) != len(candidate.checks) + len(candidate.invariants):
-        raise ExpectationError(f"{candidate.table}: {len(judged)} results, fewer than checks declared; not published")
+    if len(judged) != len(subject.checks) + len(subject.invariants):
+        raise ExpectationError(f"{subject.table}: {len(judged)} results, fewer than checks declared; not published")
     return [_Judged(check, _without_values(check, result)) for check, result in judged]
 
 
-def _read_one(candidate: Subject) -> None:
-    """Tell a lost candidate or a lost Spark, which is no failed check, from checks that cannot be evaluated."""
+def _read_one(subject: Subject) -> None:
+    """Read one row, to distinguish checks that cannot be evaluated from a lost candidate or a lost Spark.
+
+    Raises:
+        RetriableLakeError: no row can be read. This is no failed check.
+    """
     try:
-        candidate.frame.limit(1).toArrow()  # unlike Python, Arrow knows every year that a row may hold
+        subject.frame.limit(1).toArrow()  # unlike Python, Arrow knows every year that a row may hold
     except Exception as error:  # the kinds differ between classic Spark and Spark Connect
-        text = f"{candidate.table}: Spark cannot read the candidate ({type(error).__name__}); run check again"
+        text = f"{subject.table}: Spark cannot read the candidate ({type(error).__name__}); run check again"
         raise RetriableLakeError(text) from error
 
 
 def _evaluate(
     context: FileDataContext, source: str, frame: DataFrame | pd.DataFrame, checks: Sequence[_Check]
 ) -> list[_Judged]:
-    """Evaluate all checks in one bundle, then those that failed to evaluate one by one.
+    """Evaluate all checks in one bundle, then evaluate again, one by one, those that raised an error.
 
-    One check that Spark refuses takes its whole bundle with it; alone it cannot.
+    If Spark refuses one check, all checks of its bundle raise the error.
     """
     judged = _validate(context, source, frame, checks)
     return [
@@ -210,8 +206,8 @@ def _validate(
 
 @contextmanager
 def _quiet_errors() -> Iterator[None]:
-    """Silence PySpark's own print of an error's text: it may quote a row, and the error is told here."""
-    # Made by PySpark, as it expects a logger of its class under these names later.
+    """Keep PySpark from printing an error's text, which may quote a row; the caller reports the error."""
+    # `PySparkLogger` makes the loggers, because PySpark later expects loggers of its own class under these names.
     loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
@@ -228,15 +224,12 @@ def _place(result: ExpectationValidationResult) -> Any:  # noqa: ANN401 - meta i
 
 
 def _without_values(check: _Check, result: ExpectationValidationResult) -> ExpectationValidationResult:
-    kept = _COUNTS | {"observed_value"} if check.shows_observed else _COUNTS
-    figures = {key: value for key, value in result.result.items() if key in kept}
-    if "unexpected_percent" not in figures:
-        figures.pop("unexpected_count", None)  # the page cannot show the one without the other
+    """Return a result without anything that may be a value of a row."""
     raised = _raised(result)
     return ExpectationValidationResult(
         success=bool(result.success) and not raised,
         expectation_config=result.expectation_config,
-        result=figures,
+        result=disclosure.figures(result.result, with_observed=check.shows_observed),
         exception_info={
             "raised_exception": raised,
             "exception_message": _error(check, result) if raised else "",
@@ -255,15 +248,8 @@ def _exceptions(result: ExpectationValidationResult) -> list[Mapping[str, Any]]:
 
 
 def _error(check: _Check, result: ExpectationValidationResult) -> str:
-    """Return the first line of the error without what it may quote from a row."""
     text = next((str(info["exception_message"]) for info in _exceptions(result) if info["raised_exception"]), "")
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "no message")
-    condition = re.search(r"\[[A-Z][A-Z0-9_.]+\]", line)
-    if condition and not _BEFORE_READING.search(line):
-        return condition.group()
-    if line.startswith(("An error occurred while calling", "Job aborted")):  # what happened follows, in Java's words
-        return _short(", ".join(dict.fromkeys(_JAVA_ERROR.findall(text))))
-    return _short(_QUOTED.sub(lambda quoted: quoted[0] if quoted[0][1:-1] in check.columns else "'...'", line))
+    return disclosure.error_line(text, check.columns)
 
 
 def _verdict(table: str, judged: Sequence[_Judged], *, docs: Path) -> Verdict:
@@ -286,7 +272,7 @@ def _observed(result: ExpectationValidationResult) -> str:
     if _raised(result):
         return str((result.exception_info or {})["exception_message"])
     if "observed_value" in result.result:
-        return _short(str(result.result["observed_value"]))
+        return short(str(result.result["observed_value"]))
     if "unexpected_count" in result.result:
         return f"{result.result['unexpected_count']} of {result.result['element_count']} unexpected"
     return "not shown, may be the value of one row"
@@ -300,7 +286,3 @@ def _bad_argument(error: ValidationError) -> str:
 def _listed(value: object) -> list[str]:
     values = value if isinstance(value, list | tuple) else [value]
     return [str(part) for part in values if part is not None]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 3]}..."

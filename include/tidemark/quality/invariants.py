@@ -1,4 +1,4 @@
-"""The invariants that hold for every table, computed by Spark, without Great Expectations."""
+"""The invariants that hold for every table; Spark computes them, without Great Expectations."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ TOO_MANY_DELETED = "rows deleted beyond the limit"
 
 
 class Opened(NamedTuple):
-    """A candidate that is to be judged, as it will be when it is published."""
+    """A candidate to be judged, as it will be when it is published."""
 
     row: TableRow
     snapshot: int
-    """Of the candidate."""
+    """Id of the candidate's snapshot."""
     frame: DataFrame
     key: list[str]
     files: list[str]
-    """Data files that the cut wrote, sorted."""
+    """Paths of the data files that the cut wrote, sorted."""
 
 
 def opened_candidate(session: SparkSession, lake: Lake, row: TableRow) -> Opened:
@@ -56,7 +56,7 @@ def opened_candidate(session: SparkSession, lake: Lake, row: TableRow) -> Opened
 
 
 def key_invariants(opened: Opened, counts: Mapping[str, int]) -> dict[str, Invariant]:
-    """Return what ``count_keys`` counted, as invariants: no null key, no key twice, the ledger's number of rows."""
+    """Return the counts of ``count_keys`` as invariants: no null key, no key twice, the ledger's number of rows."""
     rows = {"rows beyond the ledger's count": Invariant(value=counts["rows"] - (opened.row.rows_after or 0))}
     if not opened.key:
         return rows
@@ -68,33 +68,33 @@ def key_invariants(opened: Opened, counts: Mapping[str, int]) -> dict[str, Invar
 
 
 def count_keys(tables: Sequence[Opened]) -> list[Counter[str]]:
-    """Return ``rows``, ``null_keys`` and ``duplicate_keys`` of each table; many small tables are one query."""
+    """Return ``rows``, ``null_keys`` and ``duplicate_keys`` of each table; many small tables share a query."""
     found = [Counter[str](dict.fromkeys(_COUNTED, 0)) for _ in tables]
-    asked: list[DataFrame] = []
+    queries: list[DataFrame] = []
     for place, opened in enumerate(tables):
-        asked += _key_counts(opened, place)
-        if len(asked) >= _AT_ONCE or place + 1 == len(tables) or not is_small(opened.row.rows_after or 0):
-            for row in _union(asked).collect():
+        queries += _key_counts(opened, place)
+        if len(queries) >= _AT_ONCE or place + 1 == len(tables) or not is_small(opened.row.rows_after or 0):
+            for row in _union(queries).collect():
                 found[int(row["place"])].update({name: row[name] for name in _COUNTED})
-            asked = []
+            queries = []
     return found
 
 
 _COUNTED = ("rows", "null_keys", "duplicate_keys")
 
 _AT_ONCE = 32
-"""Queries that are asked as one: a job of its own costs as much as counting a small table."""
+"""Queries that run as one: a Spark job of its own costs as much as counting a small table."""
 
 
 def _key_counts(opened: Opened, place: int) -> Iterator[DataFrame]:
-    """Yield frames of ``place`` and ``_COUNTED``; the sum over all of them is the table's count.
+    """Yield frames with ``place`` and ``_COUNTED``; their sum is the count of the table.
 
-    ``place`` is text, as Spark generates code of its own for each number.
+    ``place`` is text, because Spark generates code of its own for each number.
 
-    Duplicates are of the keys that this cut wrote; those of untouched rows were looked for when they were written.
+    Only the keys that this cut wrote are searched for duplicates. Untouched rows were searched when they were written.
     """
     frame, none = opened.frame, F.lit(0)
-    names = [f"k{number}" for number in range(len(opened.key))]  # as a column may be called `count`
+    names = [f"k{number}" for number in range(len(opened.key))]  # because a column may be called `count`
     keys = [F.col(quoted(column)).alias(name) for column, name in zip(opened.key, names, strict=True)]
     null = [column.isNull().cast("int") for column in keys]
     null_keys = F.count(F.when(F.greatest(*null, null[0]) == 1, 1)) if null else none
@@ -110,7 +110,7 @@ def _named(*counts: Expression) -> list[Expression]:
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of some frames; a balanced tree, as Spark Connect refuses plans of more than 100 levels."""
+    """Return all rows of the frames. The plan is a balanced tree: Spark Connect refuses more than 100 levels."""
     if len(frames) == 1:
         return frames[0]
     half = len(frames) // 2
@@ -118,7 +118,7 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def delete_invariants(source: Source, row: TableRow) -> dict[str, Invariant]:
-    """Return the invariant that a cut deletes no more rows than the source allows; none where it deletes nothing."""
+    """Return the invariant that a cut deletes no more rows than the source allows; none if it deletes nothing."""
     if not deleted_rows(row):
         return {}
     beyond = max(0, deleted_rows(row) - source.deletable(row.object, row.rows_before or 0))
@@ -126,16 +126,16 @@ def delete_invariants(source: Source, row: TableRow) -> dict[str, Invariant]:
 
 
 def deleted_rows(row: TableRow) -> int:
-    """Return how many rows the cut deletes from a table; where they were not counted, by how many it shrinks."""
+    """Return how many rows the cut deletes from a table; if they were not counted, by how many rows it shrinks."""
     return max(0, (row.rows_before or 0) - (row.rows_after or 0)) if row.deleted is None else row.deleted
 
 
 def history_invariants(
     session: SparkSession, lake: Lake, row: TableRow, key: list[str], alive: DataFrame
 ) -> dict[str, Invariant]:
-    """Return the invariants of a history that the cut moves; none where it moves no history.
+    """Return the invariants of a table's history; none if the cut does not move the history.
 
-    The current versions are the rows of the table, by key and position.
+    The current versions must be the rows of the table, by key and position.
     """
     identifier = table_names.history(row.identifier)
     branch = table_names.candidate_branch(row.cut)

@@ -1,4 +1,4 @@
-"""How the quality of a source's tables went from cut to cut: from the ledger, and from the results that were stored.
+"""The quality of a source's tables from cut to cut, read from the ledger and from the stored results of checks.
 
 Needs neither Spark nor Great Expectations.
 """
@@ -20,7 +20,7 @@ from tidemark.ledger.rows import TableRow
 Entry = dict[str, Any]
 
 CUTS = 30
-"""So many of the newest cuts are shown."""
+"""How many of the newest cuts are shown."""
 
 COLUMNS = ("cut", "table", "state", "rows", "events", "quarantined", "quarantined_share", "verdict", "failed")
 
@@ -57,12 +57,12 @@ _PAGE = """\
 
 
 def trend_of(lake: Lake, source: str, home: Path) -> list[Entry]:
-    """Tables of the newest cuts, the newest cut first, ready for JSON.
+    """Return the tables of the newest cuts, the newest cut first, ready for JSON.
 
-    Keys: ``source``, ``cut``, ``table`` (published name, or the source's while it never was), ``state`` (of the table:
-    candidate, published, stopped), ``at`` (ISO 8601, UTC), ``rows``, ``events``, ``quarantined`` (events of the cut),
-    ``quarantined_share`` (of the events; 0 to 1), ``verdict`` (before publishing: passed, warned, failed), ``failed``
-    (checks that failed when the cut was last judged).
+    Keys: ``source``, ``cut``, ``table`` (published name, or the source's name if it was never published), ``state`` (of
+    the table: candidate, published, stopped), ``at`` (ISO 8601, UTC), ``rows``, ``events``, ``quarantined`` (events of
+    the cut), ``quarantined_share`` (of the events; 0 to 1), ``verdict`` (before publishing: passed, warned, failed),
+    ``failed`` (checks that failed when the cut was last judged).
     """
     ledger = Ledger(lake, source)
     rows = ledger.tables()
@@ -90,23 +90,24 @@ def _entry(source: str, row: TableRow, failed: Mapping[int, list[str]]) -> Entry
 
 
 def _failed_checks(home: Path, source: str, snapshots: Container[int]) -> dict[int, list[str]]:
-    """Per snapshot the checks that failed when it was last judged, as Great Expectations stored them."""
+    """Return, for each snapshot, the checks that failed when it was last judged, as Great Expectations stored them."""
     stored = home / "quality" / "gx" / "uncommitted" / "validations"
     # .../<suite>/<run>/<time of the run>/<snapshot>.json: later times sort last
     files = sorted(stored.glob(f"**/{source}-cut-*/*/*.json"), key=lambda file: file.parent.name)
     newest = {int(file.stem): file for file in files if file.stem.isdecimal()}
     read = {number: json.loads(file.read_bytes()) for number, file in newest.items() if number in snapshots}
-    return {number: [_name(each) for each in told["results"] if not each["success"]] for number, told in read.items()}
+    results = {number: validation["results"] for number, validation in read.items()}
+    return {number: [_name(each) for each in found if not each["success"]] for number, found in results.items()}
 
 
 def _name(result: Mapping[str, Any]) -> str:
-    asked = result["expectation_config"]
-    column = asked["kwargs"].get("column")
-    return f"{asked['type']} ({column})" if column else str(asked["type"])
+    config = result["expectation_config"]
+    column = config["kwargs"].get("column")
+    return f"{config['type']} ({column})" if column else str(config["type"])
 
 
 def write_page(entries: Sequence[Entry], source: str, home: Path) -> Path:
-    """Write the trend as a page beside the Data Docs; where it is."""
+    """Write the trend as a page beside the Data Docs, and return the page's path."""
     page = home / "quality" / "trend" / f"{source}.html"
     page.parent.mkdir(parents=True, exist_ok=True)
     tables: dict[str, list[Entry]] = {}

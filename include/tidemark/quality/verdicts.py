@@ -1,4 +1,4 @@
-"""What the stage ``check`` asks and what it is told, apart from the engine that judges (``expectations.py``)."""
+"""What is judged and what comes of it: the input and the output of ``expectations``, without Great Expectations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.sources.model import Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invariant:
-    """A number about a candidate that must lie in ``[minimum, maximum]``; zero unless said otherwise."""
+    """A number about a table that must lie in ``[minimum, maximum]``; without other limits, it must be zero."""
 
     value: int
     minimum: int | None = 0
@@ -24,23 +24,23 @@ class Invariant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is to be judged of one table before it is published."""
+    """What is judged: one table, its declared checks and its invariants."""
 
     table: str
     """Published name, ``source.table``; the stable name of the suite and of the pages."""
     frame: DataFrame
-    """Of a classic session or of Spark Connect."""
+    """The table's rows, in a frame of a classic session or of Spark Connect."""
     snapshot: int
-    """Iceberg snapshot that ``frame`` reads."""
+    """Id of the Iceberg snapshot that ``frame`` reads."""
     checks: Sequence[Mapping[str, Any]]
-    """As the source file has them: ``type``, ``severity`` (``block`` if absent) and the expectation's own arguments."""
+    """The checks of the source file: ``type``, ``severity`` (``block`` if absent) and the expectation's arguments."""
     invariants: Mapping[str, Invariant]
-    """Name for people, as ``duplicate keys``, to the number found."""
+    """From a name for people, such as ``duplicate keys``, to the number found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What became of one check; holds no value of a row."""
+    """The result of one check; it contains no value of a row."""
 
     name: str
     """Expectation type, or the name of the invariant."""
@@ -50,22 +50,22 @@ class CheckResult:
     observed: str
     """Counts and figures, or the first line of the error; at most 200 characters."""
     expected: str
-    """The arguments declared; at most 200 characters."""
+    """The declared arguments; at most 200 characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """All check results of one table, the declared ones first, each kind in the order given."""
+    """All check results of one table: first the declared checks, then the invariants, each in the given order."""
 
     table: str
     success: bool
-    """No blocking check failed."""
+    """Whether no blocking check failed."""
     results: tuple[CheckResult, ...]
     docs: Path
     """Index page of the Data Docs."""
 
     def problems(self) -> list[str]:
-        """Say of each blocking check that failed what was found and what was expected."""
+        """Return a sentence for each blocking check that failed: what was found, and what was expected."""
         return [
             f"{self.table}: {result.name} ({', '.join(result.columns) or 'table'}) failed: {result.observed}; "
             f"expected {result.expected}. See {self.docs}"
