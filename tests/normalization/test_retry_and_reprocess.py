@@ -144,7 +144,7 @@ def test_metadata_that_came_later_is_known_to_a_retry(lake: Lake, tmp_path: Path
 
 RETRY_CRASHES = {
     "before_raw": ("tidemark.lake.lake.Lake.append_files", 1),
-    "before_contents": ("tidemark.ledger.ledger.Ledger.tell_contents", 1),
+    "before_contents": ("tidemark.ledger.ledger.Ledger.write_contents", 1),
     "before_quarantine": ("tidemark.lake.lake.Lake.append_files", 2),
     "before_changelog": ("tidemark.lake.lake.Lake.append_files", 3),
     "before_fast_forward": ("tidemark.normalization.inputs.fast_forward", 1),

@@ -25,7 +25,7 @@ def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:
     """Insert, update and delete rows; a row that stands at a newer position stays.
 
     Args:
-        ready: ``folding.fold``, or ``folding.combine`` where ``by_cell``.
+        ready: ``folding.keyed.fold``, or ``folding.cells.combine`` where ``by_cell``.
         plan: the table's.
         branch: the candidate branch as Spark names it.
         by_cell: whether a late cell may be written into a row that stays where it is.
@@ -59,8 +59,8 @@ def remove(rows: DataFrame, plan: Plan, branch: str) -> None:
         plan: the table's.
         branch: the candidate branch as Spark names it.
     """
-    source, told = _source(rows, key_names(plan))
-    source.mergeInto(branch, _same(_key(plan, told), plan)).whenMatched().delete().merge()
+    source, gone = _source(rows, key_names(plan))
+    source.mergeInto(branch, _same(_key(plan, gone), plan)).whenMatched().delete().merge()
 
 
 def delete_older(session: SparkSession, plan: Plan, branch: str, truncated: str, at: int | None) -> None:
@@ -71,8 +71,8 @@ def delete_older(session: SparkSession, plan: Plan, branch: str, truncated: str,
         return
     columns = [plan.stored(plan.columns[number].name) for number in value_numbers(plan)]
     time = "NULL" if at is None else f"timestamp_micros({at:d})"
-    told = {POSITION: ":position", COMMITTED_AT: time, DELETED: "true", **dict.fromkeys(columns, "NULL")}
-    assignments = ", ".join(f"{quoted(name)} = {value}" for name, value in told.items())
+    marked = {POSITION: ":position", COMMITTED_AT: time, DELETED: "true", **dict.fromkeys(columns, "NULL")}
+    assignments = ", ".join(f"{quoted(name)} = {value}" for name, value in marked.items())
     statement = f"UPDATE {branch} SET {assignments} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
     session.sql(statement, args={"position": truncated})
 
@@ -83,30 +83,30 @@ def mark_alive(session: SparkSession, branch: str) -> None:
 
 
 def empty_cells(emptied: DataFrame, plan: Plan, branch: str) -> None:
-    """Empty the cells that ``folding.emptied`` tells, in rows that stand where it says."""
-    source, told = _source(emptied, emptied.columns)
+    """Empty the cells that ``folding.cells.emptied`` names, in rows that stand at the position it gives."""
+    source, empty = _source(emptied, emptied.columns)
     cells = {
-        plan.columns[number].name: F.when(~told[field(number)], F.col(quoted(plan.stored(plan.columns[number].name))))
+        plan.columns[number].name: F.when(~empty[field(number)], F.col(quoted(plan.stored(plan.columns[number].name))))
         for number in value_numbers(plan)
     }
-    merge = source.mergeInto(branch, _same(_key(plan, told), plan))
-    merge.whenMatched(F.col(POSITION) == told["position"]).update(_quoted(cells, plan)).merge()
+    merge = source.mergeInto(branch, _same(_key(plan, empty), plan))
+    merge.whenMatched(F.col(POSITION) == empty["position"]).update(_quoted(cells, plan)).merge()
 
 
 def fill(older: DataFrame, plan: Plan, branch: str, values: Mapping[str, Expression]) -> None:
     """Give rows that were there before columns were added the columns' defaults.
 
     Args:
-        older: rows of the table that are to get them: ``k0 .. kn``; of a bag or a history their ``position`` (too).
+        older: rows of the table that are to get them: ``k0 .. kn``; for a bag ``position``, for a history both.
         plan: the table's.
         branch: the candidate branch as Spark names it.
         values: constants by column; a cell that is not null stays.
     """
-    source, told = _source(older, older.columns)
+    source, old = _source(older, older.columns)
     cells = {name: F.coalesce(F.col(quoted(plan.stored(name))), value) for name, value in values.items()}
-    same = _same(_key(plan, told), plan) if plan.key else F.lit(True)
-    if "position" in told:
-        same &= F.col(POSITION) == told["position"]
+    same = _same(_key(plan, old), plan) if plan.key else F.lit(True)
+    if "position" in old:
+        same &= F.col(POSITION) == old["position"]
     source.mergeInto(branch, same).whenMatched().update(_quoted(cells, plan)).merge()
 
 
@@ -132,7 +132,7 @@ def append(rows: DataFrame, plan: Plan, branch: str) -> None:
     """Add rows that delete nothing.
 
     Args:
-        rows: of keys that the table does not have (``folding.fold``); of a bag ``bags.changed`` or ``bags.sides``.
+        rows: of keys that the table does not have (``folding.keyed.fold``); of a bag ``bags.changed`` or ``bags.sides``.
         plan: the table's.
         branch: the candidate branch as Spark names it.
     """
@@ -148,8 +148,8 @@ def _source(frame: DataFrame, names: list[str]) -> tuple[DataFrame, dict[str, Ex
     return frame.select(*(F.col(name).alias(own[name]) for name in names)), {n: F.col(quoted(own[n])) for n in names}
 
 
-def _key(plan: Plan, told: Mapping[str, Expression]) -> dict[str, Expression]:
-    return {name: told[own] for name, own in zip(plan.key, key_names(plan), strict=True)}
+def _key(plan: Plan, columns: Mapping[str, Expression]) -> dict[str, Expression]:
+    return {name: columns[own] for name, own in zip(plan.key, key_names(plan), strict=True)}
 
 
 def _same(key: Mapping[str, Expression], plan: Plan) -> Expression:
@@ -164,7 +164,7 @@ def write_versions(rows: DataFrame, plan: Plan, branch: str, *, anywhere: bool) 
     """Insert versions into a history table, and bring those that it holds up to date.
 
     Args:
-        rows: ``history.versions``. A version never vanishes: each event that writes a row makes one.
+        rows: ``folding.versions.versions``. A version never vanishes: each event that writes a row makes one.
         plan: the table's.
         branch: the candidate branch of the history table as Spark names it.
         anywhere: whether versions that have ended may change too, and with their values; else only the interval of

@@ -40,14 +40,14 @@ PUBLISHED = "published"
 STOPPED = "stopped"
 
 UNMOVED = "unmoved"
-"""All new events of the table are held, or of undone transactions: it is left as it is, and its row tells of them."""
+"""All new events of the table are held, or belong to undone transactions: the table stays, and its row counts them."""
 
 WAITING = "waiting"
-"""Nothing but TRUNCATE came for the table so far: there is none yet, and its row stands where a stopped one would."""
+"""Nothing but TRUNCATE came for the table so far: there is no table yet, and it stands where a stopped one would."""
 
 REPLACED = "replaced"
-"""Was held and dropped for a cut that holds more, or lost a candidate: its number is not given again, as someone may be
-approving it."""
+"""The cut awaited approval and was dropped for one that holds more, or it lost a candidate. Its number is not used
+again, as someone may be approving it."""
 
 
 def last_published(ledger: Ledger) -> CutRow | None:
@@ -75,7 +75,7 @@ def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ..
 
 
 def oldest_kept(ledger: Ledger, *, newest: int, since: datetime) -> int:
-    """Number of the oldest cut that stays readable: one of the ``newest``, or published since a time; 0 without any."""
+    """Return the oldest cut that stays readable: one of the ``newest``, or published since a time; 0 without any."""
     published = sorted(ledger.cuts(equals("state", PUBLISHED)), key=lambda row: -row.cut)
     kept = [
         row.cut
@@ -86,7 +86,7 @@ def oldest_kept(ledger: Ledger, *, newest: int, since: datetime) -> int:
 
 
 def drop_tags(table: Table, oldest: int) -> int:
-    """Drop the tags of cuts that no cut from ``oldest`` on needs; how many went.
+    """Drop the tags of cuts that no cut from ``oldest`` on needs, and return how many went.
 
     A table is tagged in the cuts that changed it, so the newest tag before ``oldest`` is what that cut shows of it.
     """
@@ -110,7 +110,7 @@ def shown_by(ledger: Ledger, cut: int) -> dict[str, TableRow]:
 
 
 def tagged_snapshot(table: Table, cut: int) -> int:
-    """Snapshot of a table, or of its state, that a cut published.
+    """Return the snapshot of a table, or of its state, that a cut published.
 
     Raises:
         ConfigurationError: the tag was dropped.
@@ -124,7 +124,7 @@ def tagged_snapshot(table: Table, cut: int) -> int:
 
 
 def _restored(table: Table, cut: int) -> int | None:
-    """Snapshot that a table goes back to; None for a history that was not kept then: it begins again."""
+    """Return the snapshot that a table goes back to; None for a history that was not kept then: it begins again."""
     if is_history(table.name()[-1]) and cut_tag(cut) not in table.refs():
         return None
     return tagged_snapshot(table, cut)
@@ -209,10 +209,10 @@ def finish(lake: Lake, ledger: Ledger) -> None:
 
 
 def next_number(lake: Lake, ledger: Ledger) -> int:
-    """Number of the cut that is to be built; candidates of one that was never published are dropped.
+    """Return the number of the cut that is to be built; candidates of a cut that was never published are dropped.
 
-    The number of an unpublished cut is used again, but never that of a held one: approving a number approves what was
-    held under it.
+    The number of an unpublished cut is used again, unless the cut awaits approval: a person approves a number, and means
+    what had that number.
     """
     newest, last = ledger.last_cut(), last_published(ledger)
     number = last.cut + 1 if last else 1
@@ -240,9 +240,10 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
 
 
 def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) -> None:
-    """Refuse a cut of which a candidate is gone; one that was not begun to be published is to be built again.
+    """Refuse a cut if one of its candidates is gone; a cut whose publishing had not begun is to be built again.
 
-    A history without its candidate is either asked for no more or, as the tag tells it, folded anew by the next cut.
+    A history may lack its candidate: either the source file asks for no history any more, or the next cut finds no tag
+    and folds the history anew.
     """
     branch, name = candidate_branch(cut.cut), cut_tag(cut.cut)
     moved = [table for table in tables if name in table.refs()]

@@ -2,7 +2,7 @@
 
 Twelve Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files, batches
 and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them alone:
-the markers in the snapshot summaries decide what was done, the ledger tells it to people, and the cuts bind the tables
+the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the tables
 of a source together.
 """
 
@@ -71,7 +71,7 @@ class Ledger:
         return [] if table is None else table.scan(row_filter=self._where(*conditions)).to_arrow().to_pylist()
 
     def files(self, *conditions: BooleanExpression) -> list[FileRow]:
-        """Return the files that were landed, and those of an attempt that never reached ``raw``."""
+        """Return the files that were landed, and the files of an attempt that never reached ``raw``."""
         return self._rows(FileRow, conditions)
 
     def refusals(self) -> list[RefusalRow]:
@@ -176,7 +176,7 @@ class Ledger:
         """Drop the files of an attempt that wrote them here and never reached ``raw``."""
         self.forget(FileRow, above("batch", batch))
 
-    def tell_contents(
+    def write_contents(
         self, found: Mapping[int, Sequence[Tally]], done: int, *, instead_of: BooleanExpression | None = None
     ) -> None:
         """Write what batches hold of each table, in place of what an attempt left of batches above ``done``.
@@ -184,7 +184,7 @@ class Ledger:
         Args:
             found: what was counted, by batch.
             done: batches up to it are in the change log, and their shapes stay.
-            instead_of: other rows to replace than those above ``done``.
+            instead_of: the rows to replace, where they are not the rows above ``done``.
         """
         replaced = above("batch", done) if instead_of is None else instead_of
         counts = Counter[tuple[int, Content]]()
@@ -246,10 +246,10 @@ def _delete(lake: Lake, name: str, source: str, where: BooleanExpression) -> Non
 
 
 def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
-    """Put rows in the place of those that ``where`` names, in one commit.
+    """Put rows in the place of the rows that ``where`` names, in one commit.
 
-    The files that hold them are replaced, by one that also has the other rows of theirs: a commit costs much the same
-    whatever is in it, so there is one, where PyIceberg's overwrite makes two or three.
+    The files that hold those rows are replaced by one file, which also has their other rows. A commit costs much the
+    same whatever is in it: this is one commit, where PyIceberg's overwrite makes two or three.
     """
     if where is None:
         _write(lake, table, source, rows, [])
@@ -261,11 +261,11 @@ def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: Bool
 def _others(
     table: Table, tasks: Iterable[FileScanTask], where: BooleanExpression, schema: pa.Schema
 ) -> Iterator[pa.Table]:
-    """Rows of files that ``where`` does not name."""
-    told = table.schema()
-    named = expression_to_pyarrow(bind(told, where, case_sensitive=True), told)
+    """Yield the rows of files that ``where`` does not name."""
+    schema_now = table.schema()
+    named = expression_to_pyarrow(bind(schema_now, where, case_sensitive=True), schema_now)
     for task in tasks:
-        rows = ArrowScan(table.metadata, table.io, told, AlwaysTrue()).to_table([task])
+        rows = ArrowScan(table.metadata, table.io, schema_now, AlwaysTrue()).to_table([task])
         yield rows.filter(named.is_null() | ~named).select(schema.names).cast(schema)
 
 

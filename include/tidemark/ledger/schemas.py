@@ -1,4 +1,4 @@
-"""The tables of the ledger: what their rows tell."""
+"""The tables of the ledger: their columns, and what the rows mean."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ FILES = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""Files landed, written before their messages are committed: a row whose batch ``raw`` has not reached is an aborted
-attempt."""
+"""Files that were landed. A row is written before the messages of its file are committed: a row whose batch ``raw`` has
+not reached belongs to an attempt that was aborted."""
 
 REFUSALS = pa.schema([("source", pa.string()), ("path", pa.string()), ("problem", pa.string()), ("at", INSTANT)])
-"""Files that the newest land refused, and why; empty again once they are mended or gone."""
+"""Files that the newest land refused, and why. The rows go once the files are mended or gone."""
 
 INTERVALS = pa.schema([("source", pa.string()), ("start", INSTANT), ("end", INSTANT), ("at", INSTANT)])
-"""Intervals that land has run for: a file that appears later in one of them is late, not early."""
+"""Intervals that land has run for. A file that appears later in such an interval is late, not early."""
 
 BATCHES = pa.schema(
     [
@@ -44,9 +44,12 @@ BATCHES = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""Messages of a batch: ``landed = decoded + control + quarantined``; ``events`` are the change events they held. A
-batch with ``retry_of`` is of messages that landed with that batch and were quarantined: none of it landed anew, what
-was decoded is taken off the quarantined (0 = decoded + control - both), so the sums over all batches hold as well."""
+"""What became of the messages of a batch: ``landed = decoded + control + quarantined``. ``events`` counts the change events
+that the messages held.
+
+A batch with ``retry_of`` holds messages that landed with that batch and were quarantined. Nothing of it landed anew,
+and the messages that decode now are subtracted from ``quarantined`` (0 = decoded + control - both). So the equation
+holds for the sums over all batches as well."""
 
 CONTENTS = pa.schema(
     [
@@ -65,7 +68,8 @@ CONTENTS = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""Change events of a batch by what a plan asks of them: ``object`` is the table as source files name it."""
+"""Change events of a batch, counted by what a plan needs to know of them. ``object`` is the table as source files name
+it."""
 
 SHAPES = pa.schema(
     [
@@ -77,7 +81,7 @@ SHAPES = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""Columns (JSON) of the shapes that the change log refers to, and the batch that each came first in."""
+"""Columns (JSON) of the shapes that the change log refers to, and the first batch with each shape."""
 
 DDL = pa.schema(
     [
@@ -92,11 +96,13 @@ DDL = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""DDL that may change tables which are there already: ``database``, ``schema`` and ``name`` are those of the message,
-null where it names none; ``position`` is the change log's. And complete initial loads, in the dialect ``initial_load``:
-the table that a load has rows of, where it began, and the time that they tell. The table is made when the first of
-these comes. ``at`` is when the statement was committed, as far as its message tells that; else when it was captured,
-landed, or (of a load) read."""
+"""DDL that may change existing tables, and complete initial loads (dialect ``initial_load``). The table is made when the
+first of these comes.
+
+``database``, ``schema`` and ``name`` are the names in the message, null where it names none; for a load, the table that
+it has rows of. ``position`` is the change log's; for a load, where it began. ``statement`` of a load is what its rows
+say (JSON). ``at`` is when the source committed the statement, as far as the message says so; else when it was captured,
+else when it landed; for a load, when it was read."""
 
 TABLES = pa.schema(
     [
@@ -124,19 +130,20 @@ TABLES = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""Events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined``. ``state``: candidate,
-published, stopped with its ``reason``, unmoved (all its events are held), or waiting (for what tells its columns);
-``batch`` is the last one that the snapshot holds; ``rebuilt`` the asking that was answered, where the table was built
-again from its whole change log: its events are all that there are. ``deleted``: rows that readers of the cut before saw
-and that went, or were marked as deleted, other than by a new key; of a table without a key, or rebuilt, by how many it
-shrank.
-``committed_at``: of the newest event applied."""
+"""What became of the events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined``.
+
+``state``: ``candidate``, ``published``, ``stopped`` with its ``reason``, ``unmoved`` (all events are held), or
+``waiting`` (nothing says yet which columns the table has). ``batch`` is the last batch that the snapshot holds.
+``rebuilt`` is the request that was answered, where the table was built again from its whole change log; ``events``
+counts all its events then. ``deleted`` counts the rows that readers of the cut before saw and that went, or were marked
+as deleted, other than by a new key; for a table without a key, or rebuilt, by how many rows it shrank. ``committed_at``
+is the time of the newest event applied."""
 
 REBUILDS = pa.schema([("source", pa.string()), ("object", pa.string()), ("asked", pa.string()), ("at", INSTANT)])
-"""Tables that the next compact builds again from the whole change log; gone once a cut with them is published."""
+"""Requests to build tables again from the whole change log. A request goes once a cut with its table is published."""
 
 REPROCESSING = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("at", INSTANT)])
-"""Batches whose events are being derived again: written ahead, gone once the change log has them."""
+"""Batches whose events are being derived again: written first, gone once the change log has the events."""
 
 CUTS = pa.schema(
     [
@@ -147,7 +154,8 @@ CUTS = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""Cuts of a source: ``candidate`` (compacted), ``publishing`` (checked; tables are being moved), ``published``."""
+"""Cuts of a source. ``state``: ``candidate`` (compacted), ``checked``, ``failed``, ``held`` (awaits approval), ``publishing``
+(tables are being moved), ``published``, ``replaced``."""
 
 TRANSACTIONS = pa.schema(
     [
@@ -162,8 +170,9 @@ TRANSACTIONS = pa.schema(
     ]
 )
 """Source transactions that were open at the end of a run, or undone: how each stood once ``batch`` was normalized.
-``state``: open, whole, rolled_back; ``since`` is its first batch, ``events`` counts its change events up to ``batch``,
-``seen`` is a ``transactions.Seen`` as JSON. The row without an id, in state marked, says that the source sends
+
+``state``: ``open``, ``whole``, ``rolled_back``. ``since`` is its first batch, ``events`` counts its change events up to
+``batch``, ``seen`` is a ``tally.Seen`` as JSON. The row without an id, in state ``marked``, says that the source sends
 markers."""
 
 SCHEMAS: Mapping[str, pa.Schema] = {

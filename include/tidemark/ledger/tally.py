@@ -10,7 +10,7 @@ from tidemark.events import Column, Shape, TableId
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What change events of one table have in common; counted by batch, so that a plan needs no look at the data."""
+    """What change events of one table have in common. They are counted by it, so that a plan needs no look at the data."""
 
     table: TableId
     operation: str
@@ -22,27 +22,27 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class LoggedStatement(msgspec.Struct, frozen=True):
-    """DDL text that a message told; or, in the dialect ``LOAD``, that a complete initial load of a table began."""
+    """The DDL text of a message; or, in the dialect ``LOAD``, the beginning of a complete initial load of a table."""
 
     table: TableId | None
-    """As the message names it, which need not be the one that the text names."""
+    """As the message names it; the text may name another one."""
     position: str
     dialect: str
     text: str
-    """Of a load what its rows tell (``Load`` as JSON)."""
+    """Of a load: what its rows say (``Load`` as JSON)."""
     at: int | None = None
-    """When it was committed, else captured, else landed; epoch µs, UTC. None of a load, whose rows tell."""
+    """When it was committed, else captured, else landed; epoch µs, UTC. None for a load: its rows have the times."""
 
 
 LOAD = "initial_load"
-"""``Statement.dialect`` of what is no DDL: the rows of a complete initial load tell where it began."""
+"""``LoggedStatement.dialect`` of what is no DDL: the beginning of a complete initial load, known from its rows."""
 
 
 class Load(msgspec.Struct):
-    """What rows of a complete initial load tell of it, as far as one task saw them."""
+    """What the rows of a complete initial load say of it, as far as one task saw them."""
 
     at: int | None
-    """The earliest time of a row, epoch µs; None where none tells one."""
+    """The earliest time of a row, epoch µs; None where no row has a time."""
     row: str | None
     """Digest of the only row that was seen, however often; None: there were several."""
 
@@ -67,7 +67,7 @@ class Tally(msgspec.Struct):
 
 
 def shape_from(text: str) -> Shape:
-    """A shape as the change log keeps it."""
+    """Return a shape from its columns as the ledger keeps them (JSON)."""
     return Shape(msgspec.json.decode(text, type=tuple[Column, ...]))
 
 
@@ -79,11 +79,11 @@ class Seen(msgspec.Struct, kw_only=True):
 
     id: str
     since: int = 0
-    """First batch that told of it."""
+    """First batch with an event or a marker of it."""
     numbers: Ranges = []
-    """Numbers of its events, in ranges with both ends; empty where events have none."""
+    """Numbers of its events, as ranges that include both ends; empty where events have no numbers."""
     count: int | None = None
-    """Events that it has, where its end told."""
+    """How many events it has, where its end marker says so."""
     ended: bool = False
     undone: bool = False
     flagged: bool = False
@@ -103,7 +103,7 @@ class Seen(msgspec.Struct, kw_only=True):
 
 
 def merged(one: Seen, other: Seen) -> Seen:
-    """What two parts of one transaction tell together: the same in any order."""
+    """Return what two parts of one transaction say together; the order does not matter."""
     tables = dict(one.tables)
     for name, (events, truncates) in other.tables.items():
         known = tables.get(name, (0, 0))
@@ -124,9 +124,9 @@ def merged(one: Seen, other: Seen) -> Seen:
 
 
 def merge_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Ranges in order, those that overlap or touch made one.
+    """Return ranges in order, and one range for ranges that overlap or touch.
 
-    >>> joined([(5, 7), (1, 2), (3, 4), (9, 9)])
+    >>> merge_ranges([(5, 7), (1, 2), (3, 4), (9, 9)])
     [(1, 7), (9, 9)]
     """
     found: Ranges = []

@@ -23,12 +23,12 @@ MARKED = "marked"
 
 
 def states(ledger: Ledger, batch: int) -> States:
-    """The newest word on each transaction that was ever open over the end of a run, as of a batch; by id."""
+    """Return by id the newest row of each transaction that was ever open over the end of a run, as of a batch."""
     return as_of(ledger.transactions(), batch)
 
 
 def as_of(rows: Iterable[TransactionRow], batch: int | None = None) -> States:
-    """Of rows of ``transactions`` the newest of each id, as of a batch (None: of all)."""
+    """Return by id the newest of some rows of ``transactions``, as of a batch (None: of all)."""
     known: States = {}
     for row in rows:
         if (batch is None or row.batch <= batch) and row.batch >= known.get(row.id, row).batch:
@@ -37,17 +37,17 @@ def as_of(rows: Iterable[TransactionRow], batch: int | None = None) -> States:
 
 
 def marked(known: States) -> bool:
-    """Whether the source is known to send markers of its transactions."""
+    """Return whether the source is known to send markers of its transactions."""
     return None in known
 
 
 def unsettled(known: States) -> frozenset[str]:
-    """Ids of transactions of which every further event and marker must be told."""
+    """Return the ids of transactions whose further events and markers must all be reported."""
     return frozenset(id_ for id_, row in known.items() if id_ is not None and row.state in {OPEN, UNDONE})
 
 
 def seen_of(row: TransactionRow) -> Seen:
-    """What a row of the ledger tells of its transaction."""
+    """Return what was seen of the transaction of a row."""
     return msgspec.json.decode(row.seen, type=Seen)
 
 

@@ -35,7 +35,7 @@ from tidemark.values.iso8601 import EPOCH
 log = structlog.get_logger(__name__)
 
 _Contents = dict[str, list[DumpFile]]
-"""Files by their checksum: those with the same content together."""
+"""Checksum to the files with that content."""
 
 _Written = tuple[list[FileRow], list[WrittenFile], dict[str, str]]
 
@@ -97,21 +97,21 @@ def _unchanged(file: DumpFile, landed: FileRow | None) -> bool:
 def _contents(files: Sequence[DumpFile], landed: Mapping[str, FileRow]) -> tuple[_Contents, _Refused]:
     """What is not in ``raw`` yet, and files that are refused unread."""
     done = spread.run([(file.path, file.size) for file in files], tasks.hash_dumps, Hashes)
-    hashed = {told.path: told for task in done for told in task.hashed}
+    hashed = {each.path: each for task in done for each in task.hashed}
     known = {row.checksum: row.path for row in landed.values()}
     contents: _Contents = {}
     refused: _Refused = {}
     for file in files:
-        told = hashed[file.path]
+        now = hashed[file.path]
         before = landed.get(file.path)
-        if told.problem:
-            refused[file.path] = told.problem
-        elif before is not None and before.checksum != told.checksum:
+        if now.problem:
+            refused[file.path] = now.problem
+        elif before is not None and before.checksum != now.checksum:
             refused[file.path] = _changed(file, before)
-        elif told.checksum in known:
-            log.info("already_landed", file=file.path, landed_as=known[told.checksum])
+        elif now.checksum in known:
+            log.info("already_landed", file=file.path, landed_as=known[now.checksum])
         else:
-            contents.setdefault(told.checksum, []).append(file)
+            contents.setdefault(now.checksum, []).append(file)
     return contents, refused
 
 
@@ -123,7 +123,7 @@ def _changed(file: DumpFile, before: FileRow) -> str:
 
 
 def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> _Written:
-    """Write data files of ``raw``; the dump files that are in them, and those that are refused."""
+    """Write data files of ``raw``; return the dump files in them, the data files, and the files that are refused."""
     work = partial(
         tasks.land,
         batch=batch,
@@ -135,12 +135,12 @@ def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> _Written:
         for checksum, same in contents.items()
     ]
     done = spread.run(parts, work, Landing)
-    told = {landed.path: landed for task in done for landed in task.landed}
+    outcomes = {landed.path: landed for task in done for landed in task.landed}
     accepted: list[FileRow] = []
     refused: _Refused = {}
     for checksum, same in contents.items():
         for file in same:
-            landed = told.get(file.path)
+            landed = outcomes.get(file.path)
             if landed is None:
                 log.info("already_landed", file=file.path, landed_as=accepted[-1].path)
             elif landed.problem:

@@ -1,14 +1,13 @@
 """Normalize: new messages of ``raw`` into the change log, one row an event; what cannot be read into quarantine.
 
-One pass over the new messages by the workers, which write and count; one commit of the change log that carries its own
-marker. Quarantine and ledger are written before it and count only once the change log has their batch, so a killed
-normalize leaves nothing behind that a later one does not replace. A format that cannot read rows without metadata
-messages has these collected before, from the new messages and from the change log.
+The workers pass over the new messages once, write and count. One commit of the change log carries the marker of what
+was done. Quarantine and ledger are written before it, and count only once the change log has their batch: a normalize
+that was killed leaves nothing that a later one does not replace. Some formats cannot read rows without metadata
+messages. These are collected first, from the new messages and from the change log.
 
-Asked to *reprocess*, it derives the events of batches again that the change log has already, in place of what it has of
-them. These batches are written to the ledger first: a reprocessing that was cut short is done again by the next
-normalize. An event that is gone or other than it was cannot be taken back from a table, so the tables of these batches
-are asked to be built again.
+*Reprocessing* derives the events of batches again that the change log has already, and replaces them. These batches
+are written to the ledger first, so the next normalize repeats a reprocessing that was cut short. A table cannot take
+back an event that is gone or changed, so compact is requested to build the tables of these batches again.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ def run(
 
     Args:
         source: the source.
-        start: of the interval; only reprocessing asks for it.
+        start: of the interval; only reprocessing looks at it.
         end: of the interval.
-        reprocess: also decode those batches again that hold a file of the interval (without bounds: all batches).
+        reprocess: also decode the batches again that hold a file of the interval; without bounds, all batches.
 
     Raises:
         LedgerError: messages went missing between ``raw`` and the change log.
@@ -147,7 +146,7 @@ def _decode(
     if instead_of is not None:
         contents = (content for tallies in found.values() for tally in tallies for content, _ in tally.contents)
         ledger.request_rebuild({str(content.table) for content in contents})
-    ledger.tell_contents(found, before if instead_of is None else newest, instead_of=instead_of)
+    ledger.write_contents(found, before if instead_of is None else newest, instead_of=instead_of)
     rows = _accounted(ledger, found)
     for row in rows:
         _close(tables.source.source, row)
@@ -182,7 +181,7 @@ def _accounted(ledger: Ledger, found: Mapping[int, Sequence[Tally]]) -> list[Bat
 
 
 def _close(source: str, row: BatchRow) -> None:
-    """Refuse a batch of which messages went missing."""
+    """Refuse a batch if messages of it went missing."""
     if row.landed != row.accounted:
         raise LedgerError(
             f"{source}, batch {row.batch}: {row.landed} messages landed, but {row.decoded} decoded + "

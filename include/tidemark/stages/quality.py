@@ -1,7 +1,7 @@
 """Quality: let Great Expectations judge the tables of a cut that is published already. Beside the flow, on demand.
 
 The same checks as before publishing, as the source file declares them now, over the rows that the cut shows; of keys
-all rows are looked at, not only those that the cut wrote. Nothing of the cut changes, whatever the verdict.
+all rows are looked at, not only the rows that the cut wrote. Whatever the verdict, nothing of the cut changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def run(source: Source, cut: int | None = None) -> StageReport:
     """Judge what a published cut shows (default: the newest); does nothing when there is none.
 
     Returns:
-        Details by table: the cut that last changed it, its rows, how many checks were asked and failed. Problems are
+        Details by table: the cut that last changed it, its rows, how many checks it has and how many failed. Problems are
         the blocking checks that failed.
 
     Raises:

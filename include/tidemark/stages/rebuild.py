@@ -1,8 +1,8 @@
-"""Rebuild: ask for tables to be built again from their whole change log.
+"""Rebuild: request that tables are built again from their whole change log.
 
-The next compact does it: beside the published table, with columns, types and key from the source file and the shapes
-alone. What it builds is a candidate of its cut as any other, so it is checked before it is seen, and ``main`` moves to
-it in one commit. Until that cut is published the asking stays; asking again changes nothing.
+The next compact builds them beside the published tables, with columns, types and key from the source file and the
+shapes alone. The result is a candidate of its cut like any other: it is checked before it is seen, and ``main`` moves
+to it in one commit. The request stays until that cut is published; another request replaces it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 def run(source: Source, table: str | None = None) -> StageReport:
-    """Ask for one table, or for all that have events.
+    """Request one table, or all that have events.
 
     Args:
         source: the source.
@@ -33,10 +33,10 @@ def run(source: Source, table: str | None = None) -> StageReport:
     ledger = Ledger(Lake.open(), source.source)
     targets = {row.object: "" for row in ledger.contents()}
     targets |= {name: str(target) for name, target in ledger.targets().items()}
-    asked = sorted(targets) if table is None else [_named(source, targets, table)]
-    ledger.request_rebuild(asked, by_hand=True)
-    log.info("rebuild_asked", source=source.source, tables=asked)
-    return StageReport(stage="rebuild", source=source.source, summary={"tables": len(asked)})
+    requested = sorted(targets) if table is None else [_named(source, targets, table)]
+    ledger.request_rebuild(requested, by_hand=True)
+    log.info("rebuild_asked", source=source.source, tables=requested)
+    return StageReport(stage="rebuild", source=source.source, summary={"tables": len(requested)})
 
 
 def _named(source: Source, targets: dict[str, str], table: str) -> str:

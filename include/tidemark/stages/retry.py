@@ -1,12 +1,12 @@
 """Retry: quarantined messages again, after a fix of the decoder, of an option, of a key or a type.
 
 What normalize set aside is decoded again from the bytes that quarantine keeps, with the same origin, so an event gets
-the position that it would have had. What decodes now is appended to the change log, in a batch of its own for each
-batch that the messages landed with; what still does not, stays, with its new reason. What compact set aside has its
-events in the change log already: its tables are asked to be built again from there.
+the position that it would have had. Events that decode now are appended to the change log, in a new batch for each
+batch that the messages landed with. Messages that still do not decode stay, with their new reason. What compact set
+aside has its events in the change log already: its tables are requested to be built again from there.
 
-A killed retry is finished or undone by the next normalize, compact or retry: the quarantine without the decoded
-messages is prepared on a branch, and moves there once the change log has them.
+The quarantine without the decoded messages is prepared on a branch, and moves there once the change log has them. The
+next normalize, compact or retry so finishes or undoes a retry that was killed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _decode_again(
     last = max(batches.values())
     ledger.forget_attempts(done)
     lake.append_files(raw, [], {"batch": str(last)})  # so that land gives the numbers to nobody else
-    ledger.tell_contents(found, done)
+    ledger.write_contents(found, done)
     ledger.replace(BatchRow, rows, above("batch", done))
     derived.settle(ledger, last)
     branch = f"{retrying.RETRY}{last}"
