@@ -132,7 +132,8 @@ def append(rows: DataFrame, plan: Plan, branch: str) -> None:
     """Add rows that delete nothing.
 
     Args:
-        rows: of keys that the table does not have (``folding.keyed.fold``); of a bag ``bags.changed`` or ``bags.sides``.
+        rows: of keys that the table does not have (``folding.keyed.fold``); for a bag ``changed`` or ``sides`` of
+            ``folding.bags``.
         plan: the table's.
         branch: the candidate branch as Spark names it.
     """

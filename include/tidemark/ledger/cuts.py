@@ -211,8 +211,8 @@ def finish(lake: Lake, ledger: Ledger) -> None:
 def next_number(lake: Lake, ledger: Ledger) -> int:
     """Return the number of the cut that is to be built; candidates of a cut that was never published are dropped.
 
-    The number of an unpublished cut is used again, unless the cut awaits approval: a person approves a number, and means
-    what had that number.
+    The number of an unpublished cut is used again, unless the cut awaits approval: a person who approves a number means
+    the cut that had it then.
     """
     newest, last = ledger.last_cut(), last_published(ledger)
     number = last.cut + 1 if last else 1

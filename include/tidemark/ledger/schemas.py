@@ -44,8 +44,8 @@ BATCHES = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""What became of the messages of a batch: ``landed = decoded + control + quarantined``. ``events`` counts the change events
-that the messages held.
+"""What became of the messages of a batch: ``landed = decoded + control + quarantined``. ``events`` counts the change
+events that the messages held.
 
 A batch with ``retry_of`` holds messages that landed with that batch and were quarantined. Nothing of it landed anew,
 and the messages that decode now are subtracted from ``quarantined`` (0 = decoded + control - both). So the equation
@@ -96,8 +96,8 @@ DDL = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""DDL that may change existing tables, and complete initial loads (dialect ``initial_load``). The table is made when the
-first of these comes.
+"""DDL that may change existing tables, and complete initial loads (dialect ``initial_load``). The table is made when
+the first of these comes.
 
 ``database``, ``schema`` and ``name`` are the names in the message, null where it names none; for a load, the table that
 it has rows of. ``position`` is the change log's; for a load, where it began. ``statement`` of a load is what its rows
@@ -154,8 +154,8 @@ CUTS = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""Cuts of a source. ``state``: ``candidate`` (compacted), ``checked``, ``failed``, ``held`` (awaits approval), ``publishing``
-(tables are being moved), ``published``, ``replaced``."""
+"""Cuts of a source. ``state``: ``candidate`` (compacted), ``checked``, ``failed``, ``held`` (awaits approval),
+``publishing`` (tables are being moved), ``published``, ``replaced``."""
 
 TRANSACTIONS = pa.schema(
     [

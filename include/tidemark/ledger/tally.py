@@ -10,7 +10,7 @@ from tidemark.events import Column, Shape, TableId
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What change events of one table have in common. They are counted by it, so that a plan needs no look at the data."""
+    """What change events of one table have in common; they are counted by it, so that a plan needs no look at them."""
 
     table: TableId
     operation: str

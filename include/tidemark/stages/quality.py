@@ -28,8 +28,8 @@ def run(source: Source, cut: int | None = None) -> StageReport:
     """Judge what a published cut shows (default: the newest); does nothing when there is none.
 
     Returns:
-        Details by table: the cut that last changed it, its rows, how many checks it has and how many failed. Problems are
-        the blocking checks that failed.
+        Details by table: the cut that last changed it, its rows, how many checks it has and how many failed.
+        Problems are the blocking checks that failed.
 
     Raises:
         ConfigurationError: the cut is not published or no longer kept, or a declared check cannot be built.
