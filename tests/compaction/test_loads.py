@@ -17,7 +17,7 @@ from support.running import assert_ledger_closes, run_all
 from tidemark.events import Position
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import history_of
+from tidemark.lake.names import Identifier, history
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
@@ -329,7 +329,7 @@ def test_any_delivery_of_loads_gives_what_the_model_gives(spark: SparkSession, l
             told = [(key, gone) for key, (_, _, gone) in softly.get(name, {}).items()]
             assert sorted((tuple(row[k] for k in made[name][0].key), row[DELETED]) for row in found) == sorted(told)
         if n % len(kinds) == 2:
-            found = lake.load(history_of(("loads_generated", name))).scan().to_arrow().to_pylist()
+            found = lake.load(history(Identifier("loads_generated", name))).scan().to_arrow().to_pylist()
             assert _spans(found) == _spans(
                 {**each.row, "valid_to": each.valid_to, COMMITTED_AT: _AT} for each in kept.get(name, [])
             )

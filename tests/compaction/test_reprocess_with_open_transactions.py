@@ -15,7 +15,7 @@ from compaction.test_features_together import KINDS, Log, Message, assert_ledger
 from support.histories import deliver
 from support.running import run_all
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import history_of
+from tidemark.lake.names import Identifier, history
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
@@ -76,7 +76,7 @@ class _Running:
     def tables(self) -> dict[str, list[str]]:
         """Rows of all tables and histories."""
         name = self.source.source
-        names = [*TABLES, *(history_of((name, table))[1] for table in ("hist_t", "both_t"))]
+        names = [*TABLES, *(history(Identifier(name, table)).name for table in ("hist_t", "both_t"))]
         found = {table: self.lake.load((name, table)).scan().to_arrow().to_pylist() for table in names}
         return {table: sorted(map(repr, rows)) for table, rows in found.items()}
 

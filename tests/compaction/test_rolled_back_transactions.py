@@ -16,7 +16,7 @@ from support.reference import Change, fold
 from support.running import run_all
 from support.transactional import TABLES, generated, transaction, written
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import history_of
+from tidemark.lake.names import Identifier, history
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import REBUILD
@@ -79,4 +79,4 @@ def test_only_committed_transactions_show(seed: int, spark: SparkSession, lake: 
 
 
 def _versions(lake: Lake, source: str) -> list[str]:
-    return sorted(map(repr, lake.load(history_of((source, "two"))).scan().to_arrow().to_pylist()))
+    return sorted(map(repr, lake.load(history(Identifier(source, "two"))).scan().to_arrow().to_pylist()))

@@ -22,7 +22,7 @@ from support.shareplex import Table
 from support.shrinking import Delivery, changes_of, shrunk
 from tidemark.events import encode_position
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import history_of
+from tidemark.lake.names import Identifier, history
 from tidemark.ledger.ledger import Ledger
 from tidemark.sources.model import Source
 
@@ -128,7 +128,7 @@ def _published(lake: Lake, source: str, table: str) -> list[Row]:
 
 
 def _versions(lake: Lake, source: str, table: str) -> list[Row]:
-    return comparable(lake.load(history_of((source, table))).scan().to_arrow().to_pylist())
+    return comparable(lake.load(history(Identifier(source, table))).scan().to_arrow().to_pylist())
 
 
 def _typed(row: Row) -> Row:

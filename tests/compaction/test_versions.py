@@ -21,7 +21,7 @@ from support.reference import Change, Row, fold_softly, versions
 from support.running import assert_ledger_closes, die_at, run_all
 from tidemark.events import Position, encode_position
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import history_of
+from tidemark.lake.names import Identifier, history
 from tidemark.ledger.ledger import Ledger
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
@@ -61,7 +61,7 @@ def _read(lake: Lake, identifier: tuple[str, str]) -> list[Row]:
 
 
 def _versions(lake: Lake, source: str, table: str) -> list[Row]:
-    return comparable(_read(lake, history_of((source, table))))
+    return comparable(_read(lake, history(Identifier(source, table))))
 
 
 def _typed(row: Row) -> Row:
@@ -95,7 +95,7 @@ def _expected_softly(changes: Sequence[Change], times: Times) -> list[Row]:
 def _assert_current_is_table(lake: Lake, source: str, table: str) -> None:
     """The current versions are the rows of the table that are not deleted, cell by cell."""
     names = (*COLUMNS, "_cdc_position", "_cdc_committed_at")
-    current = [row for row in _read(lake, history_of((source, table))) if row["is_current"]]
+    current = [row for row in _read(lake, history(Identifier(source, table))) if row["is_current"]]
     alive = [row for row in _read(lake, (source, table)) if not row.get("_cdc_deleted")]
     told = [sorted(([row.get(name) for name in names] for row in rows), key=repr) for rows in (current, alive)]
     assert told[0] == told[1]
@@ -536,6 +536,6 @@ def test_a_killed_run_leaves_a_history_that_the_next_mends(
         changes = [change for run in runs for change in run if change.table == t.name]
         assert _versions(lake, source.source, t.name) == _expected_versions(changes, {})
         assert comparable(_read(lake, (source.source, t.name))) == _expected_softly(changes, {})
-        refs = lake.load(history_of((source.source, t.name))).refs()
+        refs = lake.load(history(Identifier(source.source, t.name))).refs()
         assert {name for name in refs if name != "main"} == {"cut_1", "cut_2"}
     assert_ledger_closes(lake, source.source)
