@@ -1,1 +1,1 @@
-"""What people ask of the lake: SQL, changes, status, the life of a row, differences. Nothing here writes."""
+"""Queries of the lake by people: SQL, changes, status, the life of a row, differences. Nothing here writes."""

@@ -1,4 +1,4 @@
-"""What a cut would change in the rows that readers see, table by table."""
+"""The changes that publishing a cut would make to the rows that readers see, table by table."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from tidemark.values.table_columns import any_of, field
 
 
 def differences(lake: Lake, source: str) -> dict[str, dict[str, int]]:
-    """Rows added, removed and changed between what is published and the candidates of the newest cut, by table.
+    """Return the rows ``added``, ``removed`` and ``changed`` from what is published to the newest cut, by table.
 
-    A row is changed when its key is in both and any other column differs, ``_cdc_position`` among them. In a table
-    without a key, or whose key changed, rows are told apart by all their columns: what differs is removed and added.
+    Empty if no cut waits to be published. A row is changed if its key is in both and any other column differs, also
+    ``_cdc_position``. In a table without a key, or with another key than before, all columns identify a row: a row that
+    differs is removed and added.
     """
     ledger = Ledger(lake, source)
     cut = ledger.last_cut()
@@ -60,7 +61,10 @@ def _type(frame: DataFrame, name: str) -> str | None:
 
 
 def _cell(frame: DataFrame, name: str, number: int, as_text: bool) -> Column:  # noqa: FBT001
-    """A column that both sides have, under a name that no column name can disturb; as text where the types differ."""
+    """Return a column by its number, as a name could clash with other names; null if the frame does not have it.
+
+    ``as_text``: the types of the two sides differ.
+    """
     cell = F.col(quoted(name)) if name in frame.columns else F.lit(None)
     return (cell.cast("string") if as_text else cell).alias(field(number))
 
@@ -73,10 +77,10 @@ def _by_key(old: DataFrame, new: DataFrame, key: list[int]) -> dict[str, int]:
     same_key = reduce(and_, [F.col(f"old{field(n)}").eqNullSafe(F.col(f"new{field(n)}")) for n in key])
     both = sides[0].join(sides[1], same_key, "full_outer")
     differs = any_of([~F.col(f"old{name}").eqNullSafe(F.col(f"new{name}")) for name in old.columns])
-    told = {
+    kinds = {
         "added": F.col("old").isNull(),
         "removed": F.col("new").isNull(),
         "changed": F.col("old").isNotNull() & F.col("new").isNotNull() & differs,
     }
-    found = both.agg(*(F.count(F.when(condition, 1)).alias(name) for name, condition in told.items())).first()
+    found = both.agg(*(F.count(F.when(condition, 1)).alias(name) for name, condition in kinds.items())).first()
     return {name: int(value) for name, value in found.asDict().items()} if found else {}

@@ -1,7 +1,8 @@
 """``tidemark explain``: every event of one row, from the change log, and what became of it.
 
-No Spark: the log of the table is streamed as Arrow batches, Arrow drops the events in whose images the key cannot be,
-and ``life_events.py`` reads the others as compact does. Only the events of the row are kept.
+No Spark: the table's part of the change log is streamed as Arrow batches. Arrow drops the events whose images cannot
+contain the key (``row_life_scan``), and ``row_life_steps`` reads the others as compact does. Only the events of the row
+are kept in memory.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.queries import row_life
+from tidemark.queries.row_key import key_given
 from tidemark.queries.row_life import Chapter, Key, Outcome, Step
 from tidemark.queries.row_life_scan import FIELDS, LogRow, micros
 from tidemark.queries.row_life_steps import Aside, Reader, made
@@ -40,15 +42,15 @@ from tidemark.values.types import decimal_parts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """One row's events, and the row as it is published."""
+    """The events of one row, and the row as it is published."""
 
     table: str
     key: Key
     chapters: Sequence[Chapter]
     """In the order of position."""
     rows: pa.Table
-    """The published row, with Tidemark's own columns; none when it is gone. With soft deletes a deleted row is there
-    still, marked. Without a key, all that have the values."""
+    """The published row, with Tidemark's own columns; no row if it is gone. With soft deletes, a deleted row is still
+    there, marked. In a table without a key, all rows that have the values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,16 @@ class _Standing:
     """How far the published table has come."""
 
     batch: int
-    """Last batch of the change log that it holds."""
+    """Last batch of the change log that the table holds."""
     beyond: Aside
-    """What is to be said of later events."""
+    """Why the table does not hold events of later batches."""
     open: frozenset[str]
-    """Transactions whose events up to there the table does not hold yet."""
+    """Transactions whose events up to ``batch`` the table does not hold yet."""
     undone: frozenset[str]
     """Transactions that were rolled back."""
 
     def aside(self, row: LogRow) -> Aside | None:
-        """Why the published table does not hold an event, if that is not for the event itself."""
+        """Return why the published table does not hold an event; None if nothing but the event itself prevents it."""
         if row["batch"] > self.batch:
             return self.beyond
         if row["transaction_id"] in self.undone:
@@ -76,26 +78,32 @@ class _Standing:
 
 
 def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
-    """Tell the life of the row of table ``name`` (``source.table``) whose key is ``given`` as ``COLUMN=VALUE``.
+    """Return the life of one row.
+
+    Args:
+        lake: the lake.
+        name: the table, as ``source.table``.
+        given: the row's key, as texts ``COLUMN=VALUE``.
 
     Raises:
-        ConfigurationError: no such table or column, a missing or a further column, a value that its column cannot hold.
+        ConfigurationError: there is no such table or column, a column is missing or not in the key, or a column cannot
+            hold its value.
     """
     table = _find(lake, name)
     standing = _standing(lake, table)
     history = _history(lake, table)
     reader = Reader.of(lake, table, history.until(standing.batch))
-    wanted = reader.wanted(name, given)
+    wanted = key_given(name, given, reader.columns, reader.key)
     steps = list(reader.steps(_log(lake, table), wanted, standing.aside))
     steps += _emptied(lake, table, history.emptyings, standing)
     start = min((step.position for step in steps if step.operation != Operation.TRUNCATE), default=None)
     own = [step for step in steps if start is not None and step.position >= start]
     rows = _published(table, reader, wanted)
     if reader.key:
-        told = row_life.tell(_without_lone_halves(lake, table, own, standing), soft=reader.soft)
+        chapters = row_life.tell(_with_lone_halves_marked(lake, table, own, standing), soft=reader.soft)
     else:
-        told = row_life.tell_bag(_without_set_aside(lake, table, own), set(rows.column(POSITION).to_pylist()))
-    return Life(table=name, key=wanted, chapters=told, rows=rows)
+        chapters = row_life.tell_bag(_with_set_aside_marked(lake, table, own), set(rows.column(POSITION).to_pylist()))
+    return Life(table=name, key=wanted, chapters=chapters, rows=rows)
 
 
 def _find(lake: Lake, name: str) -> Table:
@@ -114,7 +122,7 @@ def _standing(lake: Lake, table: Table) -> _Standing:
     row = ledger.published_tables().get(table.properties[OBJECT_PROPERTY])
     newest = ledger.last_cut()
     batch = row.batch if row else 0
-    # Where transactions are ignored, the table holds the events of open ones, and its row counts none as held.
+    # If the source ignores transactions, the table holds the events of open ones, and the ledger counts none as held.
     holds_back = row is not None and row.held > 0
     waiting = ledger_transactions.ids_in(ledger, batch, ledger_transactions.OPEN) if holds_back else frozenset[str]()
     undone = ledger_transactions.ids_in(ledger, batch, ledger_transactions.UNDONE)
@@ -132,25 +140,26 @@ def _history(lake: Lake, table: Table) -> SchemaHistory:
 
 
 def _emptied(lake: Lake, table: Table, emptyings: Sequence[Emptying], standing: _Standing) -> Iterator[Step]:
-    """The statements and initial loads that emptied the table, which act as TRUNCATEs do."""
+    """Yield the statements and initial loads that emptied the table, which act like TRUNCATEs."""
     if not emptyings:
         return
     changelog = lake.load(table_names.change_log(table.properties[SOURCE_PROPERTY]))
-    batches = {told.position: told.batch for told in emptyings if not told.load}
+    batches = {emptying.position: emptying.batch for emptying in emptyings if not emptying.load}
     if batches:
         stated = And(equals("kind", RowKind.SCHEMA_CHANGE), among("position", batches))
         for row in _timed(changelog.scan(row_filter=stated, selected_fields=FIELDS).to_arrow()):
             if row["batch"] == batches[row["position"]]:
                 yield _emptying(row, standing)
     mine = And(equals("kind", RowKind.CHANGE), equals("object", table.properties[OBJECT_PROPERTY]))
-    for told in emptyings:
-        if told.load:  # any of its rows stands for it
-            rows = And(mine, starts_with("position", f"{told.position}."))
+    for emptying in emptyings:
+        if emptying.load:  # any row of the load represents it
+            rows = And(mine, starts_with("position", f"{emptying.position}."))
             for row in _timed(changelog.scan(row_filter=rows, selected_fields=FIELDS, limit=1).to_arrow()):
-                yield _emptying({**row, "position": told.position, "batch": told.batch}, standing)
+                yield _emptying({**row, "position": emptying.position, "batch": emptying.batch}, standing)
 
 
 def _timed(rows: pa.Table) -> list[LogRow]:
+    """Return rows of the change log as dictionaries, with their times as numbers."""
     timed = rows.set_column(rows.schema.names.index("committed_at"), "committed_at", micros(rows))
     return list(timed.to_pylist())
 
@@ -159,8 +168,11 @@ def _emptying(row: LogRow, standing: _Standing) -> Step:
     return made({**row, "operation": Operation.TRUNCATE}, deletes=True, aside=standing.aside(row))
 
 
-def _without_set_aside(lake: Lake, table: Table, steps: Sequence[Step]) -> list[Step]:
-    """Events, those that compact set aside marked: for where what it knew of them is not all here."""
+def _with_set_aside_marked(lake: Lake, table: Table, steps: Sequence[Step]) -> list[Step]:
+    """Return the steps, with those marked that compact set aside into quarantine.
+
+    For steps for which compact's decision cannot be repeated here.
+    """
     quarantine = lake.find(table_names.quarantine(table.properties[SOURCE_PROPERTY]))
     if quarantine is None or not steps:
         return list(steps)
@@ -175,19 +187,22 @@ def _without_set_aside(lake: Lake, table: Table, steps: Sequence[Step]) -> list[
     return [replace(step, aside=step.aside or aside.get((step.batch, step.file, step.place))) for step in steps]
 
 
-def _without_lone_halves(lake: Lake, table: Table, steps: Sequence[Step], standing: _Standing) -> list[Step]:
-    """Steps, marked those old halves of updates that do nothing, as there is no new half, of this key or another."""
+def _with_lone_halves_marked(lake: Lake, table: Table, steps: Sequence[Step], standing: _Standing) -> list[Step]:
+    """Return the steps, with those old halves of updates marked that do nothing because their new half is missing.
+
+    The new half may be of this key or of another.
+    """
     mine = {step.position for step in steps if step.aside is None}
-    asked = {row_life.new_half(step) for step in steps if step.half and step.partial} - mine
+    missing = {row_life.new_half(step) for step in steps if step.half and step.partial} - mine
     there = set(mine)
-    if asked:
+    if missing:
         changelog = lake.load(table_names.change_log(table.properties[SOURCE_PROPERTY]))
-        where = And(equals("object", table.properties[OBJECT_PROPERTY]), among("position", asked))
+        where = And(equals("object", table.properties[OBJECT_PROPERTY]), among("position", missing))
         rows = _timed(
             changelog.scan(row_filter=And(equals("kind", RowKind.CHANGE), where), selected_fields=FIELDS).to_arrow()
         )
         found = [made(row, deletes=False, aside=standing.aside(row)) for row in rows]
-        there |= {step.position for step in _without_set_aside(lake, table, found) if step.aside is None}
+        there |= {step.position for step in _with_set_aside_marked(lake, table, found) if step.aside is None}
     waits = (Outcome.WAITING, "it does nothing without the new half of the update")
     return [
         replace(step, aside=step.aside or waits)
@@ -204,7 +219,7 @@ def _log(lake: Lake, table: Table) -> pa.RecordBatchReader:
 
 
 def _published(table: Table, reader: Reader, wanted: Key) -> pa.Table:
-    """The published rows that have these values."""
+    """Return the published rows that have these values."""
     where: BooleanExpression = AlwaysTrue()
     for name, value in wanted.items():
         where = And(where, equals(name, _literal(value, reader.columns[name].type)))

@@ -1,7 +1,8 @@
 """The life of one row: its events in the order of their positions, and what became of each.
 
-Plain Python over the few events of one key. It says what ``folding.py`` does, event by event: every cell is a register
-whose last writer, by position, wins; a whole image writes all cells of its row, a delete empties all of them.
+Plain Python over the few events of one key. It explains, event by event, what the package ``folding`` does: every cell
+is a register, and of its writers the one with the highest position wins. A whole image writes all cells of its row, and
+a delete empties all of them.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ class Outcome(StrEnum):
     """What became of an event."""
 
     STANDS = "stands"
-    """The published row is, in part at least, as this event left it; or it is gone because of this event."""
+    """The published row is, at least in part, as this event left it; or it is gone because of this event."""
     SUPERSEDED = "superseded"
-    """It took part, and nothing of it is left."""
+    """The event took part, and nothing of it is left."""
     DUPLICATE = "duplicate"
-    """A further copy of an event."""
+    """The event is a further copy of another event."""
     QUARANTINED = "quarantined"
+    """Compact set the event aside."""
     HELD = "held"
-    """Of a stopped table, or of a transaction whose end has not landed."""
+    """The event's table is stopped, or the end of its transaction has not landed."""
     ROLLED_BACK = "rolled_back"
-    """Of a transaction that was undone."""
+    """The event's transaction was rolled back."""
     WAITING = "waiting"
-    """Not published yet."""
+    """The event is not published yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,25 +49,25 @@ class Step:
     row: int
     batch: int
     deletes: bool
-    """It deletes the row: a DELETE, a TRUNCATE, the old half of an update, or a change of the key to another."""
+    """Whether it deletes the row: a DELETE, a TRUNCATE, the old half of an update, or a change to another key."""
     cells: Mapping[str, Value] = field(default_factory=dict)
     """Values that it writes, by column outside the key."""
     leaves: Mapping[str, Value] = field(default_factory=dict)
-    """Where deletes are soft: what the deleted row shows as long as this is its newest event."""
+    """With soft deletes: the values that the deleted row shows while this is its newest event."""
     moved_from: Key | None = None
     moved_to: Key | None = None
-    """The other key, where the event changed it."""
+    """The other key, if the event changed the key."""
     aside: tuple[Outcome, str] | None = None
-    """Why it takes no part, and a sentence about it."""
+    """Why it takes no part, with a sentence for people."""
     half: bool = False
-    """The old half of an update in two events."""
+    """Whether it is the old half of an update in two events."""
     partial: bool = False
-    """Its image, or that of its other half, may lack columns."""
+    """Whether its image, or the image of its other half, may lack columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A cell that an event wrote."""
+    """A cell that an event wrote: the values before and after it, and whether the published row has the new one."""
 
     old: Value
     new: Value
@@ -74,30 +76,30 @@ class Cell:
 
 @dataclass(slots=True, kw_only=True)
 class Chapter:
-    """An event and what became of it."""
+    """An event, and what became of it."""
 
     number: int
-    """Its place in the life, from 1."""
+    """Its number in the life, from 1."""
     step: Step
     outcome: Outcome = Outcome.SUPERSEDED
     detail: str = ""
     existed: bool = False
     """Whether the row was there before it."""
     cells: dict[str, Cell] = field(default_factory=dict)
-    """What it wrote; a column that it left as it was has the same value in ``old`` and ``new``."""
+    """The cells that it wrote, by column; ``old`` and ``new`` are equal if it wrote the value that was there."""
 
 
 def tell(steps: Iterable[Step], *, soft: bool = False) -> list[Chapter]:
-    """Tell what became of each event of one row.
+    """Return what became of each event of one row.
 
     Args:
-        steps: all events that act on the row, and the TRUNCATEs of its table; copies among them, in any order.
+        steps: all events that act on the row, and the TRUNCATEs of its table, with copies, in any order.
         soft: whether a deleted row stays, marked.
 
     Returns:
-        The same, in the order of position and place. The cells that stand are those of the published row; a column
-        outside the key that is in none of them is null there. No row is published, or one that is marked, when the
-        last chapter that stands deletes it.
+        One chapter for each step, in the order of position and place. The cells that stand are the cells of the
+        published row; any other column outside the key is null there. If the last chapter that stands deletes the row,
+        no row is published, or with soft deletes a marked one.
     """
     chapters = _set_aside(steps)
     taking_part = [chapter for chapter in chapters if not chapter.detail]
@@ -110,13 +112,13 @@ def _origin(step: Step) -> tuple[int, str, int, int]:
 
 
 def _set_aside(steps: Iterable[Step]) -> list[Chapter]:
-    """Order the events, and say of those that take no part why: copies, quarantined, held, idle halves."""
+    """Return the events in order; those that take no part (copies, quarantined, held, idle halves) with the reason."""
     ordered = sorted(steps, key=lambda step: (step.position, *_origin(step)))
     chapters = [Chapter(number=number, step=step) for number, step in enumerate(ordered, start=1)]
     first: dict[str, Chapter] = {}
     for chapter in chapters:
         kept = first.get(chapter.step.position)
-        # Of copies in one batch the fold keeps the one that stands last.
+        # Of copies in one batch, the fold keeps the one with the last place.
         if kept is None or kept.step.batch == chapter.step.batch:
             first[chapter.step.position] = chapter
     updates = {
@@ -137,7 +139,7 @@ def _set_aside(steps: Iterable[Step]) -> list[Chapter]:
 
 
 def new_half(step: Step) -> str:
-    """The position of the new half of an update, given its old one: they differ in the last part."""
+    """Return the position of an update's new half, given its old half: they differ in the last part."""
     return f"{_update(step)}{NEW_HALF}"
 
 
@@ -146,6 +148,7 @@ def _update(step: Step) -> str:
 
 
 def _replay(chapters: Sequence[Chapter], *, soft: bool) -> None:
+    """Apply the events one after another, and write into each chapter what became of its event."""
     row: dict[str, tuple[Value, Chapter]] = {}
     exists = False
     ended_by: dict[int, Chapter] = {}
@@ -182,6 +185,7 @@ def _cell(row: Mapping[str, tuple[Value, Chapter]], name: str, value: Value) -> 
 
 
 def _did(chapter: Chapter, *, soft: bool) -> str:
+    """Return a sentence about what an event that stands did."""
     if chapter.step.deletes:
         if soft and chapter.existed and chapter.step.moved_to is None:
             return "the row is deleted, and stays marked"
@@ -194,6 +198,7 @@ def _did(chapter: Chapter, *, soft: bool) -> str:
 
 
 def _lost(chapter: Chapter, ended_by: Chapter | None, later: Sequence[Chapter]) -> str:
+    """Return a sentence about what superseded an event."""
     if ended_by is not None:
         step = ended_by.step
         what = "the change of the key" if step.moved_to is not None else f"the {step.operation}"
@@ -207,11 +212,12 @@ def _lost(chapter: Chapter, ended_by: Chapter | None, later: Sequence[Chapter]) 
 
 
 def tell_bag(steps: Iterable[Step], published: Container[str]) -> list[Chapter]:
-    """Tell what became of the events of equal rows of a table without a key.
+    """Return what became of the events of equal rows in a table without a key.
 
     Args:
-        steps: all events that add such a row, or take one away, and the TRUNCATEs; copies among them, in any order.
-        published: positions of the published rows: each is that of the event that added it.
+        steps: all events that add such a row or take one away, and the TRUNCATEs of the table, with copies, in any
+            order.
+        published: positions of the published rows; a row has the position of the event that added it.
     """
     chapters = _set_aside(steps)
     taking_part = [chapter for chapter in chapters if not chapter.detail]

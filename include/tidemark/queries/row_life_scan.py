@@ -1,4 +1,4 @@
-"""Which rows of the change log may tell of one key, found by looking at the images as text."""
+"""Finds the rows of the change log that may concern one key, by searching the images as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIELDS = (
 
 
 def comparable(value: Value, kind: str) -> object:
-    """A value as ``values.py`` reads it, so that two ways to write one value are equal."""
+    """Return a value of ``values.plain`` in a form in which two ways to write one value are equal."""
     if value is None or not isinstance(value, str):
         return value
     if kind.startswith("decimal"):
@@ -32,12 +32,12 @@ def comparable(value: Value, kind: str) -> object:
 
 
 def micros(batch: pa.RecordBatch | pa.Table) -> pa.Array:
-    """Times as numbers: Python's do not reach as far."""
+    """Return the commit times as numbers (epoch µs), because Python's times have a smaller range."""
     return batch.column("committed_at").cast(pa.int64())
 
 
 def may_hold(batch: pa.RecordBatch, patterns: Sequence[str]) -> pa.Array:
-    """Rows in whose images all patterns are, escaped perhaps; and TRUNCATEs."""
+    """Return which rows may matter: TRUNCATEs, and rows whose images contain all patterns, or have escapes in them."""
     escaped = _found(batch, r"\\")
     may = pa.repeat(pa.scalar(value=True), len(batch))
     for pattern in patterns:

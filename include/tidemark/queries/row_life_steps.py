@@ -1,6 +1,6 @@
-"""Reading events of the change log as the steps of one row's life: its values as compact reads them, without Spark.
+"""Reads events of the change log as the steps of one row's life. Values are read as compact reads them, without Spark.
 
-Columns have the names of today: an image uses those that were valid at its position (``schema_history.Names``).
+Columns have the names of today. An image uses the names that were valid at its position (``ddl.names.ColumnNames``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyiceberg.table import Table
 
 from tidemark.ddl.history import SchemaHistory
 from tidemark.ddl.names import ColumnNames
-from tidemark.errors import ConfigurationError, UnknownNameError, UnreadableValueError
+from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding, Operation, Shape
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
@@ -26,7 +26,6 @@ from tidemark.queries.row_life import Key, Outcome, Step
 from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
 from tidemark.tables import reasons as fold_reasons
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
-from tidemark.text import suggestion
 from tidemark.values.iso8601 import instant
 from tidemark.values.plain import Value, read_value
 from tidemark.values.table_columns import TableColumn
@@ -36,29 +35,30 @@ _WRITTEN_AS_IS = frozenset({Encoding.PLAIN, Encoding.TEXT, Encoding.TEXT_OR_MILL
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 Aside = tuple[Outcome, str]
-"""Why an event takes no part, and a sentence about it."""
+"""Why an event takes no part, with a sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads a table's events as steps of one row."""
+    """A reader of a table's events as steps of one row."""
 
     columns: Mapping[str, TableColumn]
     key: tuple[str, ...]
     shapes: Mapping[str, Shape]
     names: ColumnNames
-    """What columns of images are called in the table."""
+    """Today's names for the columns of images."""
     defaults: Mapping[str, tuple[str, Value]]
-    """By column the position at which it was added with a constant, and that."""
+    """For each column that was added with a constant: the position at which it was added, and the constant."""
     soft: bool
+    """Whether a deleted row stays, marked."""
 
     @classmethod
     def of(cls, lake: Lake, table: Table, history: SchemaHistory) -> Reader:
-        """Read with the names of today; ``history`` is what DDL told until the table was published."""
+        """Return a reader for a table; ``history`` has the DDL of the batches that the published table holds."""
         fields = [TableColumn(column.name, str(column.field_type)) for column in table.schema().fields]
         ledger = Ledger(lake, table.properties[SOURCE_PROPERTY])
         shapes = ledger.shapes_of(table.properties[OBJECT_PROPERTY])
-        # What begins with Tidemark's prefix belongs to a candidate.
+        # A column whose name begins with Tidemark's prefix belongs to a candidate.
         columns = {
             column.name: column
             for column in fields
@@ -76,47 +76,15 @@ class Reader:
             soft=any(column.name == DELETED for column in fields),
         )
 
-    def wanted(self, table: str, given: Sequence[str]) -> Key:
-        """The key that a person wrote, in the key's order; of a table without a key, any columns."""
-        pairs = dict(self._pair(table, text) for text in given)
-        if not self.key:
-            return {name: self._typed(name, text) for name, text in pairs.items()}
-        missing = [name for name in self.key if name not in pairs]
-        further = [name for name in pairs if name not in self.key]
-        if missing or further:
-            problem = f"{missing[0]!r} is missing" if missing else f"{further[0]!r} is not in the key"
-            raise ConfigurationError(
-                f"{table} has the key {', '.join(self.key)}, and {problem}. Write "
-                + " ".join(f"{name}=VALUE" for name in self.key)
-            )
-        return {name: self._typed(name, pairs[name]) for name in self.key}
-
-    def _pair(self, table: str, text: str) -> tuple[str, str]:
-        for name in sorted(self.columns, key=len, reverse=True):  # a name may hold a =, a value may too
-            if text.startswith(f"{name}="):
-                return name, text[len(name) + 1 :]
-        name, equals_sign, _ = text.partition("=")
-        if not equals_sign:
-            raise ConfigurationError(f"{text!r}: write COLUMN=VALUE, as {(self.key or ('id',))[0]}=1")
-        raise UnknownNameError(f"{table} has no column '{name}'.{suggestion(name, list(self.columns))}")
-
-    def _typed(self, name: str, text: str) -> Value:
-        kind = self.columns[name].type
-        encoding = Encoding.BASE64 if kind == "binary" else Encoding.TEXT
-        try:
-            return read_value(json.dumps(text).encode(), Column(name, kind, encoding))
-        except UnreadableValueError as error:
-            raise ConfigurationError(str(error)) from error
-
     def steps(
         self, batches: pa.RecordBatchReader, wanted: Key, aside: Callable[[LogRow], Aside | None]
     ) -> Iterator[Step]:
-        """Yield what the events do to the row with the key ``wanted``; TRUNCATEs too.
+        """Yield what the events do to the row with the key ``wanted``, with the TRUNCATEs.
 
         Args:
             batches: change events of the table, with ``FIELDS``.
-            wanted: ``wanted``.
-            aside: tells of an event why the published table does not hold it, if that is not for the event itself.
+            wanted: the result of ``row_key.key_given``.
+            aside: returns why the published table does not hold an event, for reasons outside of the event itself.
         """
         patterns = [pattern for name, value in wanted.items() if (pattern := self._pattern(name, value))]
         for batch in batches:
@@ -128,12 +96,15 @@ class Reader:
                     yield replace(step, aside=aside(row) or step.aside)
 
     def _pattern(self, name: str, value: Value) -> str | None:
-        """What every image with this value matches unless there is a backslash in it, where that can be told."""
-        told = [column for shape in self.shapes.values() for column in shape.columns if self._is_called(column, name)]
-        encodings = {column.encoding for column in told}
-        called = "|".join(sorted({re.escape(column.name) for column in told} | {re.escape(name)}))
+        """Return a pattern that every image with this value matches, unless there is a backslash in the image.
+
+        None if there is no such pattern.
+        """
+        in_images = [each for shape in self.shapes.values() for each in shape.columns if self._is_called(each, name)]
+        encodings = {column.encoding for column in in_images}
+        called = "|".join(sorted({re.escape(column.name) for column in in_images} | {re.escape(name)}))
         kind = self.columns[name].type
-        if name in self.defaults:  # the images of before do not have it
+        if name in self.defaults:  # images from before the column was added do not have it
             return None
         if not isinstance(value, str) or not encodings <= _WRITTEN_AS_IS or kind not in {"int", "long", "string"}:
             return None
@@ -141,12 +112,12 @@ class Reader:
         return rf'"(?:{called})"\s*:\s*"?{written}["\s,}}]'
 
     def _is_called(self, column: Column, name: str) -> bool:
-        """Whether a column of images is the table's column ``name``, in any epoch."""
+        """Return whether a column of images is the table's column ``name`` in any epoch."""
         epochs = range(len(self.names.renamings) + 1)
         return any(self.names.today(column.name, epoch) == name for epoch in epochs)
 
-    def _told(self, row: LogRow) -> Iterator[tuple[str, Column]]:
-        """The columns of a row's images, by their names in the table."""
+    def _columns_of(self, row: LogRow) -> Iterator[tuple[str, Column]]:
+        """Yield the columns of the row's shape that the table has, each with its name in the table."""
         epoch = self.names.epoch(row["position"])
         for column in self.shapes[row["shape"]].columns:
             name = self.names.today(column.name, epoch)
@@ -154,6 +125,7 @@ class Reader:
                 yield name, column
 
     def _step(self, row: LogRow, wanted: Key) -> Step | None:
+        """Return what an event does to the row with a key; None if it does not concern the row."""
         if row["operation"] == Operation.TRUNCATE:
             return made(row, deletes=True)
         whole_update = row["operation"] == Operation.UPDATE and row["after"] is not None
@@ -193,14 +165,16 @@ class Reader:
         )
 
     def _bag_step(self, row: LogRow, wanted: Key) -> Step | None:
+        """Return what an event does to rows with the wanted values; None if it does not concern them."""
         if row["operation"] == Operation.TRUNCATE:
             return made(row, deletes=True)
         after, _ = self._image(row, "after")
         before, _ = self._image(row, "before")
-        # What one image lacks of an update is as in the other.
+        # A column that one image of an update lacks has the value of the other image.
         defaults = self._defaults(row)
         old = {**defaults, **after, **before}
-        absent = {name: old.get(name) for name, told in self._told(row) if told.name in (row["absent"] or ())}
+        missing = row["absent"] or ()
+        absent = {name: old.get(name) for name, column in self._columns_of(row) if column.name in missing}
         new = {**defaults, **absent, **after}
         adds = row["after"] is not None and self._same(new, wanted, list(wanted))
         if not adds and not (row["before"] is not None and self._same(old, wanted, list(wanted))):
@@ -209,37 +183,42 @@ class Reader:
         return made(row, deletes=not adds, cells=cells)
 
     def _defaults(self, row: LogRow) -> dict[str, Value]:
-        """Cells that no image from before their column was added has: its default, which the row got at the source."""
-        told = {name for name, _ in self._told(row)}
+        """Return the cells of columns that were added after the event: the default, which the row got at the source."""
+        in_shape = {name for name, _ in self._columns_of(row)}
         return {
             name: value
             for name, (position, value) in self.defaults.items()
-            if name not in told and row["position"] < position
+            if name not in in_shape and row["position"] < position
         }
 
     def _image(self, row: LogRow, side: str, only: Sequence[str] | None = None) -> tuple[dict[str, Value], str | None]:
-        """The columns of an image, those that cannot be read as null; and why the first of these cannot."""
+        """Return the values of an image by column, and why the first unreadable value cannot be read.
+
+        An unreadable value is left out.
+        """
         if row[side] is None:
             return {}, None
         members = _members.decode(row[side])
         read: dict[str, Value] = {}
         fault = None
-        for name, told in self._told(row):
-            if told.name not in members or (only and name not in only):
+        for name, column in self._columns_of(row):
+            if column.name not in members or (only and name not in only):
                 continue
             try:
-                typed = Column(told.name, self.columns[name].type, told.encoding)
-                read[name] = read_value(bytes(members[told.name]), typed, told.type)
+                typed = Column(column.name, self.columns[name].type, column.encoding)
+                read[name] = read_value(bytes(members[column.name]), typed, column.type)
             except UnreadableValueError as error:
                 fault = fault or str(error)
         return read, fault
 
     def _written(self, row: LogRow) -> list[str]:
+        """Return the names of the columns that an event writes."""
         if not row["partial"]:
             return list(self.columns)
         absent = row["absent"] or ()
-        told = {name for name, column in self._told(row) if column.name not in absent} | self._defaults(row).keys()
-        return [name for name in self.columns if name in told]
+        captured = {name for name, column in self._columns_of(row) if column.name not in absent}
+        written = captured | self._defaults(row).keys()
+        return [name for name in self.columns if name in written]
 
     def _same(self, one: Key, other: Key, names: Sequence[str]) -> bool:
         return all(
@@ -249,28 +228,29 @@ class Reader:
 
 
 def _is_followed(history: SchemaHistory, columns: Mapping[str, TableColumn]) -> bool:
-    """Whether the table follows the source's names: where the source file ignores DDL, it keeps those of once."""
-    given = [(told.position, told.new) for told in history.renamings]
-    given += [(told.position, told.name) for told in history.additions if not told.retyped]
+    """Return whether the table follows the source's names. If the source file ignores DDL, it keeps the old names."""
+    given = [(renaming.position, renaming.new) for renaming in history.renamings]
+    given += [(addition.position, addition.name) for addition in history.additions if not addition.retyped]
     return not any(
-        told.old in columns and not any(at >= told.position and name == told.old for at, name in given)
-        for told in history.renamings
+        renaming.old in columns and not any(at >= renaming.position and name == renaming.old for at, name in given)
+        for renaming in history.renamings
     )
 
 
 def _defaults(
     history: SchemaHistory, names: ColumnNames, columns: Mapping[str, TableColumn]
 ) -> dict[str, tuple[str, Value]]:
+    """Return the constants of added columns; see ``Reader.defaults``."""
     found: dict[str, tuple[str, Value]] = {}
-    for told in history.additions:
-        name = names.today(told.name, names.epoch(told.position, after=True))
-        if told.default is None or name is None or name not in columns:
+    for addition in history.additions:
+        name = names.today(addition.name, names.epoch(addition.position, after=True))
+        if addition.default is None or name is None or name not in columns:
             continue
         try:
-            value = read_value(json.dumps(told.default).encode(), Column(name, columns[name].type, Encoding.TEXT))
+            value = read_value(json.dumps(addition.default).encode(), Column(name, columns[name].type, Encoding.TEXT))
         except UnreadableValueError:
             value = None
-        found.setdefault(name, (told.position, value))
+        found.setdefault(name, (addition.position, value))
     return found
 
 
@@ -279,7 +259,7 @@ def _first(*values: Value) -> Value:
 
 
 def made(row: LogRow, **fields: Any) -> Step:  # noqa: ANN401  the fields of a Step
-    """A step from a row with ``FIELDS``, its time as ``micros``."""
+    """Return the step of a row with ``FIELDS``, whose time is a number (``row_life_scan.micros``)."""
     transaction = {"id": row["transaction_id"], "number": row["transaction_number"], "last": row["transaction_last"]}
     return Step(
         operation=row["operation"],
@@ -295,6 +275,7 @@ def made(row: LogRow, **fields: Any) -> Step:  # noqa: ANN401  the fields of a S
 
 
 def _aside(fault: str | None, *, null_key: bool = False, torn: bool = False) -> Aside | None:
+    """Return why compact sets an event aside, for a reason in the event itself."""
     if fault is not None:
         return Outcome.QUARANTINED, f"{fold_reasons.UNREADABLE_VALUE}: {fault}"
     if null_key:

@@ -1,4 +1,4 @@
-"""How ``tidemark explain`` prints the life of a row."""
+"""The output of ``tidemark explain``: the life of a row as JSON lines or as text."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tidemark.text import harmless
 
 
 def as_json_lines(life_of: Life) -> Iterator[bytes]:
-    """One object an event, in the order of position; ``docs/operations.md`` names its members."""
+    """Yield one object for each event, in the order of position; ``docs/operations/explain.md`` names its members."""
     for chapter in life_of.chapters:
         step = chapter.step
-        told = {
+        members = {
             "event": chapter.number,
             "operation": step.operation,
             "position": step.position,
@@ -35,11 +35,11 @@ def as_json_lines(life_of: Life) -> Iterator[bytes]:
             "moved_from": step.moved_from,
             "moved_to": step.moved_to,
         }
-        yield msgspec.json.encode(told) + b"\n"
+        yield msgspec.json.encode(members) + b"\n"
 
 
 def as_text(life_of: Life) -> Iterator[str]:
-    """Lines for people; of the cells those that an event changed or that still stand."""
+    """Yield lines for people, with only those cells that an event changed or that still stand."""
     key = " ".join(f"{name}={_shown(value)}" for name, value in life_of.key.items())
     yield f"{life_of.table} {key}"
     for chapter in life_of.chapters:
@@ -58,8 +58,8 @@ def _chapter_lines(chapter: Chapter) -> Iterator[str]:
     yield f"  position {harmless(step.position)}, committed {step.committed_at or 'at a time not told'}{transaction}"
     for word, other in (("from", step.moved_from), ("to", step.moved_to)):
         if other is not None:
-            told = " ".join(f"{harmless(name)}={_shown(value)}" for name, value in other.items())
-            yield f"  the key changed, {word} {told}"
+            values = " ".join(f"{harmless(name)}={_shown(value)}" for name, value in other.items())
+            yield f"  the key changed, {word} {values}"
     for name, cell in chapter.cells.items():
         if cell.stands or cell.old != cell.new or not chapter.existed:
             old = f"{_shown(cell.old)} -> " if chapter.existed else ""
@@ -67,7 +67,7 @@ def _chapter_lines(chapter: Chapter) -> Iterator[str]:
 
 
 _SHOWN = 80
-"""Most characters of a value that are printed for people; JSON has them all."""
+"""How many characters of a value are printed for people; JSON has all."""
 
 
 def _shown(value: object) -> str:

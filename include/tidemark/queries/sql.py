@@ -1,6 +1,6 @@
-"""``tidemark sql``: SQL over the published tables, answered by DuckDB over what PyIceberg reads.
+"""``tidemark sql``: SQL over the published tables. PyIceberg reads the tables, and DuckDB answers the query.
 
-Spark starts only for ``<table>__changes``, whose typed images are read by the expressions that compact uses.
+Spark starts only for ``<table>__changes``, because compact's Spark expressions read the typed images.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHANGES = "__changes"
 
 
 def query(lake: Lake, sql: str) -> pa.Table:
-    """Answer a query; tables are named ``source.table``.
+    """Return the answer to a query; the query names tables as ``source.table``.
 
     Raises:
         ConfigurationError: the text is no query, or names a table that is not there.
@@ -39,7 +39,7 @@ def query(lake: Lake, sql: str) -> pa.Table:
         connection.register(staged, rows)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(namespace)}")
         view = f"{_quoted(namespace)}.{_quoted(name)}"
-        kind = "VIEW" if once else "TABLE"  # what is streamed can be read once
+        kind = "VIEW" if once else "TABLE"  # a stream can be read only once
         connection.execute(f"CREATE {kind} {view} AS FROM {_quoted(staged)}")  # every part is quoted
     connection.execute("SET enable_external_access = false")  # a query reads the lake, not this machine's files
     try:
@@ -49,7 +49,7 @@ def query(lake: Lake, sql: str) -> pa.Table:
 
 
 def _tables(sql: str) -> dict[Identifier, bool]:
-    """The tables that a query names, and whether it reads each of them once for certain."""
+    """Return the tables that a query names, each with whether the query certainly reads it only once."""
     try:
         statement = sqlglot.parse_one(sql, read="duckdb")
     except SqlglotError as error:
@@ -82,7 +82,7 @@ def _quoted(name: str) -> str:
 
 
 def as_json_lines(answer: pa.Table) -> Iterator[bytes]:
-    """One object a row: decimals (and doubles that are no number) as text, bytes as Base64, times ISO 8601."""
+    """Yield one object for each row: decimals, infinity and NaN as text, bytes as Base64, times as ISO 8601."""
     for batch in answer.to_batches():
         for row in zip(*map(_values, batch.columns), strict=True):
             yield msgspec.json.encode(_plain(dict(zip(batch.schema.names, row, strict=True)))) + b"\n"
@@ -99,28 +99,28 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  whatever a query may answer
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Python's values; times in years that Python does not know as ISO 8601."""
+    """Return the values as Python's; a time in a year that Python does not know as ISO 8601."""
     try:
         return list(column.to_pylist())
     except OverflowError:
         return [_value(each) for each in column]
 
 
-def _value(told: pa.Scalar) -> Any:  # noqa: ANN401  likewise
-    if isinstance(told, pa.StructScalar) and told.is_valid:
-        return {name: _value(inner) for name, inner in told.items()}
-    if isinstance(told, pa.ListScalar) and told.is_valid:
-        return [_value(inner) for inner in told.values]
+def _value(scalar: pa.Scalar) -> Any:  # noqa: ANN401  likewise
+    if isinstance(scalar, pa.StructScalar) and scalar.is_valid:
+        return {name: _value(inner) for name, inner in scalar.items()}
+    if isinstance(scalar, pa.ListScalar) and scalar.is_valid:
+        return [_value(inner) for inner in scalar.values]
     try:
-        return told.as_py()
+        return scalar.as_py()
     except OverflowError:
-        if pa.types.is_date(told.type):
-            return iso8601.date(told.value)
-        return iso8601.instant(told.cast(pa.timestamp("us", told.type.tz)).value) + ("Z" if told.type.tz else "")
+        if pa.types.is_date(scalar.type):
+            return iso8601.date(scalar.value)
+        return iso8601.instant(scalar.cast(pa.timestamp("us", scalar.type.tz)).value) + ("Z" if scalar.type.tz else "")
 
 
 def as_text_rows(answer: pa.Table) -> Iterator[list[str]]:
-    """Rows as text, the header first, for tables and CSV; null is empty."""
+    """Yield rows as text for tables and CSV, the header first; null is empty."""
     yield list(answer.column_names)
     for batch in answer.to_batches():
         for row in zip(*map(_values, batch.columns), strict=True):

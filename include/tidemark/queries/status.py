@@ -19,9 +19,10 @@ from tidemark.ledger.transactions import seen_of
 
 
 def status_of(lake: Lake, source: str) -> dict[str, Any]:
-    """Return cut, messages and tables of one source, ready for JSON; times ISO 8601, UTC; the docs describe the keys.
+    """Return the cut, the messages and the tables of one source, ready for JSON; the docs describe the keys.
 
-    Counts of a table are totals over its published cuts and the newest one; each event is in one of them.
+    Times are ISO 8601, UTC. The counts of a table are totals over its published cuts and the newest cut; each event is
+    counted in one of them.
     """
     ledger = Ledger(lake, source)
     newest, published = ledger.last_cut(), cuts.last_published(ledger)
@@ -48,7 +49,7 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
 
 
 _MESSAGES = ("landed", "decoded", "control", "quarantined")
-"""``landed = decoded + control + quarantined``."""
+"""Counts of messages; the first one must equal the sum of the others."""
 
 
 def _lag(at: datetime | None) -> int | None:

@@ -1,4 +1,4 @@
-"""``<table>__changes``: every event of a table, typed, with operation, position, times and origin."""
+"""The view ``<table>__changes``: every event of a table, typed, with operation, position, times and origin."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _META = (
 
 
 def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
-    """Read the change log of a published table with the table's columns and types.
+    """Return the change log of a published table, with the columns and types of the table.
 
     Returns:
         ``operation``, ``position``, the times, the transaction, ``partial``, ``absent``, the origin, and the structs
-        ``before`` and ``after``. Order: none.
+        ``before`` and ``after``; in no order.
     """
     table = lake.load(identifier)
     source, name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
@@ -68,7 +68,10 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
 def _past(
     lake: Lake, source: str, name: str, shapes: Iterable[Shape], columns: Iterable[TableColumn]
 ) -> ddl_names.ColumnNames | None:
-    """The renames and drops that the table follows; None where no image has a column under another name."""
+    """Return the names of columns through the renames and drops that the table follows.
+
+    None if no image has a column under another name than today's.
+    """
     ledger = Ledger(lake, source)
     row = ledger.published_tables().get(name)
     known = history.histories(ledger, [name]).get(name)
