@@ -175,6 +175,7 @@ class Clause(Words):
             yield RenameTable(self._table, Name((self.identifier(), self._table.parts[-1])))
 
     def _rename(self) -> Iterator[Change]:
+        """Yield what a RENAME does: to the table or to a column; nothing for an index or a constraint."""
         if self.word() in {"CONSTRAINT", "PARTITION", "SUBPARTITION"} or (
             self.dialect == "mysql" and self.word() in {"INDEX", "KEY"}
         ):

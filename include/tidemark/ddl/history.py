@@ -95,7 +95,7 @@ def histories(ledger: Ledger, objects: Iterable[str]) -> dict[str, SchemaHistory
 
     Args:
         ledger: of the source.
-        objects: the tables to look at, named as the source names them: those that events were seen of.
+        objects: the tables that have events, as the source names them; other tables are left out.
     """
     rows = ledger.statements()
     names = set(objects)
