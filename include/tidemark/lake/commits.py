@@ -72,6 +72,7 @@ class _Transaction(Transaction):
 
 
 def _data_file(table: Table, file: WrittenFile) -> DataFile:
+    """Return a written file as a manifest lists it, with statistics from its footer."""
     schema = table.schema()
     statistics = data_file_statistics_from_parquet_metadata(
         parquet_metadata=pq.read_metadata(io.BytesIO(file.footer)),

@@ -81,8 +81,11 @@ def rewrite(session: SparkSession, lake: Lake, identifier: Identifier) -> None:
 def expire(session: SparkSession, lake: Lake, identifier: Identifier, before: datetime) -> int:
     """Expire the snapshots older than a time that nothing needs, and remove files that only they use.
 
-    Some snapshots stay whatever their age: those that a branch or tag stands on; those of a branch that are not on
-    ``main``; and those of ``main`` down to the newest with a marker, which says what the table holds.
+    Some snapshots stay whatever their age:
+
+    - the newest snapshot of each branch, and the snapshot of each tag;
+    - the snapshots of a branch that are not on ``main``;
+    - the snapshots of ``main`` down to the newest with a marker, because the marker says what the table holds.
 
     Returns:
         The number of expired snapshots.
