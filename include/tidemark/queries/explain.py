@@ -169,9 +169,9 @@ def _emptying(row: LogRow, standing: _Standing) -> Step:
 
 
 def _with_set_aside_marked(lake: Lake, table: Table, steps: Sequence[Step]) -> list[Step]:
-    """Return the steps, with those marked that compact set aside into quarantine.
+    """Return the steps; a step that compact set aside into quarantine is marked with the reason.
 
-    For steps for which compact's decision cannot be repeated here.
+    The quarantine is read where the row's own events are not enough to repeat compact's decision.
     """
     quarantine = lake.find(table_names.quarantine(table.properties[SOURCE_PROPERTY]))
     if quarantine is None or not steps:
@@ -188,9 +188,9 @@ def _with_set_aside_marked(lake: Lake, table: Table, steps: Sequence[Step]) -> l
 
 
 def _with_lone_halves_marked(lake: Lake, table: Table, steps: Sequence[Step], standing: _Standing) -> list[Step]:
-    """Return the steps, with those old halves of updates marked that do nothing because their new half is missing.
+    """Return the steps; an old half of an update is marked if it does nothing because its new half is missing.
 
-    The new half may be of this key or of another.
+    The new half may have this key or another key.
     """
     mine = {step.position for step in steps if step.aside is None}
     missing = {row_life.new_half(step) for step in steps if step.half and step.partial} - mine

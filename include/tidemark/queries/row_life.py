@@ -112,7 +112,7 @@ def _origin(step: Step) -> tuple[int, str, int, int]:
 
 
 def _set_aside(steps: Iterable[Step]) -> list[Chapter]:
-    """Return the events in order; those that take no part (copies, quarantined, held, idle halves) with the reason."""
+    """Return the events in order. One that takes no part (a copy, quarantined, held, an idle half) has the reason."""
     ordered = sorted(steps, key=lambda step: (step.position, *_origin(step)))
     chapters = [Chapter(number=number, step=step) for number, step in enumerate(ordered, start=1)]
     first: dict[str, Chapter] = {}

@@ -83,6 +83,7 @@ def _transactions(ledger: Ledger) -> dict[str, Any]:
 
 
 def _table(ledger: Ledger, name: str, newest: TableRow) -> dict[str, Any]:
+    """Return the state and the counts of one table; ``newest`` is its row of the newest cut, or the published one."""
     rows = ledger.tables(equals("object", name))
     # A rebuilt table counts all of its events again.
     rebuilt = max((row.cut for row in rows if row.rebuilt and row.state != cuts.STOPPED), default=0)
