@@ -1,4 +1,4 @@
-"""The source file, strictly read."""
+"""Source files, which are read strictly: an unknown key or value is an error."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The expectations of Great Expectations and their arguments, known without importing it (more than five seconds).
+"""The expectations of Great Expectations and their arguments.
 
-A test compares this table with the library.
+They stand here because importing Great Expectations takes more than five seconds. A test compares this table with the
+library. An argument with an exclamation mark is required.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The small grammars inside a source file: a schedule, a landing path, a target name, a column type, a list of names.
+"""Values of a source file that have a grammar: schedule, landing path, target name, column type, list of names.
 
-Each function takes what the file says and returns what the stages use, or says what is wrong and what is allowed.
+Each function takes the value of the file and returns the value that the stages use. It raises an error that says what
+is wrong and what is allowed.
 """
 
 from __future__ import annotations
@@ -8,24 +9,26 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import datetime
 from string import Formatter
 
 from croniter import croniter
 from pydantic_core import PydanticCustomError
 
+from tidemark.errors import ConfigurationError
 from tidemark.text import suggestion
+from tidemark.values.iso8601 import moment
 
 RESERVED_NAMES = frozenset({"raw", "changelog", "quarantine", "ledger", "state", "rebuild", "default"})
-"""Namespaces that Tidemark's own tables live in, or that catalogs keep for themselves."""
+"""Namespaces of Tidemark's own tables, and a namespace that catalogs reserve."""
 
 COLUMN_TYPES = ("boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string", "binary")
-"""Iceberg types of one word that a column can be given, beside ``decimal(p, s)``: those that Spark reads and writes."""
+"""Iceberg types of one word that a column can have, beside ``decimal(p, s)``. Spark can read and write all of them."""
 
 SCHEDULES = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 
 LANDING_FIELDS = "YmdHMSj"
-"""``strftime`` letters that a landing path may hold: those that name a part of an interval's start."""
+"""``strftime`` letters that a landing path may have. They stand for parts of the interval's start."""
 
 TARGET_FIELDS = ("source", "database", "schema", "table")
 
@@ -60,12 +63,12 @@ _TYPES_OF_DATABASES = {
 
 
 def wrong(message: str) -> PydanticCustomError:
-    """Build an error whose text is ``message`` as it stands, braces and all."""
+    """Return an error with exactly this message: braces in it are no placeholders."""
     return PydanticCustomError("tidemark", "{message}", {"message": message})
 
 
 def source_name(text: str) -> str:
-    """Accept a name that can be a namespace, a DAG and a Python word alike."""
+    """Return the name of a source, which must be valid as a namespace, as part of a DAG id and as a Python name."""
     if not _IDENTIFIER.fullmatch(text):
         raise wrong(f"'{text}' is no name: a small letter, then up to 62 small letters, digits or underscores.")
     if text in RESERVED_NAMES:
@@ -74,7 +77,7 @@ def source_name(text: str) -> str:
 
 
 def column_type(text: str) -> str:
-    """Accept an Iceberg type string; ``decimal(18,2)`` becomes ``decimal(18, 2)``, as Iceberg writes it."""
+    """Return an Iceberg type string as Iceberg writes it: ``decimal(18,2)`` becomes ``decimal(18, 2)``."""
     if text in COLUMN_TYPES:
         return text
     if match := _DECIMAL.fullmatch(text):
@@ -89,7 +92,7 @@ def column_type(text: str) -> str:
 
 
 def unique_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse a list that holds a name twice."""
+    """Return a list of names, in which no name may occur twice."""
     for index, name in enumerate(names):
         if name in names[:index]:
             raise wrong(f"'{name}' stands in the list twice.")
@@ -97,7 +100,7 @@ def unique_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def schedule(text: str) -> str:
-    """Accept five cron fields or one of ``SCHEDULES``; read in UTC."""
+    """Return a schedule, which must be five cron fields or one of ``SCHEDULES``. Times of a schedule are UTC."""
     if text in SCHEDULES:
         return text
     if text.startswith("@"):
@@ -108,17 +111,21 @@ def schedule(text: str) -> str:
 
 
 def start_date(given: object) -> datetime:
-    """Read a date or a time; without a zone it is UTC."""
-    text = given.isoformat() if isinstance(given, date) else given
+    """Return a date or a time as a moment; without a zone it is UTC."""
     try:
-        moment = datetime.fromisoformat(str(text))
-    except ValueError:
-        raise wrong(f"'{text}' is no date: write 2026-01-31 or 2026-01-31T06:00:00Z.") from None
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        found = moment(given)
+    except ConfigurationError:
+        found = None
+    if found is None:
+        raise wrong(f"'{given}' is no date: write 2026-01-31 or 2026-01-31T06:00:00Z.")
+    return found
 
 
 def landing(text: str) -> str:
-    """Put environment variables in and check the fields of time: ``${ROOT}/erp/%Y-%m-%d/*.json.gz``."""
+    """Return a landing path with its environment variables replaced: ``${ROOT}/erp/%Y-%m-%d/*.json.gz``.
+
+    The fields of time stay in it; they must be letters of ``LANDING_FIELDS``.
+    """
     path = _VARIABLE.sub(_variable, text)
     if "${" in _VARIABLE.sub("", text):
         raise wrong(f"'{text}' holds a broken variable: write ${{NAME}} or ${{NAME:-default}}.")
@@ -140,7 +147,10 @@ def _variable(match: re.Match[str]) -> str:
 
 
 def target(text: str) -> str:
-    """Accept ``namespace.table`` with the fields of ``TARGET_FIELDS`` in braces; the table must be among them."""
+    """Return a target pattern: ``namespace.table`` with fields of ``TARGET_FIELDS`` in braces, ``{table}`` among them.
+
+    Without ``{table}``, all tables of the source would have one name.
+    """
     try:
         parts = list(Formatter().parse(text))
     except ValueError as error:

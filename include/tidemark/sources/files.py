@@ -1,4 +1,4 @@
-"""Source files: found in their folder, read, validated together."""
+"""Source files of a folder: finding, reading and validating them together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load_source(path: Path) -> Source:
     """Read one source file.
 
     Raises:
-        InvalidSourceError: every problem of the file, each with file, line, column and key.
+        InvalidSourceError: the file has problems; the error lists each with file, line, column and key.
     """
     read = _read(path)
     if isinstance(read, Source):
@@ -35,10 +35,12 @@ def load_source(path: Path) -> Source:
 
 
 def load_sources(folder: Path | None = None) -> list[Source]:
-    """Read all source files of a folder (default: ``TIDEMARK_SOURCES``, else ``include/sources``), sorted by name.
+    """Read all source files of a folder; return the sources sorted by name.
+
+    The default folder is ``TIDEMARK_SOURCES``, or else ``include/sources``.
 
     Raises:
-        InvalidSourceError: every problem of every file.
+        InvalidSourceError: some files have problems; the error lists all of them.
         ConfigurationError: there is no such folder.
     """
     sources, problems = read_sources(folder)
@@ -48,14 +50,15 @@ def load_sources(folder: Path | None = None) -> list[Source]:
 
 
 def find_source(name: str, folder: Path | None = None) -> Source:
-    """Return the source called ``name``; a mistake in another source's file does not matter.
+    """Return the source called ``name``. Problems in the files of other sources do not matter.
 
     Raises:
         UnknownNameError: no file declares it.
-        InvalidSourceError: it is not found and some files are wrong.
+        InvalidSourceError: it is not found, and some files have problems.
     """
     files = _files(folder or default_folder())
-    # To look for a text takes a hundredth of the time that reading YAML takes. A file may write the name with escapes.
+    # Searching a file for a text takes a hundredth of the time of reading YAML. So the files that contain the name are
+    # read first. All files are read if that finds no source, because a file may write the name with escapes.
     for some in ([file for file in files if _mentions(file, name)], files):
         sources, problems = _read_all(some)
         for source in sources:
@@ -68,14 +71,14 @@ def find_source(name: str, folder: Path | None = None) -> Source:
 
 
 def validate(paths: Iterable[Path] = ()) -> list[Problem]:
-    """Check source files, and folders of them (default: the default folder); return every problem found."""
+    """Return every problem of source files and of folders of source files (default: the default folder)."""
     return _read_all([file for path in list(paths) or [default_folder()] for file in _files(path)])[1]
 
 
 def read_sources(folder: Path | None = None) -> tuple[list[Source], list[Problem]]:
-    """Read a folder: the sources that are right, sorted by name, and every problem of the files that are wrong.
+    """Return the valid sources of a folder, sorted by name, and every problem of its other files.
 
-    Of two files that declare one name neither counts as right.
+    If two files declare the same name, neither is valid.
     """
     return _read_all(_files(folder or default_folder()))
 
@@ -84,11 +87,11 @@ def _mentions(file: Path, text: str) -> bool:
     try:
         return text.encode() in file.read_bytes()
     except OSError:
-        return True  # reading it will tell the problem
+        return True  # so that the file is read, which reports the problem
 
 
 def default_folder() -> Path:
-    """``TIDEMARK_SOURCES``, else ``sources`` beside the package."""
+    """Return the folder ``TIDEMARK_SOURCES``, or else ``sources`` beside the package."""
     named = os.environ.get(FOLDER_VARIABLE)
     return Path(named) if named else INCLUDE / "sources"
 

@@ -1,7 +1,7 @@
-"""A source: the one file that says how its dumps arrive and what is promised about its tables.
+"""The model of a source file, which says how dumps of the source arrive and what is promised about its tables.
 
-Strict: an unknown key, format, option, type or expectation is an error that names file, line and what is allowed.
-Cheap to import: Airflow reads every source file each time it parses the DAGs.
+The model is strict: an unknown key, format, option, type or expectation is an error that names file, line and what is
+allowed. The module is cheap to import, because Airflow reads every source file each time it parses the DAGs.
 """
 
 from __future__ import annotations
@@ -36,53 +36,56 @@ from tidemark.values.declared_types import DeclaredEncodings, entry_for, held_by
 from tidemark.values.iso8601 import EPOCH
 
 DAG_PREFIX = "cdc_"
-"""Begins the names of the sources' DAGs."""
+"""Prefix of the ids of the sources' DAGs."""
 
 DEFAULT_MAX_DELETES = 0.5
 
 SMALL_TABLE = 1000
-"""Without ``max_deletes``, tables of so many rows are not guarded: there most of them may well go in a day's work."""
+"""Without ``max_deletes``, tables of at most this number of rows may lose all of them in one cut.
+
+In a small table, deleting most of the rows can be a normal day.
+"""
 
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 """A part of the whole, 0 to 1."""
 
 
 class Deletes(StrEnum):
-    """What a delete does to the row of the published table."""
+    """The effect of a delete on the row of the published table."""
 
     HARD = "hard"
     SOFT = "soft"
 
 
 class SchemaPolicy(StrEnum):
-    """What a change of a table's schema at the source does to the published table."""
+    """The effect of a schema change at the source on the published table."""
 
     EVOLVE = "evolve"
-    """It follows."""
+    """The published table gets the change."""
     STRICT = "strict"
-    """It is stopped, with the reason, until the change is allowed."""
+    """The table is stopped, with the reason, until the change is allowed."""
     IGNORE = "ignore"
-    """It keeps its columns; what the source has beside them is left out."""
+    """The published table keeps its columns. Other columns of the source are left out."""
 
 
 class Transactions(StrEnum):
-    """What is published of the source's transactions."""
+    """Which events of the source's transactions are published."""
 
     WHOLE = "whole"
-    """Only whole ones, where the format marks their ends."""
+    """Whole transactions only, if the format marks their ends."""
     IGNORE = "ignore"
-    """Every event as it comes."""
+    """Every event, as soon as it has landed."""
 
 
 class Severity(StrEnum):
-    """What a failed check does to the run."""
+    """The effect of a failed check on the run."""
 
     BLOCK = "block"
     WARN = "warn"
 
 
 class Check(BaseModel):
-    """One expectation of Great Expectations about one table, by its own name and arguments."""
+    """One expectation of Great Expectations for one table, with its own name and arguments."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -124,17 +127,17 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     key: Annotated[tuple[str, ...], AfterValidator(fields.unique_names)] | None = None
-    """Key columns; None: as the messages name them; empty: the table has no key, it is a bag of rows."""
+    """Key columns. None: the messages name the key. Empty: the table has no key, it is a bag of rows."""
     history: StrictBool = False
     """Also keep ``<table>__history`` (SCD2)."""
     deletes: Deletes = Deletes.HARD
-    """Whether a deleted row goes, or stays with ``_cdc_deleted``."""
+    """Whether a deleted row is removed, or stays and is marked by ``_cdc_deleted``."""
     max_deletes: Share | None = None
-    """As ``Source.max_deletes``, of this table."""
+    """As ``Source.max_deletes``, for this table."""
     columns: dict[str, Annotated[str, AfterValidator(fields.column_type)]] = Field(default_factory=dict)
-    """Column -> Iceberg type string; comes before what the messages say."""
+    """Column -> Iceberg type string, which takes precedence over the type in the messages."""
     encodings: dict[str, Encoding] = Field(default_factory=dict)
-    """Column -> how its values are written, where the messages do not say; its type stands in ``columns``."""
+    """Column -> how its values are written, where the messages do not say. The column's type stands in ``columns``."""
     checks: tuple[Check, ...] = ()
 
     @model_validator(mode="after")
@@ -156,7 +159,7 @@ class Table(BaseModel):
         return self
 
     def written(self) -> DeclaredEncodings:
-        """Return what ``encodings`` tell, with the types of the columns."""
+        """Return ``encodings``, with the types of the columns."""
         return {name: (self.columns[name], encoding.value) for name, encoding in self.encodings.items()}
 
 
@@ -166,13 +169,13 @@ class Maintenance(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     keep_cuts: Annotated[StrictInt, Field(ge=1)] = 30
-    """The newest cuts stay readable, whatever their age."""
+    """Number of the newest cuts that stay readable, whatever their age."""
     keep_days: Annotated[StrictInt, Field(ge=0)] = 7
-    """So do cuts, and all snapshots, younger than this."""
+    """Cuts, and all other snapshots, that are younger than this stay readable too."""
     orphan_days: Annotated[StrictInt, Field(ge=1)] = 3
-    """Files that no snapshot refers to are removed when they are older: longer than any run may take."""
+    """Files that no snapshot refers to are removed when they are older than this. No run may take longer."""
     tombstone_days: Annotated[StrictInt, Field(ge=1)] = 90
-    """Deletes are remembered so long: an event that arrives later than that may revive its row."""
+    """Days for which deletes are remembered. An event that arrives later may bring its deleted row back."""
 
 
 class Source(BaseModel):
@@ -181,37 +184,37 @@ class Source(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: Annotated[str, AfterValidator(fields.source_name)]
-    """Names the DAG, the namespace of the tables, the tables in raw."""
+    """Name of the source, and of the namespace of its tables; also part of the names of its DAG and its raw table."""
     format: str
     options: SerializeAsAny[BaseModel] = Field(default_factory=dict, validate_default=True)
     """An instance of the format's own ``Options``."""
     landing: Annotated[str, AfterValidator(fields.landing)]
-    """Path or pattern of the dumps: environment variables put in, ``strftime`` fields still in it."""
+    """Path or pattern of the dumps. Environment variables are replaced already; ``strftime`` fields are still in it."""
     schedule: Annotated[str, AfterValidator(fields.schedule)] | None = None
     start_date: Annotated[datetime, BeforeValidator(fields.start_date)] = EPOCH
     target: Annotated[str, AfterValidator(fields.target)] = "{source}.{table}"
     schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
-    """``schema`` in the file: what a schema change at the source does to a published table."""
+    """The effect of a schema change at the source on the published tables. The key in the file is ``schema``."""
     transactions: Transactions = Transactions.WHOLE
     max_deletes: Share | None = None
-    """Share of a table's published rows that one cut may delete without approval; 1 for any."""
+    """Share of a table's published rows that one cut may delete without approval; 1 means no limit."""
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
     maintenance: Maintenance = Maintenance()
 
     @property
     def dag_id(self) -> str:
-        """Name of the source's DAG."""
+        """Id of the source's DAG."""
         return f"{DAG_PREFIX}{self.source}"
 
     def table_for(self, name: str) -> Table:
-        """Return what is promised about a table: by its exact name, else by the first pattern, else the defaults."""
+        """Return a table's entry: by its exact name, or else by the first pattern that matches, or the defaults."""
         return entry_for(self.tables, name) or Table()
 
     def written(self) -> dict[str, DeclaredEncodings]:
-        """Return what ``encodings`` tell by table, for workers; nothing where no table has any."""
-        told = {name: table.written() for name, table in self.tables.items()}
-        return told if any(told.values()) else {}
+        """Return the ``encodings`` of each entry of ``tables``, for workers; empty if no entry has any."""
+        declared = {name: table.written() for name, table in self.tables.items()}
+        return declared if any(declared.values()) else {}
 
     def deletable(self, name: str, rows: int) -> int:
         """Return how many of a table's ``rows`` published rows one cut may delete without approval."""
@@ -219,7 +222,7 @@ class Source(BaseModel):
         share = self.max_deletes if promised is None else promised
         if share is None:
             share = 1.0 if rows <= SMALL_TABLE else DEFAULT_MAX_DELETES
-        return int(rows * share + 1e-9)  # 29 % of 100 are 29
+        return int(rows * share + 1e-9)  # so that 29 % of 100 rows are 29, although 100 * 0.29 is less
 
     @field_validator("format")
     @classmethod

@@ -1,4 +1,4 @@
-"""What a strict model found wrong with a file, said in plain words at the place in the file."""
+"""Validation errors of a model, put into plain words, with their places in the file."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ _AT_KEY = frozenset({"extra_forbidden", "unknown_key"})
 
 
 def explain(document: Document, error: ValidationError, models: Mapping[Location, type[BaseModel]]) -> list[Problem]:
-    """Turn the errors of a model into problems of the file, in the order of the lines.
+    """Return the errors of a model as problems of the file, in the order of the lines.
 
-    ``models`` names the model at each place that refuses unknown keys, for the list of allowed ones; ``"*"`` in a
-    location stands for any key.
+    Args:
+        document: the file.
+        error: what the model raised.
+        models: location -> the model there, whose fields are the allowed keys. ``"*"`` in a location stands for any
+            key.
     """
     problems = [
         _problem(document, details, models) for details in error.errors() if details["type"] != "unknown_format"
@@ -54,7 +57,7 @@ def _known_keys(location: Location, models: Mapping[Location, type[BaseModel]]) 
     for pattern, model in models.items():
         pairs = zip(pattern, location, strict=False)
         if len(pattern) == len(location) and all(part in {"*", key} for part, key in pairs):
-            return [told.alias or name for name, told in model.model_fields.items()]
+            return [field.alias or name for name, field in model.model_fields.items()]
     return []
 
 

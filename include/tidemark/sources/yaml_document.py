@@ -1,6 +1,6 @@
-"""YAML files written by people: read with the place of every key, so that an error can point at it.
+"""Reading YAML files that people write, with the place of every key and value, so that an error can point at it.
 
-Nothing is constructed from a file but text, numbers, booleans, null, lists and mappings; tags are refused.
+A file gives text, numbers, booleans, null, lists and mappings, and nothing else. Tags are refused.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 24
 
 MAX_VALUES = 100_000
-"""Limits of a file, so that a broken or hostile one (aliases of aliases) stops with a sentence."""
+"""Limits of a file. A broken or hostile file, for example with aliases of aliases, so ends in a clear error."""
 
 Value: TypeAlias = Union[str, int, float, bool, list["Value"], dict[str, "Value"], None]  # noqa: UP007 - names itself
 
 Location: TypeAlias = tuple[str | int, ...]
-"""The way to a value: keys and 0-based list indexes from the top."""
+"""The path to a value from the top: keys, and list indexes from 0."""
 
 Place: TypeAlias = tuple[int, int]
-"""Line and column, 1-based."""
+"""Line and column, both from 1."""
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -35,19 +35,19 @@ _KINDS = frozenset({"map", "seq", "str", "null", "bool", "int", "float", "timest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong in one file, and where."""
+    """One thing that is wrong in one file, with its place."""
 
     path: Path
     line: int
     column: int
     key: str
-    """Dotted way to the value (``tables.shop.orders.key[0]``); empty when the file as a whole is meant."""
+    """Path to the value (``tables.shop.orders.key[0]``); empty if the problem is the file as a whole."""
     message: str
     text: str
-    """The offending line."""
+    """The line that has the problem."""
 
     def __str__(self) -> str:
-        """``file:line:column: key: message``, then the line and a caret under the place."""
+        """Return ``file:line:column: key: message``, then the line, with a caret under the place."""
         where = f"{self.path}:{self.line}:{self.column}: "
         what = f"{self.key}: {self.message}" if self.key else self.message
         margin = f"  {self.line} | "
@@ -56,7 +56,7 @@ class Problem:
 
 
 class DocumentError(Exception):
-    """A file that is no readable YAML; carries the problem."""
+    """The file is no readable YAML. The error has the problem."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -74,7 +74,7 @@ class Document:
     values: dict[Location, Place] = field(default_factory=dict)
 
     def problem(self, location: Location, message: str, *, at_key: bool = False) -> Problem:
-        """Point ``message`` at a value, or at its key; at the nearest key above when the place itself is missing."""
+        """Return a problem that points at a value, or at its key; if it is missing, at the nearest key above it."""
         place = (self.keys if at_key else self.values).get(location)
         above = location
         while place is None and above:
@@ -83,14 +83,14 @@ class Document:
         return self.problem_at(place or (1, 1), message, key=dotted(location))
 
     def problem_at(self, place: Place, message: str, *, key: str = "") -> Problem:
-        """Point ``message`` at a line and a column."""
+        """Return a problem that points at a line and a column."""
         line, column = place
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         return Problem(path=self.path, line=line, column=column, key=key, message=message, text=text)
 
 
 def dotted(location: Location) -> str:
-    """Write a location as people do: ``tables.shop.orders.checks[0].type``."""
+    """Return a location as people write it: ``tables.shop.orders.checks[0].type``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return text.removeprefix(".")
 
@@ -99,7 +99,8 @@ def read_document(path: Path) -> Document:
     """Read one YAML document.
 
     Raises:
-        DocumentError: unreadable, larger than 1 MiB, not UTF-8, not YAML, two documents, a key given twice, a tag.
+        DocumentError: the file is unreadable, larger than 1 MiB, not UTF-8 or not YAML, or has two documents, a key
+            twice, or a tag.
     """
     text = _read_text(path)
     document = Document(path=path, lines=text.splitlines())
@@ -145,7 +146,7 @@ def _first_line(error: BaseException) -> str:
 
 
 class _Reader:
-    """Turns nodes into plain values and notes the places."""
+    """Turns YAML nodes into plain values, and notes their places in the document."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
