@@ -1,1 +1,1 @@
-"""The only Spark session, and work spread over its workers."""
+"""Spark: the only place that makes a session, and work that is spread over Spark's workers."""

@@ -1,4 +1,4 @@
-"""The package as one file, for the executors of a cluster."""
+"""The package ``tidemark`` as one zip file, for the executors of a cluster."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tidemark.lake.catalog import home
 
 
 def archive() -> Path:
-    """A zip file of ``tidemark``, made once for each state of its files, for ``spark-submit --py-files``.
+    """Return the path of a zip file of ``tidemark``, for ``spark-submit --py-files``.
 
-    The libraries that the workers import (pyarrow, msgspec, pyiceberg) are not in it: they belong to the Python
-    environment of the cluster.
+    The file is made once for each state of the package's files. The libraries that the workers import (pyarrow,
+    msgspec, pyiceberg) are not in it, because they belong to the Python environment of the cluster.
     """
     files = sorted(file for file in PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     state = hashlib.sha256()

@@ -1,9 +1,9 @@
-"""Fewer messages to the JVM: what was asked of it once is not asked again, and a list goes there in pieces of ten.
+"""Fewer messages to the JVM: lookups are remembered, and lists are sent in pieces of ten items.
 
-PySpark asks for the class of functions, and in it for the function, whenever an expression calls one: two of the three
-messages that a call takes, and for the first the JVM goes through all jars for a class of the default package. It makes
-the same column anew whenever it is named, and sends a list item by item. A plan calls hundreds of functions. What is
-remembered has no state, so threads may share it; measured in docs/adr/0009.
+When an expression calls a function, PySpark sends three messages to the JVM. The first two look up the class of the
+functions and the function in it. For the first one, the JVM searches all jars for a class of the default package.
+PySpark also makes a column again each time it is named, and sends a list item by item. A plan calls hundreds of
+functions. The remembered objects have no state, so threads may share them. Measured in docs/adr/0009.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from functools import lru_cache, partial
 from py4j.java_gateway import JavaClass, JavaObject, JVMView
 
 CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
-"""By the names that PySpark calls them; one that it does not ask for is only not used."""
+"""Classes that PySpark looks up, by the names that it uses. A name that it does not use does no harm."""
 
 _COLUMNS = 4096
-"""Columns that are remembered by their names."""
+"""Most columns that are remembered by name."""
 
 _AT_ONCE = 10
-"""Most items that `java.util.List.of` takes."""
+"""Most items that ``java.util.List.of`` takes."""
 
 
 def remember(jvm: JVMView) -> None:
-    """Have the classes of functions, and what is asked of them, looked up once for as long as the JVM is there."""
+    """Make PySpark look up the classes of functions and their members once in the lifetime of the JVM."""
     for name in CLASSES:
         found = getattr(jvm, name)
         if not isinstance(found, _Remembered):
@@ -33,7 +33,7 @@ def remember(jvm: JVMView) -> None:
 
 class _Remembered(JavaClass):  # type: ignore[misc]
     def __getattr__(self, name: str) -> object:
-        """Called for what is not there yet, as Python has it."""
+        """Return a member and keep it as an attribute: Python calls this only for attributes that do not exist yet."""
         member = super().__getattr__(name)
         if name == "col":
             member = lru_cache(maxsize=_COLUMNS)(partial(member))
@@ -43,13 +43,13 @@ class _Remembered(JavaClass):  # type: ignore[misc]
         return member
 
     def _to_seq(self, member: Callable[[JavaObject], JavaObject]) -> Callable[[Iterable[object]], JavaObject]:
-        """Give the member a list of the JVM: py4j would make one item by item."""
+        """Return ``PythonUtils.toSeq`` for a list that is already in the JVM; py4j would send it item by item."""
         lists = JavaClass("java.util.List", self._gateway_client).of
         lasting = JavaClass("java.util.ArrayList", self._gateway_client)
 
         def to_seq(values: Iterable[object]) -> JavaObject:
             found = list(values)
-            if any(value is None for value in found):  # which `List.of` refuses
+            if any(value is None for value in found):  # `List.of` refuses null
                 return member(found)
             if len(found) <= _AT_ONCE:
                 return member(lists(*found))

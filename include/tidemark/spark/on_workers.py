@@ -1,4 +1,7 @@
-"""Run a Python function over serialized tasks on Spark's workers. Light: workers import it."""
+"""Running a Python function over serialized tasks on Spark's workers.
+
+Workers import this module, so it imports little.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,21 @@ import pyarrow as pa
 Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 DONE = pa.schema([("done", pa.binary())])
-"""One row a task: ``Done`` as JSON."""
+"""One row for each task: its result as JSON."""
 
 
 def on_tasks(tasks: Sequence[bytes], work: Callable[[bytes], bytes]) -> Batches:
-    """Batches with a column ``id`` in, batches of ``DONE`` out: ``work`` for the task of each number."""
+    """Return a function for ``mapInArrow`` that does the task of each number.
+
+    It takes batches with a column ``id``, the numbers of tasks, and yields batches of ``DONE``.
+    """
     return partial(_on_tasks, tasks=tasks, work=work)
 
 
 def _on_tasks(
     batches: Iterable[pa.RecordBatch], *, tasks: Sequence[bytes], work: Callable[[bytes], bytes]
 ) -> Iterator[pa.RecordBatch]:
-    # Spark collects garbage after each task, and would look through all that was imported.
+    # Spark collects garbage after each task. Without this, the collector would go through all imported modules.
     gc.freeze()
     for batch in batches:
         for number in batch.column("id").to_pylist():

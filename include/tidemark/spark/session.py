@@ -1,8 +1,8 @@
 """The only place that makes a Spark session, and the only one that knows Spark's settings.
 
-Which Spark is meant is not the code's business: ``SPARK_REMOTE`` names a Spark Connect server, ``spark-submit``
-brings its own master, and without either Spark runs in this process on all cores. The stages use the DataFrame API
-that all three share. The lake's catalog is told to Spark as PyIceberg is configured (``lake.catalog_properties``).
+The environment decides which Spark is used: ``SPARK_REMOTE`` names a Spark Connect server, ``spark-submit`` brings its
+own master, and without either Spark runs in this process on all cores. The stages use the DataFrame API that all three
+have. Spark's settings for the lake's catalog are derived from PyIceberg's configuration (``Lake.spark_settings``).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
-# A plan over a wide row compiles to methods that the JVM would else leave to its interpreter for good; and only what
-# runs for each row is worth the optimizing compiler: planning, which runs once, is most of the code.
+# A plan over wide rows compiles to huge methods, which the JVM would never compile by default. The thresholds keep the
+# optimizing compiler for code that runs for each row: most of the code is planning, which runs once.
 JVM_OPTIONS = (
     "-XX:-DontCompileHugeMethods -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000 -XX:+UseParallelGC"
 )
-"""Measured in docs/adr/0009; a cluster may set them with ``spark.executor.extraJavaOptions``."""
+"""Measured in docs/adr/0009. A cluster may set them by ``spark.executor.extraJavaOptions``."""
 
 LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": EXTENSIONS,
@@ -51,35 +51,36 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {JVM_OPTIONS}",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.python.daemon.module": "tidemark.worker_daemon",
-    # What runs kept is freed when the JVM's garbage is collected.
+    # Spark frees what earlier runs kept when the JVM collects garbage.
     "spark.cleaner.periodicGC.interval": "5min",
-    # One run generates more classes than Spark keeps by default; what the next run generates again is compiled again.
+    # One run generates more classes than Spark keeps by default. Without this, the next run would compile them again.
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # Every part of an expression would else note the line of Python it was made in, and a stack of the JVM: half of
-    # the time that it takes to put the plan of a small table together.
+    # Without these two, every part of an expression would note its line of Python and a stack of the JVM. That took
+    # half of the time that building the plan of a small table takes.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
-    # One secret in a setting or a URL must not show up in an event log or an explain.
+    # A secret in a setting or a URL must not appear in an event log or an EXPLAIN.
     "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access.?key|jdbc\\.user|uri",
 }
-"""Settings fixed when Spark starts; a cluster's own come with spark-submit or with the Connect server."""
+"""Settings that are fixed when Spark starts. A cluster's own come with spark-submit or from the Connect server."""
 
 SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",
     "spark.sql.ansi.enabled": "true",
-    # A file that cannot be read whole is an error, never fewer rows.
+    # A file that cannot be read to its end is an error. It never means fewer rows.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    # Equal code is one class, wherever in its plan it stands: see the cache of them.
+    # Equal code is one class, at whatever place of a plan, so that the cache of classes (above) finds it.
     "spark.sql.codegen.useIdInClassName": "false",
-    # Spark writes each plan down for its UI, again with every stage: 45 ms for a wide one, 0.6 in short form.
+    # Spark writes each plan as text for its UI, again for every stage: 45 ms for a wide plan, 0.6 ms in short form.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "1",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    # Small runs are the rule: start from what the machine has and let adaptive execution merge the rest.
+    # Most runs are small: start with as many partitions as the machine has cores for, and let adaptive execution
+    # merge them.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
 }
 
@@ -89,20 +90,20 @@ _INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Compiling a plan costs more than interpreting it does on few rows: a run of four small tables takes half the
-processor time this way (docs/adr/0009)."""
+"""Settings for plans over few rows, where compiling the plan takes longer than interpreting it. A run of four small
+tables takes half the processor time with them (docs/adr/0009)."""
 
 _IN_ONE_GO: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Planning each stage anew, and many tasks, cost more than a small table has to do; and it is left with one new file.
-The tables that are built side by side keep the cores at work."""
+"""Settings for small tables, where planning each stage again and starting many tasks takes longer than the work. Such a
+table also gets one new file instead of many. Tables that are built side by side keep the cores busy."""
 
 
 @contextmanager
 def tuned_for(session: SparkSession, tables: Collection[int]) -> Iterator[None]:
-    """Tune the session for plans over tables of about so many rows each, and put it back as it was."""
+    """Tune the session for plans over tables with about these numbers of rows; restore its settings at the end."""
     settings: dict[str, str] = {}
     if all(map(is_small, tables)):
         settings |= _IN_ONE_GO
@@ -119,18 +120,20 @@ def tuned_for(session: SparkSession, tables: Collection[int]) -> Iterator[None]:
 
 
 def checkpointed(frame: DataFrame) -> DataFrame:
-    """The same rows, made once at their first use and kept: on disk where memory ends, gone with the last reference.
+    """Return a frame with the same rows, which are computed once, at their first use, and kept.
 
-    Plans on it begin here: Spark neither goes through what made the rows again for each, nor makes them anew once a
-    table that they were read from is written to. An executor that is lost takes its rows along, and the stage fails.
+    The rows are kept in memory, or on disk if memory is short, until the last reference to the frame is gone. Plans on
+    the frame begin with the kept rows. So Spark does not compute them for each plan, nor again after a table that they
+    were read from is written. If an executor is lost, its rows are lost too, and the stage fails.
     """
     return frame.localCheckpoint(eager=False)
 
 
 def named(frame: DataFrame, views: ExitStack) -> DataFrame:
-    """The same frame; in Spark Connect by a name, as it nests what is built on a frame, and ends at 100 levels.
+    """Return the same frame; with Spark Connect, read from a temporary view.
 
-    ``views`` forgets the name when it closes.
+    Spark Connect nests each frame in the plan of the frames that are built on it, and allows 100 levels. A view begins
+    at the first level. ``views`` drops the view when it closes.
     """
     if not is_remote():
         return frame
@@ -141,16 +144,19 @@ def named(frame: DataFrame, views: ExitStack) -> DataFrame:
 
 
 def is_small(rows: int) -> bool:
-    """Whether ``tuned_for`` has a plan over so many rows run in one go: best apart from large ones."""
+    """Return whether a table has so few rows that ``tuned_for`` can run its plan in one go.
+
+    Such tables are best built apart from large ones.
+    """
     return rows < _FEW_ROWS
 
 
 def open_session() -> SparkSession:
-    """Start Spark, or join the one that the environment names; one session a process.
+    """Return the one session of this process; start Spark, or join the Spark that the environment names.
 
     Raises:
         ConfigurationError: the jars are not installed, or the catalog's kind is unknown to Spark.
-        SparkWithheldError: within ``withheld``.
+        SparkWithheldError: within ``without_spark``.
     """
     if _withheld.is_set():
         raise SparkWithheldError("there is more to do than can be done without Spark")
@@ -159,9 +165,9 @@ def open_session() -> SparkSession:
 
 @contextmanager
 def without_spark() -> Iterator[None]:
-    """Have ``open_session`` refuse: what a stage does without Spark is done, else it stops before it begins.
+    """Make ``open_session`` raise ``SparkWithheldError``, so that a stage ends where it needs Spark.
 
-    A stage may be stopped anywhere and run again, so nothing has to be undone.
+    A stage that needs no Spark is done. A stage may be stopped at any point and run again, so nothing has to be undone.
     """
     _withheld.set()
     try:
@@ -178,10 +184,10 @@ def _open(remote: str | None) -> SparkSession:
     lake = Lake.open()
     if remote:
         session = SparkSession.builder.remote(remote).getOrCreate()
-        # What a killed task left running on the server would write beside this one.
+        # A task that was killed may have left work on the server, which would write at the same time as this one.
         session.interruptAll()
     else:
-        # Workers must run this interpreter: the one that has tidemark and its libraries.
+        # Workers must run this interpreter, which has tidemark and its libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         session = SparkSession.builder.config(map=dict(_local_settings())).getOrCreate()
@@ -193,7 +199,7 @@ def _open(remote: str | None) -> SparkSession:
 
 
 def local_settings() -> Mapping[str, str]:
-    """Settings of a Spark whose driver is all there is of it, with the pinned jars on its class path.
+    """Return the settings of a Spark that runs in its driver alone, with the pinned jars on its class path.
 
     Raises:
         ConfigurationError: a jar is not installed.
@@ -202,12 +208,12 @@ def local_settings() -> Mapping[str, str]:
     return {
         **LOCAL_SETTINGS,
         "spark.sql.shuffle.partitions": str(2 * cores),
-        # Not `spark.jars`: these come after the driver has looked at its first files.
+        # Not `spark.jars`, which the driver loads only after it has looked at its first files.
         "spark.driver.extraClassPath": os.pathsep.join(jar_paths()),
     }
 
 
 def _local_settings() -> Mapping[str, str]:
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit: master and jars are the cluster's settings
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit, which sets master and jars
         return {"spark.sql.extensions": EXTENSIONS, "spark.app.name": "tidemark"}
     return {**local_settings(), "spark.master": "local[*]", "spark.app.name": "tidemark"}

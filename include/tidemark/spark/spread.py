@@ -1,4 +1,4 @@
-"""Work over files, spread over Spark's workers, or done here when it is too little to be worth a Spark start."""
+"""Work on files, spread over Spark's workers; done in this process if there is too little work for a Spark start."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tidemark.spark import on_workers
 from tidemark.spark.session import open_session
 
 _FEW_FILES, _FEW_BYTES = 256, 32 << 20
-"""So little is read sooner in this process than it is sent to Spark."""
+"""Up to this number of files and bytes, this process is done sooner than Spark would be."""
 
 _TASK_BYTES = 128 << 20
-"""What one task should have at least: starting it costs a worker a tenth of a second."""
+"""Bytes that a task should have at least, because starting it takes a worker a tenth of a second."""
 
 Part = tuple[Any, int]
-"""A piece of work (a msgspec struct) and its size in expanded bytes, about."""
+"""A piece of work (a msgspec struct), and its approximate size in uncompressed bytes."""
 
 Result = TypeVar("Result", bound=msgspec.Struct)
 
 
 def run(parts: Sequence[Part], work: Callable[[bytes], bytes], result: type[Result]) -> list[Result]:
-    """Return what each task did, in no order.
+    """Return the result of each task, in no order.
 
     Args:
-        parts: the pieces of work; a task takes several.
-        work: the task, from its parts (a JSON array) to its result (JSON).
-        result: the type of that result.
+        parts: the pieces of work; one task does several.
+        work: does a task: takes its parts (a JSON array) and returns its result (JSON).
+        result: the type of the results.
     """
     if not parts:
         return []
@@ -43,7 +43,7 @@ def run(parts: Sequence[Part], work: Callable[[bytes], bytes], result: type[Resu
 
 
 def _packed(parts: Sequence[Part]) -> list[list[Any]]:
-    """Parts by tasks that have about as much to do as each other, in each in their order."""
+    """Return the parts of each task. Tasks have about equal sizes, and parts keep their order within a task."""
     count = max(2, round(sum(size for _, size in parts) / _TASK_BYTES))
     filled = [(0, number) for number in range(min(count, len(parts)))]
     tasks: list[list[int]] = [[] for _ in filled]
