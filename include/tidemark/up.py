@@ -1,7 +1,7 @@
-"""``make up``: Airflow's UI over the sources of this environment, on the loopback address; ``make down`` stops it.
+"""``make up``: Airflow with its UI for the sources of this environment, on the loopback address; ``make down`` ends it.
 
-With the bundled sources and no ``TIDEMARK_LANDING``, their demo dumps are laid out first, so that a backfill from
-2026-01-01 to 2026-01-04 finds its files.
+With the bundled sources and without ``TIDEMARK_LANDING``, the demo dumps of the sources are written first, so that a
+backfill from 2026-01-01 to 2026-01-04 finds its files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STOP_SECONDS = 90.0
 
 
 def main() -> None:
-    """Start Airflow, print where it is and the password when it was made, and wait."""
+    """Start Airflow, print its address, and wait. The first start in a folder makes the password and prints it too."""
     configure_logging()
     environment = {
         "TIDEMARK_SOURCES": str(default_folder()),
@@ -52,25 +52,25 @@ def main() -> None:
 
 
 def down() -> None:
-    """Stop what ``make up`` of this home started, and nothing else.
+    """Stop what ``make up`` started from this ``TIDEMARK_HOME``, and nothing else.
 
     Raises:
-        RetriableLakeError: it does not end.
+        RetriableLakeError: ``make up`` does not end in time.
     """
     configure_logging()
     record = _record()
     if not record.exists():
         sys.stdout.write(f"Nothing to stop: `make up` does not run from {home()}.\n")
         return
-    told = json.loads(record.read_text(encoding="utf-8"))
-    server = _process(told["pid"], told["created"])
+    started = json.loads(record.read_text(encoding="utf-8"))
+    pid, created = started["pid"], started["created"]
+    server = _process(pid, created)
     if server is not None:
         server.terminate()
         what = f"the end of `make up` (process {server.pid})"
-        # Ended is also a process that whoever started it has not asked for its status yet.
-        wait_until(lambda: _process(told["pid"], told["created"]) is None, servers=[], seconds=_STOP_SECONDS, what=what)
-    else:  # it was killed; what it had started may run on
-        left = [process for pid, created in told["servers"] if (process := _process(pid, created))]
+        wait_until(lambda: _process(pid, created) is None, servers=[], seconds=_STOP_SECONDS, what=what)
+    else:  # `make up` was killed, and its servers may still run
+        left = [process for pid, created in started["servers"] if (process := _process(pid, created))]
         stop_left_behind(home(), left)
     record.unlink(missing_ok=True)
     sys.stdout.write("Airflow is stopped.\n")
@@ -82,10 +82,13 @@ def _record() -> Path:
 
 @contextmanager
 def _recorded(airflow: AirflowService) -> Iterator[None]:
-    """Have it written what runs, by process and the moment it began: numbers of processes are used again."""
+    """Keep a record of the running processes in a file for ``make down``.
+
+    A process is recorded with the time when it began, because the system uses process ids again.
+    """
     servers = [[server.pid, server.create_time()] for server in airflow.processes]
-    told = {"pid": os.getpid(), "created": psutil.Process().create_time(), "servers": servers}
-    _record().write_text(json.dumps(told), encoding="utf-8")
+    running = {"pid": os.getpid(), "created": psutil.Process().create_time(), "servers": servers}
+    _record().write_text(json.dumps(running), encoding="utf-8")
     try:
         yield
     finally:
@@ -93,6 +96,7 @@ def _recorded(airflow: AirflowService) -> Iterator[None]:
 
 
 def _process(pid: int, created: float) -> psutil.Process | None:
+    """Return the recorded process; None if it has ended, even if its parent has not read its exit status yet."""
     with suppress(psutil.NoSuchProcess):
         found = psutil.Process(pid)
         if abs(found.create_time() - created) < 1 and lives(found):
@@ -101,7 +105,7 @@ def _process(pid: int, created: float) -> psutil.Process | None:
 
 
 def _landing() -> Path:
-    """Where the bundled sources find their dumps: laid out here, unless the user has said another place."""
+    """Return the folder of the dumps; write the demo dumps of the bundled sources, unless the user names a folder."""
     if given := os.environ.get("TIDEMARK_LANDING"):
         return Path(given)
     landing = home() / "demo" / "landing"

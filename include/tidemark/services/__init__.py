@@ -1,1 +1,1 @@
-"""Servers on this machine, for `make up`, the demo and the tests."""
+"""Servers that Tidemark runs on this machine, for ``make up``, the demo and the tests."""

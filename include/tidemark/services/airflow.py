@@ -1,20 +1,16 @@
-"""A real Airflow on this machine, from Python packages alone: for ``make up``, ``make demo`` and the tests.
+"""A real Airflow on this machine, from Python packages alone, for ``make up``, ``make demo`` and the tests.
 
-PostgreSQL comes from a package too, because Airflow's backfills lock an SQLite database out. Everything listens on the
-loopback address or on a socket; secrets are made once and kept in a file that only this user can read. In production
-Airflow is what it always is, and only ``dags/``, ``jobs/`` and ``include/`` are Tidemark's.
+PostgreSQL comes from a package too, because an SQLite database is locked during Airflow's backfills. Everything listens
+on the loopback address or on a socket. In production, a usual Airflow takes this one's place, and only ``dags/``,
+``jobs/`` and ``include/`` come from Tidemark.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
-import os
-import secrets
 import subprocess
 import sys
 import time
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from importlib import metadata
@@ -25,18 +21,17 @@ from typing import IO, Self
 import psutil
 import structlog
 
-from tidemark import INCLUDE
 from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.services.airflow_api import AirflowApi
 from tidemark.services.airflow_settings import (
     COMPONENTS,
     DEFAULT_PORT,
     MAIN,
-    SECRETS,
-    SETTINGS,
     USER,
     WARM,
-    write_private,
+    environment_of,
+    known_secrets,
+    made_secrets,
 )
 from tidemark.services.postgres import EmbeddedPostgres
 from tidemark.services.processes import LOOPBACK, Server, end_groups, free_port, wait_until
@@ -46,7 +41,8 @@ log = structlog.get_logger(__name__)
 _START_SECONDS = 180.0
 
 _NOTED_SECONDS = 180.0
-"""Airflow notes every 30 s which backfills are over, and takes no other one of the DAG until then."""
+"""Longest wait for Airflow to note that a backfill is over. It does so every 30 s, and takes no other backfill of the
+DAG until then."""
 
 _FINISHED = frozenset({"success", "failed"})
 
@@ -54,8 +50,8 @@ _FINISHED = frozenset({"success", "failed"})
 class AirflowService:
     """Database, scheduler, DAG processor and API server of one folder; a context manager that starts and stops them.
 
-    ``home`` is Tidemark's home: Airflow lives in ``<home>/airflow``, its logs in ``<home>/airflow/logs``.
-    ``environment`` is added to what the tasks see (the Spark connection, the folder of the sources).
+    ``home`` is Tidemark's home. Airflow's files are in ``<home>/airflow``, and its logs in ``<home>/airflow/logs``.
+    ``environment`` is added to the environment of the tasks (the Spark connection, the folder of the sources).
     """
 
     def __init__(
@@ -68,10 +64,10 @@ class AirflowService:
         parallelism: int = 4,
         schedules: bool = True,
     ) -> None:
-        """Nothing is started yet.
+        """Start nothing yet.
 
-        ``port`` is a wish (another is taken when it is in use), None means any. Without ``schedules`` nothing runs but
-        what is asked for: backfills and triggers.
+        If ``port`` is in use, another one is taken; None means any port. Without ``schedules``, only backfills and
+        triggered runs happen.
         """
         self.home = home.resolve()
         self.folder = self.home / "airflow"
@@ -88,11 +84,11 @@ class AirflowService:
         self._lock: IO[str] | None = None
         self._api: AirflowApi | None = None
         self._shown: dict[tuple[str, str], str] = {}
-        """States of runs that were logged, by DAG and run."""
+        """DAG and run -> the state of it that was logged last."""
 
     @property
     def api(self) -> AirflowApi:
-        """The REST API, as the user ``admin``."""
+        """The REST API, used as the user ``admin``."""
         if self._api is None:
             self._api = AirflowApi(self.url, user=USER, password=self.password)
         return self._api
@@ -105,7 +101,7 @@ class AirflowService:
     @property
     def password(self) -> str:
         """Password of the user ``admin``, made once for this folder."""
-        return self._secrets()["admin"]
+        return made_secrets(self.folder)["admin"]
 
     def __enter__(self) -> Self:
         try:
@@ -122,17 +118,21 @@ class AirflowService:
         self.stop()
 
     def start(self) -> None:
-        """Start everything and return; ``wait_healthy`` waits for it.
+        """Start everything and return; ``wait_healthy`` waits until it works.
 
         Raises:
-            ConfigurationError: it runs already from this folder.
+            ConfigurationError: Airflow runs already from this folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = self._take_lock()
         began = time.monotonic()
-        self._postgres = EmbeddedPostgres(self.folder / "postgres", self._secrets()["postgres"])
+        self._postgres = EmbeddedPostgres(self.folder / "postgres", made_secrets(self.folder)["postgres"])
         self._postgres.start()
-        self._environment = self._build_environment(self._postgres.url)
+        self._environment = {
+            **environment_of(self.home, dags=self._dags, database=self._postgres.url, url=self.url),
+            "AIRFLOW__API__PORT": str(self.port),
+            **self._extra,
+        }
         self._migrate()
         log.info("airflow_database_ready", seconds=round(time.monotonic() - began, 1))
         for name, arguments in COMPONENTS.items():
@@ -149,21 +149,21 @@ class AirflowService:
 
     @property
     def processes(self) -> list[psutil.Process]:
-        """The servers, PostgreSQL's own aside."""
+        """Airflow's servers, without PostgreSQL's processes."""
         return [psutil.Process(server.pid) for server in self._servers]
 
     def wait_healthy(self) -> None:
-        """Wait until database, scheduler and DAG processor report in.
+        """Wait until database, scheduler and DAG processor report that they work.
 
         Raises:
-            RetriableLakeError: one of them ended or stays silent; with the end of its log.
+            RetriableLakeError: one of them ended or does not report in time; with the end of its log.
         """
         began = time.monotonic()
         wait_until(self.api.is_healthy, servers=self._servers, seconds=_START_SECONDS, what="Airflow's start")
         log.info("airflow_ready", url=self.url, user=USER, seconds=round(time.monotonic() - began, 1))
 
     def stop(self) -> None:
-        """Stop what was started, in reverse; nothing else is touched."""
+        """Stop what was started, in reverse order, and nothing else."""
         if self._api:
             self._api.close()
             self._api = None
@@ -177,15 +177,15 @@ class AirflowService:
             self._lock = None
 
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Airflow's own command line against this service; output as text, no error on a status."""
+        """Run Airflow's own command line for this service; return its output as text, and its exit status."""
         command = [sys.executable, "-m", "airflow", *arguments]
         return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)  # noqa: S603
 
     def wait_dags(self, dag_ids: Iterable[str], *, seconds: float = 60.0) -> None:
-        """Wait until the DAG processor has read these DAGs, and let them run.
+        """Wait until the DAG processor has read these DAGs, then let them run.
 
         Raises:
-            RetriableLakeError: one is missing; with Airflow's import errors.
+            RetriableLakeError: a DAG is missing after this time; with Airflow's import errors.
         """
         wanted = set(dag_ids)
         try:
@@ -199,10 +199,10 @@ class AirflowService:
             self.api.unpause(dag_id)
 
     def backfill(self, dag_id: str, start: datetime, end: datetime, *, again: bool = False) -> int:
-        """Ask for a run of every interval from ``start`` to ``end``; see ``AirflowApi.backfill``.
+        """Request a run of every interval from ``start`` to ``end``, as ``AirflowApi.backfill``; return its id.
 
         Raises:
-            RetriableLakeError: another backfill of the DAG goes on.
+            RetriableLakeError: another backfill of the DAG does not end in time.
         """
         what, seconds = f"the backfill of {dag_id} before this one", _NOTED_SECONDS
         wait_until(
@@ -211,7 +211,7 @@ class AirflowService:
         return self.api.backfill(dag_id, start, end, again=again)
 
     def wait_runs(self, dag_ids: Iterable[str], *, seconds: float = 1800.0) -> dict[str, dict[str, str]]:
-        """Wait until every run of these DAGs is over, logging each change; return DAG -> run -> state.
+        """Wait until every run of these DAGs is over, and log each change; return DAG -> run -> state.
 
         Raises:
             RetriableLakeError: the time is over, or a component of Airflow ended.
@@ -219,8 +219,8 @@ class AirflowService:
         shown, wanted = self._shown, sorted(set(dag_ids))
 
         def over() -> bool:
-            told = self.api.runs(wanted)
-            states = {(dag_id, run): state for dag_id, runs in told.items() for run, state in runs.items()}
+            by_dag = self.api.runs(wanted)
+            states = {(dag_id, run): state for dag_id, runs in by_dag.items() for run, state in runs.items()}
             for (dag_id, run), state in sorted(states.items() - shown.items()):
                 if state != "queued":
                     log.info("airflow_run", dag=dag_id, run=run, state=state)
@@ -231,7 +231,13 @@ class AirflowService:
         return {dag_id: {run: state for (dag, run), state in shown.items() if dag == dag_id} for dag_id in wanted}
 
     def _take_lock(self) -> IO[str]:
-        """Hold the folder until this process and every server have ended, should this one be killed before them."""
+        """Return the locked lock file of the folder.
+
+        The servers inherit it. So if this process is killed, the folder stays locked until the last server has ended.
+
+        Raises:
+            ConfigurationError: Airflow runs already from this folder.
+        """
         lock = (self.folder / "lock").open("a+", encoding="utf-8")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -246,7 +252,7 @@ class AirflowService:
         return lock
 
     def _migrate(self) -> None:
-        """Bring the database to the schema of this Airflow, unless it is known to have it."""
+        """Migrate the database to the schema of this version of Airflow, unless a file says that it has it."""
         version = metadata.version("apache-airflow-core")
         mark = self.folder / "postgres" / "airflow-version"
         if mark.exists() and mark.read_text(encoding="utf-8") == version:
@@ -256,49 +262,12 @@ class AirflowService:
             raise RetriableLakeError(f"airflow db migrate failed:\n{done.stdout}{done.stderr}")
         mark.write_text(version, encoding="utf-8")
 
-    def _secrets(self) -> dict[str, str]:
-        file = self.folder / "secrets.json"
-        if not file.exists():
-            made = {name: secrets.token_urlsafe(size) for name, size in SECRETS.items()}
-            made["fernet"] = urlsafe_b64encode(secrets.token_bytes(32)).decode()
-            write_private(file, made)
-        return dict(json.loads(file.read_text(encoding="utf-8")))
-
-    def _build_environment(self, database: str) -> dict[str, str]:
-        known = self._secrets()
-        passwords = self.folder / "passwords.json"
-        write_private(passwords, {USER: known["admin"]})
-        path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
-        scripts = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
-        return {
-            **os.environ,
-            **SETTINGS,
-            "AIRFLOW_HOME": str(self.folder),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(self._dags),
-            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
-            "AIRFLOW__CORE__FERNET_KEY": known["fernet"],
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
-            "AIRFLOW__API__BASE_URL": self.url,
-            "AIRFLOW__API__PORT": str(self.port),
-            "AIRFLOW__API__SECRET_KEY": known["session"],
-            "AIRFLOW__API_AUTH__JWT_SECRET": known["jwt"],
-            "AIRFLOW__API_AUTH__JWT_ISSUER": "tidemark",
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database,
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": database,
-            "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.folder / "logs"),
-            "TIDEMARK_HOME": str(self.home),
-            "PATH": os.pathsep.join(scripts),
-            "PYTHONPATH": os.pathsep.join(path),
-            **self._extra,
-        }
-
 
 def stop_left_behind(home: Path, servers: Sequence[psutil.Process]) -> None:
-    """Stop servers whose ``AirflowService`` was killed, all that they started, and their PostgreSQL."""
+    """Stop servers whose ``AirflowService`` was killed, the processes that they started, and their PostgreSQL."""
     end_groups(servers)
     folder = home / "airflow"
     if (folder / "postgres" / "postmaster.pid").exists():
-        known = json.loads((folder / "secrets.json").read_text(encoding="utf-8"))
-        database = EmbeddedPostgres(folder / "postgres", known["postgres"])
-        database.start()  # joins the one that runs
+        database = EmbeddedPostgres(folder / "postgres", known_secrets(folder)["postgres"])
+        database.start()  # joins the server that runs
         database.stop()

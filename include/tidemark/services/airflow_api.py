@@ -1,4 +1,4 @@
-"""Airflow's REST API, as far as Tidemark uses it: DAGs, backfills, runs."""
+"""The part of Airflow's REST API that Tidemark uses: DAGs, backfills, runs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _PARTS = ("metadatabase", "scheduler", "dag_processor")
 
 
 class AirflowApi:
-    """One Airflow and one of its users (simple auth manager); logs in when it is first needed."""
+    """One Airflow, used as one of its users (simple auth manager). It logs in at the first request."""
 
     def __init__(self, url: str, *, user: str, password: str) -> None:
-        """Nothing is called yet."""
+        """Send no request yet."""
         self.url = url
         self._credentials = {"username": user, "password": password}
         self._client: httpx.Client | None = None
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         if self._client:
             self._client.close()
             self._client = None
 
     def is_healthy(self) -> bool:
-        """Tell whether database, scheduler and DAG processor have reported in."""
+        """Return whether database, scheduler and DAG processor report that they work."""
         try:
             health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
         except (httpx.HTTPError, ValueError):
@@ -37,10 +37,10 @@ class AirflowApi:
         return all((health.get(part) or {}).get("status") == "healthy" for part in _PARTS)
 
     def request(self, method: str, path: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401 - httpx's own
-        """Call a path below ``/api/v2`` and return its answer.
+        """Send a request to a path below ``/api/v2``, and return the answer.
 
         Raises:
-            RetriableLakeError: the API says no, or is not there; with its words.
+            RetriableLakeError: the API answers with an error, which the text has, or does not answer.
         """
         try:
             response = self._connected().request(method, f"/api/v2/{path}", **parameters)
@@ -51,24 +51,25 @@ class AirflowApi:
         return dict(response.json()) if response.content else {}
 
     def dag_ids(self) -> set[str]:
-        """DAGs that the DAG processor has read."""
+        """Return the ids of the DAGs that the DAG processor has read."""
         return {dag["dag_id"] for dag in self.request("GET", "dags", params={"limit": 1000})["dags"]}
 
     def import_errors(self) -> dict[str, str]:
-        """DAG file -> what is wrong with it."""
+        """Return DAG file -> its import error."""
         found = self.request("GET", "importErrors", params={"limit": 1000})["import_errors"]
         return {error["filename"]: error["stack_trace"] for error in found}
 
     def unpause(self, dag_id: str) -> None:
-        """Let the runs of a DAG start."""
+        """Allow runs of a DAG to start."""
         self.request("PATCH", f"dags/{dag_id}", json={"is_paused": False})
 
     def backfill(
         self, dag_id: str, start: datetime, end: datetime, *, again: bool = False, backwards: bool = False
     ) -> int:
-        """Ask for a run of every interval that starts from ``start`` to ``end``, both included; return its id.
+        """Request a run of every interval that starts from ``start`` to ``end``, both included; return its id.
 
-        One run at a time, oldest first, or ``backwards``. ``again`` also runs intervals that have a finished run.
+        Airflow runs them one at a time, the oldest first; with ``backwards``, the newest first. ``again`` also runs
+        intervals that have a finished run.
         """
         wanted = {
             "dag_id": dag_id,
@@ -81,31 +82,34 @@ class AirflowApi:
         return int(self.request("POST", "backfills", json=wanted)["id"])
 
     def trigger(self, dag_id: str, form: Mapping[str, Any]) -> str:
-        """Ask for a run with a filled in trigger form; return its id."""
+        """Request a run with a completed trigger form; return the run's id."""
         return str(
             self.request("POST", f"dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": form})["dag_run_id"]
         )
 
     def is_backfilling(self, dag_id: str) -> bool:
-        """Whether a backfill of a DAG is not over; Airflow takes no other one until then."""
+        """Return whether a backfill of a DAG is not over yet. Until it is, Airflow takes no other one of the DAG."""
         found = self.request("GET", "backfills", params={"dag_id": dag_id, "active": True})["backfills"]
         return any(backfill["completed_at"] is None for backfill in found)
 
     def runs(self, dag_ids: Iterable[str]) -> dict[str, dict[str, str]]:
-        """DAG -> run, oldest interval first -> state; one question for all of them, as it is asked again and again."""
-        told: dict[str, dict[str, str]] = {dag_id: {} for dag_id in dag_ids}
+        """Return DAG -> run -> state, with the run of the oldest interval first.
+
+        It is one request for all DAGs, because callers repeat it many times.
+        """
+        states: dict[str, dict[str, str]] = {dag_id: {} for dag_id in dag_ids}
         seen = 0
-        while True:  # Airflow gives no more at once than it is set to
-            wanted = {"dag_ids": [*told], "order_by": "logical_date", "page_offset": seen}
+        while True:  # Airflow's settings limit the size of a page
+            wanted = {"dag_ids": [*states], "order_by": "logical_date", "page_offset": seen}
             page = self.request("POST", "dags/~/dagRuns/list", json=wanted)
             for run in page["dag_runs"]:
-                told[run["dag_id"]][run["dag_run_id"]] = run["state"]
+                states[run["dag_id"]][run["dag_run_id"]] = run["state"]
             seen += len(page["dag_runs"])
             if not page["dag_runs"] or seen >= page["total_entries"]:
-                return told
+                return states
 
     def tasks(self, dag_id: str, run_id: str) -> dict[str, dict[str, Any]]:
-        """Tasks of a run -> state, attempts, times, as the API tells them."""
+        """Return task -> its state, attempts and times in a run, by the API's names."""
         found = self.request("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")["task_instances"]
         return {task["task_id"]: task for task in found}
 

@@ -1,12 +1,19 @@
-"""The settings, secrets and components of the Airflow that runs on this machine."""
+"""The settings, secrets and components of the Airflow that runs on this machine.
+
+Secrets are made once for a folder and kept in a file that only this user can read.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
+import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tidemark import INCLUDE
 from tidemark.services.processes import LOOPBACK
 
 DEFAULT_PORT = 8080
@@ -19,7 +26,7 @@ COMPONENTS: Mapping[str, Sequence[str]] = {
     "scheduler": ("scheduler", "--skip-serve-logs"),
     "dag-processor": ("dag-processor",),
 }
-"""What runs: no triggerer, as nothing of Tidemark defers."""
+"""Component -> arguments of Airflow's command line. There is no triggerer, because no task of Tidemark defers."""
 
 MAIN = "from airflow.__main__ import main; main()"
 
@@ -27,8 +34,8 @@ WARM = (
     "import tidemark.pipeline, tidemark.quality.expectations, tidemark.stages.check, "
     f"pyspark.sql.connect.session; {MAIN}"
 )
-"""The scheduler's tasks are forks of it: what it has imported, none of them pays for (six seconds of processor time in
-a check, two and a half in any other stage)."""
+"""Program of the scheduler. Tasks are forks of it, so they have the modules that it has imported. That saves six
+seconds of processor time in a check, and two and a half in any other stage."""
 
 SETTINGS: Mapping[str, str] = {
     "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
@@ -44,10 +51,64 @@ SETTINGS: Mapping[str, str] = {
 }
 
 SECRETS = {"admin": 16, "postgres": 24, "jwt": 64, "session": 64}
-"""Random bytes of each secret."""
+"""Secret -> number of random bytes. The Fernet key, which has a form of its own, comes in addition."""
 
 
-def write_private(file: Path, content: Mapping[str, str]) -> None:
+def made_secrets(folder: Path) -> dict[str, str]:
+    """Return the secrets of the Airflow in a folder; make them if they are not there yet."""
+    if not _secrets_file(folder).exists():
+        made = {name: secrets.token_urlsafe(size) for name, size in SECRETS.items()}
+        made["fernet"] = urlsafe_b64encode(secrets.token_bytes(32)).decode()
+        _write_private(_secrets_file(folder), made)
+    return known_secrets(folder)
+
+
+def known_secrets(folder: Path) -> dict[str, str]:
+    """Return the secrets of the Airflow in a folder, which must have been made before."""
+    return dict(json.loads(_secrets_file(folder).read_text(encoding="utf-8")))
+
+
+def environment_of(home: Path, *, dags: Path, database: str, url: str) -> dict[str, str]:
+    """Return the environment of Airflow's components and tasks, and write the file with its user's password.
+
+    Args:
+        home: Tidemark's home; Airflow's folder is ``airflow`` in it.
+        dags: folder of the DAGs.
+        database: SQLAlchemy URL of Airflow's database.
+        url: address of the UI and the REST API.
+    """
+    folder = home / "airflow"
+    known = made_secrets(folder)
+    passwords = folder / "passwords.json"
+    _write_private(passwords, {USER: known["admin"]})
+    path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    scripts = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    return {
+        **os.environ,
+        **SETTINGS,
+        "AIRFLOW_HOME": str(folder),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__CORE__FERNET_KEY": known["fernet"],
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__SECRET_KEY": known["session"],
+        "AIRFLOW__API_AUTH__JWT_SECRET": known["jwt"],
+        "AIRFLOW__API_AUTH__JWT_ISSUER": "tidemark",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database,
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": database,
+        "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(folder / "logs"),
+        "TIDEMARK_HOME": str(home),
+        "PATH": os.pathsep.join(scripts),
+        "PYTHONPATH": os.pathsep.join(path),
+    }
+
+
+def _secrets_file(folder: Path) -> Path:
+    return folder / "secrets.json"
+
+
+def _write_private(file: Path, content: Mapping[str, str]) -> None:
     """Write a JSON file that only its owner may read."""
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:

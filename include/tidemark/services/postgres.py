@@ -1,4 +1,4 @@
-"""PostgreSQL from a Python package, for Airflow's own database: a socket, a password, no port, no service."""
+"""PostgreSQL from a Python package, for Airflow's own database. It has a socket and a password, and no port."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 
 _ACCESS = "local all all scram-sha-256\n"
-"""The whole of pg_hba.conf: by the socket only, and with the password only."""
+"""The whole of pg_hba.conf: access only by the socket, and only with the password."""
 
 _SETTINGS = "synchronous_commit = off\nmax_connections = 60\nshared_buffers = 64MB\n"
-"""A crash of the machine may lose the last moments of Airflow's history, never its consistency."""
+"""If the machine crashes, the last moments of Airflow's history may be lost; the database stays consistent."""
 
 
 class EmbeddedPostgres:
     """One database cluster in one folder."""
 
     def __init__(self, folder: Path, password: str) -> None:
-        """Nothing is started or written yet."""
+        """Start and write nothing yet."""
         self._folder = folder
         self._password = password
         self._server: PostgresServer | None = None
 
     def start(self) -> None:
-        """Create the cluster if it is not there, start it, and let nobody in without the password."""
+        """Create the cluster if it is not there, start it, and require the password for access."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        # Left behind by a process that was killed, this list would keep the cluster from ever being stopped.
+        # A process that was killed leaves this list behind. With it, the cluster could never be stopped.
         (self._folder / ".handle_pids.json").unlink(missing_ok=True)
         self._server = _server(self._folder)
         self._server.start()
@@ -43,14 +43,14 @@ class EmbeddedPostgres:
             self._secure(access)
 
     def stop(self) -> None:
-        """Stop the cluster; nothing happens when it does not run."""
+        """Stop the cluster; do nothing if it does not run."""
         if self._server:
             self._server.cleanup()
             self._server = None
 
     @property
     def url(self) -> str:
-        """SQLAlchemy URL, password included; good for the synchronous and the asynchronous engine."""
+        """SQLAlchemy URL with the password, for the synchronous and the asynchronous engine."""
         where = urlencode({"host": self._socket})
         return f"postgresql+psycopg://postgres:{quote(self._password, safe='')}@/postgres?{where}"
 

@@ -1,4 +1,4 @@
-"""Servers that Tidemark starts on this machine: each a process group of its own, with a log, stopped as a whole."""
+"""Servers that Tidemark starts on this machine. Each is a process group with a log, and is stopped as a whole."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _LINES_SHOWN = 20
 
 
 class Server:
-    """A child process in its own group; everything that it starts ends with it."""
+    """A child process in a process group of its own. Everything that it starts ends with it."""
 
     def __init__(
         self, name: str, command: Sequence[str], *, environment: Mapping[str, str], log: Path, files: Sequence[int] = ()
     ) -> None:
-        """Start ``command``; output goes to ``log``; the open ``files`` are kept open by it and all that it starts."""
+        """Start ``command``. Its output goes to ``log``. It and all that it starts inherit the open ``files``."""
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -43,11 +43,11 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Process, and process group, of the server."""
+        """Process id of the server, and id of its process group."""
         return self._process.pid
 
     def check(self) -> None:
-        """Do nothing while the server lives.
+        """Check that the server lives.
 
         Raises:
             RetriableLakeError: it ended; with the last lines of its log.
@@ -56,12 +56,12 @@ class Server:
             raise RetriableLakeError(f"{self.name} ended with status {status}. {self.last_lines()}")
 
     def last_lines(self) -> str:
-        """Name the log, and show its end."""
+        """Return the name of the log and its last lines."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES_SHOWN:]
         return "\n".join([f"Log {self.log}:", *lines])
 
     def stop(self, *, patience: float = 20.0) -> None:
-        """Ask the whole group to end, wait ``patience`` seconds for it, then kill what is left of all it started."""
+        """Ask the whole group to end, wait up to ``patience`` seconds, then kill every process of it that is left."""
         strays = self._strays()
         self._signal(signal.SIGTERM, strays)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -70,7 +70,7 @@ class Server:
         self._process.wait()
 
     def _strays(self) -> list[psutil.Process]:
-        """Return the descendants that have left the group, as Airflow's tasks do."""
+        """Return the descendants that have left the process group, as Airflow's tasks do."""
         with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
             started = psutil.Process(self.pid).children(recursive=True)
             return [process for process in started if os.getpgid(process.pid) != self.pid]
@@ -85,7 +85,10 @@ class Server:
 
 
 def end_groups(leaders: Sequence[psutil.Process], *, patience: float = 20.0) -> None:
-    """Ask process groups to end that another process had started, and all that they started; then kill what is left."""
+    """End processes that another process started, and their descendants.
+
+    They are asked to end. Those that are left after ``patience`` seconds are killed.
+    """
     started = [process for leader in leaders for process in (leader, *leader.children(recursive=True))]
     for process in started:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -99,7 +102,7 @@ def end_groups(leaders: Sequence[psutil.Process], *, patience: float = 20.0) -> 
 
 
 def lives(process: psutil.Process) -> bool:
-    """Whether a process runs; one that has ended stays listed until its parent asks for its status."""
+    """Return whether a process runs. The system lists an ended process until its parent reads its exit status."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
@@ -108,7 +111,7 @@ def lives(process: psutil.Process) -> bool:
 def wait_until(
     ready: Callable[[], bool], *, servers: Sequence[Server], seconds: float, what: str, poll: float = 0.1
 ) -> None:
-    """Wait until ``ready`` says so, watching that the servers live.
+    """Wait until ``ready`` returns true, and check meanwhile that the servers live.
 
     Raises:
         RetriableLakeError: a server ended, or the time is over.
@@ -136,7 +139,7 @@ def free_port(wanted: int | None = None) -> int:
 
 
 def answers(port: int) -> bool:
-    """Tell whether something accepts connections on a loopback port."""
+    """Return whether something accepts connections on a loopback port."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((LOOPBACK, port)) == 0

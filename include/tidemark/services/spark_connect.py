@@ -1,6 +1,6 @@
 """A warm Spark on this machine that many tasks share: Spark's own Connect server, on the loopback address only.
 
-A Spark start costs eight seconds and more of processor time; a stage that joins this server pays it not at all.
+Starting Spark takes at least eight seconds of processor time. A stage that joins this server saves them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from tidemark.services.processes import LOOPBACK, Server, answers, free_port, wa
 
 CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
-
 _START_SECONDS = 120.0
 
 
 class SparkConnectServer:
     """The server as a child process; a context manager that starts and stops it.
 
-    ``settings`` are Spark's own names and values and go to a file that only this user can read, never to the command
-    line: a catalog's password may be among them.
+    ``settings`` have Spark's own names and values. They go to a file that only this user can read, and never to the
+    command line, because a catalog's password may be among them.
     """
 
     def __init__(
@@ -36,7 +35,7 @@ class SparkConnectServer:
         driver_memory: str = "4g",
         port: int | None = None,
     ) -> None:
-        """Choose the port; ``folder`` takes the log and the settings."""
+        """Choose a port and start nothing yet. ``folder`` gets the log and the settings."""
         self.port = port or free_port()
         self.folder = folder
         self._memory = driver_memory
@@ -53,7 +52,7 @@ class SparkConnectServer:
 
     @property
     def url(self) -> str:
-        """What ``SPARK_REMOTE`` has to be."""
+        """Address of the server, for ``SPARK_REMOTE``."""
         return f"sc://{LOOPBACK}:{self.port}"
 
     @property
@@ -72,7 +71,7 @@ class SparkConnectServer:
         self.stop()
 
     def start(self) -> None:
-        """Start the server and return at once; ``wait`` for it before use."""
+        """Start the server and return at once. Call ``wait`` before using it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         properties = self.folder / "spark.conf"
         properties.unlink(missing_ok=True)
@@ -91,25 +90,25 @@ class SparkConnectServer:
         """Wait until the server answers.
 
         Raises:
-            RetriableLakeError: it ended or did not answer; with the end of its log.
+            RetriableLakeError: it ended or does not answer in time; with the end of its log.
         """
         servers = [self._server] if self._server else []
         wait_until(lambda: answers(self.port), servers=servers, seconds=_START_SECONDS, what="Spark Connect")
 
     def stop(self) -> None:
-        """Stop the server, its JVM and its Python workers; nothing happens when it does not run."""
+        """Stop the server, its JVM and its Python workers; do nothing if it does not run."""
         if self._server:
             self._server.stop()
             self._server = None
 
 
 def _escaped(value: str) -> str:
-    """Write a value as a Java properties file wants it."""
+    """Return a value as a Java properties file needs it."""
     return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def _environment() -> dict[str, str]:
     path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
     python = {"PYTHONPATH": os.pathsep.join(path), "PYSPARK_PYTHON": sys.executable}
-    # A client's address would make the server a client of another.
+    # With SPARK_REMOTE, the server would be a client of another server.
     return {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"} | python
