@@ -1,4 +1,4 @@
-"""The only Airflow code: DAGs, their operator, alerts and intervals."""
+"""The only code that imports Airflow: DAGs, their operator, alerts, assets and intervals."""
 
 from __future__ import annotations
 

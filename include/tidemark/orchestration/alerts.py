@@ -1,7 +1,7 @@
-"""Telling people: of a task that has failed for good, and of a run that is late.
+"""Notices for people: a task has failed after its last attempt, or a run is late.
 
-Always in the log; and, where the Airflow connection ``tidemark_alerts`` (type ``http``) is defined, by a POST of JSON
-to it. Its ``text`` is what chat tools show. A notice that cannot be sent never fails anything.
+A notice is always in the log. If the Airflow connection ``tidemark_alerts`` (type ``http``) is defined, the notice is
+also sent there, as a POST of JSON. Chat tools show its ``text``. A notice that cannot be sent fails nothing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ _SECONDS = 10.0
 
 
 def task_failed(context: Context) -> None:
-    """Airflow's ``on_failure_callback`` of every task."""
+    """Send a notice about a failed task: Airflow's ``on_failure_callback`` of every task."""
     instance: Any = context["ti"]
     error = context.get("exception")
     notice = {"event": "failed", "dag": instance.dag_id, "run": instance.run_id, "task": instance.task_id}
-    told = f"{instance.dag_id}.{instance.task_id} failed in {instance.run_id}: {error or 'its process ended'}"
-    _send({**notice, "text": told, "log": getattr(instance, "log_url", None)})
+    text = f"{instance.dag_id}.{instance.task_id} failed in {instance.run_id}: {error or 'its process ended'}"
+    _send({**notice, "text": text, "log": getattr(instance, "log_url", None)})
 
 
 def run_late(context: Mapping[str, Any]) -> None:
-    """Airflow's callback of a missed deadline; runs of a backfill wait for each other, and are never late."""
+    """Send a notice about a late run: Airflow's callback of a missed deadline.
+
+    Runs of a backfill wait for each other, so they are never late.
+    """
     run = context.get("dag_run") or {}
     if run.get("run_type") == "backfill":
         return
@@ -45,7 +48,7 @@ def _send(notice: Mapping[str, Any]) -> None:
         connection = BaseHook.get_connection(CONNECTION)
     except AirflowNotFoundException:
         return
-    except Exception:  # noqa: BLE001 - likewise: the notice is in the log
+    except Exception:  # noqa: BLE001 - the notice is in the log already, and must fail nothing
         log.warning("connection %s cannot be read", CONNECTION)
         return
     try:
@@ -53,12 +56,15 @@ def _send(notice: Mapping[str, Any]) -> None:
             _address(connection), json=dict(notice), headers=_access(connection), timeout=_SECONDS
         ).raise_for_status()
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        # Not its text: the address of a webhook is a secret.
+        # Without the error's text: it has the address of the webhook, which is a secret.
         log.warning("notice not sent to connection %s: %s", CONNECTION, type(error).__name__)
 
 
 def _address(connection: Connection) -> str:
-    """The address as Airflow's HTTP hook reads it: ``host`` may be a whole address; ``extra.endpoint`` follows it."""
+    """Return the address of a connection, as Airflow's HTTP hook reads it.
+
+    ``host`` may be a whole address. ``endpoint`` of the extras follows it.
+    """
     host = connection.host or ""
     base = host if "://" in host else f"{connection.schema or 'http'}://{host}"
     port = f":{connection.port}" if connection.port else ""

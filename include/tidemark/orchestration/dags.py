@@ -1,4 +1,4 @@
-"""Sources become Airflow DAGs: one for the flow of each, and one for each kind of work beside the flow."""
+"""Airflow DAGs: one for the flow of each source, and one for each kind of work beside the flow."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ _TASKS: Mapping[str, Any] = {
     "max_retry_delay": timedelta(minutes=10),
     "on_failure_callback": alerts.task_failed,
 }
-"""What fails for its data or its configuration is not tried again (stage_operator); what the store refuses is."""
+"""Arguments of every task. Only errors of the store or the engine are tried again; ``stage_operator`` fails a task at
+once if the error is in the data or the configuration."""
 
 _OPTIONS: Mapping[str, Sequence[str]] = {"normalize": ("reprocess", "dry_run"), "publish": ("approve",)}
+"""Stage -> its options in the trigger form."""
 
 
 def build_dag(source: Source) -> DAG:
-    """Build the DAG of a source: its five stages in a row, once for each data interval."""
+    """Return the DAG of a source: the five stages in a row, one run for each data interval."""
     with DAG(
         dag_id=source.dag_id,
         description=f"{source.format} dumps of {source.source} into checked Iceberg tables",
@@ -46,14 +48,14 @@ def build_dag(source: Source) -> DAG:
             "end": _moment("First moment after the interval."),
             "reprocess": Param(False, type="boolean", description="Decode again what was decoded before."),  # noqa: FBT003 - Airflow's own
             "dry_run": Param(
-                False,  # noqa: FBT003 - likewise
+                False,  # noqa: FBT003 - Airflow's own
                 type="boolean",
-                description="Reprocess on copies, tell how many rows of each table would differ, and change nothing.",
+                description="Reprocess on copies, log how many rows of each table would differ, and change nothing.",
             ),
             "approve": Param(
                 None,
                 type=["null", "integer"],
-                description="Publish this held cut as it stands, and do nothing else.",
+                description="Publish this cut, which awaits approval, as it is, and do nothing else.",
             ),
         },
         tags={"tidemark", "cdc", source.format},
@@ -64,7 +66,10 @@ def build_dag(source: Source) -> DAG:
 
 
 def build_maintenance(sources: Sequence[Source]) -> DAG:
-    """Build the DAG that maintains the tables of all sources, two at a time, each night; or of one, by its form."""
+    """Return the DAG that maintains all sources each night, two at a time.
+
+    A run by the trigger form can maintain a single source.
+    """
     dag = _beside("lake_maintenance", "Keep the tables of all sources small and fast.", sources, schedule="30 3 * * *")
     with dag:
         for source in sources:
@@ -75,9 +80,9 @@ def build_maintenance(sources: Sequence[Source]) -> DAG:
 def build_on_demand(
     name: str, stages: Sequence[str], description: str, sources: Sequence[Source], options: Mapping[str, Param]
 ) -> DAG:
-    """Build the DAG ``lake_<name>``: stages in a row, for the source that the form names.
+    """Return the DAG ``lake_<name>``: stages in a row, for the source that the trigger form names.
 
-    The options of the form are those of the stage of this name.
+    The options of the form go to the stage ``name``.
     """
     dag = _beside(f"lake_{name}", description, sources, options=options)
     with dag:
@@ -86,8 +91,8 @@ def build_on_demand(
 
 
 def table_param() -> Param:
-    """A table of the form."""
-    return Param(None, type=["null", "string"], description="Published table, without its namespace; all without.")
+    """Return the field of a trigger form for a table."""
+    return Param(None, type=["null", "string"], description="Published table, without its namespace; default: all.")
 
 
 def _beside(
@@ -99,7 +104,7 @@ def _beside(
     options: Mapping[str, Param] | None = None,
 ) -> DAG:
     names = [source.source for source in sources]
-    choice = Param(None, type=["null", "string"], enum=[None, *names], description="Source; all without.")
+    choice = Param(None, type=["null", "string"], enum=[None, *names], description="Source; default: all.")
     if schedule is None:
         choice = Param(names[0] if names else None, type="string", enum=names or None, description="Source.")
     return DAG(
@@ -113,22 +118,22 @@ def _beside(
         default_args=dict(_TASKS),
         params={"source": choice, **(options or {"table": table_param()})},
         tags={"tidemark", "lake"},
-        doc_md=f"{description}\n\nIt waits for runs of the same source, and they for it: one writer a source.\n",
+        doc_md=f"{description}\n\nIt waits for other runs of the same source, because a source has one writer.\n",
     )
 
 
 def _timetable(schedule: str | None) -> CronDataIntervalTimetable | None:
-    # A bare cron text would give intervals of zero width (Airflow 3, create_cron_data_intervals).
+    # Airflow 3 would give a bare cron text intervals of zero length (its setting create_cron_data_intervals).
     return CronDataIntervalTimetable(schedule, timezone="UTC") if schedule else None
 
 
 def _deadline(source: Source) -> DeadlineAlert | None:
-    """Tell when a run is not over before the next one is due, or in an hour; nothing is stopped by it."""
+    """Return the deadline of a run: one more interval after its own, at least an hour. It only sends a notice."""
     if source.schedule is None:
         return None
     interval = width(source.schedule, source.start_date)
     return DeadlineAlert(
-        # The start of the interval. With the time of queueing, Airflow 3.3 answers 500 to clearing a task of the run.
+        # The start of the interval. With the time of queueing, Airflow 3.3 answers 500 if a task of the run is cleared.
         reference=DeadlineReference.DAGRUN_LOGICAL_DATE,
         interval=interval + max(interval, timedelta(hours=1)),
         callback=SyncCallback(alerts.run_late),

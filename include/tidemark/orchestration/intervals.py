@@ -1,30 +1,35 @@
-"""The one place that says which interval ``[start, end)`` a run is for."""
+"""The interval ``[start, end)`` of a run. Only this module decides it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from airflow.sdk import TaskInstanceState
 from croniter import croniter
 
 from tidemark.errors import ConfigurationError
+from tidemark.values.iso8601 import moment
 
 Interval = tuple[datetime | None, datetime | None]
-"""``[start, end)`` in UTC; both None: everything that has not been landed yet."""
+"""``[start, end)`` in UTC. Both None mean everything that has not been landed yet."""
+
+_LOOK_BACK = 10
+"""Most earlier runs, backfills among them, that are searched for the previous scheduled run."""
 
 
 def interval_of(context: Mapping[str, Any], schedule: str | None = None) -> Interval:
-    """Return the interval of a run: what the trigger form says, else the partition, else the data interval.
+    """Return the interval of a run: from the trigger form, or else the partition, or else the data interval.
 
     Args:
         context: Airflow's task context: ``params`` (``start``, ``end``), ``dag_run`` (``partition_key``: the start of
             an interval of the schedule, ISO 8601) and ``data_interval_start``, ``data_interval_end``.
-        schedule: of the source; tells where a partition ends.
+        schedule: schedule of the source, which gives the end of a partition.
 
     Raises:
-        ConfigurationError: a time that is none, an end that does not come after the start, or a partition of a source
-            that has no schedule.
+        ConfigurationError: a time cannot be read, the end does not come after the start, or the source has partitions
+            but no schedule.
     """
     params = context["params"]
     start, end = moment(params.get("start")), moment(params.get("end"))
@@ -41,32 +46,38 @@ def interval_of(context: Mapping[str, Any], schedule: str | None = None) -> Inte
     return start, end
 
 
+def with_passed_over(context: Mapping[str, Any], interval: Interval, schedule: str | None) -> Interval:
+    """Return the interval of a run, in which a scheduled run begins where the previous scheduled one ended.
+
+    Airflow makes no run for intervals that passed while it was down, or while the previous run took longer than an
+    interval. So the next scheduled run includes them.
+    """
+    run, params = context.get("dag_run"), context["params"]
+    start, end = interval
+    at = run.logical_date if run and run.run_type == "scheduled" else None
+    if schedule is None or start is None or params.get("start") or params.get("end"):
+        return interval
+    for _ in range(_LOOK_BACK):
+        before = context["ti"].get_previous_ti(TaskInstanceState.SUCCESS, at) if at else None
+        if before is None:
+            break
+        at = before.logical_date
+        if at and before.run_id.startswith("scheduled"):
+            return min(start, next_moment(schedule, at)), end
+    return interval
+
+
 def width(schedule: str, after: datetime) -> timedelta:
-    """Time between the next two moments of a schedule."""
+    """Return the time between the next two moments of a schedule."""
     moments = croniter(schedule, after)
     first: datetime = moments.get_next(datetime)
     return moments.get_next(datetime) - first
 
 
 def next_moment(schedule: str, after: datetime) -> datetime:
-    """First moment of a schedule after another."""
+    """Return the first moment of a schedule after ``after``."""
     found: datetime = croniter(schedule, after).get_next(datetime)
     return found
-
-
-def moment(given: str | datetime | None) -> datetime | None:
-    """Read a time; UTC unless it has a zone; None for none.
-
-    Raises:
-        ConfigurationError: it is no ISO 8601 time.
-    """
-    if not given:
-        return None
-    try:
-        found = datetime.fromisoformat(str(given))
-    except ValueError:
-        raise ConfigurationError(f"'{given}' is no time: write 2026-01-31T06:00:00Z") from None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _next(start: datetime, schedule: str | None, partition: str) -> datetime:

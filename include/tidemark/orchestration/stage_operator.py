@@ -1,10 +1,10 @@
-"""One stage of one source as an Airflow task, wherever the connection to Spark says that it runs.
+"""One stage of one source as an Airflow task.
 
-The Airflow connection ``spark_default`` decides how a stage reaches Spark, and nothing else has to change:
-``spark``, ``yarn`` and ``k8s`` submit ``jobs/<stage>.py`` to a master, ``spark_connect`` runs the stage in the task's
-own process against a warm Spark Connect server. Where the submitted driver would be on this machine, the task tries the
-stage itself first: what needs no Spark (nothing new, little to read, publish) never starts one. Tasks may be killed
-and tried again at any point: the stages are idempotent, and one writer a source is seen to by its lock.
+The Airflow connection ``spark_default`` decides how a stage reaches Spark, and nothing else has to change. The types
+``spark``, ``yarn`` and ``k8s`` submit ``jobs/<stage>.py`` to a master. The type ``spark_connect`` runs the stage in the
+task's own process, with a warm Spark Connect server. If the submitted driver would run on this machine, the task first
+tries the stage itself: a stage that needs no Spark (nothing new, little to read, publish) so never starts one. Tasks
+may be killed and tried again at any point: stages are idempotent, and a lock gives a source one writer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import AssetAlias, BaseHook, Connection, Context, TaskInstanceState
+from airflow.sdk import AssetAlias, BaseHook, Connection, Context
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -35,7 +35,7 @@ from airflow.sdk.exceptions import (
 from tidemark import INCLUDE
 from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkWithheldError
 from tidemark.orchestration.assets import announce
-from tidemark.orchestration.intervals import Interval, interval_of, next_moment
+from tidemark.orchestration.intervals import Interval, interval_of, with_passed_over
 from tidemark.sources.files import find_source
 from tidemark.stages import STAGES
 
@@ -51,18 +51,16 @@ CONNECTION = "spark_default"
 JOBS = INCLUDE.parent / "jobs"
 
 BUSY_PATIENCE, BUSY_PAUSE = 5.0, timedelta(seconds=15)
-"""How long a task waits for another writer of its source, and when it comes back, its worker slot given free."""
+"""Seconds that a task waits for another writer of its source, and the pause until it tries again. During the pause
+another task can use its worker slot."""
 
 _SESSION_SECONDS = 1800
 
-_LOOK_BACK = 10
-"""Runs before a scheduled one, backfills among them, that are looked through for the scheduled run before it."""
-
 _BY_INTERVAL = frozenset({"land", "normalize"})
-"""Stages that look at the interval of a run; the others take whatever is new."""
+"""Stages that use the interval of a run. The others take whatever is new."""
 
 _REHEARSES = "normalize"
-"""The stage that reprocesses, and tells for a dry run what would differ."""
+"""The stage that reprocesses. In a dry run it reports which rows would differ."""
 
 _SUBMITTED = frozenset({"spark", "yarn", "k8s"})
 
@@ -70,12 +68,12 @@ _NO_RETRY: Mapping[int, str] = {
     1: "data held back: nothing of it is published. See the log above and `tidemark status`",
     2: "configuration: a file or a setting must be changed. See the log above",
 }
-"""Exit statuses of a job that trying again does not change."""
+"""Exit statuses of a job that another attempt would give again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """What the task is to run."""
+    """The arguments of the stage, for one attempt of the task."""
 
     source: str
     interval: Interval
@@ -83,9 +81,9 @@ class _Call:
 
 
 class StageOperator(SparkSubmitOperator):
-    """One stage over the interval of the run, of the source that is given, else of the one that the form names.
+    """One stage over the interval of the run, for the given source, or else for the source that the form names.
 
-    ``options`` are names of the form that the stage takes as keyword parameters.
+    ``options`` are the fields of the trigger form that the stage takes as keyword arguments.
     """
 
     ui_color = "#c7e3ea"
@@ -101,7 +99,7 @@ class StageOperator(SparkSubmitOperator):
         """Name the task after its stage."""
         kwargs.setdefault("task_id", stage)
         if stage == STAGES[-1]:
-            # The tables of a source are known when they are published; the alias stands for them until then.
+            # The tables of a source are known only when they are published. Until then the alias stands for them.
             kwargs.setdefault("outlets", [AssetAlias(f"tidemark_{source or 'lake'}")])
         if stage in {_REHEARSES, STAGES[-1]}:
             kwargs.setdefault("trigger_rule", "none_failed")  # a dry run or an approval skips the stages before
@@ -111,7 +109,7 @@ class StageOperator(SparkSubmitOperator):
         self.options = tuple(options)
 
     def execute(self, context: Context) -> dict[str, int | str] | None:  # type: ignore[override]
-        """Run the stage the way the connection says; the summary of the stage goes to XCom."""
+        """Run the stage as the connection says, and return its summary for XCom; None after a submitted job."""
         self._skip_unless_meant(context)
         try:
             connection = _connection()
@@ -130,16 +128,21 @@ class StageOperator(SparkSubmitOperator):
         return self._tell(report, call, context)
 
     def on_kill(self) -> None:
-        """Stop the submitted job; a stage in this process ends with it."""
+        """Stop the submitted job. A stage in this process ends with the process."""
         if self._hook is not None:
             super().on_kill()
 
     def _skip_unless_meant(self, context: Context) -> None:
+        """Skip the task if the trigger form asks for other stages or another source.
+
+        Raises:
+            AirflowSkipException: it does; with the reason.
+        """
         params = context["params"]
         if self.stage in STAGES[:-1] and params.get("approve") is not None:
             raise AirflowSkipException(f"cut {params['approve']} is approved as it stands: it is only published")
         if self.stage in STAGES and self.stage != _REHEARSES and params.get("dry_run"):
-            raise AirflowSkipException(f"a dry run changes nothing: the log of {_REHEARSES} tells what would differ")
+            raise AirflowSkipException(f"a dry run changes nothing: the log of {_REHEARSES} shows what would differ")
         named = params.get("source")
         if self.source is not None and named is not None and named != self.source:
             raise AirflowSkipException(f"only {named} was asked for")
@@ -154,14 +157,15 @@ class StageOperator(SparkSubmitOperator):
         interval: Interval = (None, None)
         if self.stage in _BY_INTERVAL:
             schedule = find_source(source).schedule
-            interval = _with_passed_over(context, interval_of(context, schedule), schedule)
+            interval = with_passed_over(context, interval_of(context, schedule), schedule)
         return _Call(source=source, interval=interval, options=options)
 
     def _run_here(self, connection: Connection, call: _Call) -> StageReport | None:
-        """Run the stage in this process; None when it is to be submitted instead."""
+        """Run the stage in this process and return its report; None if it must be submitted instead."""
         if connection.conn_type == SparkConnectHook.conn_type:
-            # One session a source on the server: its Python workers and its catalog stay warm from task to task. The
-            # server closes a session that is idle for an hour, for good: so each is used for half an hour at most.
+            # A source has one session on the server, so that its Python workers and its catalog stay warm from task to
+            # task. The server closes a session for good when it was idle for an hour. So a session is used for half an
+            # hour at most.
             session = uuid5(NAMESPACE_URL, f"tidemark:{call.source}:{time.time() // _SESSION_SECONDS}")
             url = f"{SparkConnectHook(CONNECTION).get_connection_url()};session_id={session}"
             with _environment("SPARK_REMOTE", url):
@@ -178,7 +182,7 @@ class StageOperator(SparkSubmitOperator):
             return None
 
     def _run(self, call: _Call) -> StageReport:
-        from tidemark.pipeline import run_task  # noqa: PLC0415 - likewise
+        from tidemark.pipeline import run_task  # noqa: PLC0415 - a DAG is parsed without Spark
 
         for library in ("great_expectations", "pyspark", "pyiceberg", "py4j"):
             logging.getLogger(library).setLevel(logging.WARNING)  # else hundreds of lines hide the stage's own
@@ -186,7 +190,12 @@ class StageOperator(SparkSubmitOperator):
         return run_task(self.stage, source, *call.interval, patience=BUSY_PATIENCE, **call.options)
 
     def _tell(self, report: StageReport, call: _Call, context: Context) -> dict[str, int | str]:
-        from tidemark.pipeline import HOLDING  # noqa: PLC0415 - likewise
+        """Log the report, announce published tables, and return the summary.
+
+        Raises:
+            AirflowFailException: the stage has problems and must fail for them.
+        """
+        from tidemark.pipeline import HOLDING  # noqa: PLC0415 - a DAG is parsed without Spark
 
         self.log.info("%s of %s: %s", self.stage, call.source, report.summary)
         if self.stage == STAGES[0] and report.summary.get("files") == 0:
@@ -195,16 +204,17 @@ class StageOperator(SparkSubmitOperator):
         if self.stage == STAGES[-1]:
             announce(report, self.outlets[0], context)
         if report.stage != self.stage:  # a dry run
-            for table, told in report.details.items():
-                self.log.info("%s would differ: %s", table, told)
+            for table, counts in report.details.items():
+                self.log.info("%s would differ: %s", table, counts)
         for problem in report.problems:
             self.log.error("%s", problem)
-        if report.problems and self.stage in HOLDING:
+        if report.has_problems and self.stage in HOLDING:
             raise AirflowFailException(f"{self.stage} of {call.source}: {'; '.join(report.problems)}")
         return dict(report.summary)
 
     def _prepare(self, connection: Connection, call: _Call) -> None:
-        from tidemark.jars import jar_paths  # noqa: PLC0415 - likewise
+        """Set the arguments of the job that ``_submit`` submits."""
+        from tidemark.jars import jar_paths  # noqa: PLC0415 - a DAG is parsed without Spark
         from tidemark.spark.archive import archive  # noqa: PLC0415
         from tidemark.spark.session import local_settings  # noqa: PLC0415
 
@@ -223,7 +233,7 @@ class StageOperator(SparkSubmitOperator):
             self.env_vars = {**(self.env_vars or {}), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         else:
             self.jars = ",".join(jar_paths())
-            self.py_files = str(archive())  # executors need the package, on whatever machine they are
+            self.py_files = str(archive())  # executors on other machines need the package
 
     def _submit(self, context: Context) -> None:
         try:
@@ -236,27 +246,12 @@ class StageOperator(SparkSubmitOperator):
             raise
 
 
-def _with_passed_over(context: Context, interval: Interval, schedule: str | None) -> Interval:
-    """Let a scheduled run begin where the last one ended.
-
-    Airflow makes no run for intervals that went by while it was down or the run before took longer than an interval.
-    """
-    run, params = context.get("dag_run"), context["params"]
-    start, end = interval
-    at = run.logical_date if run and run.run_type == "scheduled" else None
-    if schedule is None or start is None or params.get("start") or params.get("end"):
-        return interval
-    for _ in range(_LOOK_BACK):
-        before = context["ti"].get_previous_ti(TaskInstanceState.SUCCESS, at) if at else None
-        if before is None:
-            break
-        at = before.logical_date
-        if at and before.run_id.startswith("scheduled"):
-            return min(start, next_moment(schedule, at)), end
-    return interval
-
-
 def _connection() -> Connection:
+    """Return the Airflow connection to Spark.
+
+    Raises:
+        ConfigurationError: it is not defined, or has a type that stages cannot use.
+    """
     try:
         connection = BaseHook.get_connection(CONNECTION)
     except AirflowNotFoundException:
@@ -275,6 +270,7 @@ def _connection() -> Connection:
 
 @contextmanager
 def _environment(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable within the context, and restore it at the end."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
