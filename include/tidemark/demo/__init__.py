@@ -1,1 +1,1 @@
-"""The demo: one history of a small shop, rendered as the dumps of every format."""
+"""The demo: the history of one small shop, rendered as the dumps of every format."""

@@ -1,7 +1,7 @@
-"""From the one history to the dumps of a source, laid out as its landing folder expects them.
+"""Rendering the history as the dumps of a source, in the layout of its landing folder.
 
-``SOURCES`` is the axis that grows: a further format is one module with a function from a history to dump files, and
-one line here. The sources are described by the files of the same names in ``include/sources``.
+A new format needs one module with a function from a history to dump files, and one line in ``SOURCES``. The files of
+the same names in ``include/sources`` describe the sources.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
     "shop_replicate_avro": replicate_avro.dump,
     "shop_shareplex": shareplex_json.dump,
 }
-"""Source to its renderer."""
+"""Source -> its renderer."""
 
 STAGING = "late"
-"""Folder beside those of the sources: ``late/<source>/<day>/`` holds what ``deliver_late`` delivers."""
+"""Folder beside the folders of the sources. ``late/<source>/<day>/`` has the files that ``deliver_late`` delivers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What a delivery holds, in messages except where said."""
+    """The content of a delivery. Numbers count messages, unless their docstring says otherwise."""
 
     messages: int = 0
     rows: int = 0
-    """Row events: a message of Canal has many, a key change in Debezium is two."""
+    """Row events. A message of Canal has many; a change of a key is two in Debezium."""
     duplicates: int = 0
     """Row events that were delivered before."""
     ddl: int = 0
@@ -72,7 +72,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """The dumps of one source, as written."""
+    """The dumps of one source, which were written."""
 
     source: str
     files: tuple[Path, ...]
@@ -80,22 +80,22 @@ class Rendered:
     late_files: tuple[Path, ...]
     """In the staging folder, sorted."""
     days: Mapping[date, Counts]
-    """Per interval, without what is late."""
+    """Interval -> its content, without late files."""
     late: Counts
 
     @property
     def total(self) -> Counts:
-        """All that was written, late or not."""
+        """Everything that was written, late files too."""
         return sum(self.days.values(), self.late)
 
 
 def render(source: str, history: History, landing: Path) -> Rendered:
-    """Write the dumps of a source under ``landing/<source>/<YYYY-MM-DD>/``; late ones under ``landing/late/<source>/``.
+    """Write the dumps of a source below ``landing/<source>/<YYYY-MM-DD>/``.
 
-    The same history gives the same bytes.
+    Late files go below ``landing/late/<source>/``. The same history gives the same bytes.
 
     Raises:
-        UnknownNameError: no such source in ``SOURCES``.
+        UnknownNameError: the source is not in ``SOURCES``.
     """
     if source not in SOURCES:
         raise UnknownNameError(f"Unknown demo source '{source}'. Known: {', '.join(SOURCES)}.")
@@ -123,9 +123,9 @@ def render(source: str, history: History, landing: Path) -> Rendered:
 
 
 def deliver_late(source: str, landing: Path) -> list[Path]:
-    """Move the late files of a source to the folders of their days; return where they are now.
+    """Move the late files of a source to the folders of their days; return their new paths.
 
-    A file that was delivered already is not there to move, so a second call does nothing.
+    A second call finds no files and does nothing.
     """
     staging = landing / STAGING
     delivered = []

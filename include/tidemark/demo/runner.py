@@ -1,8 +1,8 @@
-"""``tidemark demo``: the bundled sources through real Airflow DAGs, Spark and Iceberg, and what came of it.
+"""``tidemark demo``: run the bundled sources through real Airflow DAGs, Spark and Iceberg, and compare the results.
 
-One Spark Connect server stays warm for all tasks; Airflow with its scheduler, its DAG processor and an embedded
-PostgreSQL runs beside it. The dumps are rendered from the one history, so the end is known: every source must publish
-the same tables, row by row.
+One Spark Connect server stays warm for all tasks. Airflow, with its scheduler, its DAG processor and an embedded
+PostgreSQL, runs beside it. All dumps are rendered from the same history, so the result is known: every source must
+publish the same tables, row by row.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tidemark.demo.story.shop_history import history
 from tidemark.errors import ContractError, UnknownNameError
 from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
 from tidemark.queries.status import status_of
 from tidemark.services.airflow import AirflowService
 from tidemark.services.spark_connect import SparkConnectServer
@@ -38,27 +39,30 @@ log = structlog.get_logger(__name__)
 DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3, 4)]
 
 DEFAULT = tuple(name for name in SOURCES if name != "shop_debezium_bare")
-"""What the demo runs unless it is told: one source of each format, and of each dialect."""
+"""Sources of the demo by default: one of each format, and of each dialect."""
 
 _DAGS = INCLUDE.parent / "dags"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What the demo published."""
+    """The result of the demo."""
 
     statuses: Sequence[Mapping[str, Any]]
-    """One for each source, as ``tidemark status --json`` tells it."""
+    """The status of each source, as ``tidemark status --json`` prints it."""
     differences: Sequence[str]
-    """Tables that are not the history's final state; empty, or the demo has failed."""
+    """Published tables that differ from the final state of the history. If there are any, the demo has failed."""
     seconds: float
 
 
 def run(names: Iterable[str] = DEFAULT) -> Outcome:
-    """Render the dumps, run four days of every source through Airflow, deliver late files before the fourth, compare.
+    """Render the dumps, run four days of every source through Airflow, and compare what they publish.
+
+    Late files are delivered before the fourth day.
 
     Raises:
-        ContractError: a run failed in Airflow; names the logs.
+        UnknownNameError: there is no such demo source.
+        ContractError: a run failed in Airflow. The error names the folder of the logs.
         RetriableLakeError: Airflow or Spark did not start.
     """
     began = time.monotonic()
@@ -81,13 +85,13 @@ def run(names: Iterable[str] = DEFAULT) -> Outcome:
             "TIDEMARK_LANDING": str(landing),
             "TIDEMARK_SOURCES": str(default_folder()),
             "AIRFLOW_CONN_SPARK_DEFAULT": server.connection,
-            # The sources stay as they are: the DAGs are read once.
+            # The source files do not change during the demo, so Airflow need not read the DAGs again.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
         },
     )
     with ExitStack() as started:
         started.callback(server.stop)
-        server.start()  # while Airflow does
+        server.start()  # it starts while Airflow does
         started.enter_context(airflow)
         server.wait()
         _run_days(airflow, names, landing)
@@ -98,7 +102,7 @@ def run(names: Iterable[str] = DEFAULT) -> Outcome:
 
 
 def lay_out(names: Iterable[str], landing: Path) -> History:
-    """Write the dumps of bundled sources below ``landing``, each once; return the history that they tell."""
+    """Write the dumps of bundled sources below ``landing``, unless they are there already; return their history."""
     shop = history()
     for name in names:
         _render(name, shop, landing)
@@ -106,7 +110,7 @@ def lay_out(names: Iterable[str], landing: Path) -> History:
 
 
 def _render(name: str, shop: History, landing: Path) -> None:
-    """Write a source's dumps once: a dump that was landed stays as it is."""
+    """Write the dumps of a source, unless they are there: dumps that were landed must not change."""
     if (landing / name).exists():
         return
     shutil.rmtree(landing / STAGING / name, ignore_errors=True)
@@ -115,9 +119,9 @@ def _render(name: str, shop: History, landing: Path) -> None:
 
 
 def _run_days(airflow: AirflowService, names: Sequence[str], landing: Path) -> None:
-    """Three days by backfill, then the late files and the fourth day by the trigger form.
+    """Run three days by a backfill, deliver the late files, and run the fourth day by the trigger form.
 
-    A second backfill would wait: Airflow notes every 30 s which ones are over, and takes no other one until then.
+    A second backfill would have to wait, because Airflow notes only every 30 s that a backfill is over.
     """
     dags = [f"{DAG_PREFIX}{name}" for name in names]
     airflow.wait_dags(dags)
@@ -130,10 +134,19 @@ def _run_days(airflow: AirflowService, names: Sequence[str], landing: Path) -> N
     _wait(airflow, {dag: airflow.api.trigger(dag, form) for dag in dags})
 
 
-def _wait(airflow: AirflowService, asked: Mapping[str, str]) -> None:
-    """Wait until the runs of some DAGs are over; those whose names begin as asked must have succeeded."""
-    states = airflow.wait_runs(asked)
-    ours = [(dag, run, state) for dag in asked for run, state in states[dag].items() if run.startswith(asked[dag])]
+def _wait(airflow: AirflowService, requested: Mapping[str, str]) -> None:
+    """Wait until all runs of some DAGs are over. ``requested``: DAG -> beginning of the ids of runs that must succeed.
+
+    Raises:
+        ContractError: such a run failed.
+    """
+    states = airflow.wait_runs(requested)
+    ours = [
+        (dag, run, state)
+        for dag, beginning in requested.items()
+        for run, state in states[dag].items()
+        if run.startswith(beginning)
+    ]
     failed = [f"{dag} {run}" for dag, run, state in ours if state != "success"]
     if failed:
         raise ContractError(f"failed in Airflow: {', '.join(failed)}; the tasks' logs are in {airflow.folder / 'logs'}")
@@ -147,10 +160,10 @@ def _differences(lake: Lake, name: str, shop: History) -> list[str]:
 def published(lake: Lake, source: str, table: str, shop: History) -> list[dict[str, Any]]:
     """Return the rows of a published table, ordered by their values.
 
-    Columns that the shop's table has no more are left out where they are null in every row: formats that tell no
-    statements leave them so.
+    Columns that the shop's table no longer has are left out if they are null in every row. Formats without statements
+    leave such columns.
     """
-    rows = lake.load((source, table)).scan().to_arrow().drop_columns([POSITION, COMMITTED_AT])
+    rows = lake.load(Identifier(source, table)).scan().to_arrow().drop_columns([POSITION, COMMITTED_AT])
     today = {column.name for column in shop.columns(table)}
     gone = [name for name in rows.column_names if name not in today and rows[name].null_count == len(rows)]
     return _ordered(rows.drop_columns(gone).to_pylist())

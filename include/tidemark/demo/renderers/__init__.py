@@ -1,1 +1,1 @@
-"""One module for each format: the shop's history as dumps of that format."""
+"""The shop's history as dumps: one module for each format, and modules that several formats share."""

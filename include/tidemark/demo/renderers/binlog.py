@@ -1,4 +1,4 @@
-"""The history as MySQL's binary log: every row event with the place that Debezium tells of it."""
+"""The history as MySQL's binary log: every row event with its place in the log, as Debezium reports it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START = 157
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a rows event stands in the log, and the row in it."""
+    """The place of a rows event in the log, and the number of the row in the event."""
 
     file: str
     pos: int
@@ -30,7 +30,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change event of Debezium: a row event, one half of a key change, or a TRUNCATE, which has no row."""
+    """One change event of Debezium: a row event, one of the two events of a key change, or a TRUNCATE without a row."""
 
     op: str
     schema: Schema
@@ -38,11 +38,11 @@ class Change:
     after: Row | None
     place: Place
     day: date
-    """The interval in whose dump it lies."""
+    """The interval whose dump has the event."""
 
     @property
     def image(self) -> Row:
-        """The row that the event is about."""
+        """The after image, or else the before image, or else no columns."""
         return self.after or self.before or {}
 
 
@@ -56,10 +56,10 @@ class Logged:
 
 
 def log(history: History) -> Iterator[Logged]:
-    """Yield the transactions as logged.
+    """Yield the transactions as they are logged.
 
-    The log is rotated on day 2, and positions begin anew. Rows of the initial load share the place where it began. A
-    key change is the delete of the old row and the insert of the new one, both at the place of the update.
+    The log is rotated on day 2, and its positions start again. All rows of the initial load have the place where the
+    load began. A key change is a delete of the old row and an insert of the new one, both at the place of the update.
     """
     file, pos = "mysql-bin.000009", _START
     for transaction in history.transactions:

@@ -1,7 +1,7 @@
 """The history as Canal writes it: ``FlatMessage`` values in Kafka records, all of one topic.
 
-Fields and spellings by ``MQMessageUtils.messageConverter`` of https://github.com/alibaba/canal. The order is the
-Kafka offset, so each table stays in one partition; DDL goes to partition 0, where the tables that change are.
+Fields and spellings are from ``MQMessageUtils.messageConverter`` of https://github.com/alibaba/canal. The Kafka offset
+gives the order, so each table stays in one partition. DDL goes to partition 0, where the tables are that it changes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _JDBC_TYPES = {
     "varbinary": 2004,
     "varchar": 12,
 }
-"""``java.sql.Types``, as ``sqlType`` has them."""
+"""MySQL type -> its number in ``java.sql.Types``, for ``sqlType``."""
 
 _EXACT = Context(prec=60)
 
@@ -63,9 +63,9 @@ _PACKINGS = (RECORD_LINES_GZ, RECORD_PARQUET, RECORD_LINES_GZ, RECORD_PARQUET)
 
 
 def dump(history: History) -> list[DumpFile]:
-    """Render the history: several files a day and partition, each in the order of offsets.
+    """Return the dump files: several for each day and partition, each in the order of offsets.
 
-    A consumer that restarted writes the last records of day 3 again, with the same offsets, at the start of day 4.
+    A consumer that was restarted writes the last records of day 3 again, with the same offsets, at the start of day 4.
     """
     entries = [entry for transaction in history.transactions for entry in _entries(transaction)]
     records = numbered(with_faults(entries, _unknown_operation))
@@ -159,7 +159,7 @@ def _message(transaction: Transaction, statement: Sequence[RowEvent]) -> dict[st
 
 
 def _old(statement: Iterable[RowEvent]) -> Iterator[dict[str, str | None]]:
-    """Yield the old values of the columns that changed in this row or, as Canal does it, in an earlier one."""
+    """Yield the old values of columns that changed in this row or, as in Canal, in an earlier row of the message."""
     changed: set[str] = set()
     for event in statement:
         before, after = event.before or {}, event.after or {}
@@ -172,7 +172,7 @@ def _image(row: Row, columns: Iterable[Column]) -> dict[str, str | None]:
 
 
 def _value(value: Value) -> str | None:
-    """Write a value as Canal does: everything is text, bytes are Latin-1, decimals lose their trailing zeros."""
+    """Return a value as Canal writes it: everything is text, bytes are Latin-1, decimals lose their trailing zeros."""
     match value:
         case None:
             return None
@@ -189,7 +189,7 @@ def _value(value: Value) -> str | None:
 
 
 def _double(value: float) -> str:
-    """Write a double as Java's ``Double.toString`` does."""
+    """Return a double as Java's ``Double.toString`` writes it."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     sign, digits, exponent = Decimal(repr(value)).normalize(_EXACT).as_tuple()

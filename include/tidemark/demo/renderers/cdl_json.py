@@ -1,8 +1,8 @@
 """The history as Huawei MRS CDL writes it: version 1.0 on the first two days, version 2.0 (Debezium) after them.
 
-Fields by "CDL JSON and Open-Source Debezium JSON" of MapReduce Service. Decimals and times are text of CDL's own
-logical types, as Connect's Timestamp would lose the microseconds. There is no DDL and no TRUNCATE: what
-statements did is told by rows. Those of the initial load are inserts without a log sequence number.
+Fields are from "CDL JSON and Open-Source Debezium JSON" of MapReduce Service. Decimals and times are text of CDL's own
+logical types, because Connect's Timestamp would lose the microseconds. There is no DDL and no TRUNCATE: changes of rows
+show the effect of statements. Rows of the initial load are inserts without a log sequence number.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _PACKINGS = (RECORD_LINES_GZ, VALUE_LINES_ZST, RECORD_LINES_ZST, VALUE_LINES_GZ)
 
 
 def dump(history: History) -> list[DumpFile]:
-    """Render the history: rows and, now and then, a heartbeat."""
+    """Return the dump files: rows, and heartbeats between them."""
     entries = [entry for single in singles(rows_only(history)) for entry in _entries(single)]
     return files(entries, _PACKINGS, random.Random("cdl"), _unknown_operation)  # noqa: S311 - the mixing of a demo
 
@@ -102,8 +102,8 @@ def _message(single: Single) -> Json:
 
 
 def _first(single: Single) -> Json:
-    """Return what version 1.0 says beside the images."""
-    told = [{"name": "lsn", "value": _lsn(single)}, {"name": "txId", "value": single.transaction.id}]
+    """Return the fields of version 1.0, without the images."""
+    properties = [{"name": "lsn", "value": _lsn(single)}, {"name": "txId", "value": single.transaction.id}]
     loaded = single.event.operation is Operation.SNAPSHOT
     return {
         "DATA_STORE": "POSTGRESQL",
@@ -111,12 +111,12 @@ def _first(single: Single) -> Json:
         "TABLE_NAME": single.event.table,
         "TIMESTAMP": _millis(single),
         "OPERATION": _OPERATIONS[single.event.operation],
-        "transaction": {"properties": [] if loaded else told},
+        "transaction": {"properties": [] if loaded else properties},
     }
 
 
 def _second(single: Single) -> Json:
-    """Return what version 2.0 says beside the images."""
+    """Return the fields of version 2.0, without the images."""
     source = {
         "version": "1.4.0.Final",
         "connector": "postgresql",
@@ -135,7 +135,7 @@ def _second(single: Single) -> Json:
 
 @functools.cache
 def _schema(schema: Schema, row: str) -> Json:
-    """Return the schema of the messages of a table, whose rows stand in ``before`` and in ``row``."""
+    """Return the schema of the messages of a table. Its rows are in the fields ``before`` and ``row``."""
     fields = [{**_type(column), "optional": column.nullable, "field": column.name} for column in schema.columns]
     keys = [field for field in fields if field["field"] in schema.key]
     images = [{"type": "struct", "fields": fields, "optional": True, "field": name} for name in ("before", row)]
@@ -155,7 +155,7 @@ def _row(row: Row | None, columns: tuple[Column, ...]) -> Json | None:
 
 
 def _value(value: object, written: object) -> object:
-    """Write times as CDL does and leave the rest as it is."""
+    """Return a time as CDL writes it, and any other value as it is written already."""
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="microseconds")
     return (value - date(1970, 1, 1)).days if isinstance(value, date) else written

@@ -1,6 +1,6 @@
 """Kafka Connect schemas of the shop's tables, and their values as Debezium's MySQL connector writes them.
 
-Logical types by https://debezium.io/documentation/reference/stable/connectors/mysql.html ("Data type mappings").
+Logical types are from https://debezium.io/documentation/reference/stable/connectors/mysql.html ("Data type mappings").
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _TRANSACTION_FIELDS = (("string", "id"), ("int64", "total_order"), ("int64", "da
 
 
 def struct(fields: Iterable[tuple[str, str]], **attributes: object) -> Json:
-    """Return the schema of a struct of plain fields: (type, name); a type that ends in ``?`` is optional."""
+    """Return the schema of a struct. Fields are (type, name); a type that ends in ``?`` is optional."""
     return {"type": "struct", "fields": [_plain(*field) for field in fields], "optional": False, **attributes}
 
 
@@ -90,17 +90,17 @@ def key(schema: Schema, prefix: str) -> Json:
 
 
 def encoded(row: Row | None, schema: Schema) -> Json | None:
-    """Write a row with the types that the schema tells: Base64 decimals, epoch days and microseconds."""
+    """Return a row with the types of the schema: decimals in Base64, times in days or microseconds since 1970."""
     return None if row is None else {column.name: _value(row[column.name], column) for column in schema.columns}
 
 
 def encoded_key(row: Row, schema: Schema) -> Json:
-    """Write the key columns of a row; the shop's are numbers."""
+    """Return the key columns of a row. In the shop, they are numbers."""
     return {name: row[name] for name in schema.key}
 
 
 def as_text(row: Row | None) -> Json | None:
-    """Write a row for readers without schema: decimals and times as text, bytes as Base64."""
+    """Return a row for readers without a schema: decimals and times as text, bytes in Base64."""
     return None if row is None else {name: _text(value) for name, value in row.items()}
 
 
@@ -139,7 +139,7 @@ def _value(value: Value, column: Column) -> object:
 
 
 def _unscaled(number: int) -> str:
-    """Write a number as Base64 of the shortest two's complement, as Java's ``BigInteger.toByteArray`` makes it."""
+    """Return Base64 of the shortest two's complement of a number, as of Java's ``BigInteger.toByteArray``."""
     magnitude = number if number >= 0 else ~number
     return base64.b64encode(number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)).decode()
 

@@ -1,4 +1,4 @@
-"""The history as DataHub's producers number it: every row event and statement has a sequence of its own."""
+"""The history with the numbers of DataHub's producers: every row event and every statement has its own sequence."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Step:
 
     transaction: Transaction
     day: date
-    """The interval in whose dump it lies."""
+    """The interval whose dump has it."""
     sequence: int
     event: RowEvent | None = None
     ddl: SchemaEvent | None = None
 
 
 def steps(history: History) -> Iterator[Step]:
-    """Yield everything that happened, in order."""
+    """Yield all row events and statements of the history, in order."""
     sequence = _FIRST
     for transaction in history.transactions:
         day = transaction.committed_at.date()
@@ -42,12 +42,12 @@ def steps(history: History) -> Iterator[Step]:
 
 
 def micros(value: date) -> int:
-    """Return a wall clock, or the midnight of a date, as epoch µs."""
+    """Return a wall clock time, or the midnight of a date, as epoch µs."""
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     return (value.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 def number_text(value: Value) -> str:
-    """Write a number with all its digits."""
+    """Return a number as text with all its digits."""
     return format(value, "f") if isinstance(value, Decimal) else repr(value)

@@ -1,8 +1,8 @@
 """The history as DataWorks writes it to a BLOB topic of DataHub ("StreamX").
 
-Field list by "DataHub message formats" of DataWorks. Nulls are left out, as fastjson does it; an update is two messages
-or, as real writers do now and then, one with both images. The six types have no exact decimals and no microseconds, so
-decimals and times are STRING, the dates of the shop DATE.
+The fields are from "DataHub message formats" of DataWorks. Nulls are left out, as fastjson does it. An update is two
+messages, or sometimes one with both images, as real writers do. The six types have no exact decimals and no
+microseconds, so decimals and times are STRING, and dates are DATE.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ONE_MESSAGE_EVERY = 5
 
 
 def base64_lines(entries: Iterable[Entry]) -> bytes:
-    """Write the values as DataHub hands them out: Base64, one a line."""
+    """Return the values as DataHub delivers them: Base64, one a line."""
     return b"".join(base64.b64encode(entry.value) + b"\n" for entry in entries if entry.value is not None)
 
 
@@ -44,7 +44,7 @@ _PACKINGS = (VALUE_ARRAY, VALUE_LINES_ZST, PRETTY_VALUES, _BASE64_LINES_GZ)
 
 
 def dump(history: History) -> list[DumpFile]:
-    """Render the history: rows, statements, transaction markers and heartbeats, each with the sequence it needs."""
+    """Return the dump files: rows and statements with their sequences, transaction markers and heartbeats."""
     entries = [
         entry
         for _, group in groupby(datahub.steps(history), key=lambda step: step.transaction.id)
@@ -115,7 +115,7 @@ def _row_messages(step: Step) -> Iterator[Json]:
 
 def _statement(step: Step, ddl: SchemaEvent) -> Json:
     schema = {"source": _source(ddl.schema)}
-    # a serialised Java object begins so; nobody must ever open one
+    # The first bytes are those of a serialised Java object. A reader must never deserialise it.
     meta = base64.b64encode(b"\xac\xed\x00\x05sr" + ddl.statement.encode()).decode()
     return _message(step, ddl.kind, schema, ddl={"text": ddl.statement, "ddlMeta": meta})
 

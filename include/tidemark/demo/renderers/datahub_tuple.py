@@ -1,8 +1,8 @@
 """The history as DataWorks writes it to TUPLE topics of DataHub, one topic for each version of each table.
 
-Columns by "DataHub message formats" of DataWorks. There is no initial load: its rows are inserts. There are no
-statements: a topic with other columns takes over when a table gets them, and what statements did is told by rows. Each
-day comes in another container: CSV, JSON lines, Parquet, answers of the *get records* call.
+Columns are from "DataHub message formats" of DataWorks. There is no initial load: its rows are inserts. There are no
+statements: when the columns of a table change, a topic with the new columns follows, and changes of rows show the
+effect of statements. Each day has another container: CSV, JSON lines, Parquet, answers of the *get records* call.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _RECORD_TYPES = {"int": "INTEGER", "long": "BIGINT", "double": "DOUBLE", "date":
 
 
 def dump(history: History) -> list[DumpFile]:
-    """Render the history: rows only, mixed within their day, as their sequence is the order."""
+    """Return the dump files: rows only, mixed within their day, because their sequence gives the order."""
     mixer = random.Random("datahub_tuple")  # noqa: S311 - the mixing of a demo
     rows = [entry for step in datahub.steps(rows_only(history)) for entry in _entries(step, history)]
     records = sent_again(with_faults(rows, _unknown_operation))
@@ -128,7 +128,7 @@ def _values(image: Row) -> Json:
 
 
 def _value(value: object) -> object:
-    """Write a value as JSON: times as µs since 1970, what a double would round as text."""
+    """Return a value for JSON: times as µs since 1970, and decimals as text, because a double would round them."""
     match value:
         case bytes():
             return base64.b64encode(value).decode()
@@ -141,7 +141,7 @@ def _value(value: object) -> object:
 
 
 def csv_rows(entries: Iterable[Entry]) -> bytes:
-    """Write rows of one topic as CSV with a header; null is an empty cell, the empty text a quoted one."""
+    """Return rows of one topic as CSV with a header. Null is an empty cell, and the empty text is a quoted one."""
     text = io.StringIO()
     rows = [json.loads(entry.value or b"{}", parse_float=str) for entry in entries]
     text.write(",".join(rows[0]) + "\r\n")
@@ -160,7 +160,7 @@ def _cell(value: object) -> str:
 
 
 def parquet_rows(entries: Iterable[Entry], types: dict[str, str]) -> bytes:
-    """Write rows of one topic as Parquet, with the types that the columns have at the source."""
+    """Return rows of one topic as Parquet, with the types that the columns have at the source."""
     rows = [msgspec.json.decode(entry.value or b"{}") for entry in entries]
     columns = {name: _array([row[name] for row in rows], types.get(name, "string")) for name in rows[0]}
     columns["_excute_time_"] = pa.array([row["_excute_time_"] for row in rows], pa.timestamp("ms", "UTC"))
@@ -178,7 +178,7 @@ def _array(values: Iterable[object], type_: str) -> pa.Array:
 
 
 def _answers(entries: Sequence[Entry], types: dict[str, str]) -> list[Entry]:
-    """Join rows of one topic to answers of the get records call, each with the topic's RecordSchema beside."""
+    """Return rows of one topic as answers of the *get records* call, each with the topic's RecordSchema."""
     return [_answer(entries[start : start + _ANSWER_ROWS], types) for start in range(0, len(entries), _ANSWER_ROWS)]
 
 

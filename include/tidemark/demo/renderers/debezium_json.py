@@ -1,12 +1,12 @@
 """The history as Debezium's MySQL connector writes it: with the schema in every message, and bare.
 
-Spellings by https://debezium.io/documentation/reference/stable/connectors/mysql.html. The two dumps come from
-connectors with other settings, ``skipped.operations=none`` in both, so that a TRUNCATE is told:
+Spellings are from https://debezium.io/documentation/reference/stable/connectors/mysql.html. The two dumps come from
+connectors with different settings. Both have ``skipped.operations=none``, so that a TRUNCATE is a message:
 
 - with schema: ``decimal.handling.mode=precise``, ``time.precision.mode=adaptive_time_microseconds``,
-  ``provide.transaction.metadata=true``, schema changes included; Kafka records with keys on days 1 and 3;
+  ``provide.transaction.metadata=true``, with schema changes; Kafka records with keys on days 1 and 3;
 - bare: ``schemas.enable=false``, ``decimal.handling.mode=string``, ``time.precision.mode=isostring``, unsigned big
-  integers turned to text; no schema changes, so what they did is told by rows, no transactions, values only.
+  integers as text; only values of records; no transactions and no schema changes, so changes of rows show their effect.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ _HEARTBEAT_EVERY = 20
 
 
 def dump(history: History) -> list[DumpFile]:
-    """Render the history with schemas: rows, schema changes, transaction markers, tombstones and heartbeats."""
+    """Return the dump files with schemas: rows, schema changes, transaction markers, tombstones and heartbeats."""
     entries = [entry for logged in log(history) for entry in _with_schema(logged)]
     return files(entries, _PACKINGS, random.Random(_PREFIX))  # noqa: S311 - the mixing of a demo
 
 
 def dump_bare(history: History) -> list[DumpFile]:
-    """Render the history without schemas: rows and heartbeats."""
+    """Return the dump files without schemas: rows and heartbeats."""
     entries = [entry for logged in log(rows_only(history, truncates=True)) for entry in _bare(logged)]
-    return files(entries, _BARE_PACKINGS, random.Random("bare"))  # noqa: S311 - likewise
+    return files(entries, _BARE_PACKINGS, random.Random("bare"))  # noqa: S311 - the mixing of a demo
 
 
 def unknown_operation(value: bytes) -> bytes:
-    """Give a message an operation that Debezium does not have."""
+    """Return the message with an operation that Debezium does not have."""
     message = msgspec.json.decode(value)
     if "payload" in message:
         return msgspec.json.encode({**message, "payload": {**message["payload"], "op": "x"}})
@@ -80,7 +80,7 @@ def files(
     mixer: random.Random,
     unknown: Callable[[bytes], bytes] = unknown_operation,
 ) -> list[DumpFile]:
-    """Spread the messages of each day over files and mix them: the position is in the message."""
+    """Return the messages of each day, mixed and spread over files. Their order is in their positions."""
     records = numbered(sent_again(with_faults(entries, unknown)))
     result: list[DumpFile] = []
     for day, packing in zip(sorted({record.day for record in records}), packings, strict=True):
@@ -96,7 +96,7 @@ def files(
 
 
 def sent_again(entries: Sequence[Entry]) -> list[Entry]:
-    """Send the last row events of day 2 again on day 3, as a connector does that was restarted."""
+    """Return the entries with the last row events of day 2 again on day 3, as after a restart of the connector."""
     _, second, third, *_ = sorted({entry.day for entry in entries})
     rows = [entry for entry in entries if entry.day == second and entry.kind is Kind.ROWS and entry.repeatable]
     again = [replace(entry, day=third, duplicate=True) for entry in rows[-_SENT_AGAIN:]]
@@ -148,7 +148,7 @@ def _bare(logged: Logged) -> Iterator[Entry]:
 
 
 def _rows(transaction: Transaction, change: Change, message: Json) -> Iterator[Entry]:
-    """Yield the record of a row event, and after a delete its tombstone."""
+    """Yield the record of a row event, and the tombstone after a delete."""
     schema = change.schema
     key = None
     if schema.key and change.op != TRUNCATE:
@@ -173,12 +173,12 @@ def _control(transaction: Transaction, day: date, topic: str, message: Json, kin
 
 
 def millis(transaction: Transaction) -> int:
-    """Return the commit in epoch ms."""
+    """Return the time of the commit in epoch ms."""
     return int(transaction.committed_at.timestamp()) * 1000
 
 
 def _metadata(transaction: Transaction, change: Change, block: Json | None) -> Json:
-    """Return what an envelope has beside the images."""
+    """Return the fields of an envelope without the images."""
     source = {
         **_source(transaction, change.place, change.schema.table),
         "snapshot": "true" if transaction.initial_load else "false",

@@ -1,8 +1,9 @@
-"""The history as DTS writes it by default: Records of Avro, in every container that holds bytes.
+"""The history as DTS writes it by default: Avro Records, in every container that can hold bytes.
 
-Fields by ``Record.avsc`` of https://github.com/LioRoger/subscribe_example; they are what ``formats/dts_avro.py`` tells
-them to be. Rows that one statement inserted share a position. A transaction that was rolled back is told, and that it
-was; no other tool of the demo reads ahead of the commit. Records before the third day lack ``bornTimestamp``.
+Fields are from ``Record.avsc`` of https://github.com/LioRoger/subscribe_example. ``formats/dts_avro.py`` describes
+them. Rows that one statement inserted have the same position. A transaction that was rolled back is in the dump, with
+a ROLLBACK, because DTS reads ahead of the commit; no other tool of the demo does. Records before the third day have
+no ``bornTimestamp``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _NUMBERS = {
     "bigint": 8, "date": 10, "datetime": 18, "decimal": 246, "double": 5, "int": 3, "text": 252, "tinyint": 1,
     "varbinary": 253, "varchar": 253,
 }  # fmt: skip
-"""Type codes of MySQL's binary log: unsigned or not, text or bytes, they do not tell."""
+"""MySQL type -> its code in the binary log. The codes do not distinguish signed from unsigned, nor text from bytes."""
 
 _HEARTBEAT_EVERY = 20
 
@@ -63,7 +64,7 @@ _KAFKA_RECORD = {
 
 
 def dump(history: History) -> list[DumpFile]:
-    """Render the history: the messages of each day mixed over several files, as the position is in the message."""
+    """Return the dump files: the messages of each day, mixed over several files. Their order is in their positions."""
     entries = list(_entries(history))
     records = numbered(_sent_again(with_faults(entries, _unknown_operation)))
     mixer = random.Random("dts")  # noqa: S311 - the mixing of a demo
@@ -81,7 +82,7 @@ def dump(history: History) -> list[DumpFile]:
 
 
 def _sent_again(entries: Sequence[Entry]) -> list[Entry]:
-    """Send the last rows of day 2 again on day 3, as DTS does when it reconnects."""
+    """Return the entries with the last rows of day 2 again on day 3, as when DTS reconnects."""
     rows = [entry for entry in entries if entry.day == DAYS[1] and entry.kind is Kind.ROWS and entry.repeatable]
     again = [replace(entry, day=DAYS[2], duplicate=True) for entry in rows[-_SENT_AGAIN:]]
     place = next(place for place, entry in enumerate(entries) if entry.day == DAYS[2])
@@ -99,13 +100,13 @@ def _entries(history: History) -> Iterator[Entry]:
         if transaction.ddl is not None:
             offset += 200
             ddl, place = transaction.ddl, f"{offset}@{log}"
-            told = at(Kind.DDL, operation="DDL", position=place, object="shop", after=ddl.statement)
-            yield replace(told, rows=int(ddl.kind == "TRUNCATE"))
+            statement = at(Kind.DDL, operation="DDL", position=place, object="shop", after=ddl.statement)
+            yield replace(statement, rows=int(ddl.kind == "TRUNCATE"))
         moved = day
-        for number, statement in enumerate(transaction.statements()):
+        for number, events in enumerate(transaction.statements()):
             moved = day + timedelta(days=int(transaction.split and number > 0))
             offset += 154
-            for event in statement:
+            for event in events:
                 offset += 0 if event.operation is Operation.INSERT else 60
                 row = at(Kind.ROWS, position=f"{offset}@{log}", **_change(event))
                 yield replace(row, day=moved, rows=1, repeatable=bool(event.schema.key))
@@ -116,7 +117,7 @@ def _entries(history: History) -> Iterator[Entry]:
             yield at(Kind.CONTROL, operation="HEARTBEAT", position=f"{offset}@{log}")
 
 
-def _entry(transaction: Transaction, kind: Kind, *, day: date, position: str, **told: Any) -> Entry:  # noqa: ANN401
+def _entry(transaction: Transaction, kind: Kind, *, day: date, position: str, **given: Any) -> Entry:  # noqa: ANN401
     seconds = int(transaction.committed_at.timestamp())
     known = bool(transaction.events) and not transaction.initial_load
     record = {
@@ -127,13 +128,13 @@ def _entry(transaction: Transaction, kind: Kind, *, day: date, position: str, **
         "safeSourcePosition": position,
         "sourceTxid": str(transaction.id) if known else "0",
         "source": {"sourceType": "MySQL", "version": "8.0.36"},
-        "operation": told["operation"],
-        "objectName": told.get("object"),
+        "operation": given["operation"],
+        "objectName": given.get("object"),
         "processTimestamps": [seconds * 1000 + 210, seconds * 1000 + 317],
-        "tags": {**told.get("tags", {}), "readerThroughoutTime": str(seconds * 1000 + 417), "metaVersion": "1"},
-        "fields": told.get("fields"),
-        "beforeImages": told.get("before"),
-        "afterImages": told.get("after"),
+        "tags": {**given.get("tags", {}), "readerThroughoutTime": str(seconds * 1000 + 417), "metaVersion": "1"},
+        "fields": given.get("fields"),
+        "beforeImages": given.get("before"),
+        "afterImages": given.get("after"),
         "bornTimestamp": seconds * 1000 + 400,
     }
     return Entry(
@@ -164,7 +165,7 @@ def _image(row: Row | None, columns: Iterable[Column]) -> list[Any] | None:
 
 
 def _value(value: Value, column: Column) -> Any:  # noqa: ANN401 - a branch of the value union
-    """Write a value in its branch: numbers as text, text as bytes of its character set, times by their parts."""
+    """Return a value with its branch: numbers as text, text as bytes in its character set, times as parts."""
     if value is None:
         return "NULL" if column.type == "string" else None
     if isinstance(value, Decimal) and _base_type(column) == "decimal":
@@ -213,7 +214,7 @@ def _encoded(record: dict[str, Any], *, born: bool) -> bytes:
 
 
 def _unknown_operation(value: bytes) -> bytes:
-    """Give a Record the symbol behind the last one that ``operation`` has."""
+    """Return a Record with an operation that is one symbol beyond the last one of the enum."""
     schema = record_schema(born=False)
     record: Any = fastavro.schemaless_reader(io.BytesIO(value), _schema(born=False), None, return_record_name=True)
     operation = next(field["type"] for field in schema["fields"] if field["name"] == "operation")
@@ -224,7 +225,7 @@ def _unknown_operation(value: bytes) -> bytes:
 
 
 def _base64_lines(entries: Iterable[Entry]) -> bytes:
-    """Write Kafka records as JSON, one a line; the value is Base64."""
+    """Return Kafka records as JSON, one a line. The value is Base64."""
     return b"".join(
         msgspec.json.encode({**_fields(entry), "key": None, "value": base64.b64encode(entry.value or b"").decode()})
         + b"\n"
@@ -233,7 +234,7 @@ def _base64_lines(entries: Iterable[Entry]) -> bytes:
 
 
 def _binary_parquet(entries: Iterable[Entry]) -> bytes:
-    """Write Kafka records as Parquet; key and value are binary."""
+    """Return Kafka records as Parquet. Key and value are binary."""
     rows = list(entries)
     table = pa.table(
         {
@@ -251,13 +252,13 @@ def _binary_parquet(entries: Iterable[Entry]) -> bytes:
 
 
 def _avro_of_records(entries: Iterable[Entry]) -> bytes:
-    """Write Kafka records as an Avro object container file."""
+    """Return Kafka records as an Avro object container file."""
     rows = [{**_fields(entry), "key": entry.key, "value": entry.value} for entry in entries]
     return _container(_KAFKA_RECORD, rows, "deflate")
 
 
 def _avro_of_values(entries: Iterable[Entry]) -> bytes:
-    """Write the Records themselves as an Avro object container file."""
+    """Return the Records themselves as an Avro object container file."""
     schema = _schema(born=True)
     rows = [
         fastavro.schemaless_reader(io.BytesIO(entry.value or b""), schema, None, return_record_name=True)

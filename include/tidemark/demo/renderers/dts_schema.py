@@ -1,4 +1,4 @@
-"""The Avro schema of a DTS Record, by ``Record.avsc`` of https://github.com/LioRoger/subscribe_example."""
+"""The Avro schema of a DTS Record, from ``Record.avsc`` of https://github.com/LioRoger/subscribe_example."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPTIONAL_INT = ["null", "int"]
 
 
 def record_schema(*, born: bool) -> Json:
-    """Return the schema; ``born``: with ``bornTimestamp``, which it has since June 2020."""
+    """Return the schema. With ``born`` it has ``bornTimestamp``, which was added in June 2020."""
     column = _record("Field", name="string", dataTypeNumber="int")
     images = ["null", "string", {"type": "array", "items": _values()}]
     later = ["null", "string", {"type": "array", "items": ["null", *(branch["name"] for branch in _values()[1:])]}]
@@ -40,7 +40,7 @@ def record_schema(*, born: bool) -> Json:
 
 
 def _values() -> list[Any]:
-    """The branches of a value, in their order."""
+    """Return the branches of a value, in their order."""
     parts = ("year", "month", "day", "hour", "minute", "second", "millis")
     return [
         "null",

@@ -1,4 +1,4 @@
-"""Dump files: messages with what they count as, and the containers they are written in."""
+"""Dump files: messages, how the ledger counts them, and the containers in which they are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import zstandard
 
 
 class Kind(StrEnum):
-    """What a message counts as in the ledger."""
+    """How the ledger counts a message."""
 
     ROWS = "rows"
     DDL = "ddl"
@@ -33,17 +33,18 @@ class Entry:
 
     kind: Kind
     day: date
-    """The interval in whose folder it lies."""
+    """The interval whose folder has the message."""
     value: bytes | None
-    """None: a tombstone record."""
+    """None for a tombstone record."""
     rows: int = 0
-    """Row events that it tells."""
+    """Number of row events in the message."""
     late: bool = False
     """Delivered after the run of day 3."""
     duplicate: bool = False
     """Delivered before."""
     repeatable: bool = True
-    """False: nothing but its place in the dump tells it from an equal one, so sent again it would be another event."""
+    """False if only the place in the dump distinguishes the message from an equal one. If such a message were sent
+    again, it would be another event."""
     topic: str = ""
     partition: int = 0
     offset: int = 0
@@ -64,12 +65,12 @@ class Packing:
     suffix: str
     container: Container
     records: bool
-    """Whether messages are Kafka records: only then are there tombstones."""
+    """Whether messages are Kafka records. Only then does a dump have tombstones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpFile:
-    """One file of a dump; its entries are of one day, and all late or none."""
+    """One file of a dump. Its entries are of one day, and all of them are late or none is."""
 
     name: str
     entries: tuple[Entry, ...]
@@ -77,22 +78,22 @@ class DumpFile:
 
 
 def json_lines(entries: Iterable[Entry]) -> bytes:
-    """Write the values, one a line."""
+    """Return the values, one a line."""
     return b"".join(entry.value + b"\n" for entry in entries if entry.value is not None)
 
 
 def json_array(entries: Iterable[Entry]) -> bytes:
-    """Write the values as one JSON array."""
+    """Return the values as one JSON array."""
     return b"[\n" + b",\n".join(entry.value for entry in entries if entry.value is not None) + b"\n]\n"
 
 
 def pretty_json(entries: Iterable[Entry]) -> bytes:
-    """Write the values one after another, indented over several lines."""
+    """Return the values one after another, each indented over several lines."""
     return b"\n".join(msgspec.json.format(entry.value, indent=2) for entry in entries if entry.value is not None)
 
 
 def record_lines(entries: Iterable[Entry]) -> bytes:
-    """Write Kafka records as JSON, one a line; key and value are text."""
+    """Return Kafka records as JSON, one a line. Key and value are text."""
     return b"".join(
         msgspec.json.encode(
             {
@@ -110,7 +111,7 @@ def record_lines(entries: Iterable[Entry]) -> bytes:
 
 
 def record_parquet(entries: Iterable[Entry]) -> bytes:
-    """Write Kafka records as Parquet; key and value are text."""
+    """Return Kafka records as Parquet. Key and value are text."""
     rows = list(entries)
     table = pa.table(
         {
@@ -128,14 +129,14 @@ def record_parquet(entries: Iterable[Entry]) -> bytes:
 
 
 def binary_lines(entries: Iterable[Entry]) -> bytes:
-    """Write Kafka records as JSON, one a line; values are Base64."""
+    """Return Kafka records as JSON, one a line. Values are Base64."""
     return record_lines(
         replace(entry, value=None if entry.value is None else base64.b64encode(entry.value)) for entry in entries
     )
 
 
 def binary_parquet(entries: Iterable[Entry]) -> bytes:
-    """Write Kafka records as Parquet; values are bytes."""
+    """Return Kafka records as Parquet. Values are bytes."""
     rows = list(entries)
     table = pq.read_table(io.BytesIO(record_parquet(replace(entry, value=None) for entry in rows)))
     values = pa.array([entry.value for entry in rows], pa.binary())
@@ -145,17 +146,17 @@ def binary_parquet(entries: Iterable[Entry]) -> bytes:
 
 
 def gz(container: Container) -> Container:
-    """Compress what a container writes with gzip, without a time in the header."""
+    """Return a container that is compressed by gzip, without a time in its header."""
     return lambda entries: gzip.compress(container(entries), mtime=0)
 
 
 def bz2_(container: Container) -> Container:
-    """Compress what a container writes with bzip2."""
+    """Return a container that is compressed by bzip2."""
     return lambda entries: bz2.compress(container(entries))
 
 
 def zst(container: Container) -> Container:
-    """Compress what a container writes with Zstandard."""
+    """Return a container that is compressed by Zstandard."""
     return lambda entries: zstandard.compress(container(entries))
 
 
@@ -181,7 +182,7 @@ BINARY_PARQUET = Packing(suffix="parquet", container=binary_parquet, records=Tru
 
 
 def numbered(entries: Iterable[Entry]) -> list[Entry]:
-    """Give each entry the next offset of its topic and partition, from 0."""
+    """Return the entries, each with the next offset of its topic and partition, from 0."""
     ends: dict[tuple[str, int], int] = {}
     result = []
     for entry in entries:
@@ -192,11 +193,11 @@ def numbered(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def with_faults(entries: Sequence[Entry], unknown: Callable[[bytes], bytes]) -> list[Entry]:
-    """Put a broken message and one of an unknown operation amid the messages of the second day.
+    """Return the entries with a broken message and an unknown operation among the messages of the second day.
 
     Args:
-        entries: Of the whole history, in order.
-        unknown: Gives a message an operation that its format does not have.
+        entries: The entries of the whole history, in order.
+        unknown: Returns a message with an operation that its format does not have.
     """
     day = sorted({entry.day for entry in entries})[1]
     places = [

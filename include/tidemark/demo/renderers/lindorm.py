@@ -1,9 +1,9 @@
-"""The history as Lindorm's change data has it ("Debezium Format V2.0").
+"""The history as Lindorm writes its change data ("Debezium Format V2.0").
 
-Field list by https://www.alibabacloud.com/help/en/lindorm/ ("Data format" of data subscription): images hold existing
-cells only, so a null is a column that is missing; there is no sequence but ``source.ts_ms``, no initial load, no
-schema, no DDL and no TRUNCATE: what statements did is told by rows. Lindorm's own tables have a key, which no message
-names; so one without a key looks no different. Numbers keep all their digits, times are text.
+The fields are from https://www.alibabacloud.com/help/en/lindorm/ ("Data format" of data subscription). Images have
+existing cells only, so a null is a missing column. The only sequence is ``source.ts_ms``. There is no initial load, no
+schema, no DDL and no TRUNCATE: changes of rows show the effect of statements. Lindorm's own tables have a key, but no
+message names it, so a table without a key looks the same. Numbers keep all their digits, and times are text.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tidemark.demo.renderers.rows_only import rows_only
 from tidemark.demo.story.model import History, Row
 
 _OPERATIONS = {"r": "c"}
-"""Lindorm tells the rows of an initial load as inserts."""
+"""Rows of an initial load are inserts in Lindorm."""
 
 
 def dump(history: History) -> list[DumpFile]:
-    """Render the history: rows only, each at a millisecond of its own."""
+    """Return the dump files: rows only, each row of a transaction with another millisecond."""
     entries = [entry for logged in log(rows_only(history)) for entry in _entries(logged)]
     return files(entries, [VALUE_LINES_GZ] * 4, random.Random("lindorm"))  # noqa: S311 - the mixing of a demo
 

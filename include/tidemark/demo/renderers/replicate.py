@@ -1,9 +1,9 @@
 """The history as Qlik Replicate's task writes it: rows with masks, and metadata messages in place of DDL.
 
-Fields and spellings by "Metadata and data messages", https://help.qlik.com. The source logs no unchanged large values:
-columns of text and bytes that an UPDATE left alone are null and outside of ``columnMask``, unless it moved the row to
-another key. A DELETE has its key only. Of a table without a key all columns are logged. Metadata messages name the
-columns that there are, not what one was called before: what statements did to rows is told by rows, a TRUNCATE as well.
+Fields and spellings are from "Metadata and data messages", https://help.qlik.com. The source does not log unchanged
+large values: a column of text or bytes that an UPDATE does not change is null and not in ``columnMask``, unless the
+UPDATE changes the key. A DELETE has only the key. In a table without a key, all columns are logged. Metadata messages
+have the columns of a table, but not their old names: changes of rows show the effect of statements, and of a TRUNCATE.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ _SENT_AGAIN = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """How a target endpoint writes messages; masks come as bytes, images with the history's own values."""
+    """How a target endpoint writes messages. It gets masks as bytes, and images with the history's own values."""
 
     metadata: Callable[[Schema, Json], bytes]
-    """Of the schema, and the body of the metadata message."""
+    """Returns a metadata message. Its arguments are the schema and the body of the message."""
     row: Callable[[Schema, Json], bytes]
-    """Of the schema, and the body of the data message with its ``schemaId``."""
+    """Returns a data message. Its arguments are the schema and the body of the message with its ``schemaId``."""
     unknown: Callable[[bytes], bytes]
-    """Makes a data message one of an unknown operation or type."""
+    """Returns a data message with an unknown operation or type."""
     packings: Sequence[Packing]
     """One for each day."""
 
 
 def dump(history: History, endpoint: Endpoint) -> list[DumpFile]:
-    """Render the history, each day's messages mixed over its files: rows may stand before their metadata.
+    """Return the dump files. The messages of a day are mixed over its files, so rows may stand before their metadata.
 
-    The metadata of all tables is told again on day 2, when the task was restarted; the last rows of that day are sent
+    The metadata of all tables is sent again on day 2, when the task was restarted. The last rows of day 2 are sent
     again on day 3.
     """
     entries = list(_entries(rows_only(history), endpoint))
@@ -101,11 +101,11 @@ def _entries(history: History, endpoint: Endpoint) -> Iterator[Entry]:
     restart = next(each for each in history.transactions if each.committed_at.date() == days[1])
     for transaction in history.transactions:
         ddl = transaction.ddl
-        told = list(current.values()) if transaction is restart else []
-        if ddl is not None and current.get(ddl.schema.table) != ddl.schema:  # an index is no change of the structure
+        described = list(current.values()) if transaction is restart else []
+        if ddl is not None and current.get(ddl.schema.table) != ddl.schema:  # an index does not change the columns
             current[ddl.schema.table] = ddl.schema
-            told.append(ddl.schema)
-        for schema in told:
+            described.append(ddl.schema)
+        for schema in described:
             yield _metadata(transaction, schema, history, endpoint)
         for number, statement in enumerate(transaction.statements()):
             day = transaction.committed_at.date() + timedelta(days=int(transaction.split and number > 0))
@@ -114,12 +114,12 @@ def _entries(history: History, endpoint: Endpoint) -> Iterator[Entry]:
 
 
 def schema_id(schema: Schema) -> str:
-    """Return 32 hexadecimal digits, other ones for each version of a table."""
+    """Return 32 hexadecimal digits, which are different for each version of a table."""
     return hashlib.sha256(repr(schema).encode()).hexdigest()[:32].upper()
 
 
 def base_type(column: Column) -> str:
-    """Return a MySQL type without its digits."""
+    """Return a column's MySQL type without its length or digits."""
     return column.mysql_type.partition("(")[0]
 
 
@@ -194,7 +194,7 @@ def _without(row: Mapping[str, Any], names: frozenset[str]) -> Row:
 
 
 def _mask(names: Sequence[str], chosen: Sequence[str]) -> bytes:
-    """Return a number of a byte more than the columns need at least, the first column its least bit."""
+    """Return a mask as a big-endian number; the first column is the lowest bit. It may have one spare byte."""
     number = sum(1 << names.index(name) for name in chosen)
     return number.to_bytes(len(names) // 8 + 1, "big")
 
@@ -215,7 +215,7 @@ def _headers(transaction: Transaction, event: RowEvent, sequence: int, left_out:
 
 
 def _changed(event: RowEvent) -> Sequence[str]:
-    """Return what ``changeMask`` has: of a DELETE the key, of an UPDATE what changed, else all columns."""
+    """Return the columns of ``changeMask``: for a DELETE the key, for an UPDATE the changed columns, else all."""
     if event.operation is Operation.DELETE:
         return event.schema.key or list(event.before or {})
     before, after = event.before or {}, event.after or {}

@@ -1,6 +1,6 @@
-"""The history as Replicate writes it in Avro, with logical types: a schema for each version of a table.
+"""The history as Replicate writes it in Avro, with logical types and a schema for each version of a table.
 
-Schemas by "The Replicate envelope" and "Supported data types", https://help.qlik.com.
+Schemas are from "The Replicate envelope" and "Supported data types", https://help.qlik.com.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TEXTS = tuple((name, "string") for name in ("server", "task", "schema", "table"
 
 
 def dump(history: History) -> list[DumpFile]:
-    """Render the history: Kafka records whose values are binary."""
+    """Return the dump files: Kafka records with binary values."""
     packings = (BINARY_PARQUET, BINARY_LINES_GZ, BINARY_PARQUET, BINARY_LINES_GZ)
     return replicate.dump(history, Endpoint(metadata=_metadata, row=_row, unknown=_unknown, packings=packings))
 
@@ -85,9 +85,9 @@ def _metadata(schema: Schema, body: Json) -> bytes:
     lineage = _record("Lineage", [*_TEXTS, ("tableVersion", "long"), ("timestamp", "string")])
     fields = [("schemaId", "string"), ("lineage", lineage), ("tableStructure", structure), ("dataSchema", "string")]
     own = _record("MetadataMessage", fields)
-    told = {**body, "dataSchema": msgspec.json.encode(_data_schema(schema)).decode()}
+    message = {**body, "dataSchema": msgspec.json.encode(_data_schema(schema)).decode()}
     return _envelope(
-        "MD", body["schemaId"], _written(fastavro.parse_schema(own), told), msgspec.json.encode(own).decode()
+        "MD", body["schemaId"], _written(fastavro.parse_schema(own), message), msgspec.json.encode(own).decode()
     )
 
 
@@ -119,7 +119,7 @@ def _data_schema(schema: Schema, *, logical: bool = True) -> Json:
 
 
 @functools.cache
-def _data_writer(schema: Schema) -> Any:  # noqa: ANN401 - likewise
+def _data_writer(schema: Schema) -> Any:  # noqa: ANN401 - what fastavro makes of a schema
     return fastavro.parse_schema(_data_schema(schema, logical=False))
 
 
@@ -136,7 +136,7 @@ def _stored(row: Row | None, schema: Schema) -> Json | None:
 
 
 def _value(value: Value, column: Column) -> object:
-    """Write a value as its logical type stores it."""
+    """Return a value as its logical type stores it."""
     match value:
         case Decimal():
             number = int(value.scaleb(_type(column)["scale"], _EXACT))
@@ -151,5 +151,5 @@ def _value(value: Value, column: Column) -> object:
 
 
 def _unknown(value: bytes) -> bytes:
-    """Make a data message one of a type that there is not; the operation is a number here."""
+    """Return a data message with an unknown type. Its operation is an enum, which cannot have an unknown value."""
     return value.replace(b"atMSG\x04DT", b"atMSG\x04DX", 1)

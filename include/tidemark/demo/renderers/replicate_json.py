@@ -14,7 +14,7 @@ from tidemark.demo.story.model import History, Row, Schema, Value
 
 
 def dump(history: History) -> list[DumpFile]:
-    """Render the history: rows and metadata in envelopes, Kafka records on days 1 and 3."""
+    """Return the dump files: rows and metadata in envelopes, as Kafka records on days 1 and 3."""
     packings = (RECORD_LINES_GZ, VALUE_LINES_ZST, RECORD_PARQUET, VALUE_LINES_BZ2)
     return replicate.dump(history, Endpoint(metadata=_metadata, row=_row, unknown=_unknown, packings=packings))
 
@@ -49,7 +49,7 @@ def _image(row: Row | None) -> Json | None:
 
 
 def text(value: Value) -> object:
-    """Write a value as the endpoint does that knows no logical types."""
+    """Return a value as an endpoint without logical types writes it."""
     match value:
         case Decimal():
             return format(value, "f")

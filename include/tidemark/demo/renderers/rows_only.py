@@ -1,10 +1,11 @@
-"""The history for tools that tell no statements: what a statement did to rows comes as changes of these rows.
+"""The history for tools that write no statements: changes of rows show the effect of a statement.
 
-A column with another name cannot be told by row images alone: it would be published as a new one, null in all rows
-that nothing touched, beside the old one. Nor can a default, or that a column went. Who runs such a tool has the rows
-sent again after a statement, so that is what the dump holds, in place of the statement and in one transaction: each
-row that the statement changed is deleted as it was and inserted as it is. So the tables of all formats end with the
-same rows in the same columns; beside them a tool without statements leaves the columns that went, null in every row.
+Row images alone cannot show that a column was renamed. It would be published as a new column beside the old one, and
+would be null in all rows that do not change afterwards. They cannot show a default either, nor that a column was
+dropped. Users of such a tool let it send the rows again after a statement. So the dump has, in place of the statement
+and in one transaction, a delete of each row that the statement changed, and an insert of the new row. The tables of
+all formats then end with the same rows in the same columns. With a tool without statements, dropped columns remain
+beside them, null in every row.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from tidemark.events import Operation
 
 
 def rows_only(history: History, *, truncates: bool = False) -> History:
-    """Return the history with row events for what its statements did.
+    """Return the history with row events that show the effect of its statements.
 
     Args:
-        history: As it happened.
-        truncates: The tool tells that a table was emptied; else the rows that were there are deleted one by one.
+        history: The history with statements.
+        truncates: Whether the tool writes a TRUNCATE. If not, the rows of the table are deleted one by one.
 
     Returns:
-        The same commits with the same ids and times. Statements stay, for tools that tell at least the new columns,
-        but for those that emptied a table and are spelled out.
+        The same commits with the same ids and times. Statements stay in it, for tools that write at least the new
+        columns. A TRUNCATE that became deletes does not stay.
     """
     state: dict[str, Rows] = {table: {} for table in history.schemas}
     schemas = {table: versions[0] for table, versions in history.schemas.items()}
@@ -49,7 +50,7 @@ def _spelled_out(transaction: Transaction, ddl: SchemaEvent, rows: Rows, schema:
 
 def _events(ddl: SchemaEvent, rows: Rows, schema: Schema) -> Iterator[RowEvent]:
     after = ddl.alter(rows)
-    changed = [key for key, row in rows.items() if key not in after or _told(after[key]) != _told(row)]
+    changed = [key for key, row in rows.items() if key not in after or _not_null(after[key]) != _not_null(row)]
     for key in changed:
         yield RowEvent(schema=schema, operation=Operation.DELETE, number=0, before=rows[key])
     for key in changed:
@@ -57,6 +58,6 @@ def _events(ddl: SchemaEvent, rows: Rows, schema: Schema) -> Iterator[RowEvent]:
             yield RowEvent(schema=ddl.schema, operation=Operation.INSERT, number=0, after=after[key])
 
 
-def _told(row: Row) -> Row:
-    """What a row says: a column that it lacks is null."""
+def _not_null(row: Row) -> Row:
+    """Return the columns of a row that are not null, so that a null column equals one that the row lacks."""
     return {name: value for name, value in row.items() if value is not None}

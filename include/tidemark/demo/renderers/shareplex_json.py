@@ -1,9 +1,10 @@
-"""The history as SharePlex JSON has it: every value text, an update as its changes and the whole row before.
+"""The history as SharePlex writes it in JSON: every value is text.
 
-In one transaction of three an update is two messages, the row before and the row after.
+An update has the changed columns and the whole row before it. In one transaction of three, an update is two messages:
+the row before and the row after.
 
-Fields by "Data formats of a Kafka cluster" of DTS. There is no initial load, no schema and no DDL but
-for TRUNCATE: the rows of a load are inserts, and what other statements did is told by rows.
+Fields are from "Data formats of a Kafka cluster" of DTS. There is no initial load: its rows are inserts. There is no
+schema, and no DDL except TRUNCATE: changes of rows show the effect of other statements.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _PACKINGS = (VALUE_LINES_GZ, RECORD_PARQUET, VALUE_LINES_BZ2, VALUE_LINES_ZST)
 
 
 def dump(history: History) -> list[DumpFile]:
-    """Render the history: rows only, each with its place in the transaction."""
+    """Return the dump files: rows only, each with its number in the transaction."""
     entries = [entry for single in singles(rows_only(history, truncates=True)) for entry in _entries(single)]
     return files(entries, _PACKINGS, random.Random("shareplex"), _unknown_operation)  # noqa: S311 - a demo's mixing
 
@@ -83,7 +84,7 @@ def _meta(single: Single, op: str) -> connect.Json:
 
 
 def _messages(single: Single) -> list[tuple[str, connect.Json]]:
-    """Operation and images of each message that tells a row event."""
+    """Return operation and images of each message of a row event."""
     before, after = single.event.before, single.event.after
     operation = _OPERATIONS[single.event.operation]
     if single.event.operation is Operation.TRUNCATE:
@@ -97,7 +98,7 @@ def _messages(single: Single) -> list[tuple[str, connect.Json]]:
 
 
 def _texts(row: Row) -> connect.Json:
-    """Write every value as text; numbers with all their digits."""
+    """Return a row with every value as text, and numbers with all their digits."""
     written = connect.as_text(row) or {}
     return {name: value if value is None else str(value) for name, value in written.items()}
 

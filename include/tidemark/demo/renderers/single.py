@@ -1,4 +1,4 @@
-"""The history one row event at a time, for formats that write a message for each; a TRUNCATE is one without rows."""
+"""The history as single row events, for formats with one message for each. A TRUNCATE is an event without rows."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tidemark.events import Operation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Single:
-    """A row event, its transaction, and where it stands."""
+    """A row event, its transaction, and its place in the history."""
 
     transaction: Transaction
     event: RowEvent
     ordinal: int
     """Number in the whole history, from 1."""
     day: date
-    """The interval in whose dump it lies."""
+    """The interval whose dump has it."""
 
 
 def singles(history: History) -> Iterator[Single]:
-    """Yield every row event, in order. What follows the first statement of a split transaction lies in the next day."""
+    """Yield every row event, in order. In a split transaction, events after the first statement are in the next day."""
     ordinal = 0
     for transaction in history.transactions:
         day = transaction.committed_at.date()

@@ -1,1 +1,1 @@
-"""One history of a shop, from which every format's dumps are rendered."""
+"""The history of one shop. The dumps of all formats are rendered from it."""

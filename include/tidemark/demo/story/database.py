@@ -1,4 +1,4 @@
-"""The database behind the demo: changes rows, and writes down what each commit changed."""
+"""The database of the shop. It changes rows, and keeps a log of the changes of each commit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Database:
         self._open: list[RowEvent] = []
 
     def load(self, table: str, row: Row) -> None:
-        """Take a row over as part of the initial load."""
+        """Add a row of the initial load."""
         self._write(table, Operation.SNAPSHOT, after=row)
 
     def insert(self, table: str, row: Row) -> None:
@@ -30,9 +30,9 @@ class Database:
         self._write(table, Operation.INSERT, after=row)
 
     def update(self, table: str, *key: Value, **values: Value) -> None:
-        """Set columns of the row with this key; a key column among them moves the row.
+        """Set columns of the row with this key. If a key column is among them, the row gets another key.
 
-        An update that changes nothing leaves no trace, as in MySQL's binary log.
+        An update that changes nothing is not logged, as in MySQL's binary log.
         """
         before = self.rows[table][key]
         after = {**before, **values}
@@ -44,29 +44,29 @@ class Database:
         self._write(table, Operation.DELETE, before=self.rows[table][key])
 
     def replace_one(self, table: str, row: Row, **values: Value) -> None:
-        """Set columns of one row of a table without a key: the oldest that equals ``row``."""
+        """Set columns of one row of a table without a key: of the oldest row that equals ``row``."""
         before = self._complete(table, row)
         self._write(table, Operation.UPDATE, before=before, after={**before, **values})
 
     def delete_one(self, table: str, row: Row) -> None:
-        """Delete one row of a table without a key: the oldest that equals ``row``."""
+        """Delete one row of a table without a key: the oldest row that equals ``row``."""
         self._write(table, Operation.DELETE, before=self._complete(table, row))
 
     def commit(self, at: datetime, *, late: bool = False, split: bool = False) -> None:
-        """Close the transaction: its events become part of the log."""
+        """Commit the transaction: append its events to the log."""
         events, self._open = tuple(self._open), []
         if events:
             self.log.append(Transaction(id=self._next(), committed_at=at, events=events, late=late, split=split))
 
     def roll_back(self, at: datetime, *, split: bool = False) -> None:
-        """Give the transaction up: its events are undone."""
+        """Roll the transaction back: undo its events."""
         events, self._open = tuple(self._open), []
         for event in reversed(events):
             apply(self.rows[event.table], replace(event, before=event.after, after=event.before))
         self.attempts.append(Transaction(id=self._next(), committed_at=at, events=events, split=split))
 
     def define(self, at: datetime, ddl: SchemaEvent) -> None:
-        """Run a DDL statement, a commit of its own."""
+        """Run a DDL statement, which is a transaction of its own."""
         self._schemas[ddl.schema.table] = ddl.schema
         self.log.append(Transaction(id=self._next(), committed_at=at, ddl=ddl))
         act(self.rows, self.log[-1])

@@ -1,4 +1,4 @@
-"""Rows of the shop: random, and full of values that a careless reader would change."""
+"""Random rows of the shop, with many values that a careless reader would change."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Goods:
         return self._order
 
     def customer(self, number: int) -> Row:
-        """Make a customer."""
+        """Return the row of a customer."""
         return {
             "customer_number": number,
             "name": f"{self._random.choice(_NAMES)} {number % 100000}",
@@ -69,7 +69,7 @@ class Goods:
         }
 
     def extreme_customer(self, number: int) -> Row:
-        """Make a customer whose values lie at the ends of their types."""
+        """Return the row of a customer with extreme values of their types."""
         return {
             **self.customer(number),
             "email": "",
@@ -82,7 +82,7 @@ class Goods:
         }
 
     def order(self, order: Value, customer: Value, now: datetime) -> Row:
-        """Make an order placed now."""
+        """Return the row of an order that is placed now."""
         return {
             "order_id": order,
             "customer_number": customer,
@@ -98,7 +98,7 @@ class Goods:
         }
 
     def extreme_order(self, order: int, customer: int, now: datetime) -> Row:
-        """Make an order whose values lie at the ends of their types."""
+        """Return the row of an order with extreme values of their types."""
         return {
             **self.order(order, customer, now),
             "order_date": date(1000, 1, 1),
@@ -110,7 +110,7 @@ class Goods:
         }
 
     def line(self, order: Value, number: int) -> Row:
-        """Make a line of an order."""
+        """Return the row of an order's line."""
         return {
             "order_id": order,
             "line_number": number,
@@ -122,7 +122,7 @@ class Goods:
         }
 
     def payment(self, order: Value, now: datetime) -> Row:
-        """Make a payment of an order, or one time in five a refund, which is negative."""
+        """Return the row of an order's payment. One in five is a refund, whose amount is negative."""
         self._payment += 1
         refund = self._random.random() < 0.2
         return {
@@ -136,11 +136,11 @@ class Goods:
         }
 
     def money(self) -> Decimal:
-        """Return an amount of two decimals, not negative, now and then 0.00 or one that ends in a zero."""
+        """Return an amount with two decimals, not negative; often 0.00 or 1.10, which ends in a zero."""
         return Decimal(self._random.choice((0, 110, self._random.randrange(500_000)))).scaleb(-2)
 
     def precise(self) -> Decimal | None:
-        """Return null or an amount of ten decimals and up to 38 digits."""
+        """Return null, or an amount with ten decimals."""
         return self._random.choice((None, Decimal(self._random.randrange(-(10**15), 10**15)).scaleb(-10)))
 
     def rate(self) -> float | None:
@@ -148,7 +148,7 @@ class Goods:
         return self._random.choice((None, *_DOUBLES, self._random.random()))
 
     def text(self) -> str | None:
-        """Return null, an empty text or one that is hard to quote."""
+        """Return null, an empty text, or a text that is hard to quote."""
         return self._random.choice((None, *_TEXTS))
 
     def email(self) -> str | None:
@@ -160,5 +160,10 @@ class Goods:
         return self._random.choice((None, b"", b"\x00\xff\x80", self._random.randbytes(16)))
 
     def instant(self, now: datetime) -> datetime:
-        """Return a wall-clock time of that second, with microseconds."""
+        """Return a wall clock time within this second, with microseconds."""
         return now.replace(tzinfo=None, microsecond=self._random.choice((0, 1, 120_000, self._random.randrange(10**6))))
+
+
+def under_all_names(payment: Row) -> Row:
+    """Return a payment with all names that its columns ever have; the database takes the names of the day."""
+    return {**payment, "channel": payment["method"], "currency": "EUR"}

@@ -1,4 +1,4 @@
-"""The source database of the demo as plain values: schemas, row events, transactions, and the state they lead to."""
+"""The source database of the demo as plain values: schemas, row events, transactions, and the resulting rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = dict[str, Value]
 Key = tuple[Value, ...]
 
 Rows = dict[Key, Row]
-"""Rows of one table by key; those of a table without a key by running numbers, the oldest first."""
+"""Rows of one table by key. In a table without a key, they are numbered, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,33 +34,33 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """One version of a table's columns, in the source's order."""
+    """One version of the columns of a table, in the source's order."""
 
     table: str
     columns: tuple[Column, ...]
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Names of the key columns; a table without a key has none."""
+        """Names of the key columns; empty if the table has no key."""
         return tuple(column.name for column in self.columns if column.key)
 
     def key_of(self, row: Row) -> Key:
-        """Values of the key columns of a row."""
+        """Return the values of the key columns of a row."""
         return tuple(row[name] for name in self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowEvent:
-    """One row changed; images are whole rows.
+    """A change of one row. Images are whole rows.
 
-    SNAPSHOT and INSERT have ``after``, DELETE has ``before``, UPDATE both.
+    SNAPSHOT and INSERT have ``after``, DELETE has ``before``, UPDATE has both.
     """
 
     schema: Schema
     """The table's columns when the row changed."""
     operation: Operation
     number: int
-    """Number in the transaction, from 1."""
+    """Number of the event in its transaction, from 1."""
     before: Row | None = None
     after: Row | None = None
 
@@ -71,7 +71,7 @@ class RowEvent:
 
     @property
     def key_changed(self) -> bool:
-        """True for an UPDATE that gave the row another key."""
+        """Whether this is an UPDATE that gave the row another key."""
         if self.before is None or self.after is None:
             return False
         return self.schema.key_of(self.before) != self.schema.key_of(self.after)
@@ -87,12 +87,12 @@ class SchemaEvent:
     schema: Schema
     """The table after the statement."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Column → what it was called before."""
+    """Column -> its old name."""
     defaults: Mapping[str, Value] = field(default_factory=dict)
-    """New column → what it has in the rows that are there; null in one that is not named."""
+    """New column -> its value in existing rows. A new column that is not in it is null."""
 
     def alter(self, rows: Rows) -> Rows:
-        """Return what the statement makes of the rows of its table."""
+        """Return the rows of the table after the statement."""
         if self.kind == "TRUNCATE":
             return {}
         return {
@@ -106,42 +106,42 @@ class SchemaEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """What one commit did: row events, or one DDL statement."""
+    """One transaction: row events, or one DDL statement."""
 
     id: int
-    """Ascending with the commits, from 1."""
+    """Number in the order of the commits, from 1."""
     committed_at: datetime
-    """UTC, whole seconds, as the binary log of MySQL keeps it; no two transactions share one."""
+    """UTC, in whole seconds, as in MySQL's binary log. No two transactions have the same time."""
     events: tuple[RowEvent, ...] = ()
     ddl: SchemaEvent | None = None
     late: bool = False
     """Delivered after the run of day 3, in a file of its own day."""
     split: bool = False
-    """Its dump breaks off after the first statement; the rest is in the files of the next day."""
+    """The dump of its day ends after its first statement. The rest is in the files of the next day."""
 
     @property
     def initial_load(self) -> bool:
-        """True when the events are the rows of an initial load."""
+        """Whether the events are rows of the initial load."""
         return any(event.operation is Operation.SNAPSHOT for event in self.events)
 
     def statements(self) -> Iterator[tuple[RowEvent, ...]]:
-        """Yield runs of events of one table and one operation, in order: one bulk statement each."""
+        """Yield the events of each bulk statement, in order: neighbours with the same table and operation."""
         for _, run in groupby(self.events, key=lambda event: (event.table, event.operation)):
             yield tuple(run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """All that happened in the shop, in the order of the commits."""
+    """All transactions of the shop, in the order of the commits."""
 
     transactions: tuple[Transaction, ...]
     schemas: Mapping[str, tuple[Schema, ...]]
     """Every version of every table, the oldest first."""
     attempts: tuple[Transaction, ...] = ()
-    """Transactions that were rolled back. Only a tool that reads ahead of the commit tells of them."""
+    """Transactions that were rolled back. Only a tool that reads ahead of the commit has them in its dumps."""
 
     def columns(self, table: str) -> tuple[Column, ...]:
-        """Columns of the newest version of a table."""
+        """Return the columns of the newest version of a table."""
         return self.schemas[table][-1].columns
 
     def events(self) -> Iterator[RowEvent]:
@@ -150,7 +150,7 @@ class History:
             yield from transaction.events
 
     def final_state(self) -> dict[str, list[Row]]:
-        """Rows of every table after the last commit, by key; each row has the newest columns, in their order."""
+        """Return table -> its rows after the last commit, ordered by key. Rows have the newest columns, in order."""
         state: dict[str, Rows] = {table: {} for table in self.schemas}
         for transaction in self.transactions:
             act(state, transaction)
@@ -158,7 +158,7 @@ class History:
 
 
 def act(state: dict[str, Rows], transaction: Transaction) -> None:
-    """Do to the tables what a transaction did: its statement, then its row events."""
+    """Apply a transaction to the tables: its statement, then its row events."""
     if transaction.ddl is not None:
         table = transaction.ddl.schema.table
         state[table] = transaction.ddl.alter(state[table])
@@ -167,7 +167,10 @@ def act(state: dict[str, Rows], transaction: Transaction) -> None:
 
 
 def apply(rows: Rows, event: RowEvent) -> None:
-    """Do to the rows of one table what the event says. Without a key, the oldest row goes that equals the old one."""
+    """Apply an event to the rows of its table.
+
+    In a table without a key, the oldest row that equals the before image is removed.
+    """
     schema = event.schema
     if event.before is not None:
         before = event.before

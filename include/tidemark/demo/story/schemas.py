@@ -1,4 +1,4 @@
-"""Tables of the shop: types that must come through exactly, and that all formats can express."""
+"""Tables of the shop. All formats can express their types, and must publish them exactly."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ STOCK_SCANS = Schema(
         _column("note", "string", "text", "null"),
     ),
 )
-"""What the scanner of the stockroom writes, a line for each scan: no key, and equal lines are as many scans."""
+"""Scans of the stockroom, one row for each. The table has no key: two equal rows are two scans."""
 
 CUSTOMERS_LEVELLED = _with(CUSTOMERS, _column("loyalty_level", "int", "int", "null"))
 
@@ -114,7 +114,7 @@ SCHEMAS: Mapping[str, tuple[Schema, ...]] = {
 
 
 def create_table(schema: Schema) -> str:
-    """Write the statement that creates the table, in MySQL's dialect."""
+    """Return the statement that creates the table, in MySQL's dialect."""
     columns = [
         f"`{column.name}` {column.mysql_type} {'NULL' if column.nullable else 'NOT NULL'}" for column in schema.columns
     ]

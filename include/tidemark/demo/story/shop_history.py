@@ -1,6 +1,6 @@
-"""One history of a small shop: four days, five tables, and every trap that change data is known for.
+"""The history of a small shop: four days, five tables, and every known trap of change data.
 
-The same seed gives the same history on every machine: no clock, no environment.
+The same seed gives the same history on every machine. Neither a clock nor the environment has an influence.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 from tidemark.demo.story.database import Database
-from tidemark.demo.story.goods import Goods
+from tidemark.demo.story.goods import Goods, under_all_names
 from tidemark.demo.story.landmarks import (
     DAYS,
     EXTREME_ORDER,
@@ -21,7 +21,7 @@ from tidemark.demo.story.landmarks import (
     SCRIPTED,
     TRANSACTIONS_A_DAY,
 )
-from tidemark.demo.story.model import History, Row, SchemaEvent, Value
+from tidemark.demo.story.model import History, Row, SchemaEvent
 from tidemark.demo.story.schemas import (
     CUSTOMERS_LEVELLED,
     ORDERS,
@@ -33,6 +33,7 @@ from tidemark.demo.story.schemas import (
 )
 from tidemark.demo.story.stockroom import TABLE as STOCK_SCANS
 from tidemark.demo.story.stockroom import Stockroom
+from tidemark.demo.story.traffic import Traffic
 
 RETURNING, RENUMBERED, NEW_NUMBER, SPARSE, LATE, EXTREME = (9_007_199_254_740_993 + 1_000_000 + n for n in range(6))
 """Customers of the scripted scenes."""
@@ -41,15 +42,15 @@ DEPOSIT, LATE_PAYMENT, ABROAD = (999_000_001 + n for n in range(3))
 """Payments of the scripted order."""
 
 _KEPT = {SPARSE, EXTREME, HOT, SCRIPTED, EXTREME_ORDER}
-"""Ordinary traffic leaves them alone."""
+"""First key columns of rows that ordinary traffic does not change."""
 
 
 def history(seed: int = 7, scale: int = 1) -> History:
-    """Live through the shop's four days, 2026-01-01 to 2026-01-04 UTC.
+    """Return the history of the shop's four days, 2026-01-01 to 2026-01-04 UTC.
 
     Args:
-        seed: Of the random choices.
-        scale: Multiplies the rows of the initial load and the transactions of a day; 1 gives about 3,000 row events.
+        seed: Seed of the random choices.
+        scale: Factor for the rows of the initial load and the transactions of a day; 1 gives about 3,000 row events.
 
     Raises:
         ValueError: ``scale`` is not within 1 and ``LARGEST_SCALE``.
@@ -60,15 +61,19 @@ def history(seed: int = 7, scale: int = 1) -> History:
 
 
 class _Shop:
+    """The shop, while its history happens: the ordinary traffic of each day, and scripted scenes between."""
+
     def __init__(self, seed: int, scale: int) -> None:
         self._random = random.Random(seed)  # noqa: S311 - choices of a demo, not secrets
         self._scale = scale
         self._goods = Goods(self._random)
         self._db = Database()
         self._stockroom = Stockroom(self._db, self._next_second)
+        self._traffic = Traffic(self._db, self._goods, self._random, now=lambda: self._now, kept=_KEPT)
         self._now = datetime.combine(FIRST_DAY, datetime.min.time(), UTC)
 
     def live(self) -> History:
+        """Let the four days happen and return their history."""
         for day in DAYS:
             self._now = datetime.combine(day, datetime.min.time(), UTC) + timedelta(minutes=10)
             if day == FIRST_DAY:
@@ -108,7 +113,7 @@ class _Shop:
         self._db.load("customers", self._goods.customer(SPARSE))
         self._commit()
         for order in (HOT, SCRIPTED, *(self._goods.next_order() for _ in range(60 * self._scale))):
-            self._db.load("orders", self._goods.order(order, self._any("customers")[0], self._now))
+            self._db.load("orders", self._goods.order(order, self._traffic.any_key("customers")[0], self._now))
             for line in range(1, 4):
                 self._db.load("order_lines", self._goods.line(order, line))
             self._commit()
@@ -120,76 +125,18 @@ class _Shop:
                 scene()
             if number % 4 == 0:
                 self._db.update("orders", HOT, total=self._goods.money(), remark=self._goods.text())
-            self._traffic()
+            self._traffic.change_something()
             self._commit(late=number_of_day == 2 and 100 <= number < 112)
         if number_of_day == 2:
             self._stockroom.give_up()
             self._stockroom.close_the_day()
             self._stockroom.take_out()
-            self._place_order()
+            self._traffic.place_order()
             self._stockroom.put_back()
             self._commit(split=True)
 
-    def _traffic(self) -> None:
-        actions = (self._place_order, self._pay, self._ship, self._edit_customer, self._cancel, self._reprice)
-        self._random.choices(actions, weights=(6, 4, 4, 4, 2, 4))[0]()
-
-    def _any(self, table: str) -> tuple[Value, ...]:
-        return self._random.choice([key for key in self._db.rows[table] if key[0] not in _KEPT])
-
-    def _place_order(self) -> None:
-        if self._random.random() < 0.3:
-            number = self._goods.next_customer()
-            self._db.insert("customers", self._goods.customer(number))
-            customer: Value = number
-        else:
-            customer = self._any("customers")[0]
-        order = self._goods.next_order()
-        self._db.insert("orders", self._goods.order(order, customer, self._now))
-        for line in range(1, self._random.randint(2, 5)):
-            self._db.insert("order_lines", self._goods.line(order, line))
-        if self._random.random() < 0.5:
-            self._db.insert("payments", self._payment(order))
-
-    def _pay(self) -> None:
-        (order,) = self._any("orders")
-        self._db.insert("payments", self._payment(order))
-        self._db.update("orders", order, status="paid")
-
-    def _payment(self, order: Value) -> Row:
-        return _at_any_time(self._goods.payment(order, self._now))
-
-    def _ship(self) -> None:
-        (order,) = self._any("orders")
-        shipped_at = self._goods.instant(self._now) if self._random.random() < 0.8 else None
-        self._db.update("orders", order, shipped_at=shipped_at, status="shipped" if shipped_at else "returned")
-
-    def _edit_customer(self) -> None:
-        (customer,) = self._any("customers")
-        edits: dict[str, Callable[[], Value]] = {
-            "email": self._goods.email,
-            "credit_limit": self._goods.money,
-            "lifetime_value": self._goods.precise,
-            "notes": self._goods.text,
-            "badge": self._goods.badge,
-        }
-        names = self._random.sample(sorted(edits), k=self._random.randint(1, 3))
-        self._db.update("customers", customer, **{name: edits[name]() for name in names})
-
-    def _cancel(self) -> None:
-        (order,) = self._any("orders")
-        for table in ("payments", "order_lines"):
-            for key in [key for key, row in self._db.rows[table].items() if row["order_id"] == order]:
-                self._db.delete(table, *key)
-        self._db.delete("orders", order)
-
-    def _reprice(self) -> None:
-        keys = [key for key in self._db.rows["order_lines"] if key[0] not in _KEPT]
-        for key in self._random.sample(keys, k=self._random.randint(1, 6)):
-            self._db.update("order_lines", *key, unit_price=self._goods.money(), discount_rate=self._goods.rate())
-
     def _scenes(self) -> Mapping[tuple[int, int], tuple[Callable[[], None], ...]]:
-        """Return what happens before the n-th transaction of a day: (day from 1, n from 0) → scenes."""
+        """Return (day from 1, n from 0) -> the scenes before the n-th transaction of the day."""
         return {
             (1, 10): (self._extremes,),
             (1, 50): (lambda: self._set_email(None),),
@@ -252,7 +199,7 @@ class _Shop:
         self._define(SchemaEvent(kind="CINDEX", statement=statement, schema=ORDERS))
 
     def _change_late(self) -> None:
-        """Change rows that later days touch again and rows that nothing touches again."""
+        """Change rows that later days change again, and rows that nothing changes again; delivered late."""
         self._db.insert("customers", self._goods.customer(LATE))
         self._db.update("orders", HOT, total=self._goods.money())
         self._commit(late=True)
@@ -279,11 +226,11 @@ class _Shop:
         self._commit()
 
     def _scripted_payment(self, payment: int) -> Row:
-        told: Row = {"payment_id": payment, "order_id": SCRIPTED, "method": "card", "amount": Decimal("1.10")}
-        return _at_any_time(told | {"is_refund": 0, "paid_at": self._now.replace(tzinfo=None), "receipt": b"\x00"})
+        paid: Row = {"payment_id": payment, "order_id": SCRIPTED, "method": "card", "amount": Decimal("1.10")}
+        return under_all_names(paid | {"is_refund": 0, "paid_at": self._now.replace(tzinfo=None), "receipt": b"\x00"})
 
     def _rename_method(self) -> None:
-        """Call a payment's method its channel: also of one that comes late, from before."""
+        """Rename the column ``method`` to ``channel``, also for a payment from before that is delivered late."""
         statement = "ALTER TABLE `shop`.`payments` RENAME COLUMN `method` TO `channel`"
         renamed = {"channel": "method"}
         ddl = SchemaEvent(kind="ALTER", statement=statement, schema=PAYMENTS_BY_CHANNEL, renamed=renamed)
@@ -292,7 +239,7 @@ class _Shop:
         self._commit()
 
     def _take_any_currency(self) -> None:
-        """Drop the receipts, and tell the currency, which was the euro so far."""
+        """Drop the receipts, and add the currency, which is the euro for all payments so far."""
         clauses = "DROP COLUMN `receipt`, ADD COLUMN `currency` varchar(3) NOT NULL DEFAULT 'EUR'"
         statement, defaults = f"ALTER TABLE `shop`.`payments` {clauses}", {"currency": "EUR"}
         ddl = SchemaEvent(kind="ALTER", statement=statement, schema=PAYMENTS_OF_ANY_CURRENCY, defaults=defaults)
@@ -317,8 +264,3 @@ class _Shop:
     def _reuse_number(self) -> None:
         self._db.insert("customers", self._goods.customer(RENUMBERED))
         self._commit()
-
-
-def _at_any_time(payment: Row) -> Row:
-    """A payment under all names that its columns ever have: the database takes those of the day."""
-    return {**payment, "channel": payment["method"], "currency": "EUR"}

@@ -1,8 +1,8 @@
-"""The stockroom of the shop: a table without a key, whose life is the same at any scale and seed.
+"""The stockroom of the shop: a table without a key. Its history is the same at any scale and seed.
 
-Scans begin on day 2: the table is new to a source that has run before. All that is told of it goes on from rows that
-equal each other, so whoever counts one scan too many or too few is found out. On day 2 it is emptied between late
-scans, on day 3 a column gets another name, on day 4 one goes and one comes with a default.
+Scans begin on day 2, so the table is new to a source that has run before. Most of its changes concern rows that equal
+other rows, so that one scan too many or too few shows in the result. On day 2 the table is emptied between late scans.
+On day 3 a column is renamed. On day 4 one column is dropped, and another is added with a default.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ SOAP = _scan("SKU-SOAP", "", "3.00", "two\nlines")
 
 
 class Stockroom:
-    """Scenes of the stockroom; each is some transactions of its own but where it says so."""
+    """Scenes of the stockroom. A scene commits its transactions itself, unless its method says that the caller does."""
 
     def __init__(self, db: Database, tick: Callable[[], datetime]) -> None:
         self._db = db
         self._tick = tick
 
     def open(self) -> None:
-        """Create the table, take over what was counted on paper, and scan on."""
+        """Create the table, load the scans that were counted on paper, and scan more."""
         self._define(SchemaEvent(kind="CREATE", statement=create_table(STOCK_SCANS), schema=STOCK_SCANS))
         for scan in (TEA, TEA, SALT, MUG):
             self._db.load(TABLE, scan)
@@ -62,33 +62,33 @@ class Stockroom:
         self._commit()
 
     def scan_late_below(self) -> None:
-        """Scan what the truncation empties, and take back one scan; delivered late."""
+        """Add scans that the later TRUNCATE removes, and take one back; delivered late."""
         self._insert(TEA, MUG)
         self._db.delete_one(TABLE, SOAP)
         self._commit(late=True)
 
     def count_anew(self) -> None:
-        """Empty the table and begin again with equal scans, some like those that went."""
+        """Empty the table and begin again with scans that equal each other, and some of the removed ones."""
         statement = f"TRUNCATE TABLE `shop`.`{TABLE}`"
         self._define(SchemaEvent(kind="TRUNCATE", statement=statement, schema=STOCK_SCANS))
         self._insert(TEA, TEA, SALT, MUG, WHOLE_MUG)
         self._commit()
 
     def scan_late_above(self) -> None:
-        """Scan and take back what is counted already; delivered late."""
+        """Add scans, and change scans that ``count_anew`` added; delivered late."""
         self._insert(TEA, SOAP)
         self._db.delete_one(TABLE, SALT)
         self._db.replace_one(TABLE, MUG, pieces=2)
         self._commit(late=True)
 
     def give_up(self) -> None:
-        """Begin two statements and roll them back, the second on the next day."""
+        """Roll back a transaction of two statements, the second in the dump of the next day."""
         self._insert(TEA, TEA)
         self._db.delete_one(TABLE, WHOLE_MUG)
         self._db.roll_back(self._tick(), split=True)
 
     def close_the_day(self) -> None:
-        """Scan what is sent again after a restart."""
+        """Add the scans that the tools send again after a restart."""
         self._insert(TEA, TEA, SALT)
         self._commit()
         self._db.delete_one(TABLE, TEA)
@@ -99,11 +99,11 @@ class Stockroom:
         self._db.delete_one(TABLE, TEA)
 
     def put_back(self) -> None:
-        """Scan the same again; the caller commits."""
+        """Add an equal scan again; the caller commits."""
         self._insert(TEA)
 
     def rename_shelf(self) -> None:
-        """Call the shelf a location; take out a scan from before, and put in one that equals others."""
+        """Rename the column ``shelf`` to ``location``; take out an earlier scan, and add one that equals others."""
         statement = f"ALTER TABLE `shop`.`{TABLE}` RENAME COLUMN `shelf` TO `location`"
         renamed = {"location": "shelf"}
         self._define(SchemaEvent(kind="ALTER", statement=statement, schema=STOCK_SCANS_LOCATED, renamed=renamed))
@@ -113,7 +113,7 @@ class Stockroom:
         self._commit()
 
     def name_scanners(self) -> None:
-        """Drop the note, so that more scans are equal, and add a scanner, which is a hand so far."""
+        """Drop the note, so that more scans are equal, and add the scanner, which is a hand for all scans so far."""
         clauses = "DROP COLUMN `note`, ADD COLUMN `scanner` varchar(20) NOT NULL DEFAULT 'hand'"
         statement, defaults = f"ALTER TABLE `shop`.`{TABLE}` {clauses}", {"scanner": "hand"}
         self._define(SchemaEvent(kind="ALTER", statement=statement, schema=STOCK_SCANS_BY_SCANNER, defaults=defaults))
