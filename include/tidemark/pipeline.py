@@ -1,4 +1,4 @@
-"""Running stages: what the command line, the jobs and Airflow share."""
+"""Running stages, for the command line, the jobs and Airflow."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tidemark.stages import REHEARSED, StageReport
 from tidemark.text import first_line
 
 STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
-"""What the store and the engine raise."""
+"""Errors of the store and the engine, which become ``RetriableLakeError``."""
 
 HOLDING = frozenset({"check", "publish", "quality"})
-"""Stages whose held-back data ends a scheduled run as failed; the problems of earlier ones do not stop the rest of the
-data, and publish reports them again."""
+"""Stages that fail a scheduled run if they have problems. Problems of earlier stages do not fail it there, so that the
+rest of the data is published; publish reports them again."""
 
 
 def run_stage(
@@ -39,21 +39,21 @@ def run_stage(
     patience: float = locks.PATIENCE,
     **options: Any,  # noqa: ANN401 - each stage has its own
 ) -> StageReport:
-    """Run one stage of one source, as its only writer.
+    """Run one stage of one source, as the only writer of the source, and return its report.
 
     Args:
-        stage: one of the five, or one beside the flow (``maintain``, ``rebuild``, ``retry``; what has to follow the
-            latter two: ``REBUILD``, ``RETRY``).
-        source: what it is run for.
-        start: of the interval, for the stages that look at one.
-        end: first moment after it.
+        stage: one of the five, or a stage beside the flow. After ``rebuild`` and ``retry``, other stages must follow:
+            ``REBUILD`` and ``RETRY`` name them.
+        source: the source.
+        start: start of the interval, for the stages that use one.
+        end: first moment after the interval.
         patience: seconds to wait for another writer of the source.
-        **options: keyword parameters of the stage; None is none.
+        **options: keyword arguments of the stage. None is the same as no argument.
 
     Raises:
-        ConfigurationError: an option that the stage does not have.
+        ConfigurationError: the stage has no such option.
         SourceBusyError: another writer is not done in time.
-        TidemarkError: as the stage; whatever store or engine raise comes as ``RetriableLakeError``.
+        TidemarkError: as the stage. Errors of store and engine become ``RetriableLakeError``.
     """
     module: Any = importlib.import_module(f"tidemark.stages.{stage}")
     known = inspect.signature(module.run).parameters
@@ -75,14 +75,15 @@ def run_task(
     patience: float = locks.PATIENCE,
     **options: Any,  # noqa: ANN401 - as above
 ) -> StageReport:
-    """Run one stage as a task of its own, between which other runs of the source may have gone on; see ``run_stage``.
+    """Run one stage as a task of its own; arguments as ``run_stage``.
 
-    Another run may have built the cut anew since this one checked it, with its own events in it: publish then checks
-    it again. The summary of publish tells by ``fresh`` whether it moved any table. Normalize with ``dry_run`` tells
-    what reprocessing would change (``rehearse``).
+    Other runs of the source may work between the tasks of this one. Another run may have built the cut again after
+    this one checked it, with events of its own in it. So publish checks a cut that is not checked yet. The summary of
+    publish has ``fresh``: 1 if publish moved any table, else 0. Normalize with ``dry_run`` reports what reprocessing
+    would change (``rehearse``).
 
     Raises:
-        ConfigurationError: a dry run of anything but reprocessing; else as ``run_stage``.
+        ConfigurationError: a dry run without ``reprocess``, or as ``run_stage``.
     """
     if options.pop("dry_run", None):
         if not options.pop("reprocess", None):
@@ -96,10 +97,10 @@ def run_task(
         ledger = Ledger(Lake.open(), source.source)
         before = cuts.last_published(ledger)
         cut = ledger.last_cut()
-        if cut is not None and cut["state"] == cuts.CANDIDATE:
+        if cut is not None and cut.state == cuts.CANDIDATE:
             run_stage("check", source)
         report = run_stage(stage, source, **options)
-    fresh = report.summary.get("cut", 0) != (before["cut"] if before else 0)
+    fresh = report.summary.get("cut", 0) != (before.cut if before else 0)
     return StageReport(
         stage=report.stage,
         source=report.source,
@@ -112,21 +113,22 @@ def run_task(
 def rehearse(
     stages: Sequence[str], source: Source, start: datetime | None = None, end: datetime | None = None
 ) -> list[StageReport]:
-    """Reprocess an interval on copies of the source's tables, which are dropped afterwards: nothing is changed.
+    """Reprocess an interval on copies of the source's tables, and drop the copies afterwards: nothing is changed.
 
     Args:
-        stages: up to compact.
+        stages: names of the stages, up to compact.
         source: the source.
-        start: of the interval.
-        end: of the interval.
+        start: start of the interval.
+        end: first moment after the interval.
 
     Returns:
-        Their reports, and one of what a cut would change: per table the rows added, removed and changed.
+        The reports of the stages, and a report of what the cut would change: for each table the numbers of rows added,
+        removed and changed.
 
     Raises:
         TidemarkError: as the stages.
     """
-    from tidemark.lake import copies  # noqa: PLC0415  PyIceberg and Spark are not needed to look at a report
+    from tidemark.lake import copies  # noqa: PLC0415  only a rehearsal needs it
     from tidemark.queries.differences import differences  # noqa: PLC0415
 
     with _store_errors("rehearsal", source), locks.hold(source.source), copies.rehearsal(source.source) as lake:

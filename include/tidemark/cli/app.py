@@ -1,4 +1,4 @@
-"""The command line's Typer applications, and the options that stand before every command."""
+"""The command line's Typer application, and the option that stands before every command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that run no stage: look at what is published, decode dumps, write and check source files."""
+"""The commands that run no stage: the demo, queries of what is published, decoding dumps, work on source files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 
 from tidemark.cli import (
     quarantine_commands,
-    stage_commands,  # noqa: F401  its commands are listed first
+    stage_commands,  # noqa: F401  imported first, so that the help lists its commands first
 )
 from tidemark.cli.app import app
 from tidemark.cli.printing import print_status, print_table, tell
@@ -27,7 +27,7 @@ app.add_typer(quarantine_commands.quarantine_app, name="quarantine")
 
 
 class OutputFormat(StrEnum):
-    """How ``tidemark sql`` prints."""
+    """How ``tidemark sql`` prints rows."""
 
     TABLE = "table"
     JSON = "json"
@@ -47,15 +47,15 @@ Look next:
 @exits
 def demo(
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="[SOURCE...]", help="Bundled sources; one of each format without.")
+        list[str] | None, typer.Argument(metavar="[SOURCE...]", help="Bundled sources; default: one of each format.")
     ] = None,
 ) -> None:
-    """Run bundled sources over four days of dumps through Airflow, and compare what they publish."""
+    """Run bundled sources through Airflow on four days of dumps, and compare the tables that they publish."""
     from tidemark.demo.runner import DEFAULT
     from tidemark.demo.runner import run as run_demo
     from tidemark.lake.catalog import home
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers of the demo are stopped
     outcome = run_demo(sources or DEFAULT)
     print_status(outcome.statuses)
     for table in outcome.differences:
@@ -64,7 +64,7 @@ def demo(
         raise typer.Exit(1)
     docs = home() / "quality" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
     typer.echo(
-        f"\n{len(outcome.statuses)} sources told one history and published the same tables ({outcome.seconds:.0f} s)."
+        f"\n{len(outcome.statuses)} sources delivered one history and published the same tables ({outcome.seconds:.0f} s)."
     )
     typer.echo(_LOOK_NEXT.format(docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
 
@@ -72,11 +72,11 @@ def demo(
 @app.command()
 @exits
 def status(
-    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="Name of a source; all without.")] = None,
+    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="Name of a source; default: all.")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show cut, rows, lag, held, quarantined and last verdict of each table."""
+    """Show each table's cut, rows, lag, withheld and quarantined events, and last verdict."""
     from tidemark.lake.lake import Lake
     from tidemark.queries.status import status_of
 
@@ -96,7 +96,7 @@ def sql(
     statement: Annotated[str, typer.Argument(metavar="SELECT", help="A query; tables are named source.table.")],
     layout: Annotated[OutputFormat, typer.Option("--format", help="How to print the rows.")] = OutputFormat.TABLE,
 ) -> None:
-    """Query the published tables, and source.table__changes: every event of a table."""
+    """Query the published tables, and source.table__changes, which has every event of a table."""
     from tidemark.lake.lake import Lake
     from tidemark.queries import sql as sql_query
 
@@ -117,7 +117,7 @@ def explain(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show the life of one row: each event that set its cells, and those that lost, with the reason."""
+    """Show the life of one row: the events that set its cells, and the events that did not, with the reason."""
     from tidemark.lake.lake import Lake
     from tidemark.queries.explain import explain as explain_row
     from tidemark.queries.row_life_text import as_json_lines, as_text
@@ -145,6 +145,11 @@ def decode(
 
 
 def _options(given: Iterable[str]) -> dict[str, object]:
+    """Return the options that the user gave as ``KEY=VALUE``.
+
+    Raises:
+        ConfigurationError: one has no equals sign.
+    """
     pairs = [option.partition("=") for option in given]
     wrong = [name for name, equals, _ in pairs if not equals]
     if wrong:
@@ -162,7 +167,7 @@ def init(
     ] = None,
     option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
 ) -> None:
-    """Write a commented source file, its tables, keys and types as a sample dump tells them."""
+    """Write a commented source file, with tables, keys and types from sample dumps."""
     from tidemark.cli.source_draft import write_draft
 
     path, remarks = write_draft(name, format_name, samples or [], _options(option or []))
@@ -174,9 +179,9 @@ def init(
 @app.command("validate")
 @exits
 def validate_files(
-    paths: Annotated[list[Path] | None, typer.Argument(help="Source files or folders; all sources without.")] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(help="Source files or folders; default: all sources.")] = None,
 ) -> None:
-    """Check source files: every error with file, line and a suggestion."""
+    """Check source files; print every error with file, line and a suggestion."""
     problems = validate(paths or [])
     for problem in problems:
         tell(str(problem))
@@ -186,5 +191,5 @@ def validate_files(
 
 
 def main() -> None:
-    """Entry point of ``tidemark``."""
+    """Run the command line: the entry point of ``tidemark``."""
     app()

@@ -1,4 +1,4 @@
-"""What the entry points in ``jobs/`` call: one stage as a Spark application, with Airflow's arguments."""
+"""The entry point that ``jobs/`` call: one stage as a Spark application, with arguments from Airflow."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import typer
 
 from tidemark.cli.logs import configure_logging
 from tidemark.cli.printing import tell
-from tidemark.cli.running import End, SourceName, Start, exits, moment, print_report
+from tidemark.cli.running import End, SourceName, Start, exits, print_report
 from tidemark.sources.files import find_source
+from tidemark.values.iso8601 import moment
 
 
 def job(stage: str) -> None:
-    """Run one stage as a Spark job: ``SOURCE [--start T] [--end T]`` and the stage's own options.
+    """Run one stage as a Spark job, with the arguments of the process.
 
-    The process ends with the stage's exit status. Files that were refused and tables that were stopped do not end the
-    run before the others are published: publish reports them and fails then.
+    The arguments are ``SOURCE [--start T] [--end T]`` and the stage's own options. The process ends with the stage's
+    exit status. A refused file or a stopped table does not fail land, normalize or compact, so that the other tables
+    are still published. Publish reports it again and fails.
     """
     configure_logging()
 
@@ -27,10 +29,10 @@ def job(stage: str) -> None:
         table: Annotated[str | None, typer.Option(help="Only this table.")] = None,
         reason: Annotated[str | None, typer.Option(help="Only messages set aside for this reason.")] = None,
         cut: Annotated[int | None, typer.Option(help="This cut.")] = None,
-        approve: Annotated[int | None, typer.Option(help="Publish this cut, held for its many deletes.")] = None,
+        approve: Annotated[int | None, typer.Option(help="Publish this cut, although it deletes many rows.")] = None,
         *,
-        reprocess: Annotated[bool | None, typer.Option("--reprocess", help="Decode again what was decoded.")] = None,
-        dry_run: Annotated[bool | None, typer.Option("--dry-run", help="Tell what reprocessing would change.")] = None,
+        reprocess: Annotated[bool | None, typer.Option("--reprocess", help="Decode the interval again.")] = None,
+        dry_run: Annotated[bool | None, typer.Option("--dry-run", help="Show what reprocessing would change.")] = None,
     ) -> None:
         from tidemark.pipeline import HOLDING, run_task
 
@@ -46,7 +48,7 @@ def job(stage: str) -> None:
         print_report(report)
         for problem in report.problems:
             tell(f"held back: {problem}")
-        if report.held and stage in HOLDING:
+        if report.has_problems and stage in HOLDING:
             raise typer.Exit(1)
 
     typer.run(exits(command))

@@ -1,4 +1,4 @@
-"""Logging to standard error, without anything that steers a terminal."""
+"""Logging to standard error, without control characters of a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemark.text import harmless
 
 
 def configure_logging(*, verbose: bool = False) -> None:
-    """Log one event a line, key=value, to standard error; libraries speak up only when something is wrong."""
+    """Set up logging to standard error: one event a line, as ``key=value``. Warnings of libraries are not shown."""
     warnings.filterwarnings("ignore", module=r"(pyspark|pyiceberg|great_expectations|sqlalchemy|py4j)\b.*")
     level = logging.DEBUG if verbose or os.environ.get("TIDEMARK_LOG") == "debug" else logging.INFO
     structlog.configure(
@@ -24,12 +24,12 @@ def configure_logging(*, verbose: bool = False) -> None:
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=24),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        # Looked up at each line: standard error may have been replaced since.
+        # Standard error is looked up for each line, because it may have been replaced.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
 
 
-def _as_harmless(_logger: object, _method: str, told: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Log values of messages, as names of tables, without what would steer a terminal."""
-    return {name: harmless(value) if isinstance(value, str) else value for name, value in told.items()}
+def _as_harmless(_logger: object, _method: str, entry: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Return a log entry with control characters escaped: its values may come from messages, as names of tables do."""
+    return {name: harmless(value) if isinstance(value, str) else value for name, value in entry.items()}

@@ -1,4 +1,4 @@
-"""What the command line prints: tables, and the status of sources."""
+"""Printing for the command line: tables, the status of sources, and remarks on standard error."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from tidemark.text import harmless, harmless_lines
 _errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 _OPEN_SHOWN = 10
-"""Open transactions of a source that are listed."""
+"""Most open transactions of a source that are listed."""
 
 _NAME_SHOWN = 150
-"""Characters of a name; one that can be published is shorter."""
+"""Most characters of a name that are printed. The name of a published table is shorter."""
 
 
 def tell(text: str) -> None:
-    """Print to standard error what is not a result."""
+    """Print to standard error: everything that is not a result."""
     _errors.print(harmless_lines(text))
 
 
 def print_status(found: Sequence[Mapping[str, Any]]) -> None:
-    """Print what ``status.status_of`` tells of sources; what needs somebody's eye goes to standard error."""
+    """Print the answers of ``status.status_of``. What needs attention goes to standard error."""
     columns = ("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined", "verdict", "state")
     rows = [["table", "cut", *columns, "lag"]]
     for entry in found:
         for name, table in entry["tables"].items():
             cut = entry["cut"]["number"]
-            told = ["" if table[column] is None else str(table[column]) for column in columns]
-            rows.append([_short(name), str(cut), *told, _duration(table["lag_seconds"])])
+            cells = ["" if table[column] is None else str(table[column]) for column in columns]
+            rows.append([_short(name), str(cut), *cells, _duration(table["lag_seconds"])])
             if table["reason"]:
                 tell(f"{_short(name)} {table['state']}: {_short(table['reason'], 2000)}")
             if not table["closes"]:
@@ -78,7 +78,7 @@ def _short(text: str, most: int = _NAME_SHOWN) -> str:
 
 
 def _duration(seconds: int | None) -> str:
-    """The two largest parts of a duration: ``3d4h``, ``4h5m``, ``5m6s``."""
+    """Return the two largest parts of a duration: ``3d4h``, ``4h5m``, ``5m6s``."""
     if seconds is None:
         return ""
     days, rest = divmod(max(0, seconds), 86_400)
@@ -89,7 +89,10 @@ def _duration(seconds: int | None) -> str:
 
 
 def print_table(rows: list[list[str]]) -> None:
-    """Print rows of text, the first of them the names of the columns; as wide as they are unless to a terminal."""
+    """Print rows of text; the first row has the names of the columns.
+
+    On a terminal long rows are wrapped to its width. Elsewhere they are printed in full width.
+    """
     table = Table(*map(harmless, rows[0]), box=None, pad_edge=False, show_edge=False)
     for row in rows[1:]:
         table.add_row(*map(harmless, row))

@@ -14,36 +14,37 @@ from tidemark.stages import RETRY
 
 quarantine_app = typer.Typer(help="Messages that could not be read.", no_args_is_help=True)
 
-Reason = Annotated[str | None, typer.Option(help="Only this reason.")]
+Reason = Annotated[str | None, typer.Option(help="Only messages with this reason.")]
 
 
 @quarantine_app.command("list")
 @exits
 def quarantine_list(source: SourceName, reason: Reason = None, *, as_json: AsJson = False) -> None:
-    """List the messages that were set aside: where they stood, and why."""
+    """List quarantined messages: file, place and reason."""
     _quarantined(source, reason, as_json=as_json, with_bytes=False)
 
 
 @quarantine_app.command("show")
 @exits
 def quarantine_show(source: SourceName, reason: Reason = None, *, as_json: AsJson = False) -> None:
-    """Show the messages that were set aside, with their bytes."""
+    """Show quarantined messages, with their bytes."""
     _quarantined(source, reason, as_json=as_json, with_bytes=True)
 
 
 @quarantine_app.command("retry")
 @exits
 def quarantine_retry(source: SourceName, reason: Reason = None) -> None:
-    """Try quarantined messages again, after a fix; what can be read now is compacted, checked and published."""
+    """Decode quarantined messages again, after a fix; compact, check and publish what can be read now."""
     run_stages(RETRY, source, arguments={"retry": {"reason": reason}})
 
 
 def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bool) -> None:
+    from tidemark.lake import names as table_names
     from tidemark.lake.filters import equals
     from tidemark.lake.lake import Lake
     from tidemark.queries import sql
 
-    table = Lake.open().find(("quarantine", find_source(name).source))
+    table = Lake.open().find(table_names.quarantine(find_source(name).source))
     if table is None:
         return
     columns = ["reason", "detail", "object", "file", "place", *(["key", "value"] if with_bytes else [])]

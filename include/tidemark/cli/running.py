@@ -1,4 +1,4 @@
-"""What commands share: exit statuses, moments, arguments, and running stages with their reports."""
+"""What commands share: exit statuses, arguments, and running stages with their reports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import wraps
 from types import MappingProxyType
 from typing import Annotated, Any, ParamSpec
@@ -18,6 +17,7 @@ from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkErro
 from tidemark.sources.files import find_source
 from tidemark.stages import StageReport
 from tidemark.text import first_line, harmless
+from tidemark.values.iso8601 import moment
 
 P = ParamSpec("P")
 
@@ -25,13 +25,17 @@ SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a sou
 
 Start = Annotated[str | None, typer.Option(help="Start of the interval, ISO 8601, UTC unless it has an offset.")]
 
-End = Annotated[str | None, typer.Option(help="End of the interval, not in it.")]
+End = Annotated[str | None, typer.Option(help="End of the interval; it is not part of the interval.")]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 
 
 def exits(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn errors into exit statuses; one that nobody thought of must not end as data that is held back."""
+    """Return a command that turns errors into exit statuses.
+
+    An unexpected error ends with status 3 and a traceback. Python's own status for it would be 1, which means that
+    data was held back.
+    """
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -41,7 +45,7 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
         except TidemarkError as error:
             tell(f"{type(error).__name__}: {error}")
             raise typer.Exit(error.exit_status) from error
-        except BrokenPipeError:  # the reader has seen enough (| head); Python would complain again at exit
+        except BrokenPipeError:  # the reader closed the pipe (| head); Python would raise this again at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
@@ -57,21 +61,6 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def moment(text: str | None) -> datetime | None:
-    """Read a bound of an interval.
-
-    Raises:
-        ConfigurationError: it is no ISO 8601 time.
-    """
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigurationError(f"{text!r} is no time: write 2026-01-31 or 2026-01-31T06:00:00Z") from None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-
-
 def run_stages(
     stages: Sequence[str],
     name: str,
@@ -81,7 +70,19 @@ def run_stages(
     rehearsed: bool = False,
     arguments: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> None:
-    """Run stages; ``arguments`` are the stages' own, ``rehearsed`` shows what reprocessing would change."""
+    """Run stages of one source, print their reports, and exit with status 1 if data was held back.
+
+    Args:
+        stages: names of the stages, in order.
+        name: name of the source.
+        start: start of the interval, as the user wrote it.
+        end: end of the interval, as the user wrote it.
+        rehearsed: only show what reprocessing would change.
+        arguments: stage -> arguments for that stage alone.
+
+    Raises:
+        ConfigurationError: the interval ends before it starts.
+    """
     from tidemark.lake import locks
     from tidemark.pipeline import rehearse, run_stage
 
@@ -101,8 +102,8 @@ def run_stages(
             report = run_stage(stage, source, *bounds, **arguments.get(stage, {}))
             print_report(report)
             problems.update(dict.fromkeys(report.problems))
-            if report.held and stage == "check":
-                break  # publish would only refuse
+            if report.has_problems and stage == "check":
+                break  # publish would refuse
     for problem in problems:
         tell(f"held back: {problem}")
     if problems:
@@ -110,7 +111,7 @@ def run_stages(
 
 
 def print_report(report: StageReport) -> None:
-    """Print what a stage did to standard output: its summary in one line, then a line a table."""
+    """Print what a stage did to standard output: its summary in one line, then one line for each table."""
     words = " ".join(f"{name}={value}" for name, value in report.summary.items())
     typer.echo(f"{report.source} {report.stage}: {words}")
     for table, counts in report.details.items():

@@ -1,4 +1,4 @@
-"""``tidemark init``: a first source file, commented, with what a sample dump tells of its tables. No Spark."""
+"""``tidemark init``: a commented source file, with the tables that a sample dump has. It needs no Spark."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NUMBERS = ("int", "long", "float", "double", "decimal")
 
 @dataclass(slots=True)
 class _Seen:
-    """What a sample tells of one table."""
+    """What the sample has of one table."""
 
     name: str
     operations: Counter[str] = field(default_factory=Counter)
     keys: set[tuple[str, ...]] = field(default_factory=set)
     columns: dict[str, str | None] = field(default_factory=dict)
-    """Column to the type that was told last."""
+    """Column -> the type in the last message that gave one; None if no message did."""
 
 
 @dataclass(slots=True)
@@ -47,11 +47,11 @@ class _Sample:
 def write_draft(
     name: str, format_name: str, samples: Sequence[str], options: Mapping[str, object]
 ) -> tuple[Path, list[str]]:
-    """Write ``NAME.yaml`` into the folder of the source files; its path, and remarks about the sample.
+    """Write ``NAME.yaml`` into the folder of the source files; return its path, and remarks about the sample.
 
     Raises:
-        ConfigurationError: a name that no source can have or that one has, an unknown format or option.
-        LandingError: a sample that cannot be read whole.
+        ConfigurationError: the name is invalid or taken, or the format or an option is unknown.
+        LandingError: a sample cannot be read to its end.
     """
     try:
         source_name(name)
@@ -137,12 +137,12 @@ def _table_lines(table: str, seen: _Seen) -> Iterator[str]:
     yield f"  {_scalar(table)}:  # in the sample: {counts}"
     yield from (f"    {line}" for line in _key_lines(seen))
     if seen.columns:
-        yield "    # columns:                     # types as told; one that is written here comes before that"
+        yield "    # columns:                     # types of the messages; a type that is written here takes precedence"
     for name, kind in seen.columns.items():
-        told = _scalar(kind) if kind else "string  # not told by the messages: the values decide"
-        yield f"    #   {_scalar(name)}: {told}"
+        column_type = _scalar(kind) if kind else "string  # the messages give no type: the values decide"
+        yield f"    #   {_scalar(name)}: {column_type}"
     if None in seen.columns.values():
-        yield "    # encodings: {placed: epoch_ms}   # for values without a type that JSON does not tell: docs/types.md"
+        yield "    # encodings: {placed: epoch_ms}   # how values without a type are written: docs/types.md"
     if example := _check_of(seen):
         yield "    # checks:                      # Great Expectations by their own names; severity: warn never blocks"
         yield f"    #   - {example}"
@@ -187,14 +187,14 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _flow(options: Mapping[str, object]) -> str:
-    told = (
+    pairs = (
         f"{name}: {_scalar(value) if isinstance(value, str) else json.dumps(value)}" for name, value in options.items()
     )
-    return f"{{{', '.join(told)}}}"
+    return f"{{{', '.join(pairs)}}}"
 
 
 def _scalar(text: str) -> str:
-    """A text as YAML reads it back, on one line, whatever is in it."""
+    """Return a text as a YAML scalar of one line, which YAML reads back unchanged, whatever is in it."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS_OF_YAML:
         return text
     return '"' + "".join(map(_escaped, text)) + '"'

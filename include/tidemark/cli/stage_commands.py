@@ -15,9 +15,7 @@ from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
 from tidemark.stages import REBUILD, REHEARSED, STAGES
 
-Reprocess = Annotated[
-    bool, typer.Option("--reprocess", help="Also derive the events again of what landed in the interval before.")
-]
+Reprocess = Annotated[bool, typer.Option("--reprocess", help="Also decode again what landed in the interval before.")]
 
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="With --reprocess: show the rows that would differ, and change nothing.")
@@ -34,7 +32,7 @@ def run(
     reprocess: Reprocess = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Run all five stages for one interval (without bounds: all that has not landed), in one Spark session."""
+    """Run all five stages for one interval (default: everything that has not landed), in one Spark session."""
     _derive(STAGES[:3] if dry_run else STAGES, source, start, end, reprocess=reprocess, dry_run=dry_run)
 
 
@@ -47,7 +45,7 @@ def _derive(
 
 
 def _stage_command(stage: str, summary: str) -> None:
-    """Add the command of a stage that takes a source and an interval, and nothing else."""
+    """Add a command for a stage whose only arguments are a source and an interval."""
 
     def command(source: SourceName, start: Start = None, end: End = None) -> None:
         run_stages([stage], source, start, end)
@@ -56,7 +54,7 @@ def _stage_command(stage: str, summary: str) -> None:
     app.command(stage)(exits(command))
 
 
-_stage_command("land", "Take dump files of the interval into raw, verbatim.")
+_stage_command("land", "Copy the messages of the interval's dump files into raw, verbatim.")
 
 
 @app.command()
@@ -69,11 +67,11 @@ def normalize(
     reprocess: Reprocess = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Decode what is new in raw into the change log; set aside what cannot be read."""
+    """Decode new messages of raw into the change log; put those that cannot be read into quarantine."""
     _derive(REHEARSED if dry_run else STAGES[1:2], source, start, end, reprocess=reprocess, dry_run=dry_run)
 
 
-_stage_command("compact", "Fold what is new in the change log into candidates of the tables.")
+_stage_command("compact", "Fold new events of the change log into candidates of the tables.")
 _stage_command("check", "Let Great Expectations judge the candidates.")
 
 
@@ -84,10 +82,11 @@ def publish(
     start: Start = None,
     end: End = None,
     approve: Annotated[
-        int | None, typer.Option(metavar="CUT", help="Number of a cut that is held for its many deletes.")
+        int | None,
+        typer.Option(metavar="CUT", help="Number of a cut that awaits approval, because it deletes many rows."),
     ] = None,
 ) -> None:
-    """Publish the candidates that passed: all tables of the source in one cut."""
+    """Publish the candidates that passed the checks: all tables of the source in one cut."""
     run_stages(["publish"], source, start, end, arguments={"publish": {"approve": approve}})
 
 
@@ -96,10 +95,11 @@ def publish(
 def rebuild(
     source: SourceName,
     table: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", help="As published (erp.orders) or at the source; all without.")
+        str | None,
+        typer.Argument(metavar="[TABLE]", help="Name as published (erp.orders) or at the source; default: all."),
     ] = None,
 ) -> None:
-    """Build tables again from their whole change log, with key and columns of the source file; check; publish."""
+    """Build tables again from their whole change log, with keys and columns of the source file; check, publish."""
     run_stages(REBUILD, source, arguments={"rebuild": {"table": table}})
 
 
@@ -109,14 +109,14 @@ def maintain(
     source: SourceName,
     table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Only this table, as source.table.")] = None,
 ) -> None:
-    """Rewrite small files, fold deletes, drop old tags, snapshots, orphan files and tombstones."""
+    """Rewrite small files, apply delete files, drop old tags, snapshots, orphan files and tombstones."""
     run_stages(["maintain"], source, arguments={"maintain": {"table": table}})
 
 
 @app.command()
 @exits
 def restore(source: SourceName, cut: Annotated[int, typer.Option(help="A published cut that is still kept.")]) -> None:
-    """Put the published tables back to an earlier cut; the next run folds the events after it again."""
+    """Move the published tables back to an earlier cut; the next run applies the later events again."""
     run_stages(["restore"], source, arguments={"restore": {"cut": cut}})
 
 
@@ -124,11 +124,11 @@ def restore(source: SourceName, cut: Annotated[int, typer.Option(help="A publish
 @exits
 def quality(
     source: SourceName,
-    cut: Annotated[int | None, typer.Option(help="A published cut that is still kept; the newest without.")] = None,
+    cut: Annotated[int | None, typer.Option(help="A published cut that is still kept; default: the newest.")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a published cut again, and show how the tables did from cut to cut; changes nothing."""
+    """Check a published cut again, and show the results of each cut; change nothing."""
     from tidemark.lake.catalog import home
     from tidemark.lake.lake import Lake
     from tidemark.pipeline import run_stage
@@ -147,7 +147,7 @@ def quality(
         typer.echo(f"page: {page}")
     for problem in report.problems:
         tell(problem)
-    if report.held:
+    if report.has_problems:
         raise typer.Exit(1)
 
 
