@@ -1,8 +1,8 @@
 """Every error of Tidemark, named by what the caller should do about it.
 
-The second level of the tree decides: a human edits a file (``ConfigurationError``), one message is set aside
-(``DecodeError``), publishing waits (``ContractError``), or the store is tried again (``LakeError``).
-Messages say what happened, where, and what to do next.
+The second level of the tree says what is to be done: a person edits a file (``ConfigurationError``), one message goes
+to quarantine (``DecodeError``), publishing waits (``ContractError``), or the command is run again (``LakeError``).
+The text of an error says what happened, where, and what to do next.
 """
 
 from __future__ import annotations
@@ -12,91 +12,91 @@ class TidemarkError(Exception):
     """Root of every error that Tidemark raises on purpose."""
 
     exit_status = 3
-    """Exit status of the command line: 1 data held back, 2 usage or configuration, 3 store or engine."""
+    """Exit status of the command line: 1 data was held back, 2 usage or configuration, 3 store or engine."""
 
 
 class ConfigurationError(TidemarkError):
-    """A human must edit a file, an option or the environment; trying again does not help."""
+    """A person must edit a file, an option or the environment. Running the command again does not help."""
 
     exit_status = 2
 
 
 class UnknownNameError(ConfigurationError):
-    """A name (format, source, table, key of a source file) that nothing is known by; suggests near ones."""
+    """An unknown name of a format, source, table or key of a source file. The error suggests similar names."""
 
 
 class InvalidSourceError(ConfigurationError):
-    """A source file is wrong; names file, line and key."""
+    """A source file is wrong. The error names file, line and key."""
 
 
 class LandingError(ConfigurationError):
-    """Dump files that cannot be landed as they are: changed under the same name, truncated, corrupt."""
+    """Dump files cannot be landed as they are: changed under the same name, truncated, or corrupt."""
 
     exit_status = 1
 
 
 class DecodeError(TidemarkError):
-    """This message is wrong; it goes to quarantine under ``reason`` and the run goes on."""
+    """A message cannot be decoded. It goes to quarantine under ``reason``, and the run goes on."""
 
     exit_status = 1
     reason = "undecodable"
-    """Stable identifier stored in the quarantine table and used by ``tidemark quarantine --reason``."""
+    """Stable identifier, stored in the quarantine table and used by ``tidemark quarantine --reason``."""
 
 
 class MalformedMessageError(DecodeError):
-    """The bytes are not what the format says: broken JSON, a missing field, a field of the wrong type."""
+    """The bytes do not fit the format: broken JSON, a missing field, a field of the wrong type."""
 
     reason = "malformed"
 
 
 class UnknownOperationError(DecodeError):
-    """An operation that the format's document does not list; names the value and what is allowed."""
+    """The format's document does not list this operation. The error names the value and what is allowed."""
 
     reason = "unknown_operation"
 
 
 class UnknownTypeError(DecodeError):
-    """A column type that the format's document does not list."""
+    """The format's document does not list this column type."""
 
     reason = "unknown_type"
 
 
 class MissingTableError(DecodeError):
-    """The message does not say which table it belongs to and the source file does not either."""
+    """Neither the message nor the source file says which table the message belongs to."""
 
     reason = "missing_table"
 
 
 class MissingMetadataError(DecodeError):
-    """The message cannot be read without a metadata message that has not landed yet."""
+    """Reading the message needs a metadata message that has not landed yet."""
 
     reason = "missing_metadata"
 
 
 class MissingKeyError(DecodeError):
-    """The table has a key and the image lacks it, or holds null there."""
+    """The table has a key, and the image lacks a column of it or has null there."""
 
     reason = "missing_key"
 
 
 class UnreadableValueError(DecodeError):
-    """A value does not fit its column's type exactly (never rounded, never defaulted)."""
+    """A value does not fit its column's type exactly. It is never rounded, nor replaced by a default."""
 
     reason = "unreadable_value"
 
 
 class ContractError(TidemarkError):
-    """The data broke a promise: nothing of it is published, the candidate stays for inspection."""
+    """The data broke a promise. Nothing of it is published, and the candidate stays for inspection."""
 
     exit_status = 1
 
 
 class IncompatibleSchemaError(ContractError):
-    """A schema change that would lose data; stops its table and no other."""
+    """A schema change would lose data. It stops its table and no other."""
 
 
 class RebuildNeededError(ContractError):
-    """What a schema change makes of the published rows only the table's change log tells."""
+    """Only a rebuild from the table's change log can apply a schema change to the published rows."""
 
 
 class ExpectationError(ContractError):
@@ -108,20 +108,20 @@ class LedgerError(ContractError):
 
 
 class LakeError(TidemarkError):
-    """The store or the engine said no."""
+    """The store or the engine failed or refused."""
 
 
 class RetriableLakeError(LakeError):
-    """Store or catalog unreachable, commit conflict: the same command can be run again."""
+    """The same command can be run again: store or catalog were unreachable, or a commit conflicted."""
 
 
 class SourceBusyError(RetriableLakeError):
-    """Another run writes the source at this moment: one writer a source at any time."""
+    """Another run writes the source at this moment. A source has one writer at a time."""
 
 
 class SparkWithheldError(LakeError):
-    """A stage asked for Spark where it was to be tried without; see ``session.withheld``."""
+    """A stage needs Spark, but runs within ``spark.session.without_spark``."""
 
 
 class PublishConflictError(LakeError):
-    """``main`` moved since the candidate was built: run compact again."""
+    """``main`` moved after the candidate was built: run compact again."""

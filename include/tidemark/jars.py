@@ -1,7 +1,7 @@
-"""The pinned jars that Spark needs beside itself: fetched once, verified by checksum, then used from disk.
+"""The pinned jars that Spark needs: fetched once, verified by checksum, then used from disk.
 
-``python -m tidemark.jars`` (part of ``make setup``) lets Spark's own resolver fetch them from Maven Central and
-puts them under the environment's ``share/tidemark/jars``; no run resolves anything over the network.
+``python -m tidemark.jars`` (part of ``make setup``) fetches them from Maven Central with Spark's own resolver, and
+puts them under the environment's ``share/tidemark/jars``. A run resolves nothing over the network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOCK = PACKAGE / "jars.lock"
 
 
 class Jar(NamedTuple):
-    """One line of ``jars.lock``."""
+    """A jar that ``jars.lock`` pins: one line of it."""
 
     group: str
     artifact: str
@@ -31,17 +31,17 @@ class Jar(NamedTuple):
 
     @property
     def filename(self) -> str:
-        """Name of the file as Spark's resolver writes it."""
+        """Name of the file, as Spark's resolver writes it."""
         return f"{self.group}_{self.artifact}-{self.version}.jar"
 
 
 def folder() -> Path:
-    """Where the jars are: ``TIDEMARK_JARS``, else beside the interpreter."""
+    """Return the folder of the jars: ``TIDEMARK_JARS``, or else a folder in the Python environment."""
     return Path(os.environ.get("TIDEMARK_JARS", Path(sys.prefix) / "share" / "tidemark" / "jars"))
 
 
 def locked() -> Iterator[Jar]:
-    """The jars that ``jars.lock`` pins."""
+    """Yield the jars that ``jars.lock`` pins."""
     for line in LOCK.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             coordinates, sha256 = line.split()
@@ -50,10 +50,10 @@ def locked() -> Iterator[Jar]:
 
 
 def jar_paths() -> list[str]:
-    """Paths of all pinned jars.
+    """Return the paths of all pinned jars.
 
     Raises:
-        ConfigurationError: one is missing.
+        ConfigurationError: a jar is missing.
     """
     paths = [folder() / jar.filename for jar in locked()]
     missing = [path.name for path in paths if not path.is_file()]
@@ -63,16 +63,20 @@ def jar_paths() -> list[str]:
 
 
 def fetch() -> list[Path]:
-    """Fetch what is missing and verify everything against ``jars.lock``.
+    """Fetch missing jars, verify all jars against ``jars.lock``, and return their paths.
 
     Raises:
-        ConfigurationError: a jar's bytes are not those that were pinned; nothing is installed then.
+        ConfigurationError: a jar has another checksum than the pinned one. Such a jar is not installed.
     """
     return install(list(locked()), folder())
 
 
 def install(jars: Sequence[Jar], target: Path) -> list[Path]:
-    """Fetch those of some jars that are missing in a folder, and verify all of them; errors as ``fetch``."""
+    """Fetch the jars that are missing in a folder, verify all of them, and return their paths.
+
+    Raises:
+        ConfigurationError: as ``fetch``.
+    """
     target.mkdir(parents=True, exist_ok=True)
     missing = [jar for jar in jars if not (target / jar.filename).is_file()]
     if missing:
@@ -88,7 +92,7 @@ def install(jars: Sequence[Jar], target: Path) -> list[Path]:
 
 
 def _resolve(jars: list[Jar], cache: str) -> None:
-    from pyspark.sql import SparkSession  # noqa: PLC0415  heavy, and needed when something is missing only
+    from pyspark.sql import SparkSession  # noqa: PLC0415  heavy, and needed only when a jar is missing
 
     packages = ",".join(f"{jar.group}:{jar.artifact}:{jar.version}" for jar in jars)
     settings: dict[str, bool | float | int | str | None] = {

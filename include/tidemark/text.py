@@ -1,4 +1,7 @@
-"""Text of messages on a terminal: names, values and reasons may hold what would steer it."""
+"""Text for people and for Spark: control characters escaped, names quoted and suggested, errors in one line.
+
+Names, values and reasons come from messages. They may contain characters that control a terminal.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import re
 from collections.abc import Iterable
 
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, ends of lines, and what turns the direction of writing; surrogates cannot be written at all."""
+"""Control characters, line ends, and characters that change the direction of writing; also surrogates, which cannot be
+printed at all."""
 
 
 def harmless(text: str) -> str:
-    r"""The text with what would steer a terminal written as escapes.
+    r"""Return the text with the characters that control a terminal written as escapes.
 
     >>> harmless("a\x1b[2Jb\n")
     'a\\x1b[2Jb\\n'
@@ -20,7 +24,7 @@ def harmless(text: str) -> str:
 
 
 def harmless_lines(text: str) -> str:
-    """The same for text of several lines, which stay."""
+    """Return the same for a text of several lines, and keep its line ends."""
     return "\n".join(map(harmless, text.split("\n")))
 
 
@@ -29,17 +33,17 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of somebody else's says, short enough for a line."""
+    """Return the first line of the text of an error of a library, at most 500 characters."""
     return (str(error).strip().partition("\n")[0] or type(error).__name__)[:500]
 
 
 def quoted(name: str) -> str:
-    """A name as Spark reads it back unchanged, whatever is in it."""
+    """Return a name quoted for Spark SQL, so that Spark reads it unchanged, whatever is in it."""
     return f"`{name.replace('`', '``')}`"
 
 
 def suggestion(name: str, allowed: Iterable[str]) -> str:
-    """Say what was meant perhaps, and what is allowed: ``" Did you mean 'x'? Allowed: x, y."``."""
+    """Return a hint with the nearest allowed name and all allowed names: ``" Did you mean 'x'? Allowed: x, y."``."""
     names = sorted(allowed)
     near = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
