@@ -1,6 +1,6 @@
-"""No DAG, but Airflow's import error when source files are wrong: it names each with file, line and key.
+"""No DAG: this file fails to import if source files are wrong. Airflow shows the error with file, line and key.
 
-Airflow unschedules every DAG of a file that fails to import, so the DAGs of the right ones live in another file.
+Airflow unschedules every DAG of a file that fails to import. So the DAGs of valid sources are made in another file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DAGs beside the flow: nightly maintenance; on demand the checks of a cut, a rebuild, a retry of the quarantine."""
+"""DAGs beside the flow: maintenance each night, and on demand checks of a cut, a rebuild, a retry of the quarantine."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ lake_maintenance = build_maintenance(sources)
 lake_quality = build_on_demand(
     "quality",
     ["quality"],
-    "Check the tables of a source as a cut published them, and report the trend.",
+    "Check the tables of a source at a published cut, and report the results of each cut.",
     sources,
-    {"cut": Param(None, type=["null", "integer"], description="Cut; the newest without.")},
+    {"cut": Param(None, type=["null", "integer"], description="Number of a cut; default: the newest.")},
 )
 
 lake_rebuild = build_on_demand(
     "rebuild",
     REBUILD,
-    "Fold the whole change log of a source again, beside its tables, then swap.",
+    "Build tables of a source again from their whole change log, beside the published ones, then publish them.",
     sources,
     {"table": table_param()},
 )
@@ -33,5 +33,5 @@ lake_retry = build_on_demand(
     RETRY,
     "Decode the quarantined messages of a source again.",
     sources,
-    {"reason": Param(None, type=["null", "string"], description="Only messages set aside for it; all without.")},
+    {"reason": Param(None, type=["null", "string"], description="Only messages with this reason; default: all.")},
 )

@@ -1,4 +1,7 @@
-"""``make env``: write ``.env`` with random secrets for docker-compose.yaml. Standard library only; prints nothing."""
+"""``make env``: write ``.env`` with random secrets for docker-compose.yaml.
+
+It uses only the standard library, and prints no secret.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ SECRETS: Mapping[str, int] = {
     "AIRFLOW_SESSION_KEY": 64,
     "AIRFLOW_FERNET_KEY": 32,
 }
-"""Variable -> random bytes."""
+"""Variable -> number of random bytes."""
 
 
 def main(file: Path) -> int:
-    """Write the file; 2 if it is there already: the secrets in it may be in use."""
+    """Write the file and return the exit status: 2 if the file exists, because its secrets may be in use."""
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -35,7 +38,7 @@ def main(file: Path) -> int:
 
 def _made(name: str, size: int) -> str:
     made = secrets.token_bytes(size)
-    # Fernet wants Base64 as it is; all others stand in addresses and JSON, where only letters and digits are safe.
+    # Fernet needs Base64. The other secrets stand in addresses and JSON, where only letters and digits are safe.
     return urlsafe_b64encode(made).decode() if name == "AIRFLOW_FERNET_KEY" else made.hex()
 
 

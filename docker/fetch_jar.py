@@ -1,4 +1,4 @@
-"""Put one jar, verified by its SHA-256, among Spark's own: ``fetch_jar.py GROUP:ARTIFACT:VERSION SHA256``."""
+"""Fetch one jar, verify its SHA-256, and put it beside Spark's own: ``fetch_jar.py GROUP:ARTIFACT:VERSION SHA256``."""
 
 from __future__ import annotations
 

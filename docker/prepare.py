@@ -1,4 +1,4 @@
-"""What must be there before Airflow starts: sound secrets, its user, the bucket of the lake, its database's schema."""
+"""Prepare the start of Airflow: secrets checked, its user's password, the bucket of the lake, its database's schema."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ _LEAST = 24
 
 
 def weak(environment: Mapping[str, str]) -> list[str]:
-    """Names of secrets that are missing, short, or made of few characters: those that ``make env`` did not write."""
+    """Return the names of secrets that are missing, short, or have few different characters.
+
+    ``make env`` writes no such secrets.
+    """
     given = {name: environment.get(name, "") for name in _SECRETS}
     return [name for name, value in given.items() if len(value) < _LEAST or len(set(value)) < 8]
 
 
 def main() -> int:
-    """Prepare, or say which secret is not sound."""
+    """Prepare, and return the exit status: 2 if a secret is weak."""
     if names := weak(os.environ):
         sys.stderr.write(f"not a secret: {', '.join(names)}. Run `make env` for random ones.\n")
         return 2

@@ -1,4 +1,4 @@
-"""Judge the candidates: the declared checks, and the ledger."""
+"""Check the candidates: the declared checks, and the equations of the ledger."""
 
 from __future__ import annotations
 

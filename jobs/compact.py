@@ -1,4 +1,4 @@
-"""Fold the change log onto the published tables, into a candidate branch of each."""
+"""Fold new events of the change log into a candidate branch of each table."""
 
 from __future__ import annotations
 

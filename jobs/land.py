@@ -1,4 +1,4 @@
-"""Take the dump files of one interval into the raw table, verbatim."""
+"""Copy the messages of one interval's dump files into the raw table, verbatim."""
 
 from __future__ import annotations
 

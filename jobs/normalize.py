@@ -1,4 +1,4 @@
-"""Decode new raw messages into the change log; set aside what cannot be read."""
+"""Decode new raw messages into the change log; put messages that cannot be read into quarantine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Move main of every table of the run to its checked candidate, in one cut."""
+"""Move ``main`` of every table of the cut to its checked candidate."""
 
 from __future__ import annotations
 

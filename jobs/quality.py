@@ -1,4 +1,4 @@
-"""Check the tables of a source as a cut published them."""
+"""Check the tables of a source at a published cut."""
 
 from __future__ import annotations
 

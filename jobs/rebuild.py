@@ -1,4 +1,4 @@
-"""Fold the whole change log again, beside the tables, then swap."""
+"""Request that the next compact builds tables again from their whole change log."""
 
 from __future__ import annotations
 
