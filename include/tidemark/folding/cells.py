@@ -66,7 +66,7 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
     """Return the rows that change, from folded rows joined with their stored row, tombstone and cell versions.
 
     Of each cell, ``t<n>`` is the stored value and ``v<n>`` its position; ``n<n>`` and ``m<n>`` are value and position
-    after the batch. ``rest`` (stored) and ``merged_rest`` (after) are the position of all cells that have no position of
+    after the batch. ``rest`` (stored) and ``merged_rest`` (after) are the position of the cells without a position of
     their own.
     """
     exists = F.col("t_position").isNotNull()
