@@ -64,7 +64,7 @@ def demo(
         raise typer.Exit(1)
     docs = home() / "quality" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
     typer.echo(
-        f"\n{len(outcome.statuses)} sources delivered one history and published the same tables ({outcome.seconds:.0f} s)."
+        f"\n{len(outcome.statuses)} sources had one history and published the same tables ({outcome.seconds:.0f} s)."
     )
     typer.echo(_LOOK_NEXT.format(docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
 
