@@ -1,0 +1,286 @@
+"""Cuts without Spark: every state, and every window in which a publish, a restore or a new cut may be killed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import count
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from support.running import die_at
+from tidemark.errors import ConfigurationError, PublishConflictError
+from tidemark.lake.branches import branch_from_main, cut_tags, drop_ref, head
+from tidemark.lake.filters import equals
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier, candidate_branch, cut_tag, moved_together
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import CutRow, TableRow
+
+SCHEMA = pa.schema([("id", pa.int64())])
+TABLES = ("one", "two")
+_numbers = count(1)
+
+
+class Source:
+    """A source with tables of one column, whose candidates are built without Spark."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self.name = f"cuts_{next(_numbers)}"
+        self.ledger = Ledger(lake, self.name)
+
+    def target(self, table: str) -> Identifier:
+        """Return where a table is published."""
+        return Identifier(self.name, table)
+
+    def build(self, number: int, state: str = cuts.CHECKED, *, stopped: str | None = None) -> CutRow:
+        """Build the cut: each table gets the row ``number``; one may be stopped instead."""
+        rows = []
+        for table in TABLES:
+            if table == stopped:
+                rows.append(TableRow(cut=number, object=table, state=cuts.STOPPED, reason="why", batch=number - 1))
+                continue
+            for identifier in moved_together(self.target(table)):
+                made = self.lake.ensure(identifier, SCHEMA, {})
+                branch = branch_from_main(made, candidate_branch(number))
+                branch.append(pa.table({"id": [number]}, SCHEMA), branch=candidate_branch(number))
+            rows.append(
+                TableRow(
+                    cut=number,
+                    object=table,
+                    target=str(self.target(table)),
+                    state=cuts.CANDIDATE,
+                    batch=number,
+                    rebuilt="asked" if table == "two" and number == 1 else None,
+                    rows_before=number - 1,
+                    rows_after=number,
+                )
+            )
+        cut = CutRow(cut=number, state=state, batch=number)
+        self.ledger.replace(TableRow, rows, equals("cut", number))
+        self.ledger.replace(CutRow, [cut], equals("cut", number))
+        return cut
+
+    def publish(self, number: int) -> None:
+        """Build and publish a cut."""
+        cuts.publish(self.lake, self.ledger, self.build(number))
+
+    def rows(self, table: str) -> list[int]:
+        """Return what readers of a table see."""
+        return sorted(self.lake.load(self.target(table)).scan().to_arrow().column("id").to_pylist())
+
+    def seen(self) -> dict[str, object]:
+        """Return all that a crash could leave half done."""
+        refs = {
+            str(identifier): sorted(self.lake.load(identifier).refs())
+            for table in TABLES
+            for identifier in moved_together(self.target(table))
+        }
+        states = {row.cut: row.state for row in self.ledger.cuts()}
+        tables = {(row.cut, row.object): row.state for row in self.ledger.tables()}
+        return {
+            "rows": {table: self.rows(table) for table in TABLES},
+            "refs": refs,
+            "cuts": states,
+            "tables": tables,
+            "requests": self.ledger.rebuild_requests(),
+        }
+
+
+@pytest.fixture
+def shop(lake: Lake) -> Source:
+    """Return a source of this test's own."""
+    return Source(lake)
+
+
+def test_a_published_cut_moves_every_table(shop: Source) -> None:
+    """Readers see the rows of the cut, both tables have its tag, and no candidate is left."""
+    shop.ledger.request_rebuild(["two"])
+    shop.build(1)
+    rows = shop.ledger.tables()
+    asked = shop.ledger.rebuild_requests()["two"]
+    answered = [msgspec.structs.replace(row, rebuilt=asked) if row.rebuilt else row for row in rows]
+    shop.ledger.replace(TableRow, answered, equals("cut", 1))
+    cuts.publish(shop.lake, shop.ledger, shop.ledger.cuts()[0])
+    assert shop.seen() == {
+        "rows": {"one": [1], "two": [1]},
+        "refs": {
+            str(identifier): ["cut_1", "main"] for table in TABLES for identifier in moved_together(shop.target(table))
+        },
+        "cuts": {1: cuts.PUBLISHED},
+        "tables": {(1, "one"): cuts.PUBLISHED, (1, "two"): cuts.PUBLISHED},
+        "requests": {},
+    }
+
+
+WINDOWS = {
+    "before_it_is_written_ahead": ("tidemark.ledger.cuts.set_state", 1),
+    "before_the_first_table": ("tidemark.ledger.cuts.fast_forward", 1),
+    "before_the_schema_follows": ("tidemark.lake.pending_schema.follow", 1),
+    "before_the_tag": ("tidemark.ledger.cuts.tag", 1),
+    "before_the_branch_goes": ("tidemark.ledger.cuts.drop_ref", 1),
+    "between_table_and_state": ("tidemark.ledger.cuts.fast_forward", 2),
+    "between_two_tables": ("tidemark.ledger.cuts.fast_forward", 3),
+    "before_the_rows_are_written": ("tidemark.ledger.ledger.Ledger.replace", 2),
+    "before_requests_are_answered": ("tidemark.ledger.ledger.Ledger.answered", 1),
+    "before_it_is_known": ("tidemark.ledger.cuts.set_state", 2),
+}
+
+
+@pytest.fixture(scope="module")
+def published(lake: Lake) -> str:
+    """Return what a publish leaves that nobody kills."""
+    clean = Source(lake)
+    clean.publish(1)
+    return repr(clean.seen()).replace(clean.name, "SOURCE")
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_killed_publish_is_finished(
+    shop: Source, published: str, monkeypatch: pytest.MonkeyPatch, window: str
+) -> None:
+    """Whoever comes next finishes a cut that was written ahead, to what a publish that nobody kills leaves."""
+    cut = shop.build(1)
+    with monkeypatch.context() as patched:
+        die_at(patched, *WINDOWS[window])
+        with pytest.raises(SystemExit):
+            cuts.publish(shop.lake, shop.ledger, cut)
+    if window == "before_it_is_written_ahead":
+        assert shop.rows("one") == []
+        cuts.publish(shop.lake, shop.ledger, cut)
+    cuts.finish(shop.lake, shop.ledger)
+    assert repr(shop.seen()).replace(shop.name, "SOURCE") == published
+    cuts.finish(shop.lake, shop.ledger)
+    assert repr(shop.seen()).replace(shop.name, "SOURCE") == published
+
+
+def test_a_stopped_table_stays_and_keeps_its_request(shop: Source) -> None:
+    """The other table moves; the stopped one shows what it did, and says why."""
+    shop.publish(1)
+    cuts.publish(shop.lake, shop.ledger, shop.build(2, stopped="two"))
+    assert (shop.rows("one"), shop.rows("two")) == ([1, 2], [1])
+    stands = shop.ledger.published_tables()
+    assert (stands["one"].state, stands["two"].state, stands["two"].reason) == ("published", "stopped", "why")
+    assert {name: row.cut for name, row in cuts.shown_by(shop.ledger, 2).items()} == {
+        f"{shop.name}.one": 2,
+        f"{shop.name}.two": 1,
+    }
+
+
+def test_a_cut_without_a_candidate_is_built_again(shop: Source) -> None:
+    """Nothing has moved, so the cut is dropped, and its number is not given again."""
+    cut = shop.build(1)
+    drop_ref(shop.lake.load(shop.target("two")), candidate_branch(1))
+    with pytest.raises(PublishConflictError, match=r"two: the branch candidate_1 is gone: run compact again"):
+        cuts.publish(shop.lake, shop.ledger, cut)
+    assert shop.rows("one") == []
+    assert [row.state for row in shop.ledger.cuts()] == [cuts.REPLACED]
+    assert cuts.next_number(shop.lake, shop.ledger) == 2
+
+
+def test_a_candidate_that_goes_between_two_tables_is_a_conflict(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some tables show the cut already: a person has to put the branch back, and then it is finished."""
+    cut = shop.build(1)
+    with monkeypatch.context() as patched:
+        die_at(patched, "tidemark.ledger.cuts.fast_forward", 3)
+        with pytest.raises(SystemExit):
+            cuts.publish(shop.lake, shop.ledger, cut)
+    lost = shop.lake.load(shop.target("two"))
+    snapshot = head(lost, candidate_branch(1))
+    drop_ref(lost, candidate_branch(1))
+    with pytest.raises(PublishConflictError, match="other tables of cut 1 are published already"):
+        cuts.finish(shop.lake, shop.ledger)
+    with shop.lake.load(shop.target("two")).manage_snapshots() as refs:
+        refs.create_branch(snapshot, candidate_branch(1))
+    cuts.finish(shop.lake, shop.ledger)
+    assert (shop.rows("one"), shop.rows("two")) == ([1], [1])
+
+
+@pytest.mark.parametrize(
+    ("state", "number"),
+    [(cuts.CANDIDATE, 2), (cuts.FAILED, 2), (cuts.CHECKED, 2), (cuts.AWAITING_APPROVAL, 3), (cuts.REPLACED, 3)],
+)
+def test_which_number_the_next_cut_has(shop: Source, state: str, number: int) -> None:
+    """The number of an unpublished cut is used again, unless a person may be approving it; its candidates go."""
+    shop.publish(1)
+    shop.build(2, state)
+    assert cuts.next_number(shop.lake, shop.ledger) == number
+    for table in TABLES:
+        assert sorted(shop.lake.load(shop.target(table)).refs()) == ["cut_1", "main"]
+    left = {row.cut: row.state for row in shop.ledger.cuts()}
+    assert left == {1: cuts.PUBLISHED, **({2: cuts.REPLACED} if number == 3 else {})}
+    assert cuts.next_number(shop.lake, shop.ledger) == number
+
+
+def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
+    """Tables, tags and the ledger are those of the cut; a table that it does not have is dropped."""
+    cuts.publish(shop.lake, shop.ledger, shop.build(1, stopped="two"))
+    shop.publish(2)
+    shop.build(3)
+    assert cuts.restore(shop.lake, shop.ledger, 1) == 1
+    assert shop.rows("one") == [1]
+    assert shop.lake.find(shop.target("two")) is None
+    assert cut_tags(shop.lake.load(shop.target("one"))) == [1]
+    assert {row.cut for row in shop.ledger.cuts()} == {row.cut for row in shop.ledger.tables()} == {1}
+    with pytest.raises(ConfigurationError, match="cut 2 is not published; published cuts: 1 to 1"):
+        cuts.restore(shop.lake, shop.ledger, 2)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        ("tidemark.ledger.ledger.Ledger.forget", 1),
+        ("tidemark.ledger.cuts.put_back", 1),
+        ("tidemark.ledger.cuts.put_back", 2),
+        ("tidemark.ledger.cuts.remove_tags", 1),
+        ("tidemark.ledger.ledger.Ledger.forget", 2),
+    ],
+    ids=["before_the_cuts_go", "before_the_first_table", "between_two_tables", "before_the_tags", "before_the_rows_go"],
+)
+def test_a_killed_restore_is_done_again(shop: Source, monkeypatch: pytest.MonkeyPatch, window: tuple[str, int]) -> None:
+    """Restoring again does what is left, wherever the first one was killed."""
+    for number in (1, 2):
+        shop.publish(number)
+    with monkeypatch.context() as patched:
+        die_at(patched, *window)
+        with pytest.raises(SystemExit):
+            cuts.restore(shop.lake, shop.ledger, 1)
+    cuts.restore(shop.lake, shop.ledger, 1)
+    seen = shop.seen()
+    assert seen["rows"] == {"one": [1], "two": [1]}
+    assert seen["cuts"] == {1: cuts.PUBLISHED}
+    assert seen["tables"] == {(1, "one"): cuts.PUBLISHED, (1, "two"): cuts.PUBLISHED}
+
+
+def test_which_cuts_stay_readable(shop: Source) -> None:
+    """The newest ones and the young ones stay; of older tags each table keeps the newest, which they show."""
+    for number in range(1, 4):
+        shop.publish(number)
+    future, past = datetime(2100, 1, 1, tzinfo=UTC), datetime(2000, 1, 1, tzinfo=UTC)
+    assert cuts.oldest_kept(shop.ledger, newest=2, since=future) == 2
+    assert cuts.oldest_kept(shop.ledger, newest=2, since=past) == 1
+    table = shop.lake.load(shop.target("one"))
+    assert cuts.drop_tags(table, 2) == 1
+    assert cut_tags(shop.lake.load(shop.target("one"))) == [2, 3]
+    assert cuts.tagged_snapshot(shop.lake.load(shop.target("one")), 2)
+    with pytest.raises(ConfigurationError, match="as of cut 1 is no longer kept"):
+        cuts.tagged_snapshot(shop.lake.load(shop.target("one")), 1)
+
+
+def test_a_cut_under_way_is_the_newest_unpublished(shop: Source) -> None:
+    """Nothing is under way before the first cut and after a published one."""
+    assert cuts.under_way(shop.ledger) is None
+    shop.publish(1)
+    assert cuts.under_way(shop.ledger) is None
+    shop.build(2, cuts.FAILED)
+    underway = cuts.under_way(shop.ledger)
+    assert underway is not None
+    assert (underway.cut, underway.state) == (2, cuts.FAILED)
+    newest = cuts.last_published(shop.ledger)
+    assert newest is not None
+    assert (newest.cut, newest.written_at is not None) == (1, True)
+    assert cuts.ever_published(shop.ledger).keys() == {(f"{shop.name}.{table}", table) for table in TABLES}
+    assert cut_tag(1) == "cut_1"
