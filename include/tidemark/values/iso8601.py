@@ -6,6 +6,10 @@ import calendar
 import re
 from datetime import UTC, datetime
 
+from tidemark.errors import ConfigurationError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 DAY = 86_400_000_000
 """Microseconds of a day."""
 
@@ -35,6 +39,24 @@ def date(days: int) -> str:
     year += era * 400 + (month <= 2)
     shown = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
     return f"{shown}-{month:02d}-{day + 1:02d}"
+
+
+def moment(given: object) -> datetime | None:
+    """Return a moment of an interval or a schedule, in UTC; None for nothing.
+
+    Args:
+        given: a date, a time, or its ISO 8601 text; without a zone it is UTC.
+
+    Raises:
+        ConfigurationError: it is no ISO 8601 time.
+    """
+    if given is None or given == "":
+        return None
+    try:
+        found = datetime.fromisoformat(str(given))
+    except ValueError:
+        raise ConfigurationError(f"'{given}' is no time: write 2026-01-31 or 2026-01-31T06:00:00Z") from None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _days(match: re.Match[str]) -> int:
@@ -72,6 +94,3 @@ def _micros_of_day(match: re.Match[str]) -> int:
     if fraction[6:].strip("0"):
         raise ValueError("finer than a microsecond")
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
-
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
