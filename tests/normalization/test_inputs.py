@@ -81,8 +81,10 @@ def test_workers_collect_metadata_and_decode_by_it(tmp_path: Path) -> None:
     assert [each[0] for each in told] == [ID]
     known = formats.gather(told)
     for given_, kinds in ((known, ["change", "schema_change"]), (formats.NOTHING, ["schema_change"])):
-        work = {"format_name": "replicate_json", "options": {}, "known": given_, **targets}
-        done = _done(tasks.normalize(part, **work))
+        decoding = tasks.Decoding(format_name="replicate_json", options={}, known=given_)
+        outputs = tasks.Outputs(log=targets["log"], quarantine=targets["quarantine"])
+        transactions = tasks.KnownTransactions()
+        done = _done(tasks.normalize(part, decoding=decoding, raw=raw, outputs=outputs, transactions=transactions))
         assert sorted(str(file.partition[1]) for file in done.files) == kinds
         assert done.tallies[1].quarantined == ("change" not in kinds)
         assert len(done.set_aside) == done.tallies[1].quarantined

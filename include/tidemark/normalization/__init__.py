@@ -1,1 +1,1 @@
-"""Messages to rows of the change log; transactions settled; retries."""
+"""Turns messages into rows of the change log, settles which transactions are open, and finishes retries."""

@@ -1,4 +1,4 @@
-"""Arrow arrays of the change log, from messages to columns."""
+"""Messages out of Arrow batches of ``raw``, and Arrow columns of the change log."""
 
 from __future__ import annotations
 
@@ -39,17 +39,22 @@ def messages_of(raw: pa.RecordBatch) -> Iterator[Message]:
 
 
 def _values(column: pa.Array) -> Iterable[Any]:
+    """Return the values of a column; for a column of nulls, None without end."""
     return repeat(None) if column.null_count == len(column) else column.to_pylist()
 
 
 def image_array(values: list[bytes | None]) -> pa.Array:
     """Return images as an array of strings."""
-    # Images are bytes that the decoder has found to be UTF-8: no copy by way of Python text.
+    # The decoder has checked that images are UTF-8, so their bytes need not become Python text.
     return pa.array(values, pa.binary()).cast(pa.string())
 
 
 def instant_array(values: list[int | None]) -> pa.Array:
-    """Columns of ``INSTANT``; a time that an event cannot have is a ValueError."""
+    """Return times (epoch µs, UTC) as an array of ``INSTANT``.
+
+    Raises:
+        ValueError: a time is outside of ``TIMES``.
+    """
     times = pa.array(values, pa.int64())
     bounds = pc.min_max(times).as_py().values()
     if any(bound is not None and bound not in TIMES for bound in bounds):
@@ -58,18 +63,18 @@ def instant_array(values: list[int | None]) -> pa.Array:
 
 
 def transaction_columns(found: list[Transaction | None]) -> dict[str, pa.Array]:
-    """Return the columns of the events' transactions; none where no event has one."""
+    """Return the columns of the events' transactions; no columns if no event has a transaction."""
     if not any(found):
         return {}
-    told = [transaction or _NO_TRANSACTION for transaction in found]
+    transactions = [transaction or _NO_TRANSACTION for transaction in found]
     return {
-        "transaction_id": pa.array([transaction.id for transaction in told], pa.string()),
-        "transaction_number": pa.array([transaction.number for transaction in told], pa.int64()),
-        "transaction_last": pa.array([transaction.last for transaction in told], pa.bool_()),
+        "transaction_id": pa.array([transaction.id for transaction in transactions], pa.string()),
+        "transaction_number": pa.array([transaction.number for transaction in transactions], pa.int64()),
+        "transaction_last": pa.array([transaction.last for transaction in transactions], pa.bool_()),
     }
 
 
 def filled_batch(columns: Mapping[str, pa.Array], count: int, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of a schema: what ``columns`` lacks is null."""
+    """Return a batch of ``count`` rows of a schema. Columns that ``columns`` lacks are null."""
     arrays = [columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

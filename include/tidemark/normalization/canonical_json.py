@@ -1,4 +1,4 @@
-"""Canonical events as JSON: what ``tidemark decode`` prints, and what the golden files of the formats hold."""
+"""Canonical events as JSON, as ``tidemark decode`` prints them and the golden files of the formats hold them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def event_to_json(event: Event | Quarantined, message: Message) -> dict[str, object]:
-    """Return ``event``, which came of ``message``, as an object that ``to_line`` writes.
+    """Return ``event``, which was decoded from ``message``, as an object that ``to_line`` writes.
 
-    Every member is there whatever the event tells; null is *not told*. Images hold the columns that were captured:
-    numbers and decimals as text, bytes as Base64, times as ISO 8601, in UTC where the column knows its zone.
+    The members are the same for every event of a kind. A member that the event has no value for is null. Images hold
+    the columns that were captured: numbers and decimals as text, bytes as Base64, times as ISO 8601. Times are in UTC
+    if their column has a time zone.
 
     Raises:
         UnreadableValueError: a value of an image does not fit its column.
-        MalformedMessageError: a time that an event cannot have.
+        MalformedMessageError: a time of the event is outside of ``TIMES``.
     """
     origin: dict[str, object] = {"file": message.file, "position": message.place}
     match event:
@@ -54,7 +55,7 @@ def event_to_json(event: Event | Quarantined, message: Message) -> dict[str, obj
 
 
 def to_line(printed: dict[str, object]) -> bytes:
-    """Write an object of ``event_to_json`` as one line of JSON, without the line's end."""
+    """Return an object of ``event_to_json`` as one line of JSON, without the line end."""
     return json.dumps(printed, ensure_ascii=False, separators=(",", ":")).encode()
 
 

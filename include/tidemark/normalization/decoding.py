@@ -1,4 +1,4 @@
-"""Dump files to canonical events, without Spark; and the guard that keeps one hostile message from stopping a run."""
+"""Decoding without Spark: of dump files, and of single messages so that no hostile message can stop a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidemark.normalization.canonical_json import event_to_json, to_line
 from tidemark.text import harmless
 
 DECODER_FAILED: Final = "decoder_failed"
-"""Reason of a message on which a format stumbled: the format needs a fix, the message may be sound."""
+"""Reason of a message on which a format failed by itself: the format needs a fix, and the message may be sound."""
 
 _DETAIL_LIMIT: Final = 300
 
@@ -25,14 +25,15 @@ _DETAIL_LIMIT: Final = 300
 def decode_files(format_name: str, paths: Sequence[str], options: Mapping[str, object]) -> Iterator[bytes]:
     """Yield the events of dump files in the order of the dump, each as one line of JSON with its line end.
 
-    A format that needs metadata messages has all files read for these first.
+    If the format needs metadata messages, all files are read twice: first for these, then for the events.
 
-    A message that cannot be decoded, or has a value that cannot be read, is one line that says so; see ``wire``.
+    A message that cannot be decoded, or that has a value that cannot be read, is one line with the reason
+    (``canonical_json``).
 
     Raises:
-        UnknownNameError: no such format.
-        ConfigurationError: an option that the format does not have, or a wrong value of one.
-        LandingError: a file that cannot be read whole; the events before the fault may have been given.
+        UnknownNameError: there is no such format.
+        ConfigurationError: the format does not have an option, or an option has a wrong value.
+        LandingError: a file cannot be read to its end. The events before the fault may have been yielded.
     """
     for message, decoded in decoded_files(format_name, paths, options):
         yield from _lines(message, decoded)
@@ -41,44 +42,55 @@ def decode_files(format_name: str, paths: Sequence[str], options: Mapping[str, o
 def decoded_files(
     format_name: str, paths: Sequence[str], options: Mapping[str, object]
 ) -> Iterator[tuple[Message, list[Event] | Quarantined]]:
-    """Yield the messages of dump files in the order of the dump, each with its events; raises as ``decode_files``."""
+    """Yield the messages of dump files in the order of the dump, each with its events.
+
+    Raises the errors of ``decode_files``.
+    """
     module = resolve(format_name)
     checked = check_options(format_name, options)
-    asking = informed(module)
-    known = None if asking is None else gather(metadata_of(asking, _all(paths), checked))
+    informed_module = informed(module)
+    known = None if informed_module is None else gather(metadata_of(informed_module, _all(paths), checked))
     for message in _all(paths):
         yield message, decode_message(module, message, checked, known)
 
 
 def metadata_of(module: Informed, messages: Iterable[Message], options: BaseModel) -> Iterator[tuple[str, bytes]]:
-    """Yield what the metadata messages of ``messages`` tell; one that cannot be read is for decoding to set aside."""
+    """Yield the id and content of each metadata message among ``messages``.
+
+    A metadata message that cannot be read is skipped. Decoding sets it aside later.
+    """
     for message in messages:
         if message.value is None or module.METADATA_MARK not in message.value:
             continue
         try:
-            told = module.metadata(message, options)
-        except Exception:  # noqa: BLE001, S112  whatever a hostile message raises: decoding it raises again, and says so
+            found = module.metadata(message, options)
+        except Exception:  # noqa: BLE001, S112  a hostile message may raise anything; decoding it raises again, and says so
             continue
-        if told is not None:
-            yield told
+        if found is not None:
+            yield found
 
 
 def decode_message(
     module: Format, message: Message, options: BaseModel, known: Known | None = None
 ) -> list[Event] | Quarantined:
-    """Decode one message and never raise: a message that cannot be decoded comes back as the reason why.
+    """Return the events of one message, or the reason why it cannot be decoded. This function never raises.
 
-    ``options`` are the module's own; ``known`` is what metadata messages told, for a format that asks.
+    Args:
+        module: the format.
+        message: the message.
+        options: options of the format.
+        known: the metadata of the run, for a format that needs metadata messages.
     """
     try:
         return (
             module.decode(message, options) if known is None else cast(Informed, module).decode(message, options, known)
         )
-    except Exception as error:  # noqa: BLE001  whatever a hostile message makes a decoder raise
+    except Exception as error:  # noqa: BLE001  a hostile message may make a decoder raise anything
         return _set_aside(error)
 
 
 def _all(paths: Sequence[str]) -> Iterator[Message]:
+    """Yield the messages of all files, in the order of the dump."""
     for path in paths:
         for batch in containers.read(path):
             yield from _messages(batch, path)
@@ -102,7 +114,7 @@ def _set_aside(error: Exception) -> Quarantined:
 
 
 def _bounded(text: str) -> str:
-    """Make text of a message safe to log and show: short, and nothing in it that steers a terminal."""
+    """Return text of a message, made safe to log and show: short, and without characters that steer a terminal."""
     shown = harmless(text[: _DETAIL_LIMIT + 1])
     return shown if len(shown) <= _DETAIL_LIMIT else f"{shown[: _DETAIL_LIMIT - 1]}…"
 
@@ -114,11 +126,11 @@ def _messages(batch: pa.RecordBatch, path: str) -> Iterator[Message]:
 
 
 def check_options(format_name: str, options: Mapping[str, object]) -> BaseModel:
-    """Read options of a format.
+    """Return options of a format, validated.
 
     Raises:
-        UnknownNameError: no such format.
-        ConfigurationError: an option that the format does not have, or a wrong value of one.
+        UnknownNameError: there is no such format.
+        ConfigurationError: the format does not have an option, or an option has a wrong value.
     """
     model = resolve(format_name).Options
     try:

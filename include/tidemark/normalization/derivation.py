@@ -1,4 +1,4 @@
-"""Derive events from messages, for the first time or again: the one way of normalize and of retry."""
+"""Derives events from messages, for the first time or again. Normalize and retry both do it here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import inputs, open_transactions, tasks
 from tidemark.normalization.open_transactions import ChangeLog
-from tidemark.normalization.tasks import Done
+from tidemark.normalization.tasks import Decoding, Done, KnownTransactions, Outputs
 from tidemark.sources.model import Source
 from tidemark.spark import spread
 
@@ -26,16 +26,16 @@ class Messages:
     parts: Sequence[spread.Part]
     """Row groups of ``raw`` or of the quarantine."""
     read_from: Target
-    """How workers read them."""
+    """The place that workers read them from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """What the tasks wrote, nothing of which is committed yet."""
+    """What the tasks wrote. Nothing of it is committed yet."""
 
     tasks: Sequence[Done]
     transactions: ledger_transactions.States
-    """As they stood before these messages."""
+    """The states of transactions before these messages."""
     log: ChangeLog
     """The change log before these messages."""
 
@@ -50,7 +50,7 @@ class Derived:
         return [file for task in self.tasks for file in task.set_aside]
 
     def tallies(self) -> dict[int, list[Tally]]:
-        """Return what was counted, by batch."""
+        """Return what the tasks counted, by batch."""
         found: dict[int, list[Tally]] = defaultdict(list)
         for task in self.tasks:
             for batch, tally in task.tallies.items():
@@ -58,7 +58,10 @@ class Derived:
         return found
 
     def settle(self, ledger: Ledger, newest: int) -> None:
-        """Write down which transactions these messages opened, closed or undid; ``newest`` is their last batch."""
+        """Write to the ledger which transactions these messages opened, closed or undid.
+
+        ``newest`` is the last batch of the messages.
+        """
         open_transactions.settle(ledger, self.transactions, self.tasks, self.log, newest)
 
 
@@ -70,31 +73,33 @@ def derive(
     quarantine: Target,
     batches: Mapping[int, int] = MappingProxyType({}),
 ) -> Derived:
-    """Decode messages on Spark's workers, which write the files of change log and quarantine.
+    """Decode messages on Spark's workers, which write data files of the change log and of the quarantine.
 
     Args:
         ledger: of the source.
         source: the source, whose format and options decode the messages.
-        messages: what is decoded.
+        messages: the messages to decode.
         log: the change log before these messages.
-        quarantine: where messages go that cannot be read.
-        batches: by the batch that messages landed with the batch that their events belong to, where it is another one.
+        quarantine: where messages go that cannot be decoded.
+        batches: from the batch that messages landed with to the batch of their events, if that is another one.
 
     Returns:
-        What was written, and counted by batch.
+        The files that were written, and the counts by batch.
     """
     transactions = ledger_transactions.states(ledger, log.done)
     work = partial(
         tasks.normalize,
-        format_name=source.format,
-        options=source.options.model_dump(mode="json"),
-        known=inputs.known(source, messages.parts, messages.read_from, log.table),
+        decoding=Decoding(
+            format_name=source.format,
+            options=source.options.model_dump(mode="json"),
+            known=inputs.known(source, messages.parts, messages.read_from, log.table),
+            declared=source.written(),
+        ),
         raw=messages.read_from,
-        log=log.target,
-        quarantine=quarantine,
+        outputs=Outputs(log=log.target, quarantine=quarantine),
+        transactions=KnownTransactions(
+            marked=ledger_transactions.marked(transactions), unsettled=ledger_transactions.unsettled(transactions)
+        ),
         batches=batches,
-        declared=source.written(),
-        marked=ledger_transactions.marked(transactions),
-        unsettled=ledger_transactions.unsettled(transactions),
     )
     return Derived(tasks=spread.run(messages.parts, work, Done), transactions=transactions, log=log)

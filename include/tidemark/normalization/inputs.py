@@ -1,4 +1,4 @@
-"""What deriving events needs, for the first time or again: the parts of the messages, and the metadata they need."""
+"""The inputs of a derivation of events: the messages in parts for the tasks, and the metadata to decode them by."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tidemark.sources.model import Source
 from tidemark.spark import spread
 
 _EXPANSION = 8
-"""About how many times larger messages are than their Parquet file."""
+"""Messages are about this number of times larger than their Parquet file."""
 
 
 def parts(table: Table, where: BooleanExpression) -> Iterable[spread.Part]:
-    """The row groups of a table of messages, partitioned by batch first; a few together where a file has many."""
+    """Yield the row groups of a table of messages whose first partition field is the batch, each with its size."""
     for planned in table.scan(row_filter=where).plan_files():
         file = planned.file
         groups = len(file.split_offsets or ()) or 1
@@ -35,19 +35,23 @@ def parts(table: Table, where: BooleanExpression) -> Iterable[spread.Part]:
             yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=group + 1), size
 
 
-def known(source: Source, found: Sequence[spread.Part], read_from: Target, changelog: Table) -> Known | None:
-    """What the metadata messages of the parts tell, and those that the change log keeps as schema changes.
+def known(source: Source, messages: Sequence[spread.Part], read_from: Target, changelog: Table) -> Known | None:
+    """Return the metadata of a run; None if the format needs no metadata messages.
 
-    None where the format asks for none. What comes back is one pair a table and version of its structure.
+    Args:
+        source: the source.
+        messages: parts with the messages of the run, which are searched for metadata messages.
+        read_from: how workers read the parts.
+        changelog: the change log, which keeps the metadata messages of earlier runs as schema changes.
     """
     module = informed(resolve(source.format))
     if module is None:
         return None
     options = source.options.model_dump(mode="json")
     collect = partial(tasks.collect, format_name=source.format, options=options, raw=read_from)
-    told = [pair for task in spread.run(found, collect, Done) for pair in task.metadata]
+    new = [pair for task in spread.run(messages, collect, Done) for pair in task.metadata]
     rows = changelog.scan(
         row_filter=equals("kind", RowKind.SCHEMA_CHANGE.value), selected_fields=("detail",)
     ).to_arrow()
     kept = (Message(value=text.encode(), file="", place=0) for text in rows.column("detail").unique().to_pylist())
-    return gather([*told, *metadata_of(module, kept, source.options)])
+    return gather([*new, *metadata_of(module, kept, source.options)])

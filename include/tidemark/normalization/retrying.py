@@ -1,4 +1,4 @@
-"""Finish a retry that was cut short."""
+"""Finishes a retry of quarantined messages that was cut short."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from tidemark.lake.lake import Lake
 
 
 def finish_retry(lake: Lake, source: str) -> None:
-    """Finish or undo a retry that was cut short: the quarantine without the messages that the change log has now."""
+    """Finish or undo a retry of a source that was cut short.
+
+    If the change log has the events of the retried messages, they leave the quarantine. If not, they stay.
+    """
     quarantine = lake.find(table_names.quarantine(source))
     for branch in [name for name in (quarantine.refs() if quarantine is not None else ()) if name.startswith(RETRY)]:
         table = lake.load(table_names.quarantine(source))
@@ -18,4 +21,4 @@ def finish_retry(lake: Lake, source: str) -> None:
 
 
 RETRY = "retry_"
-"""Begins the branch of the quarantine that a retry prepares; its number is the last batch that the retry adds."""
+"""Prefix of the branch of the quarantine that a retry prepares. The last batch that the retry adds follows it."""

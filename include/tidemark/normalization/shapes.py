@@ -1,4 +1,4 @@
-"""The shapes of one task's images, each with an id made from its content."""
+"""The shapes of the images that one task decodes. A shape's id is made from its content."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from tidemark.values.declared_types import DeclaredEncodings, as_declared, entry
 
 
 class Shapes:
-    """Ids of shapes; decoders give the same object again and again."""
+    """Gives shapes their ids. It is fast when the same shape object comes again, which is usual for decoders."""
 
     def __init__(self, declared: Mapping[str, DeclaredEncodings]) -> None:
         self._declared = declared
         self._ids: dict[tuple[TableId, int], tuple[Shape, str]] = {}
-        self._told: dict[tuple[TableId, str], str] = {}
+        self._columns: dict[tuple[TableId, str], str] = {}
+        """Columns as JSON, by table and id."""
 
     def ids_of(self, table: TableId, events: Sequence[ChangeEvent]) -> list[str | None]:
-        """Ids of the events' shapes; most often each has that of the one before it."""
+        """Return the ids of the events' shapes. Most events have the same shape as the event before."""
         ids: list[str | None] = []
         last: Shape | None = None
         known: str | None = None
@@ -30,18 +31,18 @@ class Shapes:
         return ids
 
     def id_of(self, table: TableId, shape: Shape | None) -> str | None:
-        """Return the id of a shape, which follows from its content alone; None for none."""
+        """Return the id of a shape, which depends on its content alone; None if there is no shape."""
         if shape is None:
             return None
         known = self._ids.get((table, id(shape)))
-        if known is None or known[0] is not shape:  # an id may be used again after its object is gone
+        if known is None or known[0] is not shape:  # Python may use an id again when its object is gone
             written = entry_for(self._declared, str(table))
             full = as_declared(shape, written) if written else shape
             known = self._ids[table, id(shape)] = (shape, full.id)
-            if (table, full.id) not in self._told:
-                self._told[table, full.id] = msgspec.json.encode(full.columns).decode()
+            if (table, full.id) not in self._columns:
+                self._columns[table, full.id] = msgspec.json.encode(full.columns).decode()
         return known[1]
 
-    def told(self) -> list[tuple[TableId, str, str]]:
-        """Return the shapes that were given an id: table, id and columns as JSON."""
-        return [(table, shape_id, columns) for (table, shape_id), columns in self._told.items()]
+    def entries(self) -> list[tuple[TableId, str, str]]:
+        """Return the table, id and columns (JSON) of each shape that was given an id."""
+        return [(table, shape_id, columns) for (table, shape_id), columns in self._columns.items()]

@@ -1,12 +1,13 @@
-"""What runs on Spark's Python workers, and in the process of a small run: light to import.
+"""The tasks that derive events from messages. This module is light to import.
 
-A task takes files and gives back one row: what it wrote and counted. The rows themselves go to Parquet where they are
-made (``data_files``).
+Tasks run on Spark's Python workers, or in the process of a small run. A task takes parts of files, and returns one JSON
+object (``Done``): what it wrote and counted. It writes its rows to Parquet files itself (``lake.data_files``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +22,7 @@ from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
 from tidemark.ledger.tally import Tally
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.decoding import decode_message, metadata_of
-from tidemark.normalization.transaction_tracker import READ, Told, Tracker
+from tidemark.normalization.transaction_tracker import READ, Tracker, TransactionsSeen
 from tidemark.values.declared_types import DeclaredEncodings
 
 
@@ -29,14 +30,45 @@ class Done(msgspec.Struct, kw_only=True):
     """What one task wrote and counted."""
 
     files: list[WrittenFile] = []
-    """Of the change log."""
+    """Data files of the change log."""
     set_aside: list[WrittenFile] = []
-    """Of quarantine."""
+    """Data files of the quarantine."""
     tallies: dict[int, Tally] = {}
-    """By batch, what became of its messages."""
+    """What became of the messages of each batch, by batch."""
     metadata: list[tuple[str, bytes]] = []
-    """Id and content of what metadata messages told, distinct."""
-    transactions: Told | None = None
+    """Id and content of each distinct metadata message."""
+    transactions: TransactionsSeen | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """How the messages of a source are decoded."""
+
+    format_name: str
+    options: Mapping[str, Any]
+    """Of the format, as the source file writes them."""
+    known: Known | None = None
+    """The metadata of the run; None if the format needs no metadata messages."""
+    declared: Mapping[str, DeclaredEncodings] = field(default_factory=dict)
+    """By table or pattern, the types and encodings that the source file declares (``Source.written``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Where the rows of events and of quarantined messages are written."""
+
+    log: Target
+    quarantine: Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTransactions:
+    """What earlier runs found out about the transactions of a source."""
+
+    marked: bool = False
+    """Whether the source is known to send markers of transactions."""
+    unsettled: frozenset[str] = frozenset()
+    """Ids of open and undone transactions. Whatever a task sees of them, it reports."""
 
 
 class RawPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,49 +83,53 @@ class RawPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def collect(task: bytes, *, format_name: str, options: Mapping[str, Any], raw: Target) -> bytes:
-    """Look through parts of ``raw`` (``list[RawPart]``) for metadata messages; what they told (``Done``)."""
+    """Return the metadata messages in parts of ``raw`` (``list[RawPart]``), as ``Done``."""
     module = informed(resolve(format_name))
-    told: dict[tuple[str, bytes], None] = {}
+    found: dict[tuple[str, bytes], None] = {}
     if module is not None:
         checked = module.Options.model_validate(dict(options))
         for part in msgspec.json.decode(task, type=list[RawPart]):
             for batch in _batches(part, raw, columns=["value"]):
                 messages = (Message(value=value, file="", place=0) for value in batch.column("value").to_pylist())
-                told |= dict.fromkeys(metadata_of(module, messages, checked))
-    return msgspec.json.encode(Done(metadata=list(told)))
+                found |= dict.fromkeys(metadata_of(module, messages, checked))
+    return msgspec.json.encode(Done(metadata=list(found)))
 
 
 def normalize(
     task: bytes,
     *,
-    format_name: str,
-    options: Mapping[str, Any],
-    known: Known | None,
+    decoding: Decoding,
     raw: Target,
-    log: Target,
-    quarantine: Target,
-    marked: bool = False,
-    unsettled: frozenset[str] = frozenset(),
+    outputs: Outputs,
+    transactions: KnownTransactions,
     batches: Mapping[int, int] = MappingProxyType({}),
-    declared: Mapping[str, DeclaredEncodings] = MappingProxyType({}),
 ) -> bytes:
-    """Decode the messages of parts of ``raw`` (``list[RawPart]``); what was written and counted (``Done``).
+    """Decode the messages in parts of ``raw``, write their rows, and return what was written and counted.
 
-    ``marked`` tells whether the source is known to send markers of transactions, ``unsettled`` are those of which all
-    is to be told. ``batches`` tells the batches that the events belong to, where these are not those that the messages
-    landed with. ``declared`` is ``Source.written``.
+    Args:
+        task: the parts (``list[RawPart]``, JSON).
+        decoding: how the messages are decoded.
+        raw: the place that the parts are read from.
+        outputs: where rows are written.
+        transactions: what is known of the source's transactions.
+        batches: from the batch that messages landed with to the batch of their events, if that is another one.
+
+    Returns:
+        A ``Done`` as JSON.
     """
-    module = resolve(format_name)
-    decode = partial(decode_message, module, options=module.Options.model_validate(dict(options)), known=known)
-    writer, set_aside = Writer(log), Writer(quarantine)
+    module = resolve(decoding.format_name)
+    options = module.Options.model_validate(dict(decoding.options))
+    decode = partial(decode_message, module, options=options, known=decoding.known)
+    writer, set_aside = Writer(outputs.log), Writer(outputs.quarantine)
     decoders: dict[int, Decoder] = {}
-    tracker = Tracker(marked=marked, keep=unsettled)
+    tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled)
     for part in msgspec.json.decode(task, type=list[RawPart]):
         decoder = decoders.get(part.batch)
         if decoder is None:
             batch = batches.get(part.batch, part.batch)
             put_aside = partial(_put_aside, set_aside, part.batch)
-            decoder = decoders[part.batch] = Decoder(batch, decode, writer.write, put_aside, tracker, declared)
+            decoder = Decoder(batch, decode, writer.write, put_aside, tracker, decoding.declared)
+            decoders[part.batch] = decoder
         for messages in _batches(part, raw):
             decoder.add(messages)
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
@@ -109,13 +145,13 @@ class LogPart(msgspec.Struct, frozen=True, kw_only=True):
     """In the file system of the change log."""
     batch: int
     table: str | None
-    """As source files name it; None for control events."""
+    """The table as source files name it; None for control events."""
 
 
 def look(task: bytes, *, only: frozenset[str] | None, log: Target) -> bytes:
-    """Look through files of the change log (``list[LogPart]``) for transactions; what they told (``Done``).
+    """Return what files of the change log (``list[LogPart]``) show of transactions, as ``Done``.
 
-    ``only`` are the ids to look for, None for all, of a source that marks its transactions.
+    Used for sources that mark their transactions. ``only`` are the ids to look for; None: look for all.
     """
     tracker = Tracker(marked=True, only=only)
     for part in msgspec.json.decode(task, type=list[LogPart]):
@@ -129,7 +165,7 @@ def look(task: bytes, *, only: frozenset[str] | None, log: Target) -> bytes:
 
 
 def _put_aside(writer: Writer, batch: int, partition: Partition, rows: pa.RecordBatch) -> None:
-    """A message that is set aside stays in the batch that it landed with."""
+    """Write quarantined messages, which stay in the batch that they landed with."""
     writer.write((batch, *partition[1:]), rows)
 
 
@@ -139,5 +175,5 @@ def _batches(part: RawPart, raw: Target, columns: list[str] | None = None) -> It
 
 
 _MESSAGES = 40_000
-"""Messages that are decoded together: a row group of ``raw``, if they are of the usual size. Arrow is called for each
-table in them; of 20 tables a message takes a tenth longer where 10,000 are decoded together."""
+"""Messages that are decoded together: a row group of ``raw``, if messages have the usual size. Arrow is called once for
+each table among them. With 20 tables, a message takes a tenth longer if only 10,000 are decoded together."""

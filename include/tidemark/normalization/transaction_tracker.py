@@ -1,11 +1,11 @@
-"""Source transactions, as far as events and markers tell of them: which are whole, which are open, which were undone.
+"""Source transactions, as events and markers show them: which are whole, which are open, which were undone.
 
-Runs where messages are decoded. It keeps the few columns of the change log that tell of transactions and settles, a
-column at a time, which transactions are whole; only the others become Python objects. Imports neither Spark nor
-Iceberg.
+This runs where messages are decoded, and imports neither Spark nor Iceberg. It keeps the few columns of the change log
+that concern transactions, and finds the whole transactions with Arrow functions on these columns. Only the other
+transactions become Python objects.
 
-A transaction is *marked* where its end can be known: its events have a last-event flag, or the source sends markers
-that name their transaction. Of the others nothing is tracked, so that nothing waits for an end that never comes.
+A transaction is *marked* if its end can be known: its events have a last-event flag, or the source sends markers that
+name their transaction. Other transactions are not tracked, so no event waits for an end that never comes.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ ENDS: Final = frozenset({"transaction_end", "xa_commit"})
 UNDOES: Final = frozenset({"transaction_rollback", "transaction_abort", "xa_rollback"})
 
 MARKERS: Final = frozenset({"transaction_begin", "transaction_end", "transaction_rollback", "transaction_abort"})
-"""Control events that show, by naming their transaction, that the source marks its transactions. An XA commit does not:
-it may name a transaction of its own, as a MySQL GTID does."""
+"""Control events that show that the source marks its transactions, if they name a transaction. An XA commit shows
+nothing: it may name a transaction of its own, as a MySQL GTID does."""
 
 READ: Final = (
     "operation", "position", "committed_at", "transaction_id", "transaction_number", "transaction_last",
 )  # fmt: skip
-"""Columns of the change log that are looked at."""
+"""The columns of the change log that a tracker reads."""
 
 _SETTLE_ROWS: Final = 500_000
-"""Rows kept until those of whole transactions are dropped: some tens of megabytes."""
+"""Rows that a tracker collects before it drops the rows of whole transactions: some tens of megabytes."""
 
 
-class Told(msgspec.Struct, kw_only=True):
+class TransactionsSeen(msgspec.Struct, kw_only=True):
     """What one task saw of transactions."""
 
     marked: bool = False
     """Whether a marker named its transaction."""
     seen: list[Seen] = []
-    """Marked transactions that were not whole, and those undone."""
+    """Marked transactions that the task did not see whole, and transactions that were undone."""
     exact: bool = True
-    """False: a transaction may be listed though the task saw it whole, as copies came after it."""
+    """False: a transaction may be listed although the task saw it whole, because copies of its events came later."""
 
 
 class Tracker:
-    """Collects what rows of the change log tell of transactions."""
+    """Collects what rows of the change log show of transactions."""
 
     def __init__(self, *, marked: bool, keep: frozenset[str] = frozenset(), only: frozenset[str] | None = None) -> None:
-        """Begin.
+        """Begin without rows.
 
         Args:
             marked: whether the source is known to send markers.
-            keep: ids to tell of though they look whole here.
-            only: ids to look at and to tell of, whole or not; None: all.
+            keep: ids of transactions to report even if they look whole here.
+            only: ids of the only transactions to look at; they are reported, whole or not. None: look at all.
         """
         self._marked = marked
-        self._told = Told()
+        self._result = TransactionsSeen()
         self._only = None if only is None else pa.array(sorted(only), pa.string())
         self._keep = pa.array(sorted(keep if only is None else only), pa.string())
         self._rows: list[pa.RecordBatch] = []
@@ -70,13 +70,13 @@ class Tracker:
         self._size = 0
 
     def changes(self, batch: int, table: str, rows: pa.RecordBatch) -> None:
-        """Take note of change events of one batch and table: ``READ``, in any order of columns."""
+        """Take note of change events of one batch and table. ``rows`` have the columns ``READ``, in any order."""
         ids = rows.column("transaction_id")
         if ids.null_count == len(ids):
             return
         number, last = rows.column("transaction_number"), rows.column("transaction_last")
         if number.null_count < len(number):
-            # The old half of an update says nothing of the new one, which has the same number.
+            # The old half of an update has the number of the new half, and must not count as the new half.
             update = pc.equal(rows.column("operation"), "UPDATE")
             half = pc.and_(update, pc.ends_with(rows.column("position"), f".{OLD_HALF}"))
             number = pc.if_else(half, pa.scalar(None, pa.int64()), number)
@@ -95,7 +95,7 @@ class Tracker:
         )
 
     def controls(self, batch: int, rows: pa.RecordBatch) -> None:
-        """Take note of control events of one batch: ``READ``, in any order of columns."""
+        """Take note of control events of one batch. ``rows`` have the columns ``READ``, in any order."""
         ids, kinds = rows.column("transaction_id"), rows.column("operation")
         if ids.null_count == len(ids):
             return
@@ -104,15 +104,15 @@ class Tracker:
             return
         kinds = named.column("operation")
         if pc.any(pc.is_in(kinds, pa.array(sorted(MARKERS), pa.string()))).as_py():
-            self._told.marked = True
+            self._result.marked = True
         ended = pc.is_in(kinds, pa.array(sorted(ENDS), pa.string()))
         undone = pc.is_in(kinds, pa.array(sorted(UNDOES), pa.string()))
         count = pc.if_else(ended, named.column("transaction_number"), pa.scalar(None, pa.int64()))
         self._add(batch, "", id=named.column("transaction_id"), count=count, ended=ended, undone=undone)
 
-    def _add(self, batch: int, table: str, **told: pa.Array) -> None:
-        """Keep rows of ``_ROWS``; what is not told is null, or false."""
-        length = len(told["id"])
+    def _add(self, batch: int, table: str, **columns: pa.Array) -> None:
+        """Keep rows of ``_ROWS``, given by column. In a column that is not given, every value is false or null."""
+        length = len(columns["id"])
         constants = {
             "batch": batch,
             "table": table,
@@ -123,8 +123,8 @@ class Tracker:
         }
         rows = pa.RecordBatch.from_arrays(
             [
-                told[field.name]
-                if field.name in told
+                columns[field.name]
+                if field.name in columns
                 else pa.repeat(pa.scalar(constants.get(field.name), field.type), length)
                 for field in _ROWS
             ],
@@ -140,24 +140,24 @@ class Tracker:
         if self._size > self._kept + _SETTLE_ROWS:
             rest = self._unsettled()
             self._rows, self._kept, self._size = rest.to_batches(), rest.num_rows, rest.num_rows
-            self._told.exact = False
+            self._result.exact = False
 
     def _unsettled(self) -> pa.Table:
-        """The rows of transactions that are not whole by what is known so far."""
+        """Return the rows of transactions that are not whole by what was seen so far."""
         rows = pa.Table.from_batches(self._rows).combine_chunks()
         rest = _not_whole(rows, self._keep, ("number", "count"))
-        # Only where an event came more than once do its copies have to be told apart, which costs more.
+        # Only the second pass counts copies of an event once. It costs more, and sees only what the first pass left.
         return _not_whole(rest, self._keep, ("number", "count_distinct", _VALID)) if rest.num_rows else rest
 
-    def close(self) -> Told:
-        """What was seen."""
+    def close(self) -> TransactionsSeen:
+        """Return what was seen."""
         if self._rows:
             rest = self._unsettled()
-            if not (self._marked or self._told.marked):
+            if not (self._marked or self._result.marked):
                 flagged = rest.column("id").filter(rest.column("flagged"))
                 rest = rest.filter(pc.is_in(rest.column("id"), flagged)) if len(flagged) else rest.slice(0, 0)
-            self._told.seen = _seen(rest)
-        return self._told
+            self._result.seen = _seen(rest)
+        return self._result
 
 
 _ROWS: Final = pa.schema([
@@ -172,7 +172,10 @@ _VALID: Final = pc.CountOptions(mode="only_valid")
 def _not_whole(
     rows: pa.Table, keep: pa.Array, counting: tuple[str, str] | tuple[str, str, pc.CountOptions]
 ) -> pa.Table:
-    """Rows without those of transactions whose events, counted in one way, are all there."""
+    """Return the rows of transactions that are not whole, and of the transactions to ``keep``.
+
+    ``counting`` is the Arrow aggregation that counts the events of a transaction.
+    """
     encoded = pc.dictionary_encode(rows.column("id")).combine_chunks()
     ids = encoded.indices
     numbered = rows.drop_columns(["id"]).append_column("id", ids).group_by("id", use_threads=False)
@@ -191,7 +194,7 @@ def _not_whole(
 
 
 def _seen(rows: pa.Table) -> list[Seen]:
-    """One entry a transaction."""
+    """Return one entry for each transaction."""
     parts = rows.group_by(["id", "table"], use_threads=False).aggregate([
         ("batch", "min"), ("number", "distinct", _VALID), ("count", "max"), ("ended", "any"), ("undone", "any"),
         ("flagged", "any"), ("at", "min"), ("at", "max"), ("truncate", "sum"), ([], "count_all"),
@@ -214,10 +217,10 @@ def _seen(rows: pa.Table) -> list[Seen]:
     return list(found.values())
 
 
-def all_of(told: Sequence[Told]) -> dict[str, Seen]:
-    """What several tasks saw, by id."""
+def all_of(tasks: Sequence[TransactionsSeen]) -> dict[str, Seen]:
+    """Return what several tasks saw, merged, by the id of the transaction."""
     found: dict[str, Seen] = {}
-    for task in told:
+    for task in tasks:
         for seen in task.seen:
             found[seen.id] = merged(found[seen.id], seen) if seen.id in found else seen
     return found
