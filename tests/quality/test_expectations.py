@@ -467,8 +467,9 @@ def test_spark_connect_gives_the_same_verdict(spark: SparkSession, tmp_path: Pat
 def _environment() -> dict[str, str]:
     """Return the environment without what a session of this process left there."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
-    here = Path(__file__).parents[1]
-    return {**inherited, "PYTHONPATH": f"{here}{os.pathsep}{here.parent / 'include'}"}
+    here = Path(__file__).parent
+    path = [here, here.parent, here.parents[1] / "include"]
+    return {**inherited, "PYTHONPATH": os.pathsep.join(map(str, path))}
 
 
 def test_results_are_values() -> None:

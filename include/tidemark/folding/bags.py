@@ -178,26 +178,26 @@ def stored_sides(stored: DataFrame, plan: Plan) -> DataFrame:
     )
 
 
-def marked(told: DataFrame, stored: DataFrame) -> DataFrame:
+def marked(sides: DataFrame, stored: DataFrame) -> DataFrame:
     """Return the sides of the change log, with ``stored`` true where the table has the row: a position inserts one row.
 
     Args:
-        told: the sides of the change log.
+        sides: the sides of the change log.
         stored: the rows of the table (``stored_sides``).
     """
-    same = told.unionByName(stored).groupBy("position", "delta")
+    same = sides.unionByName(stored).groupBy("position", "delta")
     event = F.max_by(F.struct("value", "committed_at"), "stored")
     return same.agg(event.alias("event"), F.max("stored").alias("stored")).select(
         "event.*", "position", "delta", "stored"
     )
 
 
-def of_values(told: DataFrame, wanted: DataFrame) -> DataFrame:
+def of_values(sides: DataFrame, wanted: DataFrame) -> DataFrame:
     """Return the sides whose value is among the wanted values."""
-    return told.join(wanted.select("value"), "value", "left_semi")
+    return sides.join(wanted.select("value"), "value", "left_semi")
 
 
-def changed(told: DataFrame) -> DataFrame:
+def changed(sides: DataFrame) -> DataFrame:
     """Fold sides, and return the rows that must be added to the table or removed from it.
 
     The balance of a value at a side is the sum of ``delta`` from that side to the newest one: the number of rows that
@@ -205,7 +205,7 @@ def changed(told: DataFrame) -> DataFrame:
     that is not there cannot be taken out.
 
     Args:
-        told: sides. Of each value that occurs, either all its sides, or its rows at some time (``stored_sides``) and
+        sides: sides. Of each value that occurs, either all its sides, or its rows at some time (``stored_sides``) and
             all its sides since then.
 
     Returns:
@@ -216,7 +216,7 @@ def changed(told: DataFrame) -> DataFrame:
         Window.unboundedPreceding, Window.currentRow
     )
     inserted = F.when(F.col("delta") > 0, 1).otherwise(0)
-    counted = told.withColumns(
+    counted = sides.withColumns(
         {"balance": F.sum("delta").over(newest_first), "inserted": F.sum(inserted).over(newest_first)}
     )
     left = counted.withColumn("left", F.max("balance").over(value))

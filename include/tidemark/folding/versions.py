@@ -72,11 +72,11 @@ def truncates(changes: DataFrame) -> DataFrame:
     return once.agg(F.array_sort(F.collect_list(F.struct("position", "at"))).alias("truncates"))
 
 
-def versions(told: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFrame:
+def versions(events: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFrame:
     """Fold events to the versions of each row.
 
     Args:
-        told: the result of ``events``. Where a stored history is continued, with ``stored`` (whether the row is a
+        events: the result of ``events``. Where a stored history is continued, with ``stored`` (whether the row is a
             version of the history table; ``at`` is then its ``valid_from``) and ``floor`` (when the key's last version
             ended, or null).
         plan: the table's plan.
@@ -86,7 +86,7 @@ def versions(told: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFram
         ``k0 .. kn``, ``position``, ``committed_at``, ``c<n>``, ``valid_from``, ``valid_to``, ``stored``; one row for
         each event that is not a delete.
     """
-    keys, rows = key_names(plan), told
+    keys, rows = key_names(plan), events
     for name, missing in (("stored", F.lit(False)), ("floor", F.lit(None).cast("timestamp"))):
         rows = rows if name in rows.columns else rows.withColumn(name, missing)
     # The versions between two TRUNCATEs are independent of those before and after: no row survives a TRUNCATE.
