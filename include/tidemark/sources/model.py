@@ -32,7 +32,7 @@ from tidemark.sources import fields
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import wrong
 from tidemark.text import suggestion
-from tidemark.values.declared_types import DeclaredEncodings, entry_for, held_by
+from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
 
 DAG_PREFIX = "cdc_"
@@ -151,7 +151,7 @@ class Table(BaseModel):
             elif encoding is Encoding.UNSCALED_BASE64 and not kind.startswith("decimal("):
                 text = f"'{name}' comes as {encoding}, which needs decimal(p, s): s tells its scale."
                 errors.append(_error(("encodings", name), "tidemark", text))
-            elif others := held_by(encoding, kind):
+            elif others := types_for(encoding, kind):
                 text = f"'{name}' comes as {encoding}, which no {kind} holds: {', '.join(others)} do."
                 errors.append(_error(("encodings", name), "tidemark", text))
         if errors:

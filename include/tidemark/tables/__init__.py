@@ -1,1 +1,1 @@
-"""One published table: its plan, columns, key, target and schemas."""
+"""One published table: its target, key, columns, schemas, and the plan of what a cut does to it."""

@@ -1,4 +1,4 @@
-"""The columns of a table: their names, order and types, from the source file, the messages and what is stored."""
+"""The columns of a table: names, order and types, derived from the source file, the messages and the stored table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tidemark.tables.schemas import (
     void_columns,
 )
 from tidemark.tables.stored_names import NEW_PREFIX, is_empty, names_today
-from tidemark.values.declared_types import held_by
+from tidemark.values.declared_types import types_for
 from tidemark.values.images import by_table_name
 from tidemark.values.table_columns import TableColumn
 from tidemark.values.types import common_number, declared, is_number, wider
@@ -37,12 +37,12 @@ _RESERVED_COLUMNS = frozenset({
     "", "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number",
     "_change_type", "_change_ordinal", "_commit_snapshot_id",
 })  # fmt: skip
-"""Iceberg's metadata columns: engines refuse to open a table that has one of them (Iceberg specification, Reserved
-Field IDs)."""
+"""Names of Iceberg's metadata columns. Engines refuse to open a table that has a column of such a name (Iceberg
+specification, Reserved Field IDs)."""
 
 
 def names_of(found: Found, table: Table | None) -> ColumnNames:
-    """Follows the names of a table's columns."""
+    """Return the names of a table's columns through time, spelled as the messages and the table spell them."""
     stored = (name.removeprefix(NEW_PREFIX) for name, _ in columns_of(table))
     return ColumnNames(
         found.history.renamings, [*(column.name for column in _all_columns(found.shapes.values())), *stored]
@@ -51,29 +51,30 @@ def names_of(found: Found, table: Table | None) -> ColumnNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolving:
-    """A table on its way to the schema of today."""
+    """What the new columns of a table are derived from."""
 
     found: Found
     promised: Mapping[str, str]
-    """Types of the source file, by today's names."""
+    """Types that the source file gives, by today's names."""
     names: ColumnNames
     before: Mapping[str, str | None]
-    """Stored columns, and what each is called today."""
+    """Each stored column with today's name; None for a column that was dropped."""
 
-    def told(self) -> Iterable[tuple[str, Column]]:
-        """Columns that messages tell, by today's names."""
+    def message_columns(self) -> Iterable[tuple[str, Column]]:
+        """Yield the columns of every shape, with today's names."""
         for shape_id, shape in self.found.shapes.items():
             yield from by_table_name(shape_id, shape, self.found.names)
 
 
 def evolving_of(found: Found, promised: model.Table, table: Table | None) -> Evolving:
-    """Return what a table's columns are worked out from."""
+    """Return what the new columns of a table are derived from."""
     names = names_of(found, table)
     before = _names_today(found, names, table)
     return Evolving(found=found, promised=_promised(promised, names, before), names=names, before=before)
 
 
 def _names_today(found: Found, names: ColumnNames, table: Table | None) -> dict[str, str | None]:
+    """Return each stored column with today's name; None for a column that was dropped."""
     stored = [name for name, _ in columns_of(table)]
     if table is None or not (names.renamings or any(name.startswith(NEW_PREFIX) for name in stored)):
         return {name: name for name in stored}
@@ -81,7 +82,7 @@ def _names_today(found: Found, names: ColumnNames, table: Table | None) -> dict[
 
 
 def _promised(promised: model.Table, names: ColumnNames, before: Mapping[str, str | None]) -> dict[str, str]:
-    """Types of the source file, which may name columns as they were called once."""
+    """Return the types that the source file gives, by today's names. The source file may use earlier names."""
     types = {}
     for name, kind in promised.columns.items():
         types[name if name in before.values() else names.today(name, 0) or name] = kind
@@ -89,26 +90,29 @@ def _promised(promised: model.Table, names: ColumnNames, before: Mapping[str, st
 
 
 def unknown_columns(source: model.Source, plan: Plan) -> list[str]:
-    """Columns that the source file gives a type in a table's own entry, and that the table neither has nor had."""
+    """Return the columns that have a type in the source file's entry of a table, and that the table never had."""
     entry = source.tables.get(plan.found.object)
-    known = {column.name for column in plan.columns} | {told.old for told in plan.found.history.renamings}
+    known = {column.name for column in plan.columns} | {renaming.old for renaming in plan.found.history.renamings}
     return sorted(entry.columns.keys() - known) if entry else []
 
 
 def untyped(found: Found, source: model.Source, table: Table | None) -> list[str]:
-    """Columns, by today's names, whose type neither source file, nor messages, nor table tell: the values decide."""
+    """Return the columns whose type must be inferred from values.
+
+    The source file, the messages and the table declare no type for them. Names are today's names.
+    """
     evolving = evolving_of(found, source.table_for(found.object), table)
     unsettled = unsettled_names(evolving, table)
     known = {*evolving.promised, *(name for name in evolving.before.values() if name not in unsettled)}
-    known |= {name for name, column in evolving.told() if column.type is not None}
-    unknown = [name for name in dict.fromkeys(name for name, _ in evolving.told()) if name not in known]
+    known |= {name for name, column in evolving.message_columns() if column.type is not None}
+    unknown = [name for name in dict.fromkeys(name for name, _ in evolving.message_columns()) if name not in known]
     if table is not None and source.schema_policy is model.SchemaPolicy.IGNORE:
         return [name for name in unknown if name in unsettled]  # columns that are left out need no type
     return unknown
 
 
 def unsettled_names(evolving: Evolving, table: Table | None) -> set[str]:
-    """Columns, by today's names, whose type no published row needs."""
+    """Return the columns, by today's names, whose type may still change freely, because no published row needs it."""
     names = (evolving.before.get(name) for name in unsettled_columns(table))
     return {name for name in names if name is not None}
 
@@ -118,18 +122,30 @@ def _all_columns(shapes: Iterable[Shape]) -> Iterable[Column]:
 
 
 class Evolved(NamedTuple):
-    """A table's columns, and what becomes of stored ones."""
+    """The columns that a table will have, and what becomes of the stored columns."""
 
     columns: list[TableColumn]
     today: dict[str, str | None]
-    """Of those that do not stay as they are called."""
+    """The new name of each stored column that gets another one; None for a column that goes."""
     void: set[str]
+    """Columns without any value so far, for which nothing declares a type."""
     begun: dict[str, str]
-    """Stored columns that were void, to the names that they have today."""
+    """Stored columns that were void, and go now because they get values: today's names of their successors."""
 
 
-def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, history: bool) -> Evolved:
-    """Return the columns that a table will have, in their order, and what becomes of the stored ones."""
+def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, keeps_versions: bool) -> Evolved:
+    """Return the columns that a table will have, in their order, and what becomes of the stored columns.
+
+    Args:
+        evolving: what the columns are derived from.
+        table: as it is published; None for a table that begins.
+        follows: whether the table follows schema changes. If not, new columns are left out of a table that exists.
+        keeps_versions: whether a history table is kept, which reserves more names for columns of its own.
+
+    Raises:
+        IncompatibleSchemaError: a change would lose data, or a column has a reserved name, or an encoding that does not fit its type.
+        RebuildNeededError: the published rows must be written again for a new type.
+    """
     found = evolving.found
     stored = {evolving.before[name]: (name, kind) for name, kind in columns_of(table)}
     unsettled = unsettled_names(evolving, table)
@@ -137,17 +153,17 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, h
     order = [name for name in map(evolving.before.get, dict(columns_of(table))) if name is not None]
     today = {old: new for old, new in evolving.before.items() if old != new}
     for shape_id, shape in found.shapes.items():
-        told = [
+        columns_by_name = [
             each for each in by_table_name(shape_id, shape, found.names) if follows or not stored or each[0] in stored
         ]
-        _merge_order(order, list(dict.fromkeys(name for name, _ in told)))
-        for name, column in told:
+        _merge_order(order, list(dict.fromkeys(name for name, _ in columns_by_name)))
+        for name, column in columns_by_name:
             kind = _type_of(evolving, name, column)
             if kind is None:
                 continue
             old = types.get(name)
             if old is not None and wider(old, kind) is None and _unused(table, stored.get(name)):
-                today[stored.pop(name)[0]] = None  # a column without any value may have any type
+                today[stored.pop(name)[0]] = None  # a column without any value may get any type
                 old = None
             types[name] = _agreed(found, name, old, kind)
     if follows:
@@ -157,11 +173,11 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, h
         old, kind = stored[name]
         if table is not None and is_empty(table, old):
             today[stored.pop(name)[0]] = None  # a new column takes its place
-        else:  # somebody wrote into it, or marked it
+        else:  # somebody else wrote values into it, or gave it the mark
             types[name] = kind if name in found.inferred else _agreed(found, name, kind, types[name])
     _refuse_rewriting(found, stored, types, unsettled)
     void = _settle(order, types, stored, were_void)
-    _refuse_names(found, order, history=history)
+    _refuse_names(found, order, keeps_versions=keeps_versions)
     occupied = dict(columns_of(table))
     for name in order:
         if name not in stored and name in occupied:
@@ -172,10 +188,14 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, h
 
 
 def _type_of(evolving: Evolving, name: str, column: Column) -> str | None:
-    """The type that source file, message or values tell, in this order."""
+    """Return the type of a column: from the source file, else from the message, else from its values, else None.
+
+    Raises:
+        IncompatibleSchemaError: the type cannot hold values of the column's encoding.
+    """
     found = evolving.found
     kind = evolving.promised.get(name) or column.type or found.inferred.get(name)
-    others = held_by(column.encoding, kind) if kind else None
+    others = types_for(column.encoding, kind) if kind else None
     if others:
         raise IncompatibleSchemaError(
             f"{found.object}: column {name!r} comes as {column.encoding}, which no {kind} holds; give it another type "
@@ -187,7 +207,7 @@ def _type_of(evolving: Evolving, name: str, column: Column) -> str | None:
 def _refuse_rewriting(
     found: Found, stored: Mapping[str | None, tuple[str, str]], types: Mapping[str, str], unsettled: set[str]
 ) -> None:
-    """Refuse types that hold all values, but not as they lie in the table's files."""
+    """Refuse types that can hold all values, but cannot read them as they are written in the table's files."""
     for name, (_, kind) in stored.items():
         if name is not None and name in types.keys() - unsettled and wider(kind, types[name]) != types[name]:
             raise RebuildNeededError(
@@ -202,7 +222,7 @@ def _settle(
     stored: Mapping[str | None, tuple[str, str]],
     were_void: Container[str],
 ) -> set[str]:
-    """Give every column a type; the names of those of which nothing tells it: text can hold whatever comes."""
+    """Give every column a type, and return the void columns. They are text for now: text can hold any value."""
     void = {name for name in order if name not in types and (name not in stored or stored[name][0] in were_void)}
     for name in order:
         kind = stored[name][1] if name in stored else types.get(name, "string")
@@ -211,26 +231,30 @@ def _settle(
 
 
 def _unused(table: Table | None, stored: tuple[str, str] | None) -> bool:
-    """Whether a stored column holds nothing; one of the key counts as used, as its type is that of tombstones too."""
+    """Return whether a stored column has no value.
+
+    A key column counts as used, because tombstones have its type too.
+    """
     if table is None or stored is None or stored[0] in key_of(table):
         return False
     return is_empty(table, stored[0])
 
 
 def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], stored: Container[str | None]) -> None:
-    """Add columns that DDL alone tells, and change types; what messages and the source file tell comes first."""
+    """Add columns and change types as DDL says. Types of the messages and of the source file come before DDL."""
     found, names = evolving.found, evolving.names
-    told = {name for name, column in evolving.told() if column.type is not None} | evolving.promised.keys()
+    declared_types = {name for name, column in evolving.message_columns() if column.type is not None}
+    declared_types |= evolving.promised.keys()
     for addition in found.history.additions:
         name = names.today(addition.name, names.epoch(addition.position, after=True))
         if name is None or addition.type is None or addition.batch <= found.after:
             continue
         name = next((known for known in order if names.same(known, name)), name)
-        if name in told or (addition.retyped and name not in order):
+        if name in declared_types or (addition.retyped and name not in order):
             continue
         old = types.get(name)
         if name not in stored and old is not None:
-            # Values seen tell less than a declaration: a number without a fraction may be of a type that has one.
+            # A declaration says more than the values so far: numbers without fractions may be of a type with fractions.
             types[name] = addition.type if is_number(old) and is_number(addition.type) else old
             continue
         kind = declared(found.object, name, old, addition.type)
@@ -240,17 +264,18 @@ def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], sto
                 order.append(name)
 
 
-def _refuse_names(found: Found, columns: Iterable[str], *, history: bool) -> None:
+def _refuse_names(found: Found, columns: Iterable[str], *, keeps_versions: bool) -> None:
     for name in columns:
-        if problem := _column_problem(name, history=history):
+        if problem := _column_problem(name, keeps_versions=keeps_versions):
             raise IncompatibleSchemaError(
                 f"{found.object}: a column is called {name!r}, {problem}; of a table that is published, "
                 "`schema: ignore` leaves new columns out"
             )
 
 
-def _column_problem(name: str, *, history: bool) -> str | None:
-    if history and name in _HISTORY_COLUMNS:
+def _column_problem(name: str, *, keeps_versions: bool) -> str | None:
+    """Return why a column cannot have a name, as part of a sentence; None if it can."""
+    if keeps_versions and name in _HISTORY_COLUMNS:
         return "which the history of a table keeps for itself, so leave `history` out for it"
     if name in OWN_COLUMNS or name.startswith(OWN_PREFIX):
         return "which Tidemark keeps for itself"
@@ -258,7 +283,7 @@ def _column_problem(name: str, *, history: bool) -> str | None:
 
 
 def _merge_order(order: list[str], names: Sequence[str]) -> None:
-    """Put new names behind the one they follow in the message."""
+    """Insert new names into ``order``, each behind the name that it follows in the message."""
     place = 0
     for name in names:
         if name in order:
@@ -269,6 +294,7 @@ def _merge_order(order: list[str], names: Sequence[str]) -> None:
 
 
 def _agreed(found: Found, name: str, old: str | None, new: str) -> str:
+    """Return the type that holds the values of both types; refuse if there is none."""
     if old is None:
         return new
     agreed = common_number(old, new)

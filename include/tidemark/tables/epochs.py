@@ -1,4 +1,4 @@
-"""Epochs in Spark: which names the columns of an event's image have, by its position among renames and drops."""
+"""Epochs of names in Spark: an event's position among renames and drops says which names its image uses."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tidemark.values.images import NamesByShape
 
 
 def epoch_of(names: ColumnNames) -> Expression:
-    """The epoch of an event, by its ``position``."""
-    places = sorted({told.position for told in names.renamings}, reverse=True)
+    """Return the expression for the epoch of an event, from its column ``position``."""
+    places = sorted({renaming.position for renaming in names.renamings}, reverse=True)
     chain = F.when(F.lit(False), 0)
     for place in places:
         chain = chain.when(F.col("position") > place, names.epoch(place, after=True))
@@ -26,14 +26,20 @@ def epoch_of(names: ColumnNames) -> Expression:
 
 
 def shape_in_epoch(names: ColumnNames) -> Expression:
-    """Id of an event's shape and its epoch: what tells which columns the image has."""
+    """Return the expression ``<shape id>@<epoch>`` of an event, which identifies the columns of its image."""
     return F.concat("shape", F.lit("@"), epoch_of(names).cast("string"))
 
 
 def shapes_by_epoch(
     shapes: Mapping[str, Shape], names: ColumnNames, occurring: Iterable[str]
 ) -> tuple[dict[str, Shape], NamesByShape]:
-    """The shapes under the ids of ``shape_in_epoch``, and what their columns are called today."""
+    """Return the shapes by the ids of ``shape_in_epoch``, and today's names of their columns.
+
+    Args:
+        shapes: by their ids.
+        names: the names of the table's columns through time.
+        occurring: the ids of ``shape_in_epoch`` that occur; other shapes are left out.
+    """
     found: dict[str, Shape] = {}
     today: dict[str, dict[str, str]] = {}
     present = set(occurring)
@@ -42,16 +48,16 @@ def shapes_by_epoch(
             name = f"{shape_id}@{epoch}"
             if name in present:
                 found[name] = shape
-                told = ((column.name, names.today(column.name, epoch)) for column in shape.columns)
-                today[name] = {old: new for old, new in told if new is not None}
+                renamed = ((column.name, names.today(column.name, epoch)) for column in shape.columns)
+                today[name] = {old: new for old, new in renamed if new is not None}
     return found, today
 
 
 def as_published(frame: DataFrame, table: Table, cut: int) -> DataFrame:
-    """A candidate with the columns that it will have when its cut is published."""
-    told = pending(table, cut)
-    if not told:
+    """Return the rows of a candidate with the columns that the table will have when the cut is published."""
+    changes = pending(table, cut)
+    if not changes:
         return frame
     names = {field.field_id: field.name for field in table.schema().fields}
-    gone = [F.col(quoted(names[number])) for number in told["drops"]]
-    return frame.drop(*gone).withColumnsRenamed({names[int(number)]: new for number, new in told["names"].items()})
+    gone = [F.col(quoted(names[number])) for number in changes["drops"]]
+    return frame.drop(*gone).withColumnsRenamed({names[int(number)]: new for number, new in changes["names"].items()})

@@ -1,4 +1,4 @@
-"""What compact found of a table, and what it is to do with it: made by ``planning``, read by all that builds tables."""
+"""What compact found about a table, and its plan for the table. Made by ``planner``, read by all that builds tables."""
 
 from __future__ import annotations
 
@@ -19,88 +19,92 @@ from tidemark.values.table_columns import TableColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What the change log's new events tell of one table."""
+    """What is known of one table, and of the new events that a cut takes into it."""
 
     object: str
+    """The table as source files name it."""
     database: str | None
     schema: str | None
     name: str
     events: int
+    """New change events."""
     truncates: int
+    """TRUNCATEs among them."""
     shapes: Mapping[str, Shape]
     keys: Sequence[tuple[str, ...]]
-    """Keys that messages named, distinct."""
+    """The distinct keys that messages name."""
     partial: bool
     """Whether any image is partial."""
     halves: bool
-    """Whether any update comes as two events, the old half and the new one; beside partial images also whether any
-    came so before."""
+    """Whether an update comes as two events, the old half and the new half. If images are partial, updates of earlier
+    batches count too."""
     inferred: Mapping[str, str] = field(default_factory=dict)
-    """Types of columns that only their values tell; such columns are read by way of text, strictly."""
+    """Types that were inferred from values, by column. Such columns are read as text and converted strictly."""
     history: SchemaHistory = field(default_factory=SchemaHistory)
-    """Every schema change that is known of the table."""
+    """Every schema change that is known for the table."""
     after: int = 0
-    """Batch that the published table stands at."""
+    """The batch that the published table stands at."""
     names: NamesByShape = field(default_factory=dict)
-    """What columns are called today, for shapes by epoch (``epochs.shapes_by_epoch``)."""
+    """Today's names of columns, for shapes by epoch (``epochs.shapes_by_epoch``)."""
     withheld: Withheld = NOTHING
-    """Of open and undone transactions; ``events`` and ``truncates`` are without them."""
+    """What open and undone transactions hold back; ``events`` and ``truncates`` do not count it."""
     common_path: int = 0
-    """Characters that the paths of all files of the source begin with alike, or fewer."""
+    """Number of leading characters that the paths of all files of the source share, or a smaller number."""
     target: Identifier | None = None
-    """Where the table is published; None where it cannot be."""
+    """Where the table is published; None if it cannot be published."""
     problem: str | None = None
-    """Why the table can have no target."""
+    """Why the table cannot have a target."""
     table: Table | None = None
-    """What is published there; None for nothing yet."""
+    """The published table; None if nothing is published yet."""
 
     @property
     def splits(self) -> bool:
-        """Whether updates may come as two events of which the new one lacks columns (``halves``)."""
+        """Whether an update may come as two events (``halves``), and the new half may lack columns."""
         return self.partial and self.halves
 
 
 class Default(NamedTuple):
-    """The constant that a column was added with."""
+    """The constant that rows got when a column was added."""
 
     position: str
-    """Rows that were there before got it."""
+    """Position of the statement. Rows from before it got the constant."""
     batch: int
     text: str
+    """The constant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be done for one table."""
+    """What a cut is to do with one table."""
 
     found: Found
     target: Identifier
     key: tuple[str, ...]
-    """Empty: the table is a bag of rows."""
+    """The key columns. Empty: the table is a bag of rows."""
     columns: tuple[TableColumn, ...]
     pairs_updates: bool = False
-    """Whether an image of an update may come alone, its other half in another message; told of bags only."""
+    """Whether the two images of an update may come in two messages. Only set for bags."""
     today: Mapping[str, str | None] = field(default_factory=dict)
-    """Stored column to its name when the cut is published, where that is another one; None for one that goes."""
+    """Stored columns that get another name when the cut is published, with that name; None for a column that goes."""
     void: Collection[str] = frozenset()
-    """Columns that no event has had a value for, of which nothing tells the type; they are text meanwhile."""
+    """Columns without any value so far, for which nothing declares a type. They are text for now."""
     begun: Mapping[str, str] = field(default_factory=dict)
-    """Stored columns that were void, and are no more, to the names of the new ones that take their place."""
+    """Stored columns that were void, and go because they get values: today's names of their successors."""
     defaults: Mapping[str, Default] = field(default_factory=dict)
-    """Constants that rows got in columns which were added."""
+    """By column: the constant that rows got when the column was added."""
     keeps_versions: bool = False
     """Whether ``<table>__history`` is kept beside the table."""
     soft: bool = False
     """Whether a deleted row stays, marked."""
 
     def stored(self, name: str) -> str:
-        """What the table calls a column until the cut is published."""
+        """Return the name that the table has for a column until the cut is published."""
         return next((old for old, new in self.today.items() if new == name), name)
 
     def new_defaults(self) -> list[tuple[TableColumn, Default]]:
-        """Columns outside the key that this cut's statements added, with the constants that stored rows get in them."""
-        told = ((column, self.defaults.get(column.name)) for column in self.columns if column.name not in self.key)
-        return [(column, default) for column, default in told if default and self.found.after < default.batch]
+        """Return the columns outside the key that this cut's statements added, and the constants of stored rows."""
+        outside = ((column, self.defaults.get(column.name)) for column in self.columns if column.name not in self.key)
+        return [(column, default) for column, default in outside if default and self.found.after < default.batch]
 
     @property
     def leaving(self) -> list[str]:
@@ -109,13 +113,13 @@ class Plan:
 
     @property
     def key_numbers(self) -> list[int]:
-        """Numbers of the key's columns among ``columns``."""
+        """Indexes of the key columns in ``columns``."""
         names = [column.name for column in self.columns]
         return [names.index(name) for name in self.key]
 
     @property
     def state(self) -> Identifier:
-        """The table that keeps tombstones and the versions of partly written rows."""
+        """The table that keeps tombstones, and the positions of cells in partly written rows."""
         return table_names.state(self.target)
 
     @property

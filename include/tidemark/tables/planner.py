@@ -1,7 +1,7 @@
-"""What a cut does to one table: its target, columns and types, key, and how its images are read.
+"""Plans what a cut does to one table: its target, its columns and their types, its key, and how its images are read.
 
-Decided on the driver from the shapes that the batch's events were delivered under: a handful of rows, whatever the
-number of events. Types come from the source file first, then from the shapes, then from the values seen.
+The plan is made on the driver, from the shapes of the new events: a handful of rows, whatever the number of events.
+Types come from the source file first, then from the shapes, then from the values.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ from tidemark.tables.targets import claim, target_of
 
 
 def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool = False) -> Plan:
-    """Decide columns, types and key of a table.
+    """Return the plan for a table.
 
     Args:
         source: the source file.
-        found: what the change log tells.
-        table: the published table, where there is one.
-        anew: whether its columns, types and key are to be forgotten.
+        found: what is known of the table and its new events.
+        table: the published table; None if there is none.
+        anew: whether to forget its columns, types and key, because all events are folded again.
 
     Raises:
-        IncompatibleSchemaError: the change would lose data, or the key changed.
+        IncompatibleSchemaError: a schema change would lose data, the key changed, or the source file asks for what the
+            table cannot have.
+        RebuildNeededError: a schema change needs the published rows to be written again.
     """
     promised = source.table_for(found.object)
     claim(source, found, table)
     table = None if anew else table
     follows = source.schema_policy is not model.SchemaPolicy.IGNORE
     evolving = evolving_of(found, promised, table)
-    evolved = evolved_columns(evolving, table, follows=follows, history=promised.history)
+    evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=promised.history)
     columns, today = evolved.columns, evolved.today
     if source.schema_policy is model.SchemaPolicy.STRICT and table is not None:
         _refuse_changes(found, table, evolved, unsettled_names(evolving, table))
@@ -69,15 +71,17 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
 
 
 def _defaults(found: Found, names: ColumnNames) -> dict[str, Default]:
+    """Return the constants that columns were added with, by today's names."""
     defaults: dict[str, Default] = {}
-    for told in found.history.additions:
-        name = names.today(told.name, names.epoch(told.position, after=True))
-        if told.default is not None and name is not None:
-            defaults.setdefault(name, Default(told.position, told.batch, told.default))
+    for addition in found.history.additions:
+        name = names.today(addition.name, names.epoch(addition.position, after=True))
+        if addition.default is not None and name is not None:
+            defaults.setdefault(name, Default(addition.position, addition.batch, addition.default))
     return defaults
 
 
 def _refuse_changes(found: Found, table: Table, evolved: Evolved, unsettled: Container[str]) -> None:
+    """Refuse every change of the published columns, as ``schema: strict`` demands."""
     existing = dict(columns_of(table))
     stored = {new: old for old, new in evolved.today.items()}
     changes = [
@@ -103,22 +107,27 @@ def _refuse_changes(found: Found, table: Table, evolved: Evolved, unsettled: Con
 def _key(
     source: str, evolving: Evolving, promised: model.Table, table: Table | None, names: Sequence[str]
 ) -> tuple[str, ...]:
+    """Return the key by today's names: from the source file, else from the messages, else from the published table.
+
+    Raises:
+        IncompatibleSchemaError: messages name several keys, the key changed, or no message has one of its columns.
+    """
     found = evolving.found
 
     def today(key: Sequence[str]) -> tuple[str, ...]:
-        """A key that may be told by the names of once."""
+        """Return a key by today's names; it may be given by earlier names."""
         return tuple(name if name in names else evolving.names.today(name, 0) or name for name in key)
 
     stored = tuple(evolving.before.get(name) or name for name in key_of(table))
-    told = {today(key) for key in found.keys if key}
+    named = {today(key) for key in found.keys if key}
     if promised.key is not None:
         key = today(promised.key)
-    elif len(told) > 1:
+    elif len(named) > 1:
         raise IncompatibleSchemaError(
-            f"{found.object}: messages name different keys {sorted(told)}; give one with `key:`"
+            f"{found.object}: messages name different keys {sorted(named)}; give one with `key:`"
         )
     else:
-        key = next(iter(told), stored)
+        key = next(iter(named), stored)
     if table is not None and key != stored:
         again = f"rebuild it (`tidemark rebuild {source} {found.object}`)"
         if not stored:

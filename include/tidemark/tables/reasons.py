@@ -1,4 +1,4 @@
-"""Why an event takes no part in a table: the reasons that quarantine and ledger show."""
+"""The reasons why a table does not take in an event, as quarantine and ledger show them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NULL_KEY = "null_key"
 UNREADABLE_VALUE = "unreadable_value"
 
 MISFIT = "does not fit its type: "
-"""Begins the detail of an unreadable value; the name of its column follows, as the message has it."""
+"""Begins the detail of an unreadable value. The name of the column follows, as the message has it."""
 
 PARTIAL_KEY_CHANGE = "partial_key_change"
 

@@ -1,4 +1,4 @@
-"""Columns and properties of the tables that Tidemark publishes, and of those that it keeps beside them."""
+"""Schemas of the tables that Tidemark publishes, and of the history and state tables beside them."""
 
 from __future__ import annotations
 
@@ -27,19 +27,22 @@ VALID_TO = "valid_to"
 IS_CURRENT = "is_current"
 
 OWN_PREFIX = "tidemark "
-"""Begins names that Tidemark gives to columns of its own frames beside those of a table."""
+"""Begins the names of Tidemark's own columns in frames that also have the columns of a table."""
 
 OWN_COLUMNS = (POSITION, COMMITTED_AT, DELETED)
-"""Columns that Tidemark adds to those of a published table; the last of them where deletes are soft."""
+"""Columns that Tidemark adds to a published table. It adds the last one only if deletes are soft."""
 
 
 def table_schema(plan: Plan) -> Schema:
-    """Schema of the published table: the source's columns in its order, then Tidemark's own."""
+    """Return the schema of the published table: the source's columns in its order, then Tidemark's own columns."""
     return _schema(plan, [*_WRITTEN, (DELETED, BooleanType(), _DELETED_DOC)] if plan.soft else _WRITTEN)
 
 
 def history_schema(plan: Plan) -> Schema:
-    """Schema of the history table: the source's columns in its order, the interval of the version, its event."""
+    """Return the schema of the history table.
+
+    It has the source's columns in its order, the interval of the version, and the event that began it.
+    """
     interval = [
         (VALID_FROM, TimestamptzType(), "When the version began"),
         (VALID_TO, TimestamptzType(), "When it ended; null: it has not"),
@@ -57,8 +60,8 @@ _DELETED_DOC = "Whether the row was deleted at the source"
 
 
 def _schema(plan: Plan, own: Iterable[tuple[str, IcebergType, str]]) -> Schema:
-    told = [(column.name, iceberg_type(column.type), _doc(plan, column.name)) for column in plan.columns]
-    fields = enumerate([*told, *own], start=1)
+    columns = [(column.name, iceberg_type(column.type), _doc(plan, column.name)) for column in plan.columns]
+    fields = enumerate([*columns, *own], start=1)
     return Schema(*(NestedField(number, name, kind, doc=doc) for number, (name, kind, doc) in fields))
 
 
@@ -70,12 +73,17 @@ _VERSIONS = MapType(key_id=9001, key_type=StringType(), value_id=9002, value_typ
 
 
 def state_schema(plan: Plan) -> Schema:
-    """Schema of the state table: ``k0 .. kn``, the key, then what is kept of it.
+    """Return the schema of the state table: the key as ``k0 .. kn``, then what is kept of it.
 
-    ``kind``: tombstone (the key was deleted at ``position``), cells (the row that stands at ``position`` was written in
-    parts: ``versions`` holds the position of each column, under the empty name that of all columns not named, empty
-    where never written), truncate (everything below ``position``; no key; ``versions`` holds, under the empty name,
-    when the source committed it, in epoch µs), high (the highest position seen; of tables without a key).
+    The column ``kind`` says what a row means:
+
+    - tombstone: the key was deleted at ``position``.
+    - cells: the row that stands at ``position`` was written in parts. ``versions`` holds the position of each column's
+      value, which is empty if the column was never written. Under the empty name it holds the position of all columns
+      that it does not name.
+    - truncate: everything below ``position`` went. The row has no key. ``versions`` holds, under the empty name, the
+      commit time at the source, in epoch µs.
+    - high: ``position`` is the highest that was seen. Only tables without a key have such a row.
     """
     keys = [(f"k{place}", plan.columns[number].type) for place, number in enumerate(plan.key_numbers)]
     fields = [NestedField(number, name, iceberg_type(kind)) for number, (name, kind) in enumerate(keys, start=1)]
@@ -89,15 +97,17 @@ def state_schema(plan: Plan) -> Schema:
 
 
 def evolve(table: Table, plan: Plan) -> Table:
-    """Add and widen columns so that the table holds the plan's; a no-op when it does.
+    """Add and widen columns so that the table can hold the plan's columns, and return the table.
 
-    A column that was never published gives way where its type does not hold the plan's.
+    Nothing happens if it can hold them already. A column that was never published is made again if it cannot be
+    widened to the plan's type.
     """
     existing = dict(columns_of(table))
     if all(existing.get(plan.stored(column.name)) == column.type for column in plan.columns):
         return table
     if in_the_way := _in_the_way(table, plan, existing):
-        with table.update_schema() as update:  # apart: PyIceberg moves a new column by the name, which is the old one's
+        # A commit of its own, because PyIceberg moves a new column by its name, which is also the old column's name.
+        with table.update_schema() as update:
             for name in in_the_way:
                 update.delete_column((name,))
         existing = dict(columns_of(table))
@@ -118,7 +128,10 @@ def evolve(table: Table, plan: Plan) -> Table:
 
 
 def widen_keys(state: Table, plan: Plan) -> Table:
-    """Give the key in a state table the types that it has in the published table; a no-op when it has them."""
+    """Widen the key columns of a state table to their types in the published table, and return the state table.
+
+    Nothing happens if they have these types already.
+    """
     existing = {field.name: field.field_type for field in state.schema().fields}
     keys = state_schema(plan).fields[: len(plan.key)]
     wider_now = [field for field in keys if field.field_type != existing[field.name]]
@@ -130,7 +143,7 @@ def widen_keys(state: Table, plan: Plan) -> Table:
 
 
 def _in_the_way(table: Table, plan: Plan, existing: Mapping[str, str]) -> list[str]:
-    """Columns that were never published, of types that do not hold the plan's."""
+    """Return the columns that were never published, and that cannot be widened to the plan's types."""
     types = {plan.stored(column.name): column.type for column in plan.columns}
     return [
         name
@@ -140,7 +153,7 @@ def _in_the_way(table: Table, plan: Plan, existing: Mapping[str, str]) -> list[s
 
 
 def soften(table: Table) -> Table:
-    """Add the column that marks deleted rows; a no-op when it is there."""
+    """Add the column that marks deleted rows, unless the table has it, and return the table."""
     if DELETED in table.schema().column_names:
         return table
     with table.update_schema() as update:
@@ -149,33 +162,33 @@ def soften(table: Table) -> Table:
 
 
 def was_hard(table: Table) -> bool:
-    """Whether the rows on ``main`` were written before deletes became soft: their mark is null."""
+    """Return whether the rows on ``main`` were written before deletes became soft. The mark of such rows is null."""
     snapshot = table.current_snapshot()
     schema = table.schemas().get(snapshot.schema_id or 0) if snapshot else None
     return schema is not None and DELETED not in schema.column_names
 
 
 def void_columns(table: Table | None) -> set[str]:
-    """Names of the columns outside the key that no event had a value for, and whose type is still to be told."""
+    """Return the columns outside the key that have no value so far, and whose type is still open."""
     if table is None:
         return set()
     return {field.name for field in table.schema().fields if field.doc == VOID_DOC}.difference(key_of(table))
 
 
 def unsettled_columns(table: Table | None) -> set[str]:
-    """Names of the columns outside the key whose type no published row needs: void ones, and those never published."""
+    """Return the columns outside the key whose type no published row needs: void and never published columns."""
     if table is None:
         return set()
     return void_columns(table) | _unpublished(table).difference(key_of(table))
 
 
 def key_of(table: Table | None) -> list[str]:
-    """Names of a table's key columns; none of a bag, nor where there is no table."""
+    """Return the key columns of a table; no columns for a bag, or if there is no table."""
     return json.loads(table.properties.get(KEY_PROPERTY, "[]")) if table is not None else []
 
 
 def _unpublished(table: Table) -> set[str]:
-    """Names of the columns that only candidates had."""
+    """Return the columns that only candidates had."""
     snapshot, known = table.current_snapshot(), set[int]()
     if snapshot is not None and (rows_in(table) or cut_tags(table)):
         written = table.schemas()[snapshot.schema_id] if snapshot.schema_id is not None else table.schema()
@@ -184,7 +197,7 @@ def _unpublished(table: Table) -> set[str]:
 
 
 def columns_of(table: Table | None) -> list[tuple[str, str]]:
-    """Names and types of a table's columns, without Tidemark's own."""
+    """Return the names and types of a table's columns, without Tidemark's own columns; none if there is no table."""
     if table is None:
         return []
     fields = [(column.name, str(column.field_type)) for column in table.schema().fields]

@@ -1,8 +1,8 @@
-"""What schema changes do to a published table: which of its columns gets which name, and which go.
+"""Which names the stored columns of a published table get from renames and drops, and which columns go.
 
-An Iceberg schema belongs to a table, not to a branch. So compact only adds and widens, which readers of ``main`` hardly
-notice, and writes the candidate under the names that the table has; renames and drops are written down in a property of
-the table, by field id, and done when the candidate is published (docs/adr/0014).
+An Iceberg schema belongs to a table, not to a branch. So compact only adds and widens columns, which readers of
+``main`` hardly notice, and it writes the candidate under the names that the table has. Renames and drops are written
+into a property of the table, by field id. They are made when the candidate is published (docs/adr/0014).
 """
 
 from __future__ import annotations
@@ -17,45 +17,46 @@ from tidemark.errors import RebuildNeededError
 from tidemark.lake.filters import above, not_null
 
 NEW_PREFIX = "tidemark new "
-"""Begins the name of a column whose own name another column still has until the cut is published."""
+"""Begins the name of a new column whose own name belongs to another column until the cut is published."""
 
 
 def names_today(
     object_name: str, table: Table, stored: Sequence[str], names: ColumnNames, after: int, position: str
 ) -> dict[str, str | None]:
-    """Tell what each stored column will be called when the cut is published; None for one that goes.
+    """Return the name that each stored column gets when the cut is published; None for a column that goes.
 
     Args:
         object_name: the table as the source names it.
-        table: as it stands.
+        table: the published table.
         stored: names of its columns.
-        names: all renames and drops known.
-        after: batches above are those of the cut; the table follows those up to it.
+        names: all renames and drops that are known.
+        after: the batch that the table stands at. It has followed the renames and drops up to this batch.
+            Renames and drops of later batches belong to the cut.
         position: name of the column that holds the position at which a row was written.
 
     Raises:
-        RebuildNeededError: rows were published that a rename or drop, told late, speaks of otherwise.
+        RebuildNeededError: a rename or drop arrived late, and contradicts rows that are published already.
     """
-    done = ColumnNames([told for told in names.renamings if told.batch <= after], stored)
+    done = ColumnNames([renaming for renaming in names.renamings if renaming.batch <= after], stored)
     today: dict[str, str | None] = {name: name.removeprefix(NEW_PREFIX) for name in stored}
     moved: set[str] = set()
-    for told in names.renamings:
-        if told.batch <= after:
+    for renaming in names.renamings:
+        if renaming.batch <= after:
             continue
-        before = done.today(told.old, done.epoch(told.position))
+        before = done.today(renaming.old, done.epoch(renaming.position))
         column = next((name for name in stored if before is not None and names.same(name, before)), None)
         if column is None or column in moved:
             continue
         moved.add(column)
-        if _has(table, column, after=(position, told.position)):
-            raise _late(object_name, told, column)
-        epoch = names.epoch(told.position, after=True)
-        today[column] = None if told.new is None else names.today(told.new, epoch)
+        if _has(table, column, after=(position, renaming.position)):
+            raise _late(object_name, renaming, column)
+        epoch = names.epoch(renaming.position, after=True)
+        today[column] = None if renaming.new is None else names.today(renaming.new, epoch)
     return _one_each(object_name, table, today)
 
 
-def _late(object_name: str, told: Renaming, column: str) -> RebuildNeededError:
-    what = f"renamed to {told.new!r}" if told.new is not None else "dropped"
+def _late(object_name: str, renaming: Renaming, column: str) -> RebuildNeededError:
+    what = f"renamed to {renaming.new!r}" if renaming.new is not None else "dropped"
     return RebuildNeededError(
         f"{object_name}: column {column!r} was {what} by DDL that came after newer rows with that column had been "
         "published"
@@ -63,9 +64,9 @@ def _late(object_name: str, told: Renaming, column: str) -> RebuildNeededError:
 
 
 def _one_each(object_name: str, table: Table, today: dict[str, str | None]) -> dict[str, str | None]:
-    """Let one column have each name: of several the one that holds values."""
+    """Return the names with one column for each: if several columns claim a name, the one that has values gets it."""
     for name in {name for name in today.values() if name is not None}:
-        claimants = [column for column, told in today.items() if told == name]
+        claimants = [column for column, new in today.items() if new == name]
         if len(claimants) > 1:
             full = [column for column in claimants if _has(table, column)]
             if len(full) > 1:
@@ -79,7 +80,10 @@ def _one_each(object_name: str, table: Table, today: dict[str, str | None]) -> d
 
 
 def _has(table: Table, column: str, *, after: tuple[str, str] | None = None) -> bool:
-    """Whether any published row has a value in a column; ``after``: any that was written after a position."""
+    """Return whether a published row has a value in a column.
+
+    ``after``, the position column and a position, limits the search to rows that were written after the position.
+    """
     where = not_null(column)
     if after is not None:
         where = And(above(*after), where)
@@ -87,5 +91,5 @@ def _has(table: Table, column: str, *, after: tuple[str, str] | None = None) -> 
 
 
 def is_empty(table: Table, column: str) -> bool:
-    """Whether no published row has a value in a column."""
+    """Return whether no published row has a value in a column."""
     return not _has(table, column)

@@ -1,4 +1,4 @@
-"""Where a table is published: its target, and which names a target may have."""
+"""The target of a table: where it is published, and which names are allowed there."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tidemark.tables.plan import Found
 
 
 def target_of(source: model.Source, found: Found) -> Identifier:
-    """Where a table is published.
+    """Return where a table is published.
 
     Raises:
-        IncompatibleSchemaError: the names that the messages bring cannot name a table.
+        IncompatibleSchemaError: the names in the messages cannot be names of a table in the catalog.
     """
     parts = {
         "source": source.source,
@@ -33,7 +33,7 @@ def target_of(source: model.Source, found: Found) -> Identifier:
 
 
 def claim(source: model.Source, found: Found, table: Table | None) -> None:
-    """Refuse to write one table over what another was published as."""
+    """Refuse to publish a table over the published table of another one."""
     if table is None:
         return
     owner = (table.properties.get(SOURCE_PROPERTY), table.properties.get(OBJECT_PROPERTY))
@@ -56,10 +56,10 @@ _METADATA_TABLE = re.compile(
 
 
 def name_problem(name: str) -> str | None:
-    """Why a name from a message cannot name a table, or None when it can.
+    """Return why a name from a message cannot name a table, as part of a sentence; None if it can.
 
-    Catalogs turn names into paths and engines read some as metadata tables or branches, so a name that a message
-    brings must be plain: a letter or underscore, then letters, digits, underscores, ``$``, blanks and hyphens.
+    Catalogs turn names into paths, and engines read some names as metadata tables or branches. So a name must be plain:
+    a letter or underscore, then letters, digits, underscores, ``$``, blanks and hyphens.
     """
     if not _SAFE_NAME.fullmatch(name):
         return "is not a plain name (a letter or underscore, then letters, digits, _ $ - or blanks; 127 at most)"

@@ -1,4 +1,4 @@
-"""Which events of open and undone transactions a run leaves out, and which it takes in late."""
+"""Which events of open and undone transactions a cut leaves out of a table, and which earlier ones it takes in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemark.ledger.transactions import OPEN, UNDONE, as_of, seen_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
-    """What transactions change about the events that a run takes for one table."""
+    """What open, undone and released transactions change about the events that a cut takes into one table."""
 
     left_out: frozenset[str] = frozenset()
     """Transactions whose events in the new batches are not taken."""
@@ -20,11 +20,12 @@ class Withheld:
     waiting: frozenset[str] = frozenset()
     """Transactions whose events are not taken, whatever their batch."""
     since: int = 0
-    """First batch that holds an event of those released, or held and now undone; 0 for none."""
+    """First batch with an event of a transaction that is released, or that was held and is now undone; 0 if none."""
     taken: tuple[int, int] = (0, 0)
-    """Events, and TRUNCATEs among them, that are taken beyond (below zero: less than) those of the new batches."""
+    """Events, and the TRUNCATEs among them, that are taken in addition to all events of the new batches. Below zero if
+    fewer are taken."""
     held: int = 0
-    """Events that wait for the end of their transaction, those of earlier batches included."""
+    """Events that wait for the end of their transaction, including events of earlier batches."""
     discarded: int = 0
     """Events of transactions that turned out to be undone."""
 
@@ -33,28 +34,28 @@ NOTHING = Withheld()
 
 
 def acting(rows: Sequence[TransactionRow], after: int) -> list[TransactionRow]:
-    """The rows of transactions that say something to tables that stand at batch ``after`` or later."""
+    """Return the rows of the transactions that can concern tables which stand at batch ``after`` or later."""
     newest = as_of(rows)
     acts = {id_ for id_, row in newest.items() if id_ is not None and (row.state == OPEN or row.batch > after)}
     return [row for row in rows if row.id in acts]
 
 
 def tables_of(rows: Iterable[TransactionRow]) -> list[str]:
-    """Tables that have events of transactions, by name."""
+    """Return the tables that have events of the transactions, sorted by name."""
     return sorted({name for row in rows for name in seen_of(row).tables})
 
 
 def withheld_for(
     rows: Sequence[TransactionRow], table: str, after: int, batch: int, *, carried: bool, ignored: bool
 ) -> Withheld:
-    """What to leave out and to take in when a table goes from batch ``after`` to ``batch``.
+    """Return what to leave out and what to take in when a table moves from batch ``after`` to ``batch``.
 
     Args:
-        rows: ``acting``.
-        table: as source files name it.
-        after: batch at which the table stands.
-        batch: batch that it is to reach.
-        carried: whether it stands there without the events of transactions that were open then.
+        rows: the rows that ``acting`` returned.
+        table: the table as source files name it.
+        after: the batch that the table stands at.
+        batch: the batch that it is to reach.
+        carried: whether the table lacks the events of transactions that were open at batch ``after``.
         ignored: whether open transactions hold nothing back.
     """
     then, now = as_of(rows, after), as_of(rows, batch)
@@ -64,7 +65,7 @@ def withheld_for(
     since = []
     events = truncates = held = discarded = 0
     for id_, row in now.items():
-        if id_ is None:  # says that the source sends markers
+        if id_ is None:  # the row for the fact that the source sends markers
             continue
         seen, before = seen_of(row), then.get(id_)
         total, was = seen.tables.get(table, (0, 0)), (0, 0)

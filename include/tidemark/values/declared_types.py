@@ -50,10 +50,10 @@ _TYPES_FOR: Mapping[Encoding, Sequence[str]] = {
 """The column types that may hold values of an encoding. An encoding that is not listed here fits every type."""
 
 
-def held_by(encoding: Encoding, kind: str) -> Sequence[str] | None:
+def types_for(encoding: Encoding, kind: str) -> Sequence[str] | None:
     """Return the types that may hold values of an encoding; None where the type ``kind`` is one of them.
 
-    >>> held_by(Encoding.EPOCH_MILLIS, "date"), held_by(Encoding.MICROS_OF_DAY, "long")
+    >>> types_for(Encoding.EPOCH_MILLIS, "date"), types_for(Encoding.MICROS_OF_DAY, "long")
     (None, ('string',))
     """
     name = "decimal(p, s)" if kind.startswith("decimal(") else kind
