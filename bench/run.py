@@ -146,7 +146,7 @@ def _stages(source: Source) -> Costs:
 
 def _stage(stage: str, source: Source) -> None:
     report = run_stage(stage, source, None, None)
-    if report.held:
+    if report.has_problems:
         sys.exit(f"{stage} held something back: {'; '.join(report.problems)}")
 
 

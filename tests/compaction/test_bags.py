@@ -307,9 +307,9 @@ def _assert_ledger_closes(lake: Lake, source: str) -> None:
         assert row["events"] == sum(row[name] for name in _COUNTS), row
         assert min(row[name] for name in _COUNTS) >= 0, row
     for row in ledger.published_tables().values():
-        if row["target"] is None:  # stopped
+        if row.target is None:  # stopped
             continue
-        name = row["target"].partition(".")[2]
+        name = row.identifier.name
         assert row["rows_after"] == lake.load((source, name)).scan().to_arrow().num_rows, row
 
 
@@ -501,7 +501,7 @@ def test_a_mended_event_is_not_taken_for_one_sent_again(spark: SparkSession, lak
     run_all(source)
     assert _published(lake, "mended", "t") == _expected([*good, mended])
     newest = Ledger(lake, "mended").published_tables()["shop.t"]
-    assert (newest["applied"], newest["duplicate"]) == (1, 1)
+    assert (newest.applied, newest.duplicate) == (1, 1)
     _assert_ledger_closes(lake, "mended")
 
 

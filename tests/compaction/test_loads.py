@@ -280,12 +280,12 @@ def test_half_a_load_waits_for_the_rest(kind: str, source: Make, spark: SparkSes
         ledger = Ledger(lake, shop.source)
         cut = ledger.last_cut()
         assert cut is not None
-        (row,) = ledger.read("tables", equals("cut", cut["cut"]))
-        return cut["state"], row["deleted"]
+        (row,) = ledger.tables(equals("cut", cut.cut))
+        return cut.state, row.deleted
 
     assert run("a", items.load(10, A, B, C, fourth)) == (cuts.CHECKED, 0)
     run_stage("publish", shop, None, None)
-    assert run("b", again[:1]) == (cuts.HELD, 3)
+    assert run("b", again[:1]) == (cuts.AWAITING_APPROVAL, 3)
     assert run("c", again[1:]) == (cuts.CHECKED, 1)
     run_stage("publish", shop, None, None)
     assert sorted(row["id"] for row in _rows(lake, shop.source, "items")) == ["1", "2", "3"]

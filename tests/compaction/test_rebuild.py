@@ -70,7 +70,7 @@ def test_a_rebuilt_table_is_the_incremental_one(spark: SparkSession, lake: Lake,
         if run:
             assert _problems(_rebuild(source)) == []
             assert {name: _rows(lake, "rebuilt", name) for name in histories} == before
-    assert Ledger(lake, "rebuilt").rebuilds() == {}
+    assert Ledger(lake, "rebuilt").rebuild_requests() == {}
     _assert_ledger_closes(lake, "rebuilt")
     assert "rebuild" not in {name for (name,) in lake.catalog.list_namespaces()} or lake.tables("rebuild") == []
 
@@ -158,7 +158,7 @@ def test_an_unknown_table_is_named_with_those_that_there_are(lake: Lake, tmp_pat
         run_stage("rebuild", source, table="ordres")
     with pytest.raises(UnknownNameError, match=r"is misnamed_a.orders and misnamed_b.orders"):
         run_stage("rebuild", source, table="orders")
-    assert Ledger(lake, "misnamed").rebuilds() == {}
+    assert Ledger(lake, "misnamed").rebuild_requests() == {}
 
 
 CRASHES: Sequence[tuple[str, int]] = [
@@ -212,7 +212,7 @@ def test_a_killed_rebuild_leaves_the_old_table_or_the_new(
     assert all(killed[name] in (before[name], after[name]) for name in names)
     assert [str(field.field_type) for field in lake.load(("rebuild_crash", "one")).schema().fields][1] == kind
     assert len(_values(lake, "one", "rebuild_crash")) == 2
-    assert Ledger(lake, "rebuild_crash").rebuilds() == {}
+    assert Ledger(lake, "rebuild_crash").rebuild_requests() == {}
     _assert_ledger_closes(lake, "rebuild_crash")
 
 

@@ -82,7 +82,7 @@ class _Running:
 
     def held(self) -> int:
         """Events that wait."""
-        return sum(row["held"] or 0 for row in Ledger(self.lake, self.source.source).published_tables().values())
+        return sum(row.held for row in Ledger(self.lake, self.source.source).published_tables().values())
 
 
 def test_what_is_derived_again_is_as_before(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:

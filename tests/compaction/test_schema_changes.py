@@ -480,7 +480,7 @@ def test_a_table_of_which_only_a_truncate_came_waits_and_is_no_problem(followed:
     assert _table(lake, source.source, "t")[1] == [(2, 2)]
     run_all(source)
     assert status_of(lake, source.source)["cut"]["number"] == 3
-    assert Ledger(lake, source.source).rebuilds() == {}
+    assert Ledger(lake, source.source).rebuild_requests() == {}
 
 
 def test_a_column_that_was_null_so_far_begins_in_histories_and_bags_too(followed: Any, lake: Lake) -> None:

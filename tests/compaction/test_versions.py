@@ -470,7 +470,7 @@ def test_the_ledger_of_soft_deletes_closes(soft_cases: list[dict[str, StageRepor
     assert [report.problems for run in soft_cases for report in run.values()] == [()] * len(soft_cases) * 5
     assert_ledger_closes(lake, "soft")
     newest = Ledger(lake, "soft").published_tables()
-    assert newest["shop.an_old_key_is_deleted"]["rows_after"] == 2
+    assert newest["shop.an_old_key_is_deleted"].rows_after == 2
 
 
 def test_a_source_file_may_change_its_mind(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:

@@ -55,4 +55,4 @@ def test_a_cut_without_its_candidate_is_not_published(
     assert [lake.load(name).scan().to_arrow().column("name").to_pylist() for name in before] == [["c"], ["c"]]
     cut = Ledger(lake, shop.source).last_cut()
     assert cut is not None
-    assert (cut["cut"], cut["state"]) == (4, cuts.PUBLISHED)
+    assert (cut.cut, cut.state) == (4, cuts.PUBLISHED)

@@ -218,7 +218,7 @@ def test_reprocessing_after_a_fix_is_as_if_it_had_been_there(retried: bool, lake
     assert ("missing_table", _nameless(4)) in _quarantined(lake, name) or retried
     assert _run(fixed, "normalize", reprocess=True, start=day["end"])["reprocessed"] == 1
     expected = {"shop.orders", "shop.wrong"} if retried else {"shop.orders"}
-    assert Ledger(lake, name).rebuilds().keys() == expected
+    assert Ledger(lake, name).rebuild_requests().keys() == expected
     _assert_as_if_never_wrong(lake, name, tmp_path)
 
 
@@ -241,7 +241,7 @@ def test_a_killed_reprocessing_is_done_by_the_next_normalize(
     _dies(monkeypatch, *REPROCESS_CRASHES[point], lambda: _run(fixed, "normalize", **work))
     _run(fixed, "normalize")
     assert Ledger(lake, name).read("reprocessing") == []
-    assert Ledger(lake, name).rebuilds().keys() == {"shop.orders"}
+    assert Ledger(lake, name).rebuild_requests().keys() == {"shop.orders"}
     _assert_as_if_never_wrong(lake, name, tmp_path)
 
 

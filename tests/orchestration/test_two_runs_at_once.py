@@ -77,8 +77,8 @@ def test_compact_cut_short_leaves_nothing_for_another_run_to_publish(
     ledger = Ledger(lake, erp.source)
     last = ledger.last_cut()
     assert last is not None
-    assert last["state"] == cuts.CHECKED
-    assert cuts.next_number(lake, ledger) == last["cut"]
+    assert last.state == cuts.CHECKED
+    assert cuts.next_number(lake, ledger) == last.cut
     assert run_task("publish", erp).summary["fresh"] == 0
     assert keys(lake, erp) == {1}
     for stage in ("compact", "check", "publish"):

@@ -69,7 +69,7 @@ def _run(source: Source, name: str, changes: Iterable[Change]) -> dict[str, str]
     report = run_stage("check", source, None, None)
     cut = Ledger(Lake.open(), source.source).last_cut()
     assert cut is not None
-    return {"cut": cut["cut"], "state": cut["state"], "problems": "\n".join(report.problems)}
+    return {"cut": cut.cut, "state": cut.state, "problems": "\n".join(report.problems)}
 
 
 def _ids(lake: Lake, source: Source, table: str = "items") -> list[int]:
@@ -88,7 +88,7 @@ def test_a_cut_that_deletes_too_much_waits_for_its_approval(source: Make, spark:
     publish(shop)
 
     held = _run(shop, "b", [*(T.delete(20 + number, number) for number in (1, 2, 3)), OTHER.insert(30, 9, "n", "n")])
-    assert (held["cut"], held["state"]) == (2, cuts.HELD)
+    assert (held["cut"], held["state"]) == (2, cuts.AWAITING_APPROVAL)
     assert "rows deleted beyond the limit" in held["problems"]
     assert f"3 of 4 rows of {shop.source}.items (allowed: 2)" in held["problems"]
     assert f"tidemark publish {shop.source} --approve 2" in held["problems"]
@@ -100,10 +100,10 @@ def test_a_cut_that_deletes_too_much_waits_for_its_approval(source: Make, spark:
         publish(shop, approve=1)
 
     kept = _run(shop, "b", [])  # nothing new: what is being looked at stays as it is
-    assert (kept["cut"], kept["state"]) == (2, cuts.HELD)
+    assert (kept["cut"], kept["state"]) == (2, cuts.AWAITING_APPROVAL)
 
     grown = _run(shop, "c", [T.insert(40, 7, "new", "new")])
-    assert (grown["cut"], grown["state"]) == (3, cuts.HELD)
+    assert (grown["cut"], grown["state"]) == (3, cuts.AWAITING_APPROVAL)
     assert "3 of 4 rows" in grown["problems"]
     with pytest.raises(ConfigurationError, match="the newest is 3, held"):
         publish(shop, approve=2)
@@ -132,7 +132,7 @@ def test_a_crash_while_a_held_cut_is_replaced_leaves_nothing_to_approve(
     shop = _source(source, max_deletes=0)
     _run(shop, "a", _loaded(T, 2))
     publish(shop)
-    assert _run(shop, "b", [T.delete(20, 1)])["state"] == cuts.HELD
+    assert _run(shop, "b", [T.delete(20, 1)])["state"] == cuts.AWAITING_APPROVAL
 
     class CrashError(Exception):
         """The process ended here."""
@@ -152,7 +152,7 @@ def test_a_crash_while_a_held_cut_is_replaced_leaves_nothing_to_approve(
             publish(shop, approve=approve)
     assert run_stage("check", shop, None, None).summary == {"tables": 0}
     again = _run(shop, "d", [])
-    assert (again["cut"], again["state"]) == (3, cuts.HELD)
+    assert (again["cut"], again["state"]) == (3, cuts.AWAITING_APPROVAL)
     publish(shop, approve=3)
     assert _ids(lake, shop) == [2, 3]
 
@@ -169,7 +169,7 @@ def test_what_counts_as_deleted(source: Make, spark: SparkSession, lake: Lake) -
     publish(shop)
     assert _ids(lake, shop) == [2, 3, 11]
     emptied = _run(shop, "c", [OTHER.truncate(30), OTHER.insert(31, 1, "a", "b")])
-    assert emptied["state"] == cuts.HELD
+    assert emptied["state"] == cuts.AWAITING_APPROVAL
     assert f"3 of 3 rows of {shop.source}.others (allowed: 0)" in emptied["problems"]
 
     allowed = Source.model_validate({**shop.model_dump(by_alias=True), "max_deletes": 1})
