@@ -310,7 +310,7 @@ def _assert_ledger_closes(lake: Lake, source: str) -> None:
         if row.target is None:  # stopped
             continue
         name = row.identifier.name
-        assert row["rows_after"] == lake.load((source, name)).scan().to_arrow().num_rows, row
+        assert row.rows_after == lake.load((source, name)).scan().to_arrow().num_rows, row
 
 
 def _published(lake: Lake, source: str, table: str) -> list[tuple[Any, ...]]:
