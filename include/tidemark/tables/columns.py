@@ -143,7 +143,8 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
         keeps_versions: whether a history table is kept, which reserves more names for columns of its own.
 
     Raises:
-        IncompatibleSchemaError: a change would lose data, or a column has a reserved name, or an encoding that does not fit its type.
+        IncompatibleSchemaError: a change would lose data, or a column has a reserved name, or an encoding that
+            does not fit its type.
         RebuildNeededError: the published rows must be written again for a new type.
     """
     found = evolving.found
