@@ -13,32 +13,13 @@ from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Column, Shape
 from tidemark.sources import model
 from tidemark.tables.plan import Found, Plan
-from tidemark.tables.schemas import (
-    IS_CURRENT,
-    OWN_COLUMNS,
-    OWN_PREFIX,
-    POSITION,
-    VALID_FROM,
-    VALID_TO,
-    columns_of,
-    key_of,
-    unsettled_columns,
-    void_columns,
-)
+from tidemark.tables.reserved_names import refuse_names
+from tidemark.tables.schemas import POSITION, columns_of, key_of, unsettled_columns, void_columns
 from tidemark.tables.stored_names import NEW_PREFIX, is_empty, names_today
 from tidemark.values.declared_types import types_for
 from tidemark.values.images import by_table_name
 from tidemark.values.table_columns import TableColumn
 from tidemark.values.types import common_number, declared, is_number, wider
-
-_HISTORY_COLUMNS = (VALID_FROM, VALID_TO, IS_CURRENT)
-
-_RESERVED_COLUMNS = frozenset({
-    "", "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number",
-    "_change_type", "_change_ordinal", "_commit_snapshot_id",
-})  # fmt: skip
-"""Names of Iceberg's metadata columns. Engines refuse to open a table that has a column of such a name (Iceberg
-specification, Reserved Field IDs)."""
 
 
 def names_of(found: Found, table: Table | None) -> ColumnNames:
@@ -178,7 +159,7 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
             types[name] = kind if name in found.inferred else _agreed(found, name, kind, types[name])
     _refuse_rewriting(found, stored, types, unsettled)
     void = _settle(order, types, stored, were_void)
-    _refuse_names(found, order, keeps_versions=keeps_versions)
+    refuse_names(found, order, keeps_versions=keeps_versions)
     occupied = dict(columns_of(table))
     for name in order:
         if name not in stored and name in occupied:
@@ -263,24 +244,6 @@ def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], sto
             types[name] = kind
             if name not in order:
                 order.append(name)
-
-
-def _refuse_names(found: Found, columns: Iterable[str], *, keeps_versions: bool) -> None:
-    for name in columns:
-        if problem := _column_problem(name, keeps_versions=keeps_versions):
-            raise IncompatibleSchemaError(
-                f"{found.object}: a column is called {name!r}, {problem}; of a table that is published, "
-                "`schema: ignore` leaves new columns out"
-            )
-
-
-def _column_problem(name: str, *, keeps_versions: bool) -> str | None:
-    """Return why a column cannot have a name, as part of a sentence; None if it can."""
-    if keeps_versions and name in _HISTORY_COLUMNS:
-        return "which the history of a table keeps for itself, so leave `history` out for it"
-    if name in OWN_COLUMNS or name.startswith(OWN_PREFIX):
-        return "which Tidemark keeps for itself"
-    return "which Iceberg keeps for itself" if name in _RESERVED_COLUMNS else None
 
 
 def _merge_order(order: list[str], names: Sequence[str]) -> None:
