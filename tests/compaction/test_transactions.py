@@ -95,6 +95,17 @@ def test_a_transaction_that_lacks_an_event_is_open_until_it_comes(told: list[tup
     assert merged(other, seen) == merged(seen, other)
 
 
+@pytest.mark.parametrize("events", [FLAGGED, COUNTED], ids=["flagged", "counted"])
+@pytest.mark.parametrize("missing", range(2))
+def test_one_copy_does_not_stand_for_a_missing_event(events: list[tuple[Any, ...]], missing: int) -> None:
+    """As many events as the transaction has are not all of its events, if one of them is a copy."""
+    there = [each for number, each in enumerate(events) if number != missing]
+    for copied in [each for each in there if each[0].isupper()]:
+        for order in itertools.permutations([*there, copied]):
+            (seen,) = _seen(*order, marked=True).values()
+            assert not seen.whole
+
+
 def test_a_transaction_undone_is_told_though_its_end_came() -> None:
     """A rollback, an abort and the rollback of an XA transaction undo it, with or without an end."""
     for kind in ("transaction_rollback", "transaction_abort", "xa_rollback"):

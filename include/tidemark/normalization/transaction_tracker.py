@@ -144,10 +144,7 @@ class Tracker:
 
     def _unsettled(self) -> pa.Table:
         """Return the rows of transactions that are not whole by what was seen so far."""
-        rows = pa.Table.from_batches(self._rows).combine_chunks()
-        rest = _not_whole(rows, self._keep, ("number", "count"))
-        # Only the second pass counts copies of an event once. It costs more, and sees only what the first pass left.
-        return _not_whole(rest, self._keep, ("number", "count_distinct", _VALID)) if rest.num_rows else rest
+        return _not_whole(pa.Table.from_batches(self._rows).combine_chunks(), self._keep)
 
     def close(self) -> TransactionsSeen:
         """Return what was seen."""
@@ -169,21 +166,26 @@ _ROWS: Final = pa.schema([
 _VALID: Final = pc.CountOptions(mode="only_valid")
 
 
-def _not_whole(
-    rows: pa.Table, keep: pa.Array, counting: tuple[str, str] | tuple[str, str, pc.CountOptions]
-) -> pa.Table:
+def _not_whole(rows: pa.Table, keep: pa.Array) -> pa.Table:
     """Return the rows of transactions that are not whole, and of the transactions to ``keep``.
 
-    ``counting`` is the Arrow aggregation that counts the events of a transaction.
+    Events are counted by their distinct numbers: a copy of one event does not stand for another that is missing.
     """
     encoded = pc.dictionary_encode(rows.column("id")).combine_chunks()
     ids = encoded.indices
     numbered = rows.drop_columns(["id"]).append_column("id", ids).group_by("id", use_threads=False)
     totals = numbered.aggregate(
-        [("number", "min"), ("number", "max"), counting, ("count", "max"), ("ended", "any"), ("undone", "any")]
+        [
+            ("number", "min"),
+            ("number", "max"),
+            ("number", "count_distinct", _VALID),
+            ("count", "max"),
+            ("ended", "any"),
+            ("undone", "any"),
+        ]
     )
     low, high, count = (totals.column(name) for name in ("number_min", "number_max", "count_max"))
-    numbers = totals.column(f"number_{counting[1]}")
+    numbers = totals.column("number_count_distinct")
     solid = pc.and_(pc.equal(pc.add(pc.subtract(high, low), 1), numbers), pc.equal(low, 1))
     covers = pc.fill_null(pc.and_(solid, pc.greater_equal(high, count)), pa.scalar(value=False))
     whole = pc.or_(pc.or_(count.is_null(), pc.equal(numbers, 0)), covers)
