@@ -174,6 +174,17 @@ def test_the_constant_of_an_added_column_is_kept_under_the_name_of_today(lake: L
     assert made.new_defaults() == [(TableColumn("m", "int"), Default("50", 2, "5"))]
 
 
+def test_a_statement_may_add_a_column_under_the_name_that_it_takes_from_another(lake: Lake) -> None:
+    """The constant is that of the new column, not of the one that was renamed."""
+    table = published(lake, {"id": "long", "a": "string"}, (1, "x"))
+    history = SchemaHistory(
+        renamings=(Renaming("50", 2, "a", "b"),), additions=(Addition("50", 2, "a", "int", "5", retyped=False),)
+    )
+    made = plan(source(), found(shape(id="long", b="string", a="int"), table=table, history=history), table)
+    assert made.defaults == {"a": Default("50", 2, "5")}
+    assert made.today == {"a": "b", "tidemark new a": "a"}
+
+
 def test_a_constant_that_published_rows_got_already_is_not_new(lake: Lake) -> None:
     """The column was added in the batch that the table stands at."""
     table = published(lake, {"id": "long", "n": "int"}, (1, 5))
