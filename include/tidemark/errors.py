@@ -79,6 +79,12 @@ class MissingKeyError(DecodeError):
     reason = "missing_key"
 
 
+class IncompleteMessageError(DecodeError):
+    """The message says of itself that it does not contain the row: only its key, a place where it lies, or SQL text."""
+
+    reason = "incomplete_message"
+
+
 class UnreadableValueError(DecodeError):
     """A value does not fit its column's type exactly. It is never rounded, nor replaced by a default."""
 

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from support.doc_tables import listed, table
-from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
+from tidemark.errors import (
+    IncompleteMessageError,
+    MalformedMessageError,
+    UnknownOperationError,
+    UnknownTypeError,
+    UnreadableValueError,
+)
 from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation, SchemaChange
 from tidemark.formats import _mysql, canal_json
 
@@ -172,6 +178,68 @@ def test_truncate_is_a_schema_change_and_a_row_change() -> None:
 def test_a_statement_that_only_speaks_of_truncating_truncates_nothing() -> None:
     """The word counts at the beginning only."""
     assert len(decode(rows("DDL", isDdl=True, sql="ALTER TABLE t TRUNCATE PARTITION p0"))) == 1
+
+
+@pytest.mark.parametrize("type_", ["INSERT", "UPDATE", "INIT"])
+@pytest.mark.parametrize(
+    ("flag", "remedy"), [({"onlyHandleKey": True}, "commitTs 42"), ({"claimCheckLocation": "s3://a/b"}, "s3://a/b")]
+)
+def test_a_row_of_which_only_the_key_came_is_set_aside(type_: str, flag: dict[str, Any], remedy: str) -> None:
+    """Its other values are unknown: neither null nor unchanged."""
+    message = rows(type_, data=[{"id": "1"}], old=[{"id": "1"}], pkNames=["id"], _tidb={"commitTs": 42} | flag)
+    with pytest.raises(IncompleteMessageError, match=next(iter(flag))) as raised:
+        decode(message)
+    assert remedy in str(raised.value)
+
+
+def test_a_delete_of_which_only_the_key_came_is_applied() -> None:
+    """The key says which row is gone. The case of ``pkNames`` may differ."""
+    (event,) = decode(rows("DELETE", data=[{"id": "1"}], pkNames=["ID"], _tidb={"onlyHandleKey": True}))
+    assert (event.operation, event.before, event.key) == (Operation.DELETE, b'{"id":"1"}', ("id",))
+
+
+@pytest.mark.parametrize(("row", "key"), [({"id": "1"}, []), ({"id": "1"}, ["id", "v"]), ({"id": None}, ["id"])])
+def test_a_delete_without_its_whole_key_is_set_aside(row: dict[str, Any], key: list[str]) -> None:
+    """A part of a key, or a row of a table without one, identifies no row."""
+    with pytest.raises(IncompleteMessageError):
+        decode(rows("DELETE", data=[row], pkNames=key, _tidb={"onlyHandleKey": True}))
+
+
+def test_a_column_called_like_the_flag_is_data() -> None:
+    """Only the block ``_tidb`` of the message marks it."""
+    (event,) = decode(rows(data=[{"id": "1", "v": "onlyHandleKey", "_tidb": {"onlyHandleKey": True}}]))
+    assert event.operation is Operation.INSERT
+
+
+@pytest.mark.parametrize("writing", [None, "latin1", "number_list"])
+def test_text_that_looks_like_a_list_of_bytes_stays_text(writing: str | None) -> None:
+    """Only columns of bytes are written as lists."""
+    types = {"id": "int", "photo": "blob", "note": "varchar(9)"}
+    image = {"id": "1", "photo": None, "note": "[1, 2]"}
+    (event,) = decode(rows(mysqlType=types, data=[image]), bytes=writing)
+    assert json.loads(event.after) == image
+
+
+def test_latin1_by_option_reads_a_text_of_numbers_as_the_bytes_themselves() -> None:
+    """A BLOB may hold the JSON text of a list."""
+    (event,) = decode(rows(mysqlType={"id": "int", "v": "blob"}, data=[{"id": "1", "v": "[1, 2]"}]), bytes="latin1")
+    assert json.loads(event.after)["v"] == "[1, 2]"
+
+
+@pytest.mark.parametrize(
+    "value", ["[128]", "[-129]", "[1,]", "[,]", "[1 2]", "[1, 2] ", "1, 2", "", "[٣]", 7, True, {}, [1.5], [256]]
+)
+def test_a_malformed_list_of_bytes_is_set_aside(value: object) -> None:
+    """Its bytes are not guessed; the error names column and value."""
+    with pytest.raises(UnreadableValueError, match="column 'v'"):
+        decode(rows(mysqlType={"id": "int", "v": "varbinary(4)"}, data=[{"id": "1", "v": value}]), bytes="number_list")
+
+
+def test_every_byte_can_be_written_as_a_number() -> None:
+    """The image then has the byte as one Latin-1 character."""
+    text = str(list(range(-128, 128)))
+    (event,) = decode(rows(mysqlType={"v": "longblob"}, data=[{"v": text}]), bytes="number_list")
+    assert json.loads(event.after)["v"].encode("latin-1") == bytes([*range(128, 256), *range(128)])
 
 
 def test_initial_load_ranks_below_every_change() -> None:

@@ -117,11 +117,12 @@ class RowLayout:
     Layouts are cached by their input, so equal schema bytes give the same ``shape`` object.
     """
 
-    __slots__ = ("_decode", "names", "shape")
+    __slots__ = ("_decode", "latin1", "names", "shape")
 
     def __init__(self, columns: Iterable[Column]) -> None:
         self.shape = Shape(columns=tuple(columns))
         self.names: Mapping[str, Column] = {column.name: column for column in self.shape.columns}
+        self.latin1 = tuple(column.name for column in self.shape.columns if column.encoding is Encoding.LATIN1)
         self._decode = _exactly(tuple(self.names))
 
     def fits(self, image: bytes) -> bool:

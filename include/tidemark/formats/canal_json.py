@@ -11,7 +11,7 @@ One message holds any number of rows of one table:
 changed. A column absent from ``before`` of an UPDATE is unchanged: read ``before.k``, else ``after.k``. ``old`` may
 also have columns that did not change, because Canal collects the changed columns of all rows of a message. DTS before
 2022-03-20 and Huawei put a deleted row in ``old``. Canal has no sequence of its own (``id`` repeats, ``es`` counts
-seconds), so the place in the dump is the order.
+seconds), so the place in the dump is the order. What says that it has no whole row: ``_canal.incomplete``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
-from tidemark.errors import MalformedMessageError, UnknownOperationError
+from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError
 from tidemark.events import (
     ChangeEvent,
     ControlEvent,
@@ -37,7 +37,9 @@ from tidemark.events import (
     loaded,
 )
 from tidemark.formats import _mysql
+from tidemark.formats._canal import byte_lists, incomplete
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
+from tidemark.formats._statements import row_change
 
 OPERATIONS = {
     "INSERT": Operation.INSERT,
@@ -67,7 +69,7 @@ CONTROLS = {
     "COMMIT": "transaction_end",
     "TRANSACTIONEND": "transaction_end",
 }
-"""``QUERY`` without ``isDdl`` is MariaDB's annotation of a row change with its SQL."""
+"""``QUERY`` without ``isDdl`` is SQL text that is no DDL. It may annotate a row change: see ``Options.annotations``."""
 
 
 class Options(BaseModel):
@@ -79,6 +81,11 @@ class Options(BaseModel):
     """Table (``database.table``) of messages that name no table."""
     row_image: Literal["full", "partial"] = "full"
     """``partial`` for ``binlog_row_image`` NOBLOB or MINIMAL: columns that an UPDATE lacks are unchanged."""
+    bytes: byte_lists.Writing = None
+    """``latin1``: a text in which each character is one byte (Canal). ``number_list``: a list of signed numbers (Huawei
+    DRS). None: Latin-1, and a text that may be such a list is set aside."""
+    annotations: bool = False
+    """True: the log is in ROW format, and SQL text of row changes (``QUERY``) only annotates them."""
 
 
 class FlatMessage(msgspec.Struct, gc=False):
@@ -99,6 +106,7 @@ class FlatMessage(msgspec.Struct, gc=False):
     """Time at the capture tool, epoch ms."""
     gtid: str | None = None
     isHeartbeat: bool | None = None  # noqa: N815 - Huawei DataArts
+    tidb: incomplete.TidbExtension | None = msgspec.field(default=None, name="_tidb")
 
 
 _flat_message = msgspec.json.Decoder(FlatMessage)
@@ -127,16 +135,22 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
     old = flat.old or ()
     data = flat.data or (old if operation is Operation.DELETE else ())
     if not data:
-        raise MalformedMessageError(f"`data` holds no row, and the type is {flat.type}")
+        raise _rowless(flat)
+    keys_only = flat.tidb is not None and flat.tidb.flag is not None
+    if keys_only and not (operation is Operation.DELETE and incomplete.identifies_rows(data, flat.pkNames)):
+        raise incomplete.without_values(flat.tidb, flat.type)
     if operation is Operation.UPDATE and old and len(old) != len(data):
         raise MalformedMessageError(f"`data` holds {len(data)} rows and `old` {len(old)}: which belong together?")
     table, committed_at, captured_at = _table(flat, options), _micros(flat.es), _micros(flat.ts)
     transaction = Transaction(id=flat.gtid) if flat.gtid else None
     typed = _layout(bytes(flat.mysqlType)) if flat.mysqlType else None
+    blobs = typed.latin1 if typed is not None else ()
     begin = loaded if operation is Operation.SNAPSHOT else changed
     events: list[Event] = []
     for number, raw in enumerate(data):
         image = bytes(raw)
+        if blobs:
+            image = byte_lists.rewritten(image, blobs, options.bytes)
         layout, absent = _examine(image, typed)
         before: bytes | None = None
         after: bytes | None = image
@@ -145,6 +159,8 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
             before, after, absent = image, None, ()
         elif operation is Operation.UPDATE:
             before, layout = _before(old[number], layout) if old else (None, layout)
+            if blobs and before is not None:
+                before = byte_lists.rewritten(before, blobs, options.bytes)
             # with full row images, every UPDATE has an old value; without one, the source logs MINIMAL images
             partial = bool(absent) or before is None or options.row_image == "partial"
         else:
@@ -165,6 +181,13 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
         )
         events.append(event)
     return events
+
+
+def _rowless(flat: FlatMessage) -> DecodeError:
+    """Return why a row change without rows is set aside."""
+    if flat.sql:
+        return incomplete.statement_only(flat.type or "", flat.sql, annotates=False)
+    return MalformedMessageError(f"`data` holds no row, and the type is {flat.type}")
 
 
 def _examine(image: bytes, typed: RowLayout | None) -> tuple[RowLayout, tuple[str, ...]]:
@@ -218,6 +241,9 @@ def _no_rows(flat: FlatMessage, order: Position, options: Options) -> list[Event
     if kind is None:
         allowed = ", ".join([*OPERATIONS, *sorted(SCHEMA_CHANGES), *CONTROLS])
         raise UnknownOperationError(f"`type` is {flat.type!r}; Canal JSON knows {allowed}")
+    verb = row_change(flat.sql) if kind == "query" else None
+    if verb is not None and (flat.database or not options.annotations):
+        raise incomplete.statement_only(verb, flat.sql or "", annotates=not flat.database)
     return [
         ControlEvent(
             kind=kind,
@@ -237,6 +263,8 @@ def _schema_change(flat: FlatMessage, type_: str, order: Position, options: Opti
     table = _table(flat, options) if flat.table or options.table else None
     committed_at, captured_at = _micros(flat.es), _micros(flat.ts)
     statement = flat.sql or ""
+    if verb := row_change(statement):
+        raise incomplete.statement_only(verb, statement, annotates=False)
     change = SchemaChange(
         table=table,
         position=changed(*order, 0),

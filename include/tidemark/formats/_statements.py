@@ -1,0 +1,36 @@
+"""The first word of SQL text, which tells a change of rows from other statements.
+
+A message with the SQL text of a change, and without its rows, cannot be applied: only the database knows which rows the
+statement changed.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "UPSERT"})
+
+_BEFORE = re.compile(r"(?:[\s(;]|/\*M?!\d*|/\*.*?\*/|--(?=\s|$)[^\n]*|#[^\n]*)+", re.DOTALL)
+"""Blanks, comments and brackets. What stands in an executable comment (``/*!50001 ... */``) is a statement."""
+
+_WORDS = re.compile(r"([A-Za-z]+)(?:\s+([A-Za-z]+))?")
+
+_AFTER_COMMON_TABLES = re.compile(r"\)\s*(INSERT|UPDATE|DELETE|REPLACE|MERGE)\b", re.IGNORECASE)
+"""``WITH name AS (SELECT ...) UPDATE ...``."""
+
+
+def row_change(statement: str | None) -> str | None:
+    """Return the verb of a statement that changes rows (``UPDATE``), in capitals; None for any other statement."""
+    if not statement:
+        return None
+    before = _BEFORE.match(statement)
+    words = _WORDS.match(statement, before.end() if before else 0)
+    if words is None:
+        return None
+    verb, second = words[1].upper(), (words[2] or "").upper()
+    if verb == "WITH":
+        found = _AFTER_COMMON_TABLES.search(statement)
+        return found[1].upper() if found else None
+    if verb == "LOAD":
+        return "LOAD" if second in {"DATA", "XML"} else None
+    return verb if verb in _CHANGES else None

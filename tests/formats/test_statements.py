@@ -1,0 +1,39 @@
+"""Which statements change rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidemark.formats._statements import row_change
+
+
+@pytest.mark.parametrize(
+    ("statement", "verb"),
+    [
+        ("UPDATE t SET a = 1", "UPDATE"), ("\n\t insert/**/into t values (1)", "INSERT"), ("delete\nfrom t", "DELETE"),
+        ("/* a */ -- b\n# c\n; (REPLACE INTO t VALUES (1))", "REPLACE"),
+        ("/*!40101 INSERT INTO t VALUES (1) */", "INSERT"),
+        ("/*M!100100 DELETE FROM t */", "DELETE"), ("--\nUPDATE t SET a = 1", "UPDATE"),
+        ("MERGE INTO t USING s", "MERGE"),
+        ("LOAD DATA INFILE 'x' INTO TABLE t", "LOAD"), ("load xml local infile 'x' into table t", "LOAD"),
+        ("WITH c AS (SELECT 1) UPDATE t JOIN c SET a = 1", "UPDATE"),
+        ("with recursive c as (select 1), d as (select 2)\ndelete from t", "DELETE"),
+    ],
+)  # fmt: skip
+def test_statements_that_change_rows(statement: str, verb: str) -> None:
+    """Blanks and comments may stand before the verb."""
+    assert row_change(statement) == verb
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        None, "", " ", "BEGIN", "COMMIT", "ROLLBACK TO a", "SAVEPOINT `UPDATE`", "SET @a = 'UPDATE t'", "FLUSH TABLES",
+        "XA END X'31'", "USE shop", "ANALYZE TABLE t", "GRANT UPDATE ON t TO u", "/* UPDATE t */ COMMIT", "UPDATES",
+        "CREATE TRIGGER x AFTER INSERT ON t FOR EACH ROW DELETE FROM u", "ALTER TABLE t ADD c int", "-- UPDATE t",
+        "TRUNCATE t", "# INSERT INTO t", "LOAD INDEX INTO CACHE t", "WITH c AS (SELECT 1) SELECT * FROM c", "/* DELETE",
+    ],
+)  # fmt: skip
+def test_other_statements(statement: str | None) -> None:
+    """A verb inside a comment, a name, a text or another statement does not count."""
+    assert row_change(statement) is None
