@@ -90,6 +90,10 @@ DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _NAMESPACES = ("io.debezium.data.", "io.debezium.time.", "org.apache.kafka.connect.data.")
 
 
+_ROUTING = "__dbz__"
+"""Prefix of fields that routing transforms add to record keys."""
+
+
 class ConnectSchema(msgspec.Struct, gc=False):
     """A schema, or a field of a struct schema."""
 
@@ -162,7 +166,7 @@ def key_struct(key: bytes) -> Struct | None:
     image, schema = unwrap(key)
     if image == NULL:
         return None
-    return Struct(image, schema, tuple(name for name in members(image) if not name.startswith("__dbz__")))
+    return Struct(image, schema, tuple(name for name in members(image) if not name.startswith(_ROUTING)))
 
 
 class Layouts(NamedTuple):
@@ -190,12 +194,15 @@ def envelope_layouts(schema: bytes) -> Layouts | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def row_layout(schema: bytes) -> RowLayout | None:
+def row_layout(schema: bytes, left_out: frozenset[str] = frozenset()) -> RowLayout | None:
     """Return the layout of a struct schema (of a record key or a flattened row); None for null and ``{}``.
 
-    Columns with two leading underscores are left out: Debezium's flattening adds them.
+    Args:
+        schema: the bytes of the schema.
+        left_out: fields that are no columns. Those of routing transforms (``__dbz__...``) are left out too.
     """
-    found = [column for column in columns(fields(schema)) if not column.name.startswith("__")]
+    names = (field for field in fields(schema) if field.field not in left_out)
+    found = [column for column in columns(names) if not column.name.startswith(_ROUTING)]
     return RowLayout(found) if found else None
 
 

@@ -87,6 +87,8 @@ def _tightened(image: bytes) -> bytes:
 def unwrap(value: bytes) -> tuple[bytes, bytes | None]:
     """Return the payload and the schema of ``{schema, payload}``; for any other object, ``value`` itself and None.
 
+    Some tools write ``{payload}`` alone. If it is no object, it is a column of that name.
+
     Raises:
         MalformedMessageError: not a JSON object.
     """
@@ -96,6 +98,8 @@ def unwrap(value: bytes) -> tuple[bytes, bytes | None]:
         raise MalformedMessageError(f"not a JSON object: {error}, in {value[:60]!r}") from error
     if len(found) == 2 and "schema" in found and "payload" in found:
         return bytes(found["payload"]), bytes(found["schema"])
+    if len(found) == 1 and bytes(found.get("payload", ABSENT))[:1] == b"{":
+        return bytes(found["payload"]), None
     return value, None
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from tidemark.errors import IncompleteMessageError
+
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "UPSERT"})
 
 _BEFORE = re.compile(r"(?:[\s(;]|/\*M?!\d*|/\*.*?\*/|--(?=\s|$)[^\n]*|#[^\n]*)+", re.DOTALL)
@@ -34,3 +36,18 @@ def row_change(statement: str | None) -> str | None:
     if verb == "LOAD":
         return "LOAD" if second in {"DATA", "XML"} else None
     return verb if verb in _CHANGES else None
+
+
+def statement_only(verb: str, statement: str, remedy: str = "") -> IncompleteMessageError:
+    """Return the error of a message with the SQL text of a change and no row.
+
+    Args:
+        verb: of the statement.
+        statement: the SQL text.
+        remedy: what else may help, besides a log in ROW format.
+    """
+    shown = " ".join(statement[:80].split())
+    return IncompleteMessageError(
+        f"SQL text of a change without its rows ({verb}: {shown!r}): the log is not in ROW format; set binlog_format "
+        f"to ROW and capture the table again{remedy}"
+    )

@@ -39,7 +39,7 @@ from tidemark.events import (
 from tidemark.formats import _mysql
 from tidemark.formats._canal import byte_lists, incomplete
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
-from tidemark.formats._statements import row_change
+from tidemark.formats._statements import row_change, statement_only
 
 OPERATIONS = {
     "INSERT": Operation.INSERT,
@@ -70,6 +70,10 @@ CONTROLS = {
     "TRANSACTIONEND": "transaction_end",
 }
 """``QUERY`` without ``isDdl`` is SQL text that is no DDL. It may annotate a row change: see ``Options.annotations``."""
+
+_ANNOTATED = (
+    ". If the log is in ROW format and only annotates its rows (MariaDB does), write the option `annotations: true`"
+)
 
 
 class Options(BaseModel):
@@ -186,7 +190,7 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
 def _rowless(flat: FlatMessage) -> DecodeError:
     """Return why a row change without rows is set aside."""
     if flat.sql:
-        return incomplete.statement_only(flat.type or "", flat.sql, annotates=False)
+        return statement_only(flat.type or "", flat.sql)
     return MalformedMessageError(f"`data` holds no row, and the type is {flat.type}")
 
 
@@ -243,7 +247,7 @@ def _no_rows(flat: FlatMessage, order: Position, options: Options) -> list[Event
         raise UnknownOperationError(f"`type` is {flat.type!r}; Canal JSON knows {allowed}")
     verb = row_change(flat.sql) if kind == "query" else None
     if verb is not None and (flat.database or not options.annotations):
-        raise incomplete.statement_only(verb, flat.sql or "", annotates=not flat.database)
+        raise statement_only(verb, flat.sql or "", "" if flat.database else _ANNOTATED)
     return [
         ControlEvent(
             kind=kind,
@@ -264,7 +268,7 @@ def _schema_change(flat: FlatMessage, type_: str, order: Position, options: Opti
     committed_at, captured_at = _micros(flat.es), _micros(flat.ts)
     statement = flat.sql or ""
     if verb := row_change(statement):
-        raise incomplete.statement_only(verb, statement, annotates=False)
+        raise statement_only(verb, statement)
     change = SchemaChange(
         table=table,
         position=changed(*order, 0),

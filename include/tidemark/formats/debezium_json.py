@@ -19,10 +19,7 @@ Their ``c`` has only the cells that were written, so it is a partial UPDATE.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, Position, TableId, changed
@@ -32,6 +29,7 @@ from tidemark.formats._debezium import control, mongodb
 from tidemark.formats._debezium import flattened as flat_rows
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.envelope import Envelope, Payload, Row
+from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
@@ -47,25 +45,6 @@ OPERATIONS = {
 
 _UPDATE, _DELETE, _TRUNCATE = Operation.UPDATE, Operation.DELETE, Operation.TRUNCATE
 """Every message is compared with them. Looking them up in their enumeration would cost more than the comparison."""
-
-
-class Options(BaseModel):
-    """Facts that Debezium messages do not contain."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    dialect: Literal["debezium", "lindorm"] = "debezium"
-    table: str | None = None
-    """Table (``database.table``, ``database.schema.table``) of messages that name no table."""
-    unavailable_value: str = Field(default="__debezium_unavailable_value", min_length=1)
-    """The connector's ``unavailable.value.placeholder``."""
-    flattened: bool = False
-    """Whether every message is a flattened row, even without ``__op`` and ``__deleted``. If ``table`` is set, a
-    tombstone deletes a row of that table."""
-    loads: Literal["complete", "partial"] = "complete"
-    """``partial``: initial loads may leave out rows, so a load does not replace the rows before it."""
-    hbase: bool | None = None
-    """For Lindorm: whether tables are of the HBase kind. None: tables with a column ``ROW`` are."""
 
 
 _envelope = msgspec.json.Decoder(Envelope)
@@ -220,6 +199,8 @@ def _tombstone(message: Message, options: Options) -> Event:
     key = _connect.key_struct(message.key) if options.flattened and options.table and message.key else None
     if key is None:
         return _control("tombstone", message)
+    if options.connector == "mongodb" and key.names == ("id",):
+        key = flat_rows.document_key(key)
     row = _deleted(None, None, table_of_option(options.table), key, options)
     return ChangeEvent(
         table=table_of_option(options.table),
@@ -247,9 +228,10 @@ def _other(message: Message, options: Options) -> list[Event] | None:
     """Return the events of a message without envelope; None if it seems to be a broken envelope."""
     value, schema = unwrap(message.value or b"")
     found = members(value)
-    heartbeat = found.keys() <= control.HEARTBEAT
-    if "__op" in found or "__deleted" in found or (options.flattened and not heartbeat):
-        return [_flattened_row(message, flat_rows.read_row(value, found), schema, options)]
+    no_row = found.keys() <= control.HEARTBEAT or found.keys() == control.HISTORY
+    fields = flat_rows.added(options.add_fields, options.add_fields_prefix)
+    if fields.marks(found) or (options.flattened and not no_row):
+        return [_flattened_row(message, value, found, schema, options)]
     events = control.decode(value, found, message)
     if events is None and not found.keys() & {"op", "before", "after"}:
         raise MalformedMessageError(
@@ -259,24 +241,33 @@ def _other(message: Message, options: Options) -> list[Event] | None:
     return events
 
 
-def _flattened_row(message: Message, row: flat_rows.FlatRow, schema: bytes | None, options: Options) -> ChangeEvent:
+def _flattened_row(
+    message: Message, value: bytes, found: dict[str, msgspec.Raw], schema: bytes | None, options: Options
+) -> ChangeEvent:
     """Return the change of a flattened row. Its image is the whole object; its shape lacks the added fields."""
-    typed = (_connect.row_layout(schema) if schema else None) or untyped(())
-    layout = typed.widened(row.columns)
-    key = _connect.key_struct(message.key) if message.key else None
-    deleted = row.operation is Operation.DELETE
-    absent = () if deleted else unavailable(row.image, layout, options.unavailable_value)
+    left_out = flat_rows.metadata_of(tuple(found), options.add_fields, options.add_fields_prefix)
+    fields = flat_rows.added(options.add_fields, options.add_fields_prefix)
+    row = flat_rows.read_row(value, found, left_out, fields)
+    source, image = row.source, row.image
+    source.connector = source.connector or options.connector
+    key = flat_rows.key_of(_connect.key_struct(message.key) if message.key else None, row)
+    layout = ((_connect.row_layout(schema, left_out) if schema else None) or untyped(())).widened(row.columns)
+    deleted = row.operation is _DELETE
+    if deleted:
+        image = flat_rows.deleted_image(row, found, key)
+        layout = layout.widened(key.names) if key else layout
+    absent = () if deleted else unavailable(image, layout, options.unavailable_value)
     return ChangeEvent(
-        table=debezium_source.table(row.source) or table_of_option(options.table),
+        table=debezium_source.table(source) or table_of_option(options.table),
         operation=row.operation,
-        position=debezium_source.position(row.source, row.operation, None, message),
-        committed_at=debezium_source.micros(row.source.ts_us, row.source.ts_ms),
-        captured_at=debezium_source.micros(None, row.ts_ms),
-        before=row.image if deleted else None,
-        after=None if deleted else row.image,
+        position=debezium_source.position(source, row.operation, None, message),
+        committed_at=debezium_source.micros(source.ts_us, source.ts_ms),
+        captured_at=debezium_source.micros(row.ts_us, row.ts_ms),
+        before=image if deleted else None,
+        after=None if deleted else image,
         shape=layout.shape,
         partial=bool(absent),
         absent=absent,
         key=key.names if key else None,
-        load=_load(row.source, row.operation, options),
+        load=_load(source, row.operation, options),
     )

@@ -1,8 +1,7 @@
 """Canal messages that say of themselves that they do not contain the row.
 
 TiCDC sends only the key of a row that is too large for the topic (``large-message-handle-option``), and marks the
-message in ``_tidb``: https://docs.pingcap.com/tidb/stable/ticdc-sink-to-kafka. A binary log in STATEMENT or MIXED
-format has the SQL text of a change and no row.
+message in ``_tidb``: https://docs.pingcap.com/tidb/stable/ticdc-sink-to-kafka.
 """
 
 from __future__ import annotations
@@ -52,25 +51,4 @@ def without_values(block: TidbExtension | None, type_: str | None) -> Incomplete
     return IncompleteMessageError(
         f"`_tidb.{block.flag}` says that the message has only the key of the row, and the other values of this "
         f"{type_} are not known: {where}, or capture again with a larger max-message-bytes and topic limit"
-    )
-
-
-def statement_only(verb: str, statement: str, *, annotates: bool) -> IncompleteMessageError:
-    """Return the error of a message with the SQL text of a change and no row.
-
-    Args:
-        verb: of the statement.
-        statement: the SQL text.
-        annotates: the text may be an annotation of rows that come in messages of their own.
-    """
-    shown = " ".join(statement[:80].split())
-    return IncompleteMessageError(
-        f"the message has the SQL text of a change and no row ({verb}: {shown!r}), so the log is not in ROW format "
-        "(binlog_format is STATEMENT or MIXED): set it to ROW and capture the table again"
-        + (
-            "; if the log is in ROW format and annotates its rows (binlog_annotate_row_events of MariaDB, "
-            "binlog_rows_query_log_events of MySQL), write the option `annotations: true`"
-            if annotates
-            else ""
-        )
     )

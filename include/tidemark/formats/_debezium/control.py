@@ -14,12 +14,17 @@ from tidemark.events import ControlEvent, Event, Message, Operation, SchemaChang
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.source import Number, Source, TransactionBlock
 from tidemark.formats._json import read
+from tidemark.formats._statements import row_change, statement_only
 
 DIALECTS = {"mysql": "mysql", "mariadb": "mysql", "postgresql": "postgres", "oracle": "oracle", "sqlserver": "tsql"}
 """By connector: the sqlglot dialect of its DDL."""
 
 HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns", "serverName"})
 """A message that has no other members is a heartbeat."""
+
+
+HISTORY = frozenset({"source", "historyRecord"})
+"""The members of a schema change of Flink CDC."""
 
 
 class TableChange(msgspec.Struct, gc=False):
@@ -40,6 +45,15 @@ class SchemaChangeMessage(msgspec.Struct, gc=False):
     ts_us: Number = None
 
 
+class HistoryMessage(msgspec.Struct, gc=False):
+    """A schema change as Flink CDC's ``JsonDebeziumDeserializationSchema`` writes it."""
+
+    source: Source
+    """Where the change stands in the log."""
+    historyRecord: str  # noqa: N815
+    """A ``SchemaChangeMessage`` as the text of its JSON. Its own ``source`` has only a part of the fields."""
+
+
 class TransactionMessage(msgspec.Struct, gc=False):
     """A message of the transaction topic."""
 
@@ -57,6 +71,8 @@ class Heartbeat(msgspec.Struct, gc=False):
 
 _schema_change_message = msgspec.json.Decoder(SchemaChangeMessage)
 
+_history_message = msgspec.json.Decoder(HistoryMessage)
+
 _transaction_message = msgspec.json.Decoder(TransactionMessage)
 
 _heartbeat = msgspec.json.Decoder(Heartbeat)
@@ -64,6 +80,8 @@ _heartbeat = msgspec.json.Decoder(Heartbeat)
 
 def decode(value: bytes, found: Mapping[str, object], message: Message) -> list[Event] | None:
     """Return the events of ``value``, whose members are ``found``; None for any other kind of message."""
+    if found.keys() == HISTORY:
+        return [_schema_change(_of_history(read(_history_message, value)), message)]
     if "ddl" in found or "tableChanges" in found:
         return [_schema_change(read(_schema_change_message, value), message)]
     if "status" in found and "id" in found:
@@ -72,6 +90,13 @@ def decode(value: bytes, found: Mapping[str, object], message: Message) -> list[
         committed_at = debezium_source.micros(None, read(_heartbeat, value).ts_ms)
         return [ControlEvent(kind="heartbeat", position=changed(*message.order), captured_at=committed_at)]
     return None
+
+
+def _of_history(history: HistoryMessage) -> SchemaChangeMessage:
+    """Return the schema change in a message of Flink CDC."""
+    change = read(_schema_change_message, history.historyRecord.encode())
+    change.source = history.source
+    return change
 
 
 def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
@@ -89,6 +114,8 @@ def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
         return ControlEvent(
             kind="table_description", position=position, committed_at=committed_at, captured_at=captured_at
         )
+    if verb := row_change(change.ddl):
+        raise statement_only(verb, change.ddl)
     return SchemaChange(
         table=_table(change, source),
         position=position,
@@ -101,7 +128,8 @@ def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
 
 def _table(change: SchemaChangeMessage, source: Source) -> TableId | None:
     """Return the first changed table, or else the one in ``source``, which lists them for a DROP of several tables."""
-    database, schema = change.databaseName or source.db or None, change.schemaName or source.schema or None
+    database = change.databaseName or source.keyspace or source.db or None
+    schema = change.schemaName or source.schema or None
     name = source.table
     if change.tableChanges and change.tableChanges[0].id:
         name = change.tableChanges[0].id.strip('"').split('"."')[-1]

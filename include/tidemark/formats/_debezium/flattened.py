@@ -1,25 +1,33 @@
-"""Rows flattened by Debezium's ``ExtractNewRecordState``: columns at top level, metadata in fields named ``__...``.
+"""Rows flattened by Debezium's ``ExtractNewRecordState`` or ``ExtractNewDocumentState``: columns at top level.
 
-https://debezium.io/documentation/reference/stable/transformations/event-flattening.html:
+https://debezium.io/documentation/reference/stable/transformations/event-flattening.html and
+``mongodb-event-flattening.html``:
 
     {"id": 1004, "first_name": "Anne", "__deleted": "false", "__op": "u", "__table": "customers",
      "__source_ts_ms": 1465581029100}
 
-The transform's setting ``add.fields`` decides which fields a row has. It must have ``__op`` or, with
-``delete.handling.mode=rewrite``, ``__deleted``. Without ``__op``, a row that is not deleted is an UPDATE of the whole
-row.
+The transform's settings ``add.fields`` and ``add.fields.prefix`` decide which fields a row has besides its columns. It
+must have ``__op`` or, with ``delete.handling.mode=rewrite``, ``__deleted``. Without ``__op``, a row that is not deleted
+is an UPDATE of the whole row. Only the fields that the transform adds are metadata: a document may have fields of its
+own with two leading underscores (``__v`` of Mongoose).
+
+The id of a MongoDB document is ``_id`` in the document and ``id`` in the record key. A deleted document without
+pre-image has no columns, so its id stands in the record key only.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from tidemark.errors import MalformedMessageError, UnknownOperationError
+from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
 from tidemark.events import Operation
+from tidemark.formats._connect import Struct
 from tidemark.formats._debezium.source import Number, Source
+from tidemark.formats._json import NULL, members
 
 _OPERATIONS = {
     "c": Operation.INSERT,
@@ -28,13 +36,55 @@ _OPERATIONS = {
     "r": Operation.SNAPSHOT,
 }
 
+_DELETED = "__deleted"
+"""The field of rewritten deletes. It has this name whatever the prefix is."""
 
-class Fields(msgspec.Struct, rename=lambda name: f"__{name}", gc=False):
+_ENVELOPE = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
+"""Fields that the transform takes from the envelope. It takes any other simple name from ``source`` or
+``transaction``."""
+
+_SOURCE = frozenset(Source.__struct_fields__) - {"namespace"} | {
+    "ts_ns", "txId", "xmin", "sequence", "gtid", "server_id", "thread", "lcr_position", "start_scn", "start_ts_ms",
+    "redo_sql", "row_id", "rs", "lsid", "txnNumber", "wallTime", "user_name", "userName", "shard", "vgtid", "origin",
+    "origin_lsn", "commit_ts", "cluster", "cluster_id",
+}  # fmt: skip
+"""Fields of ``source`` blocks that are metadata under their simple name (``__table``)."""
+
+_ONLY_QUALIFIED = frozenset({"version", "name", "query"})
+"""Fields of ``source`` blocks that are metadata as ``__source_version`` only: a column may well be called
+``__version``."""
+
+_TRANSACTION = frozenset({"total_order", "data_collection_order"})
+
+_UPDATE_DESCRIPTION = frozenset({"removedFields", "updatedFields", "truncatedArrays"})
+
+_OBJECT_ID = "$oid"
+
+_NOTHING = msgspec.Raw(NULL)
+
+
+class Fields(msgspec.Struct, gc=False):
     """The added fields that do not come from the ``source`` block."""
 
     op: str | None = None
     deleted: bool | str | None = None
     ts_ms: Number = None
+    ts_us: Number = None
+
+
+class Added(NamedTuple):
+    """The fields that the transform adds, by their names in a row."""
+
+    envelope: Mapping[str, str]
+    """To a field of the envelope."""
+    source: Mapping[str, str]
+    """To a field of the ``source`` block."""
+    others: frozenset[str]
+    """Fields that nothing is read from."""
+
+    def marks(self, found: Mapping[str, object]) -> bool:
+        """Return whether ``found`` has a field that only a flattened row has: its operation, or ``__deleted``."""
+        return _DELETED in found or any(name in found for name, field in self.envelope.items() if field == "op")
 
 
 class FlatRow(NamedTuple):
@@ -45,38 +95,138 @@ class FlatRow(NamedTuple):
     operation: Operation
     source: Source
     ts_ms: Number
+    ts_us: Number
 
 
-_fields = msgspec.json.Decoder(Fields)
+@functools.lru_cache(maxsize=64)
+def added(setting: str | None, prefix: str) -> Added:
+    """Return the fields that the transform adds.
 
-_source_fields = frozenset(Source.__struct_fields__)
+    Args:
+        setting: its ``add.fields``; None for the usual names.
+        prefix: its ``add.fields.prefix``.
+    """
+    if setting is None:
+        simple = {f"{prefix}{field}": field for field in _SOURCE - _ENVELOPE}
+        qualified = {f"{prefix}source_{field}": field for field in _SOURCE | _ONLY_QUALIFIED}
+        others = {
+            *(f"{prefix}{field}" for field in _TRANSACTION),
+            *(f"{prefix}transaction_{field}" for field in {"id", *_TRANSACTION}),
+            *(f"{prefix}updateDescription_{field}" for field in _UPDATE_DESCRIPTION),
+        }
+        return Added({f"{prefix}{field}": field for field in _ENVELOPE}, simple | qualified, frozenset(others))
+    fields = [_reference(item.strip(), prefix) for item in setting.split(",") if item.strip()]
+    return Added(
+        envelope={name: field for name, struct, field in fields if struct == ""},
+        source={name: field for name, struct, field in fields if struct == "source"},
+        others=frozenset(name for name, struct, _ in fields if struct not in {"", "source"}),
+    )
 
 
-def read_row(image: bytes, found: Mapping[str, msgspec.Raw]) -> FlatRow:
-    """Return the parts of a flattened row, whose members are ``found``.
+def _reference(item: str, prefix: str) -> tuple[str, str, str]:
+    """Return the name in a row, the block and the field of one item: ``op``, ``source.lsn``, ``source.ts_ms:at``."""
+    path, _, renamed = item.partition(":")
+    struct, dot, field = path.rpartition(".")
+    if not dot:
+        struct = "" if field in _ENVELOPE else "transaction" if field in {"id", *_TRANSACTION} else "source"
+    return f"{prefix}{renamed or path.replace('.', '_')}", struct, field
+
+
+@functools.lru_cache(maxsize=1024)
+def metadata_of(names: tuple[str, ...], setting: str | None, prefix: str) -> frozenset[str]:
+    """Return those of ``names`` that the transform added. For the settings see ``added``."""
+    fields = added(setting, prefix)
+    return frozenset(
+        name
+        for name in names
+        if name == _DELETED or name in fields.envelope or name in fields.source or name in fields.others
+    )
+
+
+def read_row(image: bytes, found: Mapping[str, msgspec.Raw], left_out: frozenset[str], fields: Added) -> FlatRow:
+    """Return the parts of a flattened row.
+
+    Args:
+        image: the row.
+        found: its members.
+        left_out: its members that are metadata.
+        fields: what the transform adds.
 
     Raises:
-        UnknownOperationError: ``__op`` is not one of c, u, d, r.
+        UnknownOperationError: the operation is not one of c, u, d, r.
         MalformedMessageError: an added field has another type.
     """
+    envelope, block = {}, {}
+    for name in left_out:
+        if name == _DELETED:
+            envelope["deleted"] = found[name]
+        elif name in fields.envelope:
+            envelope[fields.envelope[name]] = found[name]
+        elif name in fields.source:
+            block[fields.source[name]] = found[name]
     try:
-        fields = _fields.decode(image)
-        source = msgspec.json.decode(msgspec.json.encode(_source(found)), type=Source)
+        head = msgspec.json.decode(msgspec.json.encode(envelope), type=Fields)
+        source = msgspec.json.decode(msgspec.json.encode(block), type=Source)
     except msgspec.MsgspecError as error:
         raise MalformedMessageError(f"a field that flattening adds has the wrong type: {error}") from error
-    deleted = fields.deleted in {True, "true"}
-    operation = Operation.DELETE if deleted else _OPERATIONS.get(fields.op or "u")
+    deleted = head.deleted in {True, "true"}
+    operation = Operation.DELETE if deleted else _OPERATIONS.get(head.op or "u")
     if operation is None:
-        raise UnknownOperationError(f"`__op` is {fields.op!r}; a flattened row has {', '.join(_OPERATIONS)}")
-    columns = tuple(name for name in found if not name.startswith("__"))
-    return FlatRow(image, columns, operation, source, fields.ts_ms)
+        raise UnknownOperationError(f"`__op` is {head.op!r}; a flattened row has {', '.join(_OPERATIONS)}")
+    columns = tuple(name for name in found if name not in left_out)
+    return FlatRow(image, columns, operation, source, head.ts_ms, head.ts_us)
 
 
-def _source(found: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
-    """Return the added members of the ``source`` block. Both ``__table`` and ``__source_table`` are ``table``."""
-    block = {}
-    for name, raw in found.items():
-        field = name.removeprefix("__").removeprefix("source_")
-        if name.startswith("__") and field in _source_fields and name != "__ts_ms":
-            block[field] = raw
-    return block
+def key_of(key: Struct | None, row: FlatRow) -> Struct | None:
+    """Return the record key with the names of the row's columns: the ``id`` of a document is its column ``_id``."""
+    if key is None or key.names != ("id",) or not _is_document(row):
+        return key
+    return document_key(key)
+
+
+def _is_document(row: FlatRow) -> bool:
+    """Return whether a row with the record key ``id`` is a document, whose id is in ``_id``.
+
+    A row without columns is one, because deletes of tables have at least their key.
+    """
+    if "id" in row.columns and not (row.source.collection or row.source.connector == "mongodb"):
+        return False
+    return "_id" in row.columns or ("id" not in row.columns and (not row.columns or row.source.collection is not None))
+
+
+def document_key(key: Struct) -> Struct:
+    """Return the record key ``id`` of a document under the name ``_id``."""
+    raw = bytes(members(key.image)["id"])
+    return Struct(b'{"_id":%b}' % _plain_id(raw), None, ("_id",))
+
+
+def _plain_id(raw: bytes) -> bytes:
+    """Return an id as the transform writes it in documents: the digits of an ObjectId, without its wrapping."""
+    try:
+        value = msgspec.json.decode(raw)
+        value = msgspec.json.decode(value) if isinstance(value, str) and _OBJECT_ID in value else value
+    except (msgspec.MsgspecError, RecursionError):
+        return raw
+    if isinstance(value, dict) and value.keys() == {_OBJECT_ID} and isinstance(value[_OBJECT_ID], str):
+        return msgspec.json.encode(value[_OBJECT_ID])
+    return raw
+
+
+def deleted_image(row: FlatRow, found: Mapping[str, msgspec.Raw], key: Struct | None) -> bytes:
+    """Return the image of a deleted row, with those key columns that only the record key has.
+
+    Args:
+        row: the deleted row.
+        found: its members.
+        key: its record key, with the names of columns.
+
+    Raises:
+        MissingKeyError: nothing says which row it is.
+    """
+    if key is None:
+        if not row.columns:
+            raise MissingKeyError("a delete with neither columns nor a record key: which row, nobody can tell")
+        return row.image
+    values = members(key.image)
+    lacking = {name: values[name] for name in key.names if bytes(found.get(name, _NOTHING)) == NULL}
+    return msgspec.json.encode({**found, **lacking}) if lacking else row.image

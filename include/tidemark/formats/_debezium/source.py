@@ -37,6 +37,8 @@ class Source(msgspec.Struct, gc=False):
     schema: str | None = None
     namespace: str | None = None
     """Of Lindorm."""
+    keyspace: str | None = None
+    """Of Vitess and Cassandra: the logical database. ``db`` is empty there."""
     table: str | None = None
     collection: str | None = None
     """Of MongoDB."""
@@ -173,11 +175,14 @@ def load(source: Source, operation: Operation) -> Position | None:
 
 
 def table(source: Source) -> TableId | None:
-    """Return the table of an event; None if ``source`` names none. For Lindorm, the instance is the database."""
+    """Return the table of an event; None if ``source`` names none.
+
+    The database is the instance of Lindorm, and the keyspace of Vitess and Cassandra.
+    """
     name = source.table or source.collection
     if not name:
         return None
-    return _table_id(source.db or None, source.schema or source.namespace or None, name)
+    return _table_id(source.keyspace or source.db or None, source.schema or source.namespace or None, name)
 
 
 @functools.lru_cache(maxsize=4096)
