@@ -124,11 +124,19 @@ def column(field: ConnectSchema) -> Column:
         type_, encoding = LOGICAL[field.name]
     elif field.name is not None and field.name.startswith(_NAMESPACES):
         raise UnknownTypeError(f"column '{name}' has the logical type '{field.name}', which is not known")
+    elif cell := _cell(field):
+        return column(msgspec.structs.replace(cell, field=name))
     elif field.type in PHYSICAL:
         type_, encoding = PHYSICAL[field.type]
     else:
         raise UnknownTypeError(f"column '{name}' has the type '{field.type}'; Connect has {', '.join(PHYSICAL)}")
     return Column(name=name, type=type_, encoding=encoding)
+
+
+def _cell(field: ConnectSchema) -> ConnectSchema | None:
+    """Return the schema of the value in a cell ``{value, set}`` (YugabyteDB, Cassandra); None for any other field."""
+    parts = {part.field: part for part in field.fields or ()} if field.type == "struct" else {}
+    return parts.get("value") if parts.keys() - {"deletion_ts", "ttl"} == {"value", "set"} else None
 
 
 def _decimal(name: str, parameters: dict[str, str]) -> str:

@@ -25,7 +25,7 @@ from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOpera
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, Position, TableId, changed
 from tidemark.formats import _connect
 from tidemark.formats._connect import Layouts, Struct
-from tidemark.formats._debezium import control, mongodb
+from tidemark.formats._debezium import cells, control, mongodb
 from tidemark.formats._debezium import flattened as flat_rows
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.envelope import Envelope, Payload, Row
@@ -43,7 +43,7 @@ OPERATIONS = {
 }
 """Row changes. One more operation, ``m``, is a logical message."""
 
-_UPDATE, _DELETE, _TRUNCATE = Operation.UPDATE, Operation.DELETE, Operation.TRUNCATE
+_SNAPSHOT, _UPDATE, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.UPDATE, Operation.DELETE, Operation.TRUNCATE
 """Every message is compared with them. Looking them up in their enumeration would cost more than the comparison."""
 
 
@@ -86,10 +86,10 @@ def decode(message: Message, options: Options) -> list[Event]:
 
 def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
     """Return the row change of an envelope."""
-    operation = OPERATIONS.get(payload.op or "")
-    if operation is None:
-        raise UnknownOperationError(f"`op` is {payload.op!r}; Debezium has {', '.join(OPERATIONS)}, m")
     source = payload.source or _NO_SOURCE
+    operation = OPERATIONS.get(payload.op or "")
+    if operation is None or operation is _SNAPSHOT:
+        operation = _rarer_operation(payload.op, operation, source)
     transaction = debezium_source.transaction(payload.transaction) if payload.transaction else None
     table = debezium_source.table(source) or table_of_option(options.table)
     if operation is _TRUNCATE:
@@ -114,6 +114,17 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
     )
 
 
+def _rarer_operation(op: str | None, operation: Operation | None, source: Source) -> Operation:
+    """Return the operation of Cassandra's connector, whose ``r`` is no snapshot, or the one of all connectors."""
+    if source.connector == "cassandra":
+        if op == "r":
+            raise cells.range_tombstone()
+        operation = cells.CASSANDRA.get(op or "")
+    if operation is None:
+        raise UnknownOperationError(f"`op` is {op!r}; Debezium has {', '.join(OPERATIONS)}, m")
+    return operation
+
+
 def _load(source: Source, operation: Operation, options: Options) -> Position | None:
     return debezium_source.load(source, operation) if options.loads == "complete" else None
 
@@ -130,9 +141,13 @@ def _row(
     before = _image(payload.before)
     if (payload.source or _NO_SOURCE).collection:
         return mongodb.row_of(operation, before, _image(payload.after), key.image if key else None)
+    after = _image(payload.after)
+    if cells.may_have(after or before or b""):
+        row = cells.row_of(operation, before, after, typed.after if typed else None, cells.key_of(key))
+        if row is not None:
+            return row
     if operation is _DELETE:
         return _deleted(before, typed.before if typed else None, table, key, options)
-    after = _image(payload.after)
     if after is None:
         raise MalformedMessageError(f"`after` is missing or null, and `op` is {payload.op}")
     layout = _layout(after, typed.after if typed else None, table, options)
@@ -158,7 +173,7 @@ def _deleted(
     if before is not None:
         layout = _layout(before, typed, table, options)
     elif key is not None:
-        before = key.image
+        before = (cells.key_of(key) or key).image
         typed = typed or (_connect.row_layout(key.schema) if key.schema else None)
         layout = typed.widened(key.names) if typed else untyped(key.names)
     else:
