@@ -98,7 +98,7 @@ def unwrap(value: bytes) -> tuple[bytes, bytes | None]:
         raise MalformedMessageError(f"not a JSON object: {error}, in {value[:60]!r}") from error
     if len(found) == 2 and "schema" in found and "payload" in found:
         return bytes(found["payload"]), bytes(found["schema"])
-    if len(found) == 1 and bytes(found.get("payload", ABSENT))[:1] == b"{":
+    if len(found) == 1 and "payload" in found and bytes(found["payload"])[:1] == b"{":
         return bytes(found["payload"]), None
     return value, None
 

@@ -142,7 +142,9 @@ def _row(
     if (payload.source or _NO_SOURCE).collection:
         return mongodb.row_of(operation, before, _image(payload.after), key.image if key else None)
     after = _image(payload.after)
-    if cells.may_have(after or before or b""):
+    image = after or before
+    # an image without an object has no cells, and most images end here
+    if image is not None and image.find(b"{", 1) > 0 and cells.may_have(image):
         row = cells.row_of(operation, before, after, typed.after if typed else None, cells.key_of(key))
         if row is not None:
             return row
