@@ -165,6 +165,25 @@ CASES = [
         lambda t: [t.ddl(10, "ALTER TABLE {} ADD COLUMN d decimal(8,2) NOT NULL DEFAULT '1.50'")],
     ),
     case(
+        "added_with_constants_of_every_kind",
+        "id yes no hex score code bits tag raw word",
+        [
+            (1, 1, 0, 16, Decimal("1.50"), "abc", 10, "vip", "x", "new"),
+            (2, 0, 1, 3, Decimal("2.25"), "xyz", 5, "old", "y", "old"),
+        ],
+        lambda t: [t.put(1, id=1)],
+        lambda t: [
+            t.ddl(
+                10,
+                "ALTER TABLE {} ADD yes BOOLEAN NOT NULL DEFAULT TRUE, ADD no BOOL DEFAULT FALSE, ADD hex INT DEFAULT "
+                "0x10, ADD score DECIMAL(6,2) DEFAULT 1.5, ADD code CHAR(3) DEFAULT 'abc', ADD bits BIT(4) DEFAULT "
+                "b'1010', ADD tag VARCHAR(9) DEFAULT _utf8mb4'vip', ADD raw VARCHAR(9) DEFAULT 0x78, ADD word "
+                "ENUM('new','old') NOT NULL",
+            ),
+            t.put(11, id=2, yes=0, no=1, hex=3, score=2.25, code="xyz", bits=5, tag="old", raw="y", word="old"),
+        ],
+    ),
+    case(
         "widened_by_ddl",
         "id n",
         [(1, 50_000_000_000)],
@@ -637,6 +656,11 @@ def test_ddl_that_is_not_understood_is_told_and_holds_nothing_back(followed: Any
     assert reports["publish"].problems == ()
     assert "TRUNCATE PARTITION p0" in str(reports["compact"].details["shop.t"]["ddl"])
     assert "TRUNCATE PARTITION p0" in status_of(lake, source.source)["ddl_not_followed"]["shop.t"][0]
+    followed([t.ddl(12, "ALTER TABLE {} ADD n int DEFAULT 5, ADD u varchar(36) DEFAULT (UUID())")])
+    [_, note] = status_of(lake, source.source)["ddl_not_followed"]["shop.t"]
+    assert note.startswith("DDL followed in part, column 'u' was added and the value of '( UUID ( ) )' is not known")
+    assert "rows from before the statement keep null in it" in note
+    assert "ADD n int DEFAULT 5" in note
 
 
 def test_the_change_log_shows_old_events_under_the_names_of_today(

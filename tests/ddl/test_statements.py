@@ -25,6 +25,12 @@ T = Name(("t",))
 ST = Name(("s", "t"))
 PAIR = Name(("S", "T"))
 
+
+def _not_known(name: str, kind: str, shown: str) -> AddColumn:
+    """Return a column with a default that is no constant."""
+    return AddColumn(T, name, kind, None, unknown=f"the value of {shown!r} is not known here")
+
+
 READ: list[tuple[str, str, list[Change]]] = [
     # MySQL: annotated, quoted, several clauses
     ("mysql", "ALTER TABLE t ADD COLUMN paid TINYINT(1) DEFAULT 0", [AddColumn(T, "paid", "int", "0")]),
@@ -84,7 +90,7 @@ READ: list[tuple[str, str, list[Change]]] = [
     (
         "postgres",
         'ALTER TABLE ONLY S."T" ADD COLUMN IF NOT EXISTS N numeric(10,2) DEFAULT -1.5, DROP COLUMN B CASCADE',
-        [AddColumn(Name(("s", "T")), "n", "decimal(10, 2)", "-1.5"), DropColumn(Name(("s", "T")), "b")],
+        [AddColumn(Name(("s", "T")), "n", "decimal(10, 2)", "-1.50"), DropColumn(Name(("s", "T")), "b")],
     ),
     (
         "postgres",
@@ -113,11 +119,26 @@ READ: list[tuple[str, str, list[Change]]] = [
     ("oracle", "RENAME t TO u", [RenameTable(Name(("T",)), Name(("U",)))]),
     ("oracle", "drop table s.t purge", [DropTable(PAIR)]),
     # defaults that are no constants
-    ("mysql", "ALTER TABLE t ADD a datetime DEFAULT CURRENT_TIMESTAMP", [AddColumn(T, "a", "timestamp", None)]),
-    ("mysql", "ALTER TABLE t ADD a int DEFAULT (1+2)", [AddColumn(T, "a", "int", None)]),
-    ("mysql", "ALTER TABLE t ADD a int NOT NULL AUTO_INCREMENT", [AddColumn(T, "a", "int", None)]),
+    (
+        "mysql",
+        "ALTER TABLE t ADD a datetime DEFAULT CURRENT_TIMESTAMP",
+        [_not_known("a", "timestamp", "CURRENT_TIMESTAMP")],
+    ),
+    ("mysql", "ALTER TABLE t ADD a int DEFAULT (1+2)", [_not_known("a", "int", "( 1 + 2 )")]),
+    (
+        "mysql",
+        "ALTER TABLE t ADD a int NOT NULL AUTO_INCREMENT",
+        [AddColumn(T, "a", "int", None, unknown="the database computes its values")],
+    ),
     ("mysql", "ALTER TABLE t ADD a int COMMENT 'DEFAULT' DEFAULT (7)", [AddColumn(T, "a", "int", "7")]),
     ("mysql", "ALTER TABLE t ADD a varchar(3) NOT NULL", [AddColumn(T, "a", "string", "")]),
+    # SQL Server: one ADD or DROP for several columns
+    (
+        "tsql",
+        "ALTER TABLE t ADD a int NOT NULL DEFAULT 1, b date, CONSTRAINT c CHECK (a > 0)",
+        [AddColumn(T, "a", "int", "1"), AddColumn(T, "b", "date", None)],
+    ),
+    ("tsql", "ALTER TABLE t DROP CONSTRAINT c, d, COLUMN a, b", [DropColumn(T, "a"), DropColumn(T, "b")]),
     # what is not understood is named
     ("mysql", "ALTER TABLE t TRUNCATE PARTITION p0", [Unparsed(T, "a clause that begins with 'TRUNCATE'")]),
     ("mysql", "ALTER TABLE t DROP PARTITION p0", [Unparsed(T, "rows of a partition went, and no event tells of them")]),

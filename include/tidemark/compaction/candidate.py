@@ -77,7 +77,7 @@ class Prepared:
             if plan.soft and truncated is not None:
                 older = older.where(F.col(POSITION) != truncated)
             rows = older.select(*(frames.key_columns(plan) or [F.col(POSITION).alias("position")]))
-            merging.fill(rows, plan, self.branch, {column.name: actions.default_value(column, default.text)})
+            merging.fill(rows, plan, self.branch, {column.name: actions.default_value(column, default.fill)})
 
 
 def prepare(run: Run, plan: Plan) -> Prepared:

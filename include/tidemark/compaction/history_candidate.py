@@ -161,7 +161,7 @@ class _History:
         """
         for column, default in self.plan.new_defaults():
             older = self._keyed(F.col(POSITION).alias("position")).where(F.col("position") < default.position)
-            values = {column.name: actions.default_value(column, default.text)}
+            values = {column.name: actions.default_value(column, default.fill)}
             merging.fill(older.drop(IS_CURRENT), self.plan, self.branch, values)
 
     def _stored(self) -> DataFrame:

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tidemark.ddl.changes import AddColumn, Change, ChangeType, DropColumn, Name, RenameColumn, RenameTable
+from tidemark.ddl.changes import AddColumn, Change, ChangeType, DropColumn, Fill, Name, RenameColumn, RenameTable
 from tidemark.ddl.column_types import type_of
+from tidemark.ddl.constants import ConstantReader, UnknownValueError
+from tidemark.ddl.declaration import Declaration
+from tidemark.ddl.filled import NULL, filled, implicit
 from tidemark.ddl.words import QUOTED, UnreadableError, Words, closing, split
 
 _NO_COLUMN = frozenset({"CONSTRAINT", "CHECK", "EXCLUDE", "FOREIGN", "PRIMARY", "SUPPLEMENTAL", "UNIQUE"})
@@ -138,7 +141,8 @@ class Clause(Words):
         name = inner.identifier()
         rest = definition[1:]
         kind = type_of([token.text for token in rest], self.dialect)
-        return AddColumn(self._table, name, kind, _default(rest, kind, self.dialect))
+        fill, unknown = _fill(rest, self.dialect)
+        return AddColumn(self._table, name, kind, fill.text, fill.octets, unknown)
 
     def _definitions(self) -> Iterator[Sequence[Token]]:
         """Yield the definitions of columns: one, or several in brackets."""
@@ -223,47 +227,39 @@ class Clause(Words):
             yield ChangeType(self._table, name, kind)
 
 
-_NUMBERS = ("int", "long", "float", "double", "decimal")
-
-
-def _default(tokens: Sequence[Token], kind: str | None, dialect: str) -> str | None:
-    """Return the text of the constant that existing rows get in a new column; None for null and for no constant."""
+def _fill(tokens: Sequence[Token], dialect: str) -> tuple[Fill, str | None]:
+    """Return what existing rows get in a new column, and why that is not known, where it is not."""
     words = ["" if token.token_type in QUOTED else token.text.upper() for token in tokens]
-    if "DEFAULT" in words:
-        return _constant(tokens[words.index("DEFAULT") + 1 :])
-    generated = {"AUTO_INCREMENT", "GENERATED", "AS", "IDENTITY", "SERIAL", "BIGSERIAL"}
-    required = any(pair == ("NOT", "NULL") for pair in itertools.pairwise(words))
-    # MySQL fills a column that must not be null with the zero of its type.
-    if dialect == "mysql" and required and kind is not None and not generated & set(words):
-        return "" if kind == "string" else "0" if kind.startswith(_NUMBERS) else None
+    place = _place_of_default(words)
+    pairs = set(itertools.pairwise(words))
+    required = ("NOT", "NULL") in pairs or any(word.startswith("PRIMARY") for word in words)
+    try:
+        if _COMPUTED & set(words[: len(words) if place is None else place]):
+            return NULL, "the database computes its values"
+        if place is not None:
+            if dialect == "tsql" and not required and ("WITH", "VALUES") not in pairs:
+                return NULL, None  # SQL Server leaves rows as they are
+            return filled(
+                ConstantReader(tokens[place + 1 :], dialect).constant(), Declaration.of(tokens, dialect)
+            ), None
+        # MySQL fills a column that must not be null with the zero of its type.
+        if dialect == "mysql" and required:
+            return implicit(Declaration.of(tokens, dialect)), None
+    except UnknownValueError as error:
+        return NULL, str(error)
+    return NULL, None
+
+
+_COMPUTED = frozenset([
+    "AUTO_INCREMENT", "GENERATED", "AS", "IDENTITY", "SERIAL", "SERIAL2", "SERIAL4", "SERIAL8", "BIGSERIAL",
+    "SMALLSERIAL", "ROWVERSION",
+])  # fmt: skip
+"""Words of columns that the database fills with values of its own."""
+
+
+def _place_of_default(words: Sequence[str]) -> int | None:
+    """Return the place of the word DEFAULT that begins a column's own clause; None where there is none."""
+    for place, word in enumerate(words):
+        if word == "DEFAULT" and words[place - 1] not in {"SET", "BY", "COLUMN_FORMAT", "STORAGE"}:
+            return place
     return None
-
-
-def _constant(tokens: Sequence[Token]) -> str | None:
-    """Return the text of the constant that tokens begin with; None if they begin with another expression."""
-    kinds = [token.token_type for token in tokens]
-    opened = 0
-    while opened < len(kinds) and kinds[opened] is TokenType.L_PAREN:
-        opened += 1
-    rest = tokens[opened:]
-    sign = ""
-    if rest and rest[0].token_type in {TokenType.DASH, TokenType.PLUS}:
-        sign, rest = "-" if rest[0].token_type is TokenType.DASH else "", rest[1:]
-    following = rest[1].token_type if len(rest) > 1 else None
-    if not rest or (opened and following is not TokenType.R_PAREN) or following in _OPERATORS:
-        return None
-    match rest[0].token_type:
-        case TokenType.NUMBER:
-            return sign + rest[0].text
-        case TokenType.STRING:
-            return rest[0].text
-        case TokenType.TRUE | TokenType.FALSE:
-            return rest[0].text.lower()
-        case TokenType.BIT_STRING if rest[0].text and not rest[0].text.strip("01"):
-            return str(int(rest[0].text, 2))
-    return None
-
-
-_OPERATORS = frozenset({
-    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DPIPE, TokenType.L_PAREN,
-})  # fmt: skip

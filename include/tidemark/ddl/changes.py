@@ -11,6 +11,15 @@ class Name(NamedTuple):
     parts: tuple[str, ...]
 
 
+class Fill(NamedTuple):
+    """The value that a database writes into the rows that are there when a column is added."""
+
+    text: str | None
+    """Of the value; None for null, and for bytes."""
+    octets: bytes | None = None
+    """What a column of bytes holds; None: the bytes of the text."""
+
+
 class AddColumn(NamedTuple):
     """A column was added."""
 
@@ -19,7 +28,11 @@ class AddColumn(NamedTuple):
     type: str | None
     """Iceberg type string; None for a type that ``column_types`` does not know."""
     default: str | None
-    """Text of the constant that existing rows get; None for null, and for a default that is not a constant."""
+    """Text of the value that existing rows get; None for null, for bytes, and for a value that is not known."""
+    octets: bytes | None = None
+    """The value that existing rows get, for a column that holds bytes; None: the bytes of the text."""
+    unknown: str | None = None
+    """Why the value that existing rows get is not known; None where it is."""
 
 
 class DropColumn(NamedTuple):

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from tidemark.ddl import changes as ddl_changes
+from tidemark.ddl.changes import Fill
 from tidemark.ddl.names import Renaming
 from tidemark.events import TableId
 from tidemark.ledger.ledger import Ledger
@@ -32,7 +33,7 @@ class Addition(NamedTuple):
     batch: int
     name: str
     type: str | None
-    default: str | None
+    default: Fill | None
     retyped: bool
 
 
@@ -206,8 +207,11 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
                 renamings.append(Renaming(*place, old, new))
             case ddl_changes.DropColumn(_, name):
                 renamings.append(Renaming(*place, name, None))
-            case ddl_changes.AddColumn(_, name, kind, default):
+            case ddl_changes.AddColumn(_, name, kind, text, octets, unknown):
+                default = None if text is None and octets is None else Fill(text, octets)
                 additions.append(Addition(*place, name, kind, default, retyped=False))
+                if unknown is not None:
+                    notes.append(Note(row.batch, _not_filled(name, unknown, row.statement)))
             case ddl_changes.ChangeType(_, name, kind):
                 additions.append(Addition(*place, name, kind, None, retyped=True))
             case ddl_changes.DropTable() | ddl_changes.Truncate():
@@ -219,6 +223,13 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
                 notes.append(Note(row.batch, f"DDL not followed, {reason}: {row.statement[:200]}"))
     return SchemaHistory(
         tuple(_once(renamings)), tuple(_once(additions)), _first_of_each(emptyings), tuple(dict.fromkeys(notes))
+    )
+
+
+def _not_filled(column: str, reason: str, statement: str) -> str:
+    return (
+        f"DDL followed in part, column {column!r} was added and {reason}: rows from before the statement keep null in "
+        f"it, until an initial load or a later change brings their values: {statement[:200]}"
     )
 
 

@@ -9,11 +9,11 @@ vendors' types.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from tidemark.ddl.alter_table import Clause
 from tidemark.ddl.changes import Change, DropTable, RenameTable, Truncate, Unparsed
@@ -160,5 +160,18 @@ class StatementReader(Words):
         self.takes("ONLY")
         table = self.name()
         self.takes_kind(TokenType.STAR)
-        for tokens in split(self.tokens[self.at :], TokenType.COMMA):
+        clauses = split(self.tokens[self.at :], TokenType.COMMA)
+        for tokens in _of_one_action(clauses) if self.dialect == "tsql" else clauses:
             yield from Clause(tokens, self.dialect, table).read()
+
+
+def _of_one_action(clauses: Iterator[Sequence[Token]]) -> Iterator[Sequence[Token]]:
+    """Yield the clauses of SQL Server, where one ADD or DROP is followed by several columns, each with its words."""
+    first = next(clauses, ())
+    yield first
+    action = first[:1]
+    kind = first[1:2] if action and action[0].text.upper() == "DROP" else ()
+    for tokens in clauses:
+        if kind and tokens[0].text.upper() in {"COLUMN", "CONSTRAINT"}:
+            kind, tokens = tokens[:1], tokens[1:]  # noqa: PLW2901
+        yield [*action, *kind, *tokens]

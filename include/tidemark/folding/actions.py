@@ -17,6 +17,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.ddl.changes import Fill
 from tidemark.events import Encoding, Operation
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.tables.plan import Plan
@@ -124,12 +125,14 @@ def cell(plan: Plan, number: int, image: str = "image") -> Expression:
         return value
     has_column = F.coalesce(F.col("shape").isin(*_holders(plan, column.name)), F.lit(False))
     added_later = (F.col("position") < default.position) & ~has_column
-    return F.when(added_later, default_value(column, default.text)).otherwise(value)
+    return F.when(added_later, default_value(column, default.fill)).otherwise(value)
 
 
-def default_value(column: TableColumn, text: str) -> Expression:
-    """Return the constant of a DEFAULT clause as a value; null where the type cannot hold it."""
-    return READERS[Encoding.TEXT](F.lit(text), column.type).cast(spark_type(column.type))
+def default_value(column: TableColumn, fill: Fill) -> Expression:
+    """Return what rows get in a column that was added, as a value of its type, which the plan made sure can hold it."""
+    if column.type == "binary" and fill.octets is not None:
+        return F.lit(fill.octets)
+    return READERS[Encoding.TEXT](F.lit(fill.text), column.type).cast(spark_type(column.type))
 
 
 def _holders(plan: Plan, name: str) -> dict[str, str]:

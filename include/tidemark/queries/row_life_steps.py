@@ -5,7 +5,6 @@ Columns have the names of today. An image uses the names that were valid at its 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
 from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
 from tidemark.tables import reasons as fold_reasons
+from tidemark.tables.defaults import value_of
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.values.iso8601 import instant
 from tidemark.values.plain import Value, read_value
@@ -244,10 +244,11 @@ def _defaults(
     found: dict[str, tuple[str, Value]] = {}
     for addition in history.additions:
         name = names.today(addition.name, names.epoch(addition.position, after=True))
-        if addition.default is None or name is None or name not in columns:
+        name = next((known for known in columns if name is not None and names.same(known, name)), None)
+        if addition.default is None or name is None:
             continue
         try:
-            value = read_value(json.dumps(addition.default).encode(), Column(name, columns[name].type, Encoding.TEXT))
+            value = value_of(columns[name], addition.default)
         except UnreadableValueError:
             value = None
         found.setdefault(name, (addition.position, value))

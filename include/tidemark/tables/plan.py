@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pyiceberg.table import Table
 
+from tidemark.ddl.changes import Fill
 from tidemark.ddl.history import SchemaHistory
 from tidemark.events import Shape
 from tidemark.lake import names as table_names
@@ -69,8 +70,8 @@ class Default(NamedTuple):
     position: str
     """Position of the statement. Rows from before it got the constant."""
     batch: int
-    text: str
-    """The constant."""
+    fill: Fill
+    """What the old rows hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

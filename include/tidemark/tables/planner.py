@@ -11,11 +11,11 @@ from collections.abc import Container, Sequence
 from pyiceberg.table import Table
 
 from tidemark import formats
-from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.sources import model
 from tidemark.tables.columns import Evolved, Evolving, evolved_columns, evolving_of, unsettled_names
-from tidemark.tables.plan import Default, Found, Plan
+from tidemark.tables.defaults import defaults_of
+from tidemark.tables.plan import Found, Plan
 from tidemark.tables.schemas import DELETED, columns_of, key_of
 from tidemark.tables.targets import claim, target_of
 
@@ -63,21 +63,11 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         today=today,
         void=evolved.void,
         begun=evolved.begun,
-        defaults=_defaults(found, evolving.names),
+        defaults=defaults_of(found, evolving.names, columns),
         pairs_updates=not key and formats.pairs_updates(formats.resolve(source.format)),
         keeps_versions=promised.history,
         soft=soft,
     )
-
-
-def _defaults(found: Found, names: ColumnNames) -> dict[str, Default]:
-    """Return the constants that columns were added with, by today's names."""
-    defaults: dict[str, Default] = {}
-    for addition in found.history.additions:
-        name = names.today(addition.name, names.epoch(addition.position, after=True))
-        if addition.default is not None and name is not None:
-            defaults.setdefault(name, Default(addition.position, addition.batch, addition.default))
-    return defaults
 
 
 def _refuse_changes(found: Found, table: Table, evolved: Evolved, unsettled: Container[str]) -> None:

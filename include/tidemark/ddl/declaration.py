@@ -1,0 +1,74 @@
+"""The type of a column as DDL declares it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tidemark.ddl.column_types import type_of
+from tidemark.values.types import is_number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """The type of a column as DDL declares it."""
+
+    dialect: str
+    word: str
+    """The type's first word, in small letters; empty where there is none."""
+    sizes: tuple[int, ...]
+    """Length, or precision and scale."""
+    labels: tuple[str, ...]
+    """Of ENUM and SET."""
+    kind: str | None
+    """Iceberg type string."""
+    in_characters: bool
+    """Whether the length counts characters, and not bytes."""
+
+    @classmethod
+    def of(cls, tokens: Sequence[Token], dialect: str) -> Declaration:
+        """Return the declaration that tokens begin with."""
+        words = [token.text for token in tokens]
+        first = " ".join(words[:4]).lower()
+        word = re.split(r"[\s(]", first, maxsplit=1)[0].strip("[]") if words else ""
+        if "[" in words or "array" in first.split():
+            word = "array"
+        elif "varying" in first and word in {"national", "character", "char"}:
+            word = "varchar"
+        inside = _in_brackets(tokens[:_MOST_LABELS])
+        units = {each.text.upper() for each in inside}
+        return cls(
+            dialect=dialect,
+            word=word,
+            sizes=tuple(int(each.text) for each in inside if re.fullmatch(r"\d{1,9}", each.text)),
+            labels=tuple(each.text for each in inside if each.token_type in _TEXTS),
+            kind=type_of(words, dialect),
+            in_characters="CHAR" in units or dialect != "oracle" or word.startswith("n"),
+        )
+
+    @property
+    def is_number(self) -> bool:
+        """Return whether the type is one of numbers."""
+        return self.kind is not None and is_number(self.kind)
+
+    @property
+    def size(self) -> int | None:
+        """Return the declared length; None without one."""
+        return self.sizes[0] if self.sizes else None
+
+
+def _in_brackets(tokens: Sequence[Token]) -> Sequence[Token]:
+    """Return the tokens in the brackets behind the first words of a type."""
+    for place, token in enumerate(tokens[:4]):
+        if token.token_type is TokenType.L_PAREN:
+            ends = [end for end, each in enumerate(tokens) if end > place and each.token_type is TokenType.R_PAREN]
+            return tokens[place + 1 : ends[0]] if ends else ()
+    return ()
+
+
+_MOST_LABELS = 8192
+
+_TEXTS = frozenset({TokenType.STRING, TokenType.NATIONAL_STRING})

@@ -1,0 +1,126 @@
+"""Rows that are there when a column is added hold what the database writes into them, or null with a note."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tidemark.ddl.changes import AddColumn, Fill
+from tidemark.ddl.statements import parse
+
+DOCS = Path(__file__).parents[2] / "docs" / "schema-changes.md"
+
+
+def _added(dialect: str, definition: str) -> AddColumn:
+    """Return the one column that a statement adds."""
+    (change,) = parse(f"ALTER TABLE t ADD c {definition}", dialect)
+    assert isinstance(change, AddColumn)
+    return change
+
+
+def _documented() -> list[list[str]]:
+    """Return the rows of the documented table: database, definition, what old rows hold."""
+    lines = DOCS.read_text().splitlines()
+    start = lines.index("| database | the column is added as | rows from before hold |") + 2
+    rows = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            return rows
+        cells = re.split(r"(?<!\\)\|", line.strip("|"))
+        rows.append([cell.strip().replace("\\|", "|") for cell in cells])
+    return rows
+
+
+def _told(cell: str) -> tuple[Fill, bool]:
+    """Return the value that a cell of the documented table names, and whether there is a note."""
+    if cell.startswith("null"):
+        return Fill(None), cell == "null, with a note"
+    if cell == "the empty text":
+        return Fill(""), False
+    octets = re.search(r"bytes `([0-9A-F]+)`", cell)
+    text = re.match(r"`([^`]+)`", cell)
+    blanks = "  " if cell.endswith("and two blanks") else ""
+    return Fill(text and text[1] + blanks, octets and bytes.fromhex(octets[1])), False
+
+
+@pytest.mark.parametrize(("dialect", "definition", "cell"), _documented())
+def test_the_documented_table_is_true(dialect: str, definition: str, cell: str) -> None:
+    """Every line of the table in the docs is what the code does."""
+    added = _added(dialect, definition.strip("`"))
+    assert (Fill(added.default, added.octets), added.unknown is not None) == _told(cell)
+
+
+def test_the_documented_table_names_every_database() -> None:
+    """The table has lines of all four dialects, values and notes."""
+    rows = _documented()
+    assert {dialect for dialect, _, _ in rows} == {"mysql", "postgres", "oracle", "tsql"}
+    assert len(rows) > 80
+
+
+@pytest.mark.parametrize(
+    ("definition", "fill"),
+    [
+        ("INT NOT NULL DEFAULT -0x10", Fill("-16")),
+        ("INT DEFAULT 0xA", Fill("10")),
+        ("BIGINT UNSIGNED DEFAULT 18446744073709551615", Fill("18446744073709551615")),
+        ("DECIMAL(65,30) NOT NULL DEFAULT 1.5", Fill("1.500000000000000000000000000000")),
+        ("DECIMAL(3,1) DEFAULT -.05", Fill("-0.1")),
+        ("DECIMAL(3,1) DEFAULT -0.01", Fill("0.0")),
+        ("DOUBLE DEFAULT 1e300", Fill("1E+300")),
+        ("BIT DEFAULT 1", Fill("1", b"\x01")),
+        ("BIT(64) DEFAULT 0xFFFFFFFFFFFFFFFF", Fill("18446744073709551615", b"\xff" * 8)),
+        ("BIT(8) DEFAULT TRUE", Fill("1", b"\x01")),
+        ("VARBINARY(9) DEFAULT _binary'ab'", Fill(None, b"ab")),
+        ("BLOB NOT NULL", Fill(None, b"")),
+        ("CHAR(5) DEFAULT 'a  '", Fill("a")),
+        ("VARCHAR(9) CHARACTER SET latin1 DEFAULT _latin1 x'E9'", Fill("é")),
+        (r"VARCHAR(9) DEFAULT 'a\'b\\c\n'", Fill("a'b\\c\n")),
+        ('VARCHAR(9) DEFAULT "a""b"', Fill('a"b')),
+        ("VARCHAR(9) DEFAULT 'x' NOT NULL AFTER `default`", Fill("x")),
+        ("VARCHAR(9) DEFAULT 1.50", Fill("1.50")),
+        ("VARCHAR(9) DEFAULT CAST(5 AS CHAR)", Fill("5")),
+        ("ENUM('a''b','c') NOT NULL DEFAULT 'A''B'", Fill("a'b")),
+        ("ENUM('a,b','c') NOT NULL", Fill("a,b")),
+        ("SET('a','b') DEFAULT ''", Fill("")),
+        ("INT PRIMARY KEY", Fill("0")),
+        ("JSON DEFAULT ('{}')", Fill("{}")),
+    ],
+)
+def test_a_constant_of_mysql_is_what_mysql_stores(definition: str, fill: Fill) -> None:
+    """Signs, brackets, character sets, escapes and implicit defaults."""
+    added = _added("mysql", definition)
+    assert (Fill(added.default, added.octets), added.unknown) == (fill, None)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "definition", "part"),
+    [
+        ("mysql", "VARCHAR(9) DEFAULT _utf16'ab'", "'_utf16 ab' is not known"),
+        ("mysql", "VARCHAR(9) DEFAULT _latin1'é'", "is not known"),
+        ("mysql", "INT DEFAULT 'abc'", "no number"),
+        ("mysql", "INT DEFAULT 1e999999999", "is not known"),
+        ("mysql", "VARCHAR(2) DEFAULT 'abc'", "longer than its type"),
+        ("mysql", "YEAR DEFAULT 26", "two digits"),
+        ("mysql", "ENUM('a','b') DEFAULT 'c'", "no label"),
+        ("mysql", "DATETIME DEFAULT '2026-01-31 00:00:00.5'", "more digits of a second"),
+        ("mysql", "GEOMETRY NOT NULL", "GEOMETRY"),
+        ("mysql", "DATE NOT NULL", "zero date"),
+        ("mysql", "INT DEFAULT " + "(" * 2000, "is not known"),
+        ("mysql", "INT DEFAULT 5 + 1", "is not known"),
+        ("mysql", "INT DEFAULT", "is not known"),
+        ("postgres", "interval DEFAULT '1 day'", "written anew"),
+        ("postgres", "timestamp DEFAULT '2026-01-31 00:00:00+01'", "a time zone"),
+        ("postgres", "date DEFAULT 'today'", "not read"),
+        ("postgres", "text DEFAULT current_user", "is not known"),
+        ("oracle", "CHAR(3) DEFAULT 'é'", "counts bytes"),
+        ("oracle", "RAW(3) DEFAULT HEXTORAW('41')", "is not known"),
+        ("tsql", "datetime NOT NULL DEFAULT '2026-01-02'", "language of the session"),
+    ],
+)
+def test_what_is_not_known_is_named(dialect: str, definition: str, part: str) -> None:
+    """No value, and the reason names what stood in the way."""
+    added = _added(dialect, definition)
+    assert (added.default, added.octets) == (None, None)
+    assert part in (added.unknown or "")
