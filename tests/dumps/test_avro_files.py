@@ -21,7 +21,7 @@ from support import dts_records
 from tidemark.avro import skipping
 from tidemark.avro.binary import varint
 from tidemark.demo.renderers.dts_schema import record_schema
-from tidemark.dumps import avro_file, containers
+from tidemark.dumps import avro_file, beyond_limit, containers
 from tidemark.errors import LandingError
 from tidemark.normalization.decoding import decode_files
 
@@ -287,13 +287,46 @@ def test_damaged_blocks_are_refused(tmp_path: Path, codec: str) -> None:
 def test_a_bomb_is_refused_in_bounded_memory(tmp_path: Path, codec: str) -> None:
     """A block that expands beyond the limit is never expanded whole, nor are many blocks beyond the ratio."""
     raw = compressed(bytes(avro_file.BLOCK_LIMIT + 1), codec)
-    text = container("long", [], codec) + number(1) + number(len(raw)) + raw + MARKER
+    text = container("long", [], codec) + number(2) + number(len(raw)) + raw + MARKER
     with pytest.raises(LandingError, match="more than 64 MiB expanded"):
         containers.inspect(write(tmp_path, text))
     if codec != "snappy":
-        many = container("bytes", [[number(8 << 20) + bytes(8 << 20)]] * 4, codec)
+        many = container("bytes", [[number(8 << 20) + bytes(8 << 20)]] * 9, codec)
         with pytest.raises(LandingError, match="expands more than 200 times"):
             containers.inspect(write(tmp_path, many))
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard"])
+def test_a_datum_that_is_too_long_is_set_aside_alone(tmp_path: Path, codec: str) -> None:
+    """Its neighbours in the block and the blocks behind it are read."""
+    texts = [b"a", b"b" * 300, b"c"]
+    blocks = [[number(len(text)) + text for text in texts], [number(1) + b"d"]]
+    path = write(tmp_path, container("bytes", blocks, codec))
+    (first, long, *others) = values(path, limit=100)
+    assert (first, others) == (b"a", [b"c", b"d"])
+    header = beyond_limit.header_of(long)
+    assert header is not None
+    assert header.size == 300
+    record = container(KAFKA, [[_kafka_row(KAFKA, value=b"x" * 300), _kafka_row(KAFKA, value=b"{}")]], codec)
+    long_record, other = rows(write(tmp_path, record), limit=100)
+    assert beyond_limit.header_of(long_record["value"]) is not None
+    assert long_record["offset"] is not None
+    assert other["value"] == b"{}"
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+def test_a_block_of_one_datum_that_is_too_large_is_set_aside_alone(
+    tmp_path: Path, codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The block is passed by in steps, and those behind it are read."""
+    monkeypatch.setattr(avro_file, "BLOCK_LIMIT", 1000)
+    large = number(5000) + bytes(5000)
+    path = write(tmp_path, container("bytes", [[number(1) + b"a"], [large], [number(1) + b"b"]], codec))
+    first, long, last = values(path, limit=100)
+    assert (first, last) == (b"a", b"b")
+    header = beyond_limit.header_of(long)
+    assert header is not None
+    assert header.size > 1000
 
 
 def _doubling(depth: int, least: str) -> list[Any]:

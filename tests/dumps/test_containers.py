@@ -24,7 +24,8 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tidemark.dumps import containers, datahub_csv, json_text, kafka_records, stored_file
+from tidemark.dumps import containers, stored_file
+from tidemark.dumps.beyond_limit import Header, header_of
 from tidemark.errors import LandingError
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
@@ -460,16 +461,25 @@ def test_a_row_of_csv_that_is_no_utf8_is_kept_as_it_stands(tmp_path: Path) -> No
         containers.inspect(write(tmp_path, "b.csv", b"_sequence_id_,\xff\n1,2\n"))
 
 
-def test_size_of_csv_rows_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line, a row of many lines and the object made of a row stay below the limit; so does a quotation left open."""
-    for module in (containers, datahub_csv):
-        monkeypatch.setattr(module, "VALUE_LIMIT", 100)
+def test_a_row_of_csv_that_is_too_long_is_set_aside_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its neighbours are read, with the numbers of their lines; so is one at the limit."""
     monkeypatch.setattr(containers, "_BEGINNING", 10)
     fits = HEADER + "1,2," + "x" * 50 + "\n"
-    assert len(values(write(tmp_path, "a.csv", fits.encode()), batch_bytes=30)) == 1
-    for row in ("1,2," + "x" * 100, '1,2,"' + "\n" * 100 + '"', '1,2,"' + "x\n" * 1000, "1,2," + "x" * 70):
-        with pytest.raises(LandingError, match=r"line 2: a (line|row|message) of more than"):
-            containers.inspect(write(tmp_path, "b.csv", f"{HEADER}{row}\n".encode()))
+    assert len(values(write(tmp_path, "a.csv", fits.encode()), batch_bytes=30, limit=100)) == 1
+    for row in ("1,2," + "x" * 1000, '1,2,"' + "x" * 1000 + '"', "1,2," + "x" * 70):
+        path = write(tmp_path, "b.csv", f"{HEADER}1,2,a\n{row}\n3,4,c\n".encode())
+        for step in (30, 1 << 16):
+            (first, long, last) = values(path, batch_bytes=step, limit=100)
+            assert (b'"a"' in (first or b""), b'"c"' in (last or b"")) == (True, True)
+            assert header_of(long) is not None
+
+
+def test_a_row_of_csv_without_a_certain_end_refuses_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long row with line ends in it may be a quotation mark left open, which would swallow the rows behind it."""
+    monkeypatch.setattr(containers, "_BEGINNING", 10)
+    for row in ('1,2,"' + "\n" * 100 + '"', '1,2,"' + "x\n" * 1000, '1,2,"' + "x" * 200 + '\n"'):
+        with pytest.raises(LandingError, match=r"line 2: a row of more than .*max_message_mib"):
+            containers.inspect(write(tmp_path, "b.csv", f"{HEADER}{row}\n".encode()), limit=100)
 
 
 def test_long_names_of_csv_columns_are_no_bomb(tmp_path: Path) -> None:
@@ -666,7 +676,7 @@ def test_parquet_of_other_columns_is_refused(tmp_path: Path, columns: dict[str, 
     ],
 )
 def test_bomb_stops_early_in_bounded_memory(tmp_path: Path, suffix: str, compressor: Any) -> None:
-    """One stream of 256 MiB in a few hundred KiB is refused after 16 MiB, in little time and memory."""
+    """One stream of 256 MiB in a few hundred KiB is refused after 64 MiB, in little time and memory."""
     block = (LINE + b"\n").ljust(1 << 20)
     stored = b"".join([*(compressor.compress(block) for _ in range(256)), compressor.flush()])
     path = write(tmp_path, f"a{suffix}", stored)
@@ -701,18 +711,106 @@ def test_expanded_size_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         containers.inspect(path)
 
 
-@pytest.mark.parametrize("text", [b"%s\n{}\n", b"{}\n%s\n", b"{}\n%s", b"[{},%s]", b"{}\n{\n}%s", b"%s"])
-def test_message_size_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
-    """A message of the limit is read, one byte more refuses the file, in every layout."""
-    for module in (containers, json_text, kafka_records):
-        monkeypatch.setattr(module, "VALUE_LIMIT", 100)
+@pytest.mark.parametrize(
+    ("text", "others"),
+    [
+        (b"%s\n{}\n", 1),
+        (b"{}\n%s\n", 1),
+        (b"{}\n%s", 1),
+        (b'{}\n%s\nno JSON\n{"b":1}\n', 3),
+        (b"{}\r\n%s\r\n\r\n{}\r\n", 2),
+        (b"[{},%s]", 1),
+        (b"[%s ,\n{}]", 1),
+        (b"{}\n{\n}%s{}", 3),
+        (b"%s", 0),
+        (b"%s\n%s\n{}", 1),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst", ".bz2"])
+def test_a_message_that_is_too_long_is_set_aside_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes, others: int, suffix: str
+) -> None:
+    """A message of the limit is read, one byte more keeps its start, length and checksum, and the others are read."""
     monkeypatch.setattr(containers, "_BEGINNING", 10)
     message = b'{"a":"' + b"x" * 92 + b'"}'
-    assert message in values(write(tmp_path, "a.json", text % message), batch_bytes=30)
-    with pytest.raises(LandingError, match="a message of more than"):
-        list(
-            containers.read(write(tmp_path, "b.json", text % (b" ".join([message[:50], message[50:]]))), batch_bytes=30)
-        )
+    pack = COMPRESSIONS[suffix]
+    fits = write(tmp_path, f"a.json{suffix}", pack(text.replace(b"%s", message)))
+    count = text.count(b"%s")
+    assert values(fits, batch_bytes=30, limit=100).count(message) == count
+    for long in (
+        message[:50] + b" " + message[50:],
+        rb'{"a":{"]}":["\\","\"}{",%s]},"b":"%s"}' % (b"[1]", b"y\\\\" * 400),
+    ):
+        path = write(tmp_path, f"b.json{suffix}", pack(text.replace(b"%s", long)))
+        for step in (7, 30, 1 << 16):
+            found = values(path, batch_bytes=step, limit=100)
+            kept = [value for value in found if header_of(value)]
+            assert (len(kept), len(found)) == (count, count + others)
+            for value in kept:
+                assert header_of(value) == Header(len(long), 100, hashlib.sha256(long).hexdigest())
+                assert (value or b"").endswith(b"\n" + long)
+
+
+def test_a_long_message_at_a_cut_end_refuses_its_file(tmp_path: Path) -> None:
+    """The file is fetched again, and the message is not taken for a whole one."""
+    for text in (b'{}\n{"a":"' + b"x" * 300, b'[{},{"a":"' + b"x" * 300 + b'"}', b'[{"a":"' + b"x" * 300):
+        with pytest.raises(LandingError, match=r"ends inside|fetch"):
+            containers.inspect(write(tmp_path, "a.json", text), limit=100)
+
+
+def test_a_long_kafka_record_is_set_aside_alone(tmp_path: Path) -> None:
+    """In JSON lines its line is too long; in Parquet it keeps topic, partition and offset, beside a tombstone too."""
+    rows: dict[str, list[Any]] = {
+        "topic": ["t"] * 4, "partition": [0] * 4, "offset": [1, 2, 3, 4], "key": [None, b"k", b"k" * 70_000, b"k"],
+        "value": [None, b"x" * 70_000, b"y" * 200_000, b"{}"],
+    }  # fmt: skip
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    (batch,) = [pa.Table.from_batches(containers.read(str(tmp_path / "a.parquet"), limit=66_000)).to_pydict()]
+    assert (batch["offset"], batch["value"][0], batch["value"][3]) == ([1, 2, 3, 4], None, b"{}")
+    assert batch["key"] == [None, b"k", None, b"k"]
+    assert [getattr(header_of(value), "size", None) for value in batch["value"]] == [None, 70_000, 270_000, None]
+    line = b'{"topic":"t","partition":0,"offset":%d,"value":"{%s}"}\n'
+    path = write(tmp_path, "a.json", line % (1, b"") + line % (2, b" " * 200) + line % (3, b""))
+    found = pa.Table.from_batches(containers.read(path, limit=100)).to_pydict()
+    assert (found["offset"], found["place"]) == ([1, None, 3], [1, 2, 3])
+    assert header_of(found["value"][1]) is not None
+
+
+def test_a_file_that_begins_with_a_long_record_is_known_as_kafka(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first message that is not too long tells what the file holds."""
+    monkeypatch.setattr(containers, "_BEGINNING", 10)
+    line = b'{"topic":"t","partition":0,"offset":%d,"value":"{%s}"}\n'
+    path = write(tmp_path, "a.json", (line % (1, b" " * 200)) * 3 + line % (2, b""))
+    found = pa.Table.from_batches(containers.read(path, limit=100, batch_bytes=20)).to_pydict()
+    assert found["offset"] == [None, None, None, 2]
+
+
+def test_a_long_row_of_a_tuple_topic_is_set_aside_alone(tmp_path: Path) -> None:
+    """Parquet of a TUPLE topic goes on behind it."""
+    pq.write_table(pa.table({"_sequence_id_": ["1", "2", "3"], "a": ["x", "y" * 300, "z"]}), tmp_path / "t.parquet")
+    found = values(str(tmp_path / "t.parquet"), limit=100)
+    assert [header_of(value) is not None for value in found] == [False, True, False]
+
+
+def test_a_long_message_takes_bounded_memory(tmp_path: Path) -> None:
+    """A message of 200 MiB is skipped step by step, as a line, in an array, and as nothing but escapes."""
+    for start, block, end in (
+        (b'{}\n{"a":"', b"x" * 1024, b'"}\n{}\n'),
+        (b'[{},{"a":"', b"x" * 1024, b'"},{}]'),
+        (b'[{},"', b"\\n" * 512, b'",{}]'),
+    ):
+        path = tmp_path / "a.json"
+        with path.open("wb") as file:
+            file.write(start)
+            for _ in range(200):
+                file.write(block * 1024)
+            file.write(end)
+        before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+        assert containers.inspect(str(path)).messages == 3
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150 << 10  # KiB
+        assert time.process_time() - begun < 20
 
 
 def test_special_files_are_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A value that old rows got in an added column is published exactly, or its table stops and says which types hold it."""
+"""A value that old rows got in an added column is published exactly, or its table stops and names the types that do."""
 
 from __future__ import annotations
 

@@ -27,15 +27,15 @@ import zstandard
 from tidemark.avro.binary import varint
 from tidemark.avro.skipping import SCHEMA_LIMIT, parse
 from tidemark.dumps.avro_messages import Read, Row, reader
-from tidemark.dumps.json_text import VALUE_LIMIT
+from tidemark.dumps.beyond_limit import MARK, TooLong, record
 from tidemark.dumps.kafka_records import MESSAGES
-from tidemark.dumps.stored_file import StoredFile, check_expansion
+from tidemark.dumps.stored_file import EXPANDED_LIMIT, READ_STEP, StoredFile, check_expansion
 from tidemark.errors import LandingError
 
 MAGIC: Final = b"Obj\x01"
 
 BLOCK_LIMIT: Final = 64 << 20
-"""Most bytes of one block, both as stored and expanded."""
+"""Most bytes of one block, both as stored and expanded; with a higher limit for messages, four times that limit."""
 
 _MARKER: Final = 16
 
@@ -69,7 +69,7 @@ def opened(stored: StoredFile, chunks: Iterator[bytes], *, batch_messages: int, 
     except ValueError as error:
         raise LandingError(f"{stored.path}: the schema in the Avro file is not read: {error}") from error
     blocks = _blocks(stream, marker, _CODECS[codec], stored)
-    return Container(kafka, _batches(_rows(blocks, read, stored.path), batch_messages, batch_bytes))
+    return Container(kafka, _batches(_rows(blocks, read, stored), batch_messages, batch_bytes))
 
 
 class _Stream:
@@ -99,6 +99,14 @@ class _Stream:
                     f"{self.path}: cut: the Avro file ends {missing} bytes before the end of what begins at byte "
                     f"{self.passed}; fetch the file again"
                 )
+
+    def skip(self, count: int, long: TooLong) -> bytes:
+        """Hand on the next ``count`` bytes piece by piece; return none of them."""
+        while count:
+            piece = self.take(min(count, READ_STEP))
+            long.add(piece)
+            count -= len(piece)
+        return b""
 
     def number(self) -> int:
         """Return the next long."""
@@ -143,23 +151,38 @@ def _short(stream: _Stream) -> bytes:
 
 
 def _blocks(
-    stream: _Stream, marker: bytes, expand: Callable[[bytes], bytes], stored: StoredFile
+    stream: _Stream, marker: bytes, expand: Callable[[bytes, int], bytes], stored: StoredFile
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the number of data in a block, and its expanded bytes."""
-    number, expanded = 0, 0
+    """Yield the number of data in a block, and its expanded bytes.
+
+    A block that is too large, with one datum in it, is yielded with no datum and with what is kept of its bytes.
+    """
+    number, expanded, limit = 0, 0, max(BLOCK_LIMIT, 4 * stored.limit)
     while not stream.ended():
         number += 1
         count, size = stream.number(), stream.number()
-        if count < 0 or not 0 <= size <= BLOCK_LIMIT:
+        if count < 0 or not 0 <= size <= (limit if count > 1 else EXPANDED_LIMIT):
             raise LandingError(
                 f"{stream.path}: Avro block {number}: {count} data in {size} bytes, and a block may have "
-                f"{BLOCK_LIMIT >> 20} MiB; fetch the file again, or write it in smaller blocks"
+                f"{limit >> 20} MiB; fetch the file again, or write it in smaller blocks"
             )
-        raw = stream.take(size)
+        long = TooLong(stored.limit)
+        raw = stream.take(size) if size <= limit else stream.skip(size, long)
         if stream.take(_MARKER) != marker:
             raise LandingError(f"{stream.path}: Avro block {number}: no sync marker behind it; fetch the file again")
+        if size > limit:
+            yield 0, long.kept()
+            continue
         try:
-            content = expand(raw)
+            content = expand(raw, limit)
+        except _TooLargeError as error:
+            if count > 1:
+                raise LandingError(
+                    f"{stream.path}: Avro block {number}: {error}; write it in smaller blocks"
+                ) from error
+            long.add(raw)
+            yield 0, long.kept(error.size)
+            continue
         except (ValueError, IndexError, OSError, zlib.error, zstandard.ZstdError, pa.ArrowException) as error:
             raise LandingError(
                 f"{stream.path}: Avro block {number}: damaged ({error}); fetch the file again"
@@ -169,53 +192,71 @@ def _blocks(
         yield count, content
 
 
-def _within(size: int) -> int:
-    if size > BLOCK_LIMIT:
-        raise ValueError(f"more than {BLOCK_LIMIT >> 20} MiB expanded")
+class _TooLargeError(Exception):
+    """A block expands to more bytes than it may have; ``size``, as far as they were counted."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"more than {limit >> 20} MiB expanded")
+        self.size = size
+
+
+def _within(size: int, limit: int) -> int:
+    if size > limit:
+        raise _TooLargeError(size, limit)
     return size
 
 
-def _deflate(raw: bytes) -> bytes:
+def _plain(raw: bytes, _limit: int) -> bytes:
+    return raw
+
+
+def _deflate(raw: bytes, limit: int) -> bytes:
     engine = zlib.decompressobj(-zlib.MAX_WBITS)
-    content = engine.decompress(raw, BLOCK_LIMIT + 1)
-    _within(len(content))
+    content = engine.decompress(raw, limit + 1)
+    _within(len(content), limit)
     if not engine.eof:  # bytes may follow the end: fastavro leaves three of zlib's checksum
         raise ValueError("the compressed data end too early")
     return content
 
 
-def _snappy(raw: bytes) -> bytes:
+def _snappy(raw: bytes, limit: int) -> bytes:
     size, shift = 0, 0
     for byte in raw[:5]:
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
             break
-    content = pa.decompress(raw[:-4], decompressed_size=_within(size), codec="snappy", asbytes=True)
+    if size > limit:  # told by the first bytes, which nothing confirms
+        raise ValueError(f"more than {limit >> 20} MiB expanded")
+    content = pa.decompress(raw[:-4], decompressed_size=size, codec="snappy", asbytes=True)
     if zlib.crc32(content).to_bytes(4, "big") != raw[-4:]:
         raise ValueError("the checksum is another")
     return bytes(content)
 
 
-def _zstandard(raw: bytes) -> bytes:
-    reader = zstandard.ZstdDecompressor(max_window_size=BLOCK_LIMIT).stream_reader(raw, read_across_frames=True)
-    content = reader.read(BLOCK_LIMIT + 1)
-    _within(len(content))
+def _zstandard(raw: bytes, limit: int) -> bytes:
+    reader = zstandard.ZstdDecompressor(max_window_size=limit).stream_reader(raw, read_across_frames=True)
+    content = reader.read(limit + 1)
+    _within(len(content), limit)
     return content
 
 
-_CODECS: Final[dict[bytes, Callable[[bytes], bytes]]] = {
-    b"null": bytes,
+_CODECS: Final[dict[bytes, Callable[[bytes, int], bytes]]] = {
+    b"null": _plain,
     b"deflate": _deflate,
     b"snappy": _snappy,
     b"zstandard": _zstandard,
 }
 
 
-def _rows(blocks: Iterator[tuple[int, bytes]], read: Read, path: str) -> Iterator[Row]:
-    number = 0
+def _rows(blocks: Iterator[tuple[int, bytes]], read: Read, stored: StoredFile) -> Iterator[Row]:
+    number, path = 0, stored.path
     for count, content in blocks:
         place = 0
+        if not count and content.startswith(MARK):
+            number += 1
+            yield None, content, None, None, None, None
+            continue
         for _ in range(count):
             number += 1
             try:
@@ -226,8 +267,8 @@ def _rows(blocks: Iterator[tuple[int, bytes]], read: Read, path: str) -> Iterato
                 raise LandingError(
                     f"{path}: datum {number} of the Avro file is none of its schema ({error}); fetch the file again"
                 ) from error
-            if end - place > VALUE_LIMIT:
-                raise LandingError(f"{path}: datum {number}: a message of more than {VALUE_LIMIT >> 20} MiB")
+            if len(row[0] or b"") + len(row[1] or b"") > stored.limit:
+                row = (*record(row[0], row[1], stored.limit), *row[2:])
             place = end
             yield row
         if place != len(content):

@@ -19,8 +19,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark.dumps import avro_file, datahub_csv, datahub_parquet, kafka_records
-from tidemark.dumps.json_text import VALUE_LIMIT, TextLayout, Values, is_valid, layout_of
+from tidemark.dumps import avro_file, datahub_csv, datahub_parquet, json_lines, kafka_records
+from tidemark.dumps.beyond_limit import LIMIT, MARK
+from tidemark.dumps.json_lines import Group
+from tidemark.dumps.json_text import TextLayout, Values, layout_of
 from tidemark.dumps.stored_file import READ_STEP, StoredFile, expand, opened, reading
 from tidemark.errors import LandingError
 
@@ -55,9 +57,6 @@ _FOREIGN: Final = {
     b"\xfe\xff": "UTF-16 text",
 }
 
-_Group = tuple[Sequence[int], list[bytes]]
-"""Places and values of consecutive messages."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
@@ -82,24 +81,29 @@ class _Content:
 
 
 def inspect(
-    path: str, take: Callable[[pa.RecordBatch], None] | None = None, *, sha256: str | None = None
+    path: str,
+    take: Callable[[pa.RecordBatch], None] | None = None,
+    *,
+    sha256: str | None = None,
+    limit: int = LIMIT,
 ) -> Inspection:
     """Read a dump file once, from start to end, and return what it holds.
 
-    A whole line that is not JSON is a message, too.
+    A whole line that is not JSON is a message, too. Of a message that is too long, ``beyond_limit`` says what is kept.
 
     Args:
         path: a local path or a URI that ``pyarrow.fs`` knows.
         take: is called with each batch of messages, as ``read`` yields them. Whether the file is sound is known only at
             its end.
         sha256: the checksum that the file must have; None for any.
+        limit: most bytes of one message.
 
     Raises:
         LandingError: the file is cut, damaged, still being written, not a regular file, or in an unknown container; it
-            is beyond a limit (64 GiB expanded, 200 times expanded after 16 MiB, 16 MiB for each message); or it has
-            another checksum.
+            is beyond a limit (64 GiB expanded, 200 times expanded after 64 MiB); it has another checksum; or it goes
+            on in a way that does not show where a message that is too long ends.
     """
-    with opened(path) as stored:
+    with opened(path, limit=limit) as stored:
         content = _open(stored, _BATCH_MESSAGES, _BATCH_BYTES)
         messages = 0
         for batch in content.batches:
@@ -115,7 +119,7 @@ def inspect(
 
 
 def read(
-    path: str, *, batch_messages: int = _BATCH_MESSAGES, batch_bytes: int = _BATCH_BYTES
+    path: str, *, batch_messages: int = _BATCH_MESSAGES, batch_bytes: int = _BATCH_BYTES, limit: int = LIMIT
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of a dump file in its order, as batches of ``MESSAGES``.
 
@@ -123,11 +127,12 @@ def read(
         path: a local path or a URI that ``pyarrow.fs`` knows.
         batch_messages: most rows of a batch.
         batch_bytes: bytes of a batch. A batch may exceed them by one message.
+        limit: most bytes of one message.
 
     Raises:
         LandingError: as for ``inspect``. Batches from before the fault may have been yielded by then.
     """
-    with opened(path) as stored:
+    with opened(path, limit=limit) as stored:
         yield from _open(stored, batch_messages, min(batch_bytes, _BATCH_BYTES)).batches
 
 
@@ -156,7 +161,7 @@ def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> 
 
 def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Content:
     chunks = expand(stored, batch_bytes)
-    text, whole = _beginning(chunks)
+    text, whole = _beginning(chunks, stored.limit)
     if text.startswith(avro_file.MAGIC) or stored.path.lower().endswith(".avro"):
         return _open_avro(stored, text, chunks, batch_messages, batch_bytes)
     _refuse_foreign(stored.path, text)
@@ -166,14 +171,25 @@ def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Co
         batches = itertools.starmap(_plain_batch, _split(rows, batch_messages))
         return _Content(container=CSV, kafka=False, batches=batches)
     layout = layout_of(text, whole=whole)
-    groups = _groups(layout, itertools.chain((text,), chunks), stored.path, batch_bytes)
-    first = list(itertools.islice(groups, 1))
+    groups = _groups(layout, itertools.chain((text,), chunks), stored, batch_bytes)
+    first = list(_until_a_whole_message(groups))
     # One Kafka record in the first group is proof. The only cost of an error is one message that looks like a record by
     # chance. A broken record among others changes nothing.
     kafka = any(kafka_records.is_record(value) for _, values in first for value in values)
     to_batch = kafka_records.line_batch if kafka else _plain_batch
     parts = _split(itertools.chain(first, groups), batch_messages)
     return _Content(container=layout.value, kafka=kafka, batches=itertools.starmap(to_batch, parts))
+
+
+def _until_a_whole_message(groups: Iterator[Group]) -> Iterator[Group]:
+    """Yield groups up to the first one with a message that is not too long; not more than a few."""
+    for places, values in itertools.islice(groups, _FIRST_GROUPS):
+        yield places, values
+        if not all(value.startswith(MARK) for value in values):
+            return
+
+
+_FIRST_GROUPS: Final = 64
 
 
 def _open_avro(
@@ -186,13 +202,13 @@ def _open_avro(
     return _Content(container=AVRO, kafka=found.kafka, batches=found.batches)
 
 
-def _beginning(chunks: Iterator[bytes]) -> tuple[bytes, bool]:
+def _beginning(chunks: Iterator[bytes], limit: int) -> tuple[bytes, bool]:
     """Return the beginning of a text, with the whole first line that is not blank, and whether the text ends there."""
     text = bytearray()
     for chunk in chunks:
         text += chunk
         enough = len(text) >= _BEGINNING and b"\n" in text.lstrip()
-        if enough or len(text) > VALUE_LIMIT:
+        if enough or len(text) > limit:
             return bytes(text), False
     return bytes(text), True
 
@@ -203,55 +219,14 @@ def _refuse_foreign(path: str, text: bytes) -> None:
             raise LandingError(f"{path}: {kind}, which is not read; unpack or convert it to JSON lines in UTF-8")
 
 
-def _groups(layout: TextLayout, chunks: Iterator[bytes], path: str, batch_bytes: int) -> Iterator[_Group]:
+def _groups(layout: TextLayout, chunks: Iterator[bytes], stored: StoredFile, batch_bytes: int) -> Iterator[Group]:
     if layout is TextLayout.LINES:
-        return _lines(chunks, path)
-    values = Values(chunks, path)
+        return json_lines.groups(chunks, stored.path, stored.limit)
+    values = Values(chunks, stored.path, limit=stored.limit)
     return _numbered(values.elements() if layout is TextLayout.ARRAY else values.each(), batch_bytes)
 
 
-def _lines(chunks: Iterator[bytes], path: str) -> Iterator[_Group]:
-    pending: list[bytes] = []
-    number = 1
-    for chunk in chunks:
-        end = chunk.rfind(b"\n")
-        if end >= 0:
-            lines = _split_lines(b"".join((*pending, chunk[: end + 1])))
-            pending = []
-            _check_size(len(lines[0]), path, number)
-            yield _without_blanks(lines, number)
-            number += len(lines)
-        pending.append(chunk[end + 1 :])
-        _check_size(sum(map(len, pending)), path, number)
-    last = b"".join(pending)
-    if last.strip():
-        if not is_valid(last):
-            raise LandingError(
-                f"{path}: line {number}: the file ends inside a message (no line end, not JSON); fetch the file again"
-            )
-        yield (number,), [last]
-
-
-def _split_lines(text: bytes) -> list[bytes]:
-    # A search for one byte is twenty times faster than a search for two.
-    lines = (text.replace(b"\r\n", b"\n") if b"\r" in text else text).split(b"\n")
-    lines.pop()
-    return lines
-
-
-def _without_blanks(lines: list[bytes], number: int) -> _Group:
-    values = [line for line in lines if line and not line.isspace()]
-    if len(values) == len(lines):
-        return range(number, number + len(lines)), values
-    return [place for place, line in enumerate(lines, number) if line and not line.isspace()], values
-
-
-def _check_size(size: int, path: str, number: int) -> None:
-    if size > VALUE_LIMIT:
-        raise LandingError(f"{path}: line {number}: a message of more than {VALUE_LIMIT >> 20} MiB; split the message")
-
-
-def _numbered(values: Iterator[bytes], batch_bytes: int) -> Iterator[_Group]:
+def _numbered(values: Iterator[bytes], batch_bytes: int) -> Iterator[Group]:
     group: list[bytes] = []
     start, size = 1, 0
     for value in values:
@@ -264,7 +239,7 @@ def _numbered(values: Iterator[bytes], batch_bytes: int) -> Iterator[_Group]:
         yield range(start, start + len(group)), group
 
 
-def _split(groups: Iterator[_Group], batch_messages: int) -> Iterator[_Group]:
+def _split(groups: Iterator[Group], batch_messages: int) -> Iterator[Group]:
     for places, values in groups:
         for start in range(0, len(values), batch_messages):
             stop = start + batch_messages

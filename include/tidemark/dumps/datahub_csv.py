@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from tidemark.dumps.json_text import VALUE_LIMIT
+from tidemark.dumps.beyond_limit import MARK, TooLong, within
 from tidemark.dumps.stored_file import StoredFile, check_expansion
 from tidemark.errors import LandingError
 
@@ -46,22 +46,21 @@ def is_csv(path: str, text: bytes) -> bool:
 def groups(chunks: Iterator[bytes], stored: StoredFile, batch_bytes: int) -> Iterator[tuple[list[int], list[bytes]]]:
     """Yield the rows as JSON objects, each with the number of its first line, in groups of about ``batch_bytes``.
 
-    A row that is not UTF-8 is yielded as it stands, and its decoder sets it aside with its bytes.
+    A row that is not UTF-8 is yielded as it stands, and its decoder sets it aside with its bytes. Of a row that is too
+    long, ``beyond_limit`` says what is yielded.
 
     Raises:
         LandingError: a row has more or fewer cells than the header, a quotation mark stands in the wrong place, or a
-            row is beyond the limit; or the header names a column twice, or has one without a name. The error names the
-            line.
+            row is too long and has a line end in a cell, so that its end is not certain; or the header names a column
+            twice, or has one without a name. The error names the line.
     """
-    rows = _rows(chunks, stored.path)
+    rows = _rows(chunks, stored.path, stored.limit)
     names = _header(next(rows, None), stored.path)
     places: list[int] = []
     values: list[bytes] = []
     size = total = 0
     for number, row in rows:
-        value = _message(row, names, stored.path, number)
-        if len(value) > VALUE_LIMIT:
-            raise _error(stored.path, number, f"a message of more than {VALUE_LIMIT >> 20} MiB; split the message")
+        value = within(_message(row, names, stored.path, number), stored.limit)
         places.append(number)
         values.append(value)
         size += len(value)
@@ -76,6 +75,8 @@ def groups(chunks: Iterator[bytes], stored: StoredFile, batch_bytes: int) -> Ite
 
 
 def _message(row: bytes, names: tuple[str, ...], path: str, number: int) -> bytes:
+    if row.startswith(MARK):
+        return row
     try:
         text = row.decode()
     except UnicodeDecodeError:
@@ -110,42 +111,50 @@ def _header(row: tuple[int, bytes] | None, path: str) -> tuple[str, ...]:
     return names
 
 
-def _rows(chunks: Iterator[bytes], path: str) -> Iterator[tuple[int, bytes]]:
+def _rows(chunks: Iterator[bytes], path: str, limit: int) -> Iterator[tuple[int, bytes]]:
     """Yield each row with the number of its first line, without the line end. Blank lines are not rows."""
     parts: list[bytes] = []
-    size, is_open, start = 0, False, 1
-    for number, line in enumerate(_lines(chunks, path), start=1):
-        is_open ^= line.count(b'"') % 2 == 1
-        if not parts:
+    long: TooLong | None = None
+    size, is_open, start, number = 0, False, 1, 1
+    for piece, ends in _pieces(chunks):
+        is_open ^= piece.count(b'"') % 2 == 1
+        if not size:
             start = number
-        parts.append(line)
-        size += len(line) + 1
-        if size > VALUE_LIMIT + 1:
-            raise _error(path, start, f"a row of more than {VALUE_LIMIT >> 20} MiB; is a quotation mark left open?")
-        if not is_open:
-            row = b"\n".join(parts).removesuffix(b"\r")
+        size += len(piece) + 1
+        parts.append(piece)
+        if size > limit + 1:
+            if number > start or (ends and is_open):
+                raise _error(path, start, f"a row of more than {limit >> 20} MiB; {_OPEN_MARK}")
+            long = long or TooLong(limit)
+            for part in parts:
+                long.add(part)
+            parts = []
+        if ends and is_open:
+            parts.append(b"\n")
+        elif ends:
+            row = b"".join(parts).removesuffix(b"\r") if long is None else long.kept_line()
             if row and not row.isspace():
                 yield start, row
-            parts, size = [], 0
-    if parts:
+            parts, size, long = [], 0, None
+        number += ends
+    if is_open:
         raise _error(path, start, "the file ends inside a quoted cell; fetch the file again")
 
 
-def _lines(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
-    pending: list[bytes] = []
-    number = 1
+_OPEN_MARK: Final = "is a quotation mark left open? If not, raise `max_message_mib` in the source file"
+
+
+def _pieces(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Yield the lines, in one piece or several, each with whether the line ends behind it."""
+    last = b""
     for chunk in chunks:
-        first, *others = chunk.split(b"\n")
-        pending.append(first)
-        if others:
-            *whole, last = b"".join(pending), *others
-            yield from whole
-            number += len(whole)
-            pending = [last]
-        if sum(map(len, pending)) > VALUE_LIMIT:
-            raise _error(path, number, f"a line of more than {VALUE_LIMIT >> 20} MiB; split the message")
-    if last := b"".join(pending):
-        yield last
+        *whole, last = chunk.split(b"\n")
+        for line in whole:
+            yield line, True
+        if last:
+            yield last, False
+    if last:
+        yield b"", True
 
 
 def _error(path: str, number: int, problem: str) -> LandingError:

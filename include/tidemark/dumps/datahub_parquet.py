@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidemark.dumps.beyond_limit import within
 from tidemark.dumps.datahub_csv import SEQUENCE_COLUMNS
-from tidemark.dumps.json_text import VALUE_LIMIT
-from tidemark.dumps.kafka_records import runs, sizes
+from tidemark.dumps.kafka_records import rows_at_once, runs, sizes
 from tidemark.dumps.stored_file import StoredFile, check_expansion, reading
 from tidemark.errors import LandingError
 from tidemark.values import iso8601
@@ -55,23 +55,15 @@ def groups(
         large = [field.name for field in schema if _is_large(field.type)]
         file = pq.ParquetFile(source, metadata=metadata, read_dictionary=large)
         row, expanded = 1, 0
-        for batch in file.iter_batches(batch_size=batch_messages):
+        for batch in file.iter_batches(batch_size=rows_at_once(metadata, batch_messages)):
             lengths = sizes(batch, large)
-            if max(lengths) > VALUE_LIMIT:
-                raise _too_large(stored.path, row)
             check_expansion(stored, expanded + sum(lengths))
             for start, stop in runs(lengths, batch_bytes):
                 values = _messages(batch.slice(start, stop - start), writers)
-                if max(map(len, values)) > VALUE_LIMIT:
-                    raise _too_large(stored.path, row + start)
                 expanded += sum(map(len, values))
                 check_expansion(stored, expanded)
-                yield range(row + start, row + stop), values
+                yield range(row + start, row + stop), [within(value, stored.limit) for value in values]
             row += batch.num_rows
-
-
-def _too_large(path: str, row: int) -> LandingError:
-    return LandingError(f"{path}: near row {row}: a message of more than {VALUE_LIMIT >> 20} MiB")
 
 
 def _messages(rows: pa.RecordBatch, writers: dict[str, Callable[[pa.Array], _Values]]) -> list[bytes]:
@@ -95,6 +87,7 @@ def _writers(schema: pa.Schema, path: str) -> dict[str, Callable[[pa.Array], _Va
 
 def _is_large(kind: pa.DataType) -> bool:
     kinds = pa.types
+    kind = kind.value_type if kinds.is_dictionary(kind) else kind
     return any(is_kind(kind) for is_kind in (kinds.is_string, kinds.is_large_string, kinds.is_binary))
 
 

@@ -13,10 +13,9 @@ from typing import Final
 
 import msgspec
 
+from tidemark.dumps.beyond_limit import LIMIT, TooLong
+from tidemark.dumps.json_skipping import Skipper
 from tidemark.errors import LandingError
-
-VALUE_LIMIT: Final = 16 << 20
-"""Most bytes of one value or line."""
 
 
 class TextLayout(StrEnum):
@@ -98,7 +97,7 @@ def _holds_object_line(lines: list[bytes]) -> bool:
 def _begins_as_array(text: bytes) -> bool:
     if not text.lstrip().startswith(b"["):
         return False
-    values = Values(iter((text,)), "")
+    values = _values_of(text)
     try:
         next(values.elements(), None)
     except LandingError:
@@ -109,7 +108,7 @@ def _begins_as_array(text: bytes) -> bool:
 def _leading_values(text: bytes) -> list[bytes]:
     """Return the whole values of a text; none if one of them, or anything between two of them, is not JSON."""
     found = []
-    values = Values(iter((text,)), "")
+    values = _values_of(text)
     try:
         for value in values.each():
             found.append(value)  # noqa: PERF402  the values before an error count
@@ -121,7 +120,7 @@ def _leading_values(text: bytes) -> list[bytes]:
 
 def _layout_of_first(line: bytes) -> TextLayout:
     """Return the layout of a text without a sound value: ``VALUES`` if its first line leaves a bracket open."""
-    values = Values(iter((line,)), "")
+    values = _values_of(line)
     try:
         next(values.each(), None)
     except LandingError:
@@ -129,14 +128,23 @@ def _layout_of_first(line: bytes) -> TextLayout:
     return TextLayout.LINES
 
 
+def _values_of(text: bytes) -> Values:
+    return Values(iter((text,)), "", limit=len(text))
+
+
+class _TooLongError(Exception):
+    """The value that begins here has more bytes than a value may have."""
+
+
 class Values:
     """Cuts a stream of JSON text into values. It holds the text of one value at a time in memory."""
 
-    def __init__(self, chunks: Iterator[bytes], path: str) -> None:
+    def __init__(self, chunks: Iterator[bytes], path: str, *, limit: int = LIMIT) -> None:
         self.ended = False
         """Whether the end of the text was reached."""
         self._chunks = chunks
         self._path = path
+        self._limit = limit
         self._text = b""
         self._at = 0
         self._passed = 0
@@ -164,15 +172,38 @@ class Values:
             raise self._error(self._at, "something follows the array")
 
     def value(self) -> bytes:
-        """Return the value that begins here, and go on behind it."""
+        """Return the value that begins here, or what is kept of one that is too long, and go on behind it."""
         first = self._peek()
         if first is None:
             raise self._cut()
-        end = self._bracketed() if first in b"{[" else self._scalar()
-        if end - self._at > VALUE_LIMIT:
-            raise self._error(self._at, f"a message of more than {VALUE_LIMIT >> 20} MiB")
+        try:
+            end = self._bracketed() if first in b"{[" else self._scalar()
+        except _TooLongError:
+            return self._skipped()
+        if end - self._at > self._limit:
+            return self._skipped()
         value, self._at = self._text[self._at : end], end
         return value
+
+    def _skipped(self) -> bytes:
+        """Go on behind a value that is too long, and return what is kept of it."""
+        if self._text[self._at] not in b'{["':
+            raise self._error(self._at, "no JSON value begins here")
+        long, skipper = TooLong(self._limit), Skipper()
+        while True:
+            try:
+                end = skipper.end(self._text, self._at)
+            except ValueError as error:
+                raise self._error(self._at, str(error)) from error
+            long.add(self._text[self._at : end])
+            if end is not None:
+                self._at = end
+                return long.kept()
+            self._passed += len(self._text)
+            self._text, self._at = next(self._chunks, b""), 0
+            if not self._text:
+                self.ended = True
+                raise self._cut()
 
     def _separated(self) -> Iterator[bytes]:
         separator = ord(",")
@@ -235,12 +266,12 @@ class Values:
     def _more(self, *, required: bool = True) -> int:
         """Read the next chunk, drop the bytes before the current value, and return how many they were."""
         dropped = self._at
+        if len(self._text) - dropped > self._limit:
+            raise _TooLongError
         chunk = next(self._chunks, None)
         self.ended = chunk is None
         if chunk is None and required:
             raise self._cut()
-        if len(self._text) - dropped > VALUE_LIMIT:
-            raise self._error(dropped, f"a message of more than {VALUE_LIMIT >> 20} MiB")
         self._text = self._text[dropped:] + (chunk or b"")
         self._passed += dropped
         self._at = 0

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidemark.dumps.json_text import VALUE_LIMIT
+from tidemark.dumps.beyond_limit import record
 from tidemark.dumps.stored_file import StoredFile, check_expansion, reading
 from tidemark.errors import LandingError
 
@@ -134,15 +134,33 @@ def parquet_batches(
         large = [name for name in ("key", "value") if name in names]
         file = pq.ParquetFile(source, metadata=metadata, read_dictionary=large)
         row, expanded = 1, 0
-        for batch in file.iter_batches(batch_size=batch_messages, columns=names):
+        for batch in file.iter_batches(batch_size=rows_at_once(metadata, batch_messages), columns=names):
             lengths = sizes(batch, large)
-            if max(lengths) > VALUE_LIMIT:
-                raise LandingError(f"{stored.path}: near row {row}: a message of more than {VALUE_LIMIT >> 20} MiB")
             expanded += sum(lengths)
             check_expansion(stored, expanded)
-            for start, stop in runs(lengths, batch_bytes):
-                yield _parquet_batch(batch.slice(start, stop - start), row + start)
+            for start, stop in runs(lengths, min(batch_bytes, stored.limit)):
+                rows = _parquet_batch(batch.slice(start, stop - start), row + start)
+                # A row that is too long is alone in its run.
+                yield rows if stop - start > 1 or lengths[start] <= stored.limit else _shortened(rows, stored.limit)
             row += batch.num_rows
+
+
+def _shortened(rows: pa.RecordBatch, limit: int) -> pa.RecordBatch:
+    """Return one record that is too long with what is kept of it."""
+    key, value = record(rows.column("key")[0].as_py(), rows.column("value")[0].as_py(), limit)
+    kept = {"key": pa.array([key], pa.binary()), "value": pa.array([value], pa.binary())}
+    return pa.RecordBatch.from_arrays([kept.get(name, rows.column(name)) for name in MESSAGES.names], schema=MESSAGES)
+
+
+def rows_at_once(metadata: pq.FileMetaData, most: int) -> int:
+    """Return how many rows of a Parquet file are read at once: fewer than ``most`` where rows are large."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    sizes_of_rows = [group.total_byte_size // group.num_rows for group in groups if group.num_rows]
+    largest: int = max([1, *sizes_of_rows])
+    return max(1, min(most, _ROWS_BYTES // largest))
+
+
+_ROWS_BYTES: Final = 64 << 20
 
 
 def _check_columns(schema: pa.Schema, path: str) -> None:
@@ -182,7 +200,7 @@ def runs(sizes: Iterable[int], limit: int) -> Iterator[tuple[int, int]]:
     """Yield (start, stop) of runs of rows. A run has at most ``limit`` bytes, unless a single row has more."""
     start = size = 0
     for row, more in enumerate(sizes):
-        if size and size + more > limit:
+        if row > start and size + more > limit:
             yield start, row
             start, size = row, 0
         size += more

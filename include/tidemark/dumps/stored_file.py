@@ -19,15 +19,16 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from tidemark.dumps.beyond_limit import LIMIT
 from tidemark.errors import LandingError
 
 EXPANDED_LIMIT: Final = 64 << 30
 """Most bytes of one dump file after expansion."""
 
 RATIO_LIMIT: Final = 200
-"""Most expanded bytes for each stored byte, checked once more than ``RATIO_FREE`` bytes are expanded."""
+"""Most expanded bytes for each stored byte, checked beyond ``RATIO_FREE`` bytes and beyond four long messages."""
 
-RATIO_FREE: Final = 16 << 20
+RATIO_FREE: Final = 64 << 20
 
 READ_STEP: Final = 256 << 10
 """Bytes read at once. Pieces of 1 MiB take six times as long: each time, their memory goes back to the system."""
@@ -52,8 +53,10 @@ class StoredFile:
     pyarrow takes it as a readable binary file.
     """
 
-    def __init__(self, path: str, source: pa.NativeFile, expected_size: int) -> None:
+    def __init__(self, path: str, source: pa.NativeFile, expected_size: int, *, limit: int = LIMIT) -> None:
         self.path = path
+        self.limit = limit
+        """Most bytes of one message."""
         self.size = 0
         """Bytes read so far."""
         self._source = source
@@ -108,8 +111,12 @@ class StoredFile:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[StoredFile]:
-    """Open a dump file for one reading. ``path`` is local or a URI (``s3://``, ``gs://``, ``hdfs://``, ``file://``).
+def opened(path: str, *, limit: int = LIMIT) -> Iterator[StoredFile]:
+    """Open a dump file for one reading.
+
+    Args:
+        path: local, or a URI (``s3://``, ``gs://``, ``hdfs://``, ``file://``).
+        limit: most bytes of one message.
 
     Raises:
         LandingError: the file does not exist, is not readable, is a symbolic link, or is not a regular file.
@@ -119,14 +126,14 @@ def opened(path: str) -> Iterator[StoredFile]:
         remote = None if filesystem is None else filesystem.get_file_info(name)
     if filesystem is None or remote is None:
         with os.fdopen(_descriptor(path, name), "rb", buffering=0) as file:
-            yield StoredFile(path, pa.PythonFile(file, mode="r"), os.fstat(file.fileno()).st_size)
+            yield StoredFile(path, pa.PythonFile(file, mode="r"), os.fstat(file.fileno()).st_size, limit=limit)
         return
     if not remote.is_file:
         raise LandingError(f"{path}: not there, or not a file; give the address of a dump file")
     with reading(path):
         source = filesystem.open_input_stream(name, compression=None, buffer_size=_REMOTE_BUFFER)
     with source:
-        yield StoredFile(path, source, remote.size)
+        yield StoredFile(path, source, remote.size, limit=limit)
 
 
 def locate(path: str) -> tuple[pafs.FileSystem | None, str]:
@@ -162,9 +169,10 @@ def check_expansion(stored: StoredFile, expanded: int) -> None:
     """Raise ``LandingError`` if ``expanded`` bytes are too many in total, or for the stored bytes read so far."""
     if expanded > EXPANDED_LIMIT:
         raise LandingError(f"{stored.path}: more than {EXPANDED_LIMIT >> 30} GiB expanded; split the dump")
-    if expanded > RATIO_FREE and expanded > RATIO_LIMIT * stored.size:
+    free = max(RATIO_FREE, 4 * stored.limit)
+    if expanded > free and expanded > RATIO_LIMIT * stored.size:
         raise LandingError(
-            f"{stored.path}: expands more than {RATIO_LIMIT} times after {RATIO_FREE >> 20} MiB, as a decompression "
+            f"{stored.path}: expands more than {RATIO_LIMIT} times after {free >> 20} MiB, as a decompression "
             "bomb does; if the dump is sound, expand it before landing"
         )
 

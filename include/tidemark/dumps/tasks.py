@@ -8,6 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from tidemark.dumps import containers
+from tidemark.dumps.beyond_limit import LIMIT
 from tidemark.dumps.stored_file import opened
 from tidemark.errors import LandingError
 from tidemark.lake.data_files import Target, Writer, WrittenFile
@@ -67,18 +68,18 @@ def _hashed(path: str) -> Hashed:
         return Hashed(path=path, problem=str(error))
 
 
-def land(task: bytes, *, batch: int, landed_at: int, target: Target) -> bytes:
+def land(task: bytes, *, batch: int, landed_at: int, target: Target, limit: int = LIMIT) -> bytes:
     """Write the messages of dump files (``list[list[Dump]]``) as rows of ``raw``, and return the ``Landing``.
 
     Each inner list has files with the same content. Its first sound file lands: the name may decide how a file is read,
-    so one of them may be sound where another is not.
+    so one of them may be sound where another is not. ``limit`` is the most bytes of one message.
     """
     shared = Writer(target)
     done = Landing()
     for same in msgspec.json.decode(task, type=list[list[Dump]]):
         for dump in same:
             own = Writer(target)
-            landed = _landed(dump, own, batch, landed_at)
+            landed = _landed(dump, own, batch, landed_at, limit)
             done.landed.append(landed)
             if landed.problem is None:
                 done.files += own.hand_over(shared)
@@ -88,7 +89,7 @@ def land(task: bytes, *, batch: int, landed_at: int, target: Target) -> bytes:
     return msgspec.json.encode(done)
 
 
-def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int) -> Landed:
+def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int, limit: int) -> Landed:
     values = {
         "batch": batch,
         "interval_start": dump.interval or None,
@@ -99,7 +100,10 @@ def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int) -> Landed:
     constants = {name: pa.scalar(value, RAW.field(name).type) for name, value in values.items()}
     try:
         found = containers.inspect(
-            dump.path, lambda messages: writer.write((batch,), _as_raw(messages, constants)), sha256=dump.checksum
+            dump.path,
+            lambda messages: writer.write((batch,), _as_raw(messages, constants)),
+            sha256=dump.checksum,
+            limit=limit,
         )
     except LandingError as error:
         return Landed(path=dump.path, problem=str(error))

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from tidemark.dumps import containers
+from tidemark.dumps import beyond_limit, containers
 from tidemark.errors import ConfigurationError, DecodeError, MalformedMessageError
 from tidemark.events import Event, Message, Quarantined
 from tidemark.formats import Format, Informed, Known, gather, informed, resolve
@@ -81,6 +81,10 @@ def decode_message(
         options: options of the format.
         known: the metadata of the run, for a format that needs metadata messages.
     """
+    if message.value is not None and message.value.startswith(beyond_limit.MARK):
+        header = beyond_limit.header_of(message.value)
+        if header is not None:
+            return Quarantined(beyond_limit.REASON, beyond_limit.detail(header))
     try:
         return (
             module.decode(message, options) if known is None else cast(Informed, module).decode(message, options, known)

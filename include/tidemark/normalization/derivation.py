@@ -93,6 +93,7 @@ def derive(
             format_name=source.format,
             options=source.options.model_dump(mode="json"),
             known=inputs.known(source, messages.parts, messages.read_from, log.table),
+            limit=source.message_limit,
             declared=source.written(),
         ),
         raw=messages.read_from,

@@ -16,12 +16,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemark.dumps.beyond_limit import LIMIT
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
 from tidemark.ledger.tally import Tally
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.decoding import decode_message, metadata_of
+from tidemark.normalization.raised_limits import with_raised_limit
 from tidemark.normalization.transaction_tracker import READ, Tracker, TransactionsSeen
 from tidemark.values.declared_types import DeclaredEncodings
 
@@ -49,6 +51,8 @@ class Decoding:
     """Of the format, as the source file writes them."""
     known: Known | None = None
     """The metadata of the run; None if the format needs no metadata messages."""
+    limit: int = LIMIT
+    """Most bytes of one message now; one that was too long when it landed is read again from its dump file."""
     declared: Mapping[str, DeclaredEncodings] = field(default_factory=dict)
     """By table or pattern, the types and encodings that the source file declares (``Source.written``)."""
 
@@ -131,7 +135,7 @@ def normalize(
             decoder = Decoder(batch, decode, writer.write, put_aside, tracker, decoding.declared)
             decoders[part.batch] = decoder
         for messages in _batches(part, raw):
-            decoder.add(messages)
+            decoder.add(with_raised_limit(messages, decoding.limit))
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     return msgspec.json.encode(
         Done(files=writer.close(), set_aside=set_aside.close(), tallies=tallies, transactions=tracker.close())

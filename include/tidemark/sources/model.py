@@ -27,6 +27,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidemark import formats
+from tidemark.dumps import beyond_limit
 from tidemark.events import Encoding
 from tidemark.sources import fields
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
@@ -198,6 +199,8 @@ class Source(BaseModel):
     transactions: Transactions = Transactions.WHOLE
     max_deletes: Share | None = None
     """Share of a table's published rows that one cut may delete without approval; 1 means no limit."""
+    max_message_mib: Annotated[StrictInt, Field(ge=1, le=beyond_limit.MOST)] = beyond_limit.LIMIT >> 20
+    """Most MiB of one message. A longer message is set aside alone."""
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
     maintenance: Maintenance = Maintenance()
@@ -206,6 +209,11 @@ class Source(BaseModel):
     def dag_id(self) -> str:
         """Id of the source's DAG."""
         return f"{DAG_PREFIX}{self.source}"
+
+    @property
+    def message_limit(self) -> int:
+        """Most bytes of one message."""
+        return self.max_message_mib << 20
 
     def table_for(self, name: str) -> Table:
         """Return a table's entry: by its exact name, or else by the first pattern that matches, or the defaults."""

@@ -59,7 +59,9 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     landed = ledger.landed_files(batch)
     fresh = [file for file in _due(source, ledger, landed, start, end) if not _unchanged(file, landed.get(file.path))]
     contents, refused = _contents(fresh, landed)
-    accepted, written, unsound = _write(lake, raw, contents, batch + 1) if contents else ([], [], {})
+    nothing: _Written = ([], [], {})
+    limit = source.message_limit
+    accepted, written, unsound = _write(lake, raw, contents, batch + 1, limit) if contents else nothing
     if accepted:
         ledger.replace(FileRow, accepted)
         lake.append_files(raw, written, {"batch": str(batch + 1)})
@@ -122,13 +124,14 @@ def _changed(file: DumpFile, before: FileRow) -> str:
     )
 
 
-def _write(lake: Lake, raw: Table, contents: _Contents, batch: int) -> _Written:
+def _write(lake: Lake, raw: Table, contents: _Contents, batch: int, limit: int) -> _Written:
     """Write data files of ``raw``; return the dump files in them, the data files, and the files that are refused."""
     work = partial(
         tasks.land,
         batch=batch,
         landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
         target=lake.target(raw, RAW, plain=VARIED),
+        limit=limit,
     )
     parts = [
         ([Dump(path=file.path, interval=file.interval, checksum=checksum) for file in same], same[0].size)
