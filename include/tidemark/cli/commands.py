@@ -139,9 +139,41 @@ def decode(
     option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
 ) -> None:
     """Print the canonical events of dump files as JSON lines, in the order of the dump, without Spark."""
+    from tidemark.cli.identification import hint
     from tidemark.normalization.decoding import decode_files
 
-    sys.stdout.buffer.writelines(decode_files(format_name, files, _options(option or [])))
+    lines = changes = 0
+    for line in decode_files(format_name, files, _options(option or [])):
+        sys.stdout.buffer.write(line)
+        lines += 1
+        changes += not line.startswith((b'{"quarantined":', b'{"control":'))
+    if lines and not changes and (looks_like := hint(format_name, files)):
+        sys.stdout.flush()
+        tell(looks_like)
+
+
+@app.command()
+@exits
+def identify(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Dump files.")],
+) -> None:
+    """Tell which format and container dump files are, with the first lines of a source file for them."""
+    from tidemark.cli.identification import described
+    from tidemark.errors import LandingError
+    from tidemark.normalization.identifying import identify as identify_file
+
+    unknown = False
+    for file in files:
+        try:
+            found = identify_file(file)
+        except LandingError as error:
+            tell(str(error))
+            unknown = True
+            continue
+        typer.echo("\n".join(described(file, found)))
+        unknown |= not found.readings
+    if unknown:
+        raise typer.Exit(1)
 
 
 def _options(given: Iterable[str]) -> dict[str, object]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,7 +75,9 @@ class Inspection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
+class Content:
+    """What a dump file holds, as far as its beginning tells; ``container`` and ``kafka`` are as in ``Inspection``."""
+
     container: str
     kafka: bool
     batches: Iterator[pa.RecordBatch]
@@ -136,7 +139,18 @@ def read(
         yield from _open(stored, batch_messages, min(batch_bytes, _BATCH_BYTES)).batches
 
 
-def _open(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Content:
+@contextmanager
+def opened_content(path: str) -> Iterator[Content]:
+    """Open a dump file, to read as many of its messages as are wanted.
+
+    Raises:
+        LandingError: as for ``inspect``; iterating the batches raises it, too.
+    """
+    with opened(path) as stored:
+        yield _open(stored, _BATCH_MESSAGES, _BATCH_BYTES)
+
+
+def _open(stored: StoredFile, batch_messages: int, batch_bytes: int) -> Content:
     if stored.head().startswith(b"PAR1"):
         return _open_parquet(stored, batch_messages, batch_bytes)
     if stored.path.lower().endswith(".parquet"):
@@ -144,7 +158,7 @@ def _open(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Content
     return _open_text(stored, batch_messages, batch_bytes)
 
 
-def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Content:
+def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> Content:
     stored.sha256()
     with reading(stored.path):
         source = stored.random_access()
@@ -156,10 +170,10 @@ def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> 
         batches = itertools.starmap(_plain_batch, datahub_parquet.groups(stored, source, metadata, **limits))
     else:
         batches = kafka_records.parquet_batches(stored, source, metadata, **limits)
-    return _Content(container=PARQUET, kafka=not rows, batches=batches)
+    return Content(container=PARQUET, kafka=not rows, batches=batches)
 
 
-def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Content:
+def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> Content:
     chunks = expand(stored, batch_bytes)
     text, whole = _beginning(chunks, stored.limit)
     if text.startswith(avro_file.MAGIC) or stored.path.lower().endswith(".avro"):
@@ -169,7 +183,7 @@ def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Co
     if datahub_csv.is_csv(stored.path, text):
         rows = datahub_csv.groups(itertools.chain((text,), chunks), stored, batch_bytes)
         batches = itertools.starmap(_plain_batch, _split(rows, batch_messages))
-        return _Content(container=CSV, kafka=False, batches=batches)
+        return Content(container=CSV, kafka=False, batches=batches)
     layout = layout_of(text, whole=whole)
     groups = _groups(layout, itertools.chain((text,), chunks), stored, batch_bytes)
     first = list(_until_a_whole_message(groups))
@@ -178,7 +192,7 @@ def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> _Co
     kafka = any(kafka_records.is_record(value) for _, values in first for value in values)
     to_batch = kafka_records.line_batch if kafka else _plain_batch
     parts = _split(itertools.chain(first, groups), batch_messages)
-    return _Content(container=layout.value, kafka=kafka, batches=itertools.starmap(to_batch, parts))
+    return Content(container=layout.value, kafka=kafka, batches=itertools.starmap(to_batch, parts))
 
 
 def _until_a_whole_message(groups: Iterator[Group]) -> Iterator[Group]:
@@ -194,12 +208,12 @@ _FIRST_GROUPS: Final = 64
 
 def _open_avro(
     stored: StoredFile, text: bytes, chunks: Iterator[bytes], batch_messages: int, batch_bytes: int
-) -> _Content:
+) -> Content:
     if not text.startswith(avro_file.MAGIC):
         raise LandingError(f"{stored.path}: named .avro but does not begin as Avro; fetch the file again, or rename it")
     whole = itertools.chain((text,), chunks)
     found = avro_file.opened(stored, whole, batch_messages=batch_messages, batch_bytes=batch_bytes)
-    return _Content(container=AVRO, kafka=found.kafka, batches=found.batches)
+    return Content(container=AVRO, kafka=found.kafka, batches=found.batches)
 
 
 def _beginning(chunks: Iterator[bytes], limit: int) -> tuple[bytes, bool]:

@@ -97,7 +97,7 @@ def _all(paths: Sequence[str]) -> Iterator[Message]:
     """Yield the messages of all files, in the order of the dump."""
     for path in paths:
         for batch in containers.read(path):
-            yield from _messages(batch, path)
+            yield from messages_of(batch, path)
 
 
 def _lines(message: Message, decoded: list[Event] | Quarantined) -> list[bytes]:
@@ -123,7 +123,8 @@ def _bounded(text: str) -> str:
     return shown if len(shown) <= _DETAIL_LIMIT else f"{shown[: _DETAIL_LIMIT - 1]}…"
 
 
-def _messages(batch: pa.RecordBatch, path: str) -> Iterator[Message]:
+def messages_of(batch: pa.RecordBatch, path: str) -> Iterator[Message]:
+    """Yield the messages of a batch of ``containers.MESSAGES``."""
     columns: list[list[Any]] = [column.to_pylist() for column in batch.columns]
     for row in zip(*columns, strict=True):
         yield Message(file=path, **dict(zip(containers.MESSAGES.names, row, strict=True)))
