@@ -56,6 +56,14 @@ def test_a_file_is_told_with_the_first_lines_of_a_source_file(tmp_path: Path) ->
     assert source.landing == str(tmp_path / "*.jsonl.gz").replace("%", "%%")
 
 
+def test_json_is_never_taken_for_avro(tmp_path: Path) -> None:
+    """Bytes of JSON may look like Avro whose schema is missing."""
+    dump = tmp_path / "a.jsonl"
+    message = {"op": "c", "before": None, "after": {"id": 1}, "source": {"connector": "oracle"}, "ts_ms": 1}
+    dump.write_text(json.dumps({**message, "source": 5}) + "\n")
+    assert [each.format for each in identify(str(dump)).readings if each.format.endswith("_avro")] == []
+
+
 def test_records_of_avro_are_told(tmp_path: Path) -> None:
     """A container of Kafka records whose values are JSON."""
     fields = [("topic", "string"), ("partition", "int"), ("offset", "long"), ("value", "bytes")]

@@ -98,9 +98,13 @@ def _read(name: str, sample: Sequence[Message]) -> Reading:
     known = None if with_metadata is None else gather(metadata_of(with_metadata, sample, options))
     decoded = [decode_message(module, message, options, known) for message in sample]
     refused = [each for each in decoded if isinstance(each, Quarantined)]
-    lacking = [each for each in refused if each.reason in _RECOGNISED]
+    lacking = [
+        each
+        for message, each in zip(sample, decoded, strict=True)
+        if isinstance(each, Quarantined) and each.reason in _RECOGNISED and _may_be(name, message)
+    ]
     changes = [each for each in decoded if not isinstance(each, Quarantined) and _tables(each)]
-    others = [each for each in refused if each.reason not in _RECOGNISED]
+    others = [each for each in refused if each not in lacking]
     tables = dict.fromkeys(itertools.chain.from_iterable(map(_tables, changes)))
     return Reading(
         format=name,
@@ -111,6 +115,11 @@ def _read(name: str, sample: Sequence[Message]) -> Reading:
         tables=tuple(table for table in tables if table),
         reason=next((each.detail for each in (*lacking, *others)), None),
     )
+
+
+def _may_be(name: str, message: Message) -> bool:
+    """Return whether a message may be of a format: a text that is JSON is no Avro, though Avro may read its bytes."""
+    return not (name.endswith("_avro") and (message.value or b"").lstrip()[:1] == b"{")
 
 
 _MARKS: Final = {"cdl_json": (b'"message_version"', b'"HEARTBEAT_IDENTIFIER"', b'"LOB_COLUMNS"')}
