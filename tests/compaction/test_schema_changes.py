@@ -559,15 +559,20 @@ def test_a_table_that_is_built_anew_by_itself_makes_no_text_of_its_numbers(follo
     assert (types["n"], types["b"]) == ("string", "string")
 
 
-def test_a_change_that_would_lose_data_stops_its_table_and_no_other(followed: Any, lake: Lake) -> None:
-    """A number becomes text: that table stays as it was, with the reason; the other goes on."""
+def test_a_number_that_becomes_text_is_followed_and_a_strict_source_stops_that_table(followed: Any, lake: Lake) -> None:
+    """Text holds the digits of the numbers. With ``schema: strict`` the table stays, and no other does."""
     t, u = Log("t"), Log("u")
-    source, _ = followed([t.put(1, id=1, n=1), u.put(1, id=1, n=1)])
+    source, _ = followed([t.put(1, id=1, n=1), t.put(2, id=2, n=7), u.put(1, id=1, n=1)])
     messages = [t.ddl(10, "ALTER TABLE {} MODIFY n varchar(9)"), t.put(11, id=1, n="x"), u.put(11, id=1, n=2)]
-    _, reports = followed(messages)
-    assert [problem for problem in reports["publish"].problems if "'n' changed from long to string" in problem]
-    assert _table(lake, source.source, "t")[1] == [(1, 1)]
+    _, reports = followed(messages, schema="strict")
+    (problem,) = reports["publish"].problems
+    assert "'n' changed from long to string" in problem
+    assert f"`tidemark rebuild {source.source} shop.t`" in problem
+    assert _table(lake, source.source, "t")[1] == [(1, 1), (2, 7)]
     assert _table(lake, source.source, "u")[1] == [(1, 2)]
+    _, reports = followed([t.put(12, id=3, n="03"), t.put(5, id=4, n=4)])
+    assert reports["publish"].problems == ()
+    assert _table(lake, source.source, "t")[1] == [(1, "x"), (2, "7"), (3, "03"), (4, "4")]
 
 
 def test_ddl_that_comes_after_newer_rows_is_followed_from_the_change_log(followed: Any, lake: Lake) -> None:

@@ -58,7 +58,8 @@ def _decide(run: Run, found: Found) -> Plan | Decision:
         return _stopped(found, str(error))
     except RebuildNeededError as error:
         if request is not None or run.source.schema_policy is not SchemaPolicy.EVOLVE:
-            return _stopped(found, f"{error}. The table stays as it is; rebuild it.")
+            again = f"`tidemark rebuild {run.source.source} {found.object}`"
+            return _stopped(found, f"{error}. The table stays as it is; rebuild it: {again}")
         return BuildAnew(object=found.object, reason=str(error))
     return plan or Waiting(found=found, reason=_NOTHING_TELLS_COLUMNS, request=request)
 

@@ -12,6 +12,7 @@ from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Column, Shape
 from tidemark.sources import model
+from tidemark.tables.common_types import agreed
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.reserved_names import refuse_names
 from tidemark.tables.schemas import POSITION, columns_of, key_of, unsettled_columns, void_columns
@@ -19,7 +20,7 @@ from tidemark.tables.stored_names import NEW_PREFIX, is_empty, names_today
 from tidemark.values.declared_types import types_for
 from tidemark.values.images import by_table_name
 from tidemark.values.table_columns import TableColumn
-from tidemark.values.types import common_number, declared, is_number, wider
+from tidemark.values.types import declared, is_number, wider
 
 
 def names_of(found: Found, table: Table | None) -> ColumnNames:
@@ -34,6 +35,8 @@ def names_of(found: Found, table: Table | None) -> ColumnNames:
 class Evolving:
     """What the new columns of a table are derived from."""
 
+    source: str
+    """The source's name."""
     found: Found
     promised: Mapping[str, str]
     """Types that the source file gives, by today's names."""
@@ -46,12 +49,17 @@ class Evolving:
         for shape_id, shape in self.found.shapes.items():
             yield from by_table_name(shape_id, shape, self.found.names)
 
+    def agreed(self, name: str, old: str | None, new: str) -> str:
+        """Return the type of a column that had the type ``old``; see ``common_types.agreed``."""
+        is_declared = self.promised.get(name) == new
+        return agreed(name, old, new, source=self.source, table=self.found.object, is_declared=is_declared)
 
-def evolving_of(found: Found, promised: model.Table, table: Table | None) -> Evolving:
+def evolving_of(source: model.Source, found: Found, table: Table | None) -> Evolving:
     """Return what the new columns of a table are derived from."""
     names = names_of(found, table)
     before = _names_today(found, names, table)
-    return Evolving(found=found, promised=_promised(promised, names, before), names=names, before=before)
+    promised = _promised(source.table_for(found.object), names, before)
+    return Evolving(source=source.source, found=found, promised=promised, names=names, before=before)
 
 
 def _names_today(found: Found, names: ColumnNames, table: Table | None) -> dict[str, str | None]:
@@ -82,7 +90,7 @@ def untyped(found: Found, source: model.Source, table: Table | None) -> list[str
 
     The source file, the messages and the table declare no type for them. Names are today's names.
     """
-    evolving = evolving_of(found, source.table_for(found.object), table)
+    evolving = evolving_of(source, found, table)
     unsettled = unsettled_names(evolving, table)
     known = {*evolving.promised, *(name for name in evolving.before.values() if name not in unsettled)}
     known |= {name for name, column in evolving.message_columns() if column.type is not None}
@@ -147,7 +155,7 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
             if old is not None and wider(old, kind) is None and _unused(table, stored.get(name)):
                 today[stored.pop(name)[0]] = None  # a column without any value may get any type
                 old = None
-            types[name] = _agreed(found, name, old, kind)
+            types[name] = evolving.agreed(name, old, kind)
     if follows:
         _follow_ddl(evolving, order, types, stored.keys() - unsettled)
     were_void = void_columns(table)
@@ -156,7 +164,7 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
         if table is not None and is_empty(table, old):
             today[stored.pop(name)[0]] = None  # a new column takes its place
         else:  # somebody else wrote values into it, or gave it the mark
-            types[name] = kind if name in found.inferred else _agreed(found, name, kind, types[name])
+            types[name] = kind if name in found.inferred else evolving.agreed(name, kind, types[name])
     _refuse_rewriting(found, stored, types, unsettled)
     void = _settle(order, types, stored, were_void)
     refuse_names(found, order, keeps_versions=keeps_versions)
@@ -237,9 +245,10 @@ def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], sto
         old = types.get(name)
         if name not in stored and old is not None:
             # A declaration says more than the values so far: numbers without fractions may be of a type with fractions.
-            types[name] = addition.type if is_number(old) and is_number(addition.type) else old
+            of_one_kind = is_number(old) and (is_number(addition.type) or addition.type == "string")
+            types[name] = addition.type if of_one_kind else old
             continue
-        kind = declared(found.object, name, old, addition.type)
+        kind = declared(old, addition.type)
         if kind is not None:
             types[name] = kind
             if name not in order:
@@ -255,16 +264,3 @@ def _merge_order(order: list[str], names: Sequence[str]) -> None:
         else:
             order.insert(place, name)
             place += 1
-
-
-def _agreed(found: Found, name: str, old: str | None, new: str) -> str:
-    """Return the type that holds the values of both types; refuse if there is none."""
-    if old is None:
-        return new
-    agreed = common_number(old, new)
-    if agreed is None:
-        raise IncompatibleSchemaError(
-            f"{found.object}: column {name!r} changed from {old} to {new}, which would lose data. The table stays as "
-            f"it is; give the type in the source file (`columns: {{{name}: ...}}`) and rebuild the table."
-        )
-    return agreed

@@ -38,7 +38,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     claim(source, found, table)
     table = None if anew else table
     follows = source.schema_policy is not model.SchemaPolicy.IGNORE
-    evolving = evolving_of(found, promised, table)
+    evolving = evolving_of(source, found, table)
     evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=promised.history)
     columns, today = evolved.columns, evolved.today
     if source.schema_policy is model.SchemaPolicy.STRICT and table is not None:

@@ -24,7 +24,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from tidemark.errors import ConfigurationError, IncompatibleSchemaError
+from tidemark.errors import ConfigurationError
 
 _PRIMITIVES: Mapping[str, tuple[PrimitiveType, str]] = {
     "boolean": (BooleanType(), "boolean"),
@@ -110,25 +110,21 @@ def common_number(old: str, new: str) -> str | None:
     return f"decimal({precision}, {scale})" if precision <= 38 else None
 
 
-def declared(table: str, column: str, old: str | None, new: str) -> str | None:
+def declared(old: str | None, new: str) -> str | None:
     """Return the type of a column that DDL declares as ``new``, where the messages declare no type.
 
     The column had the type ``old`` so far. A narrower declaration changes nothing, because the values that exist stay.
-    A declaration does not say how messages write dates, times and bytes, so such a type is not taken from DDL.
+    A number or boolean that becomes text is text, and so is a boolean that becomes a number: text holds the values of
+    both as their messages write them. A declaration does not say how messages
+    write dates, times and bytes, so such a type is not taken from DDL.
 
     Returns:
         A type string; None where only the messages can give the type.
-
-    Raises:
-        IncompatibleSchemaError: a number became text.
     """
     if old is None:
         return new if is_number(new) or new in {"string", "boolean"} else None
-    if is_number(old) and new == "string":
-        raise IncompatibleSchemaError(
-            f"{table}: column {column!r} changed from {old} to {new}, which would lose data. The table stays as it is; "
-            f"give the type in the source file (`columns: {{{column}: ...}}`) or rebuild the table."
-        )
+    if (new == "string" and (is_number(old) or old == "boolean")) or (old == "boolean" and is_number(new)):
+        return "string"
     return (common_number(old, new) if is_number(old) and is_number(new) else None) or old
 
 
