@@ -81,16 +81,14 @@ def decode_message(
         options: options of the format.
         known: the metadata of the run, for a format that needs metadata messages.
     """
-    if message.value is not None and message.value.startswith(beyond_limit.MARK):
-        header = beyond_limit.header_of(message.value)
-        if header is not None:
-            return Quarantined(beyond_limit.REASON, beyond_limit.detail(header))
     try:
         return (
             module.decode(message, options) if known is None else cast(Informed, module).decode(message, options, known)
         )
     except Exception as error:  # noqa: BLE001  a hostile message may make a decoder raise anything
-        return _set_aside(error)
+        # No format reads the mark of a message that was too long, so the check costs nothing where all is well.
+        header = beyond_limit.header_of(message.value)
+        return _set_aside(error) if header is None else Quarantined(beyond_limit.REASON, beyond_limit.detail(header))
 
 
 def _all(paths: Sequence[str]) -> Iterator[Message]:
