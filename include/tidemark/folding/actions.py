@@ -149,8 +149,8 @@ def _holders(plan: Plan, name: str) -> dict[str, str]:
 _LEADING = 4
 """How many members of an image, from its first, may be searched for the key."""
 
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]+')
-"""A name that JSON writes without an escape."""
+_PLAIN = re.compile(r'[^"\\:,\[\]{}\x00-\x1f]+')
+"""A name that JSON writes without an escape, and that looks like nothing else of an image."""
 
 
 def _same_key(plan: Plan) -> Expression:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.events import TIMES, Column, Encoding
 from tidemark.values.digits import exact_decimal, integer_text, let, long_of, power_of_ten, with_point
 from tidemark.values.types import decimal_parts, spark_type
-from tidemark.values.verbatim import is_quoted, verbatim_number
+from tidemark.values.verbatim import bare_number, number_at_place, verbatim_number
 
 # With groups that do not capture and possessive quantifiers, Java needs half the time.
 _DAY = r"^\d{4}-\d{2}-\d{2}(?:[ T]00:00(?::00(?:\.0++)?+)?+)?+Z?$"
@@ -65,16 +65,14 @@ def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> E
         return F.when(wire.isNotNull(), wire.withField("value", _bytes(wire.getField("value"))))
     if source.encoding is Encoding.UNSCALED_BASE64:
         # With decimal.format=NUMERIC, Kafka Connect writes the number itself in place of Base64.
-        bare = wire.rlike(r"^-?\d[\d.eE+-]*$") & ~is_quoted(wire, image)
-        number = F.when(bare, verbatim_number(wire, image, source.name))
-        struct = F.struct(number.alias("number"), F.when(~bare, _bytes(wire)).alias("value"))
-        return F.when(wire.isNotNull(), struct)
+        number = bare_number(wire, image, source.name)
+        return F.when(wire.isNotNull(), F.struct(number.alias("number"), _bytes(wire).alias("value")))
     return wire
 
 
-def is_overflow(wire: Expression, image: Expression) -> Expression:
-    """Return whether a number is too large for a double: it is read as infinity, and the image has no such word."""
-    return wire.isin(float("inf"), float("-inf")) & ~F.contains(image, F.lit("Infinity"))
+def is_overflow(wire: Expression, image: Expression, name: str) -> Expression:
+    """Return whether a number is too large for its type: it is read as infinity, and is not written as a word."""
+    return wire.isin(float("inf"), float("-inf")) & (number_at_place(image, name) != '"')
 
 
 def _plain(wire: Expression, target: str) -> Expression:

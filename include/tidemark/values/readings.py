@@ -23,7 +23,7 @@ from tidemark.text import quoted
 from tidemark.values.encodings import is_overflow, prepare, typed
 from tidemark.values.table_columns import Image, TableColumn, any_of
 from tidemark.values.types import is_number, spark_type
-from tidemark.values.verbatim import as_written
+from tidemark.values.verbatim import as_written, is_lost
 
 _CORRUPT = "tidemark corrupt"
 
@@ -78,18 +78,23 @@ class Reading(NamedTuple):
 
     def _misfits(self, parsed: Expression) -> Expression:
         """Return whether the image is not JSON, or a value in it does not fit the type that it was parsed with."""
-        overflows = [
-            is_overflow(parsed.getField(source.name), self.image.text)
+        corrupt = [parsed.getField(_CORRUPT).isNotNull(), *self._overflows(parsed, (is_direct, is_tried))]
+        return F.coalesce(any_of(corrupt), F.lit(False))
+
+    def _overflows(self, parsed: Expression, ways: Sequence[Callable[[Column, TableColumn], bool]]) -> list[Expression]:
+        """Return whether numbers are too large, for each column of floating numbers that is read in one of the ways."""
+        return [
+            is_overflow(parsed.getField(source.name), self.image.text, source.name)
             for _, source, target in self._sources()
-            if target.type in _FLOATING and (is_direct(source, target) or is_tried(source, target))
+            if target.type in _FLOATING and any(way(source, target) for way in ways)
         ]
-        return F.coalesce(any_of([parsed.getField(_CORRUPT).isNotNull(), *overflows]), F.lit(False))
 
     def prepared(self) -> Iterator[tuple[str, Expression]]:
         """Yield the inputs of the typed values, and whether the image as a whole is corrupt."""
         parsed, again = self._column("parsed"), self._column("again")
         if self.tries:
-            corrupt = F.coalesce(again.getField(_CORRUPT).isNotNull(), F.lit(False))
+            faults = [again.getField(_CORRUPT).isNotNull(), *self._overflows(again, (is_direct,))]
+            corrupt = F.coalesce(any_of(faults), F.lit(False))
             yield self._name("sound"), F.when(again.isNull(), parsed)
         else:
             corrupt = self._misfits(parsed)
@@ -114,16 +119,18 @@ class Reading(NamedTuple):
 
     def values(self) -> Iterator[tuple[int, Expression]]:
         """Yield the number of each column with its typed value."""
-        parsed, sound, again = (self._column(step) for step in ("parsed", "sound", "again"))
         for number, source, target in self._sources():
             if not is_direct(source, target):
                 yield number, self._column("value", number).cast(spark_type(target.type))
-                continue
-            value = parsed.getField(source.name)
-            if self.tries:
-                value = F.coalesce(sound.getField(source.name), again.getField(source.name))
-            is_text = target.type != "string" or source.type == "string"
-            yield number, value if is_text else as_written(value, self.image.text, source.name)
+            elif _may_be_bare(source, target):
+                yield number, as_written(self._direct(source), self.image.text, source.name)
+            else:
+                yield number, self._direct(source)
+
+    def _direct(self, source: Column) -> Expression:
+        if not self.tries:
+            return self._column("parsed").getField(source.name)
+        return F.coalesce(*(self._column(step).getField(source.name) for step in ("sound", "again")))
 
     def fault(self) -> Expression:
         """Return the name of the first column that does not fit, found by its typed value: no value is read twice."""
@@ -133,6 +140,9 @@ class Reading(NamedTuple):
                 tried = is_tried(source, target)
                 present = again.getField(source.name).isNotNull() if tried else self._column("present", number)
                 faults.append(F.when(present & self._column("value", number).isNull(), F.lit(source.name)))
+            elif _may_be_bare(source, target):
+                lost = is_lost(self._direct(source), self.image.text, source.name)
+                faults.append(F.when(lost, F.lit(source.name)))
         return F.coalesce(*faults, F.when(self._column("corrupt"), F.lit("the image as a whole")))
 
     def _column(self, step: str, number: int | str = "") -> Expression:
@@ -144,6 +154,11 @@ def is_direct(source: Column, target: TableColumn) -> bool:
     if source.encoding is not Encoding.PLAIN:
         return source.encoding in _TEXTS and target.type == "string"
     return target.type == "string" or (target.type in _DIRECT and _json_kind(source.type) == _json_kind(target.type))
+
+
+def _may_be_bare(source: Column, target: TableColumn) -> bool:
+    """Return whether a text column, which is direct, may hold numbers that are written without quotation marks."""
+    return target.type == "string" and source.type != "string"
 
 
 def _json_kind(kind: str | None) -> str | None:

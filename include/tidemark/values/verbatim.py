@@ -1,48 +1,102 @@
-"""Spark expressions that find a number in the text of its image, with the digits that the message has."""
+"""Spark expressions that find a number in the text of its image, with the digits that the message has.
+
+Spark's JSON reader gives the text of a quoted value as it is, but writes a bare number that has a fraction or an
+exponent anew, as a double. Whether a value stands in quotation marks, and with which digits, is therefore read from the
+image, at the value's own place: a member of the row itself, whatever texts, keys and nested values stand around it.
+"""
 
 from __future__ import annotations
+
+import functools
+import json
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-_REWRITTEN = r"^-?\d++\.\d++(?:E-?\d++)?+$"
-"""How Spark's JSON reader writes a number that has a fraction or an exponent."""
+_REWRITTEN = r'^(?:-?\d++\.\d++(?:E-?\d++)?+|"-?Infinity")$'
+"""How Spark's JSON reader writes a number that has a fraction or an exponent, or is too large for a double."""
+
+_BARE = r"^(?:-?\d[\d.eE+-]*+|true|false)$"
+"""Texts that may stand without quotation marks."""
+
+_QUOTED = '"'
+
+_TEXT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+
+_DEPTH = 48
+"""How deeply the values in front of a number may be nested. Behind deeper ones, no number is found."""
 
 
 def verbatim_number(wire: Expression, image: Expression, name: str) -> Expression:
-    """Return a number's digits as the image has them. Spark's reader keeps quoted numbers and rewrites bare ones.
-
-    If the digits stand in the image between quotation marks, they are returned as they are. Otherwise the bare digits
-    behind the column's name are returned; read as a double, they must be the same number. Inside a JSON text, every
-    quotation mark has a backslash before it, so the pattern matches no text.
-    """
-    bare = F.regexp_extract(image, _bare(name), 1)
-    same = bare.try_cast("double") == wire.try_cast("double")
-    return F.when(wire.isNull() | is_quoted(wire, image), wire).when(same, bare).otherwise(F.lit("not a number"))
+    """Return a number's digits as the image has them; a text that is no number where they are not found."""
+    return F.coalesce(as_written(wire, image, name), F.when(wire.isNotNull(), F.lit("not a number")))
 
 
 def as_written(text: Expression, image: Expression, name: str) -> Expression:
-    """Return the text of a JSON value as the image has it. Spark's JSON reader may rewrite the digits of a bare number.
+    """Return the text of a JSON value as the image has it; null where its digits are not found.
 
     Most texts do not begin as a number does. A comparison of bytes finds them, and they cost nothing more. Spark
     evaluates a whole condition early, so the inner condition stands apart: inside the outer one it would cost a
     microsecond for each text.
     """
-    bare = F.regexp_extract(image, _bare(name), 1)
-    same = bare.try_cast("double") == text.try_cast("double")
-    verbatim = F.when(~is_quoted(text, image) & same, bare).otherwise(text)
-    return F.when((text < ":") & text.rlike(_REWRITTEN), verbatim).otherwise(text)
+    own = number_at_place(image, name)
+    found = F.when(own == _QUOTED, text).when(own != "", own)
+    verbatim = F.when(_is_surely_quoted(text, image, name), text).otherwise(found)
+    minus_zero = (text == "0") & F.contains(image, F.lit("-0"))
+    return F.when((text < ":") & (text.rlike(_REWRITTEN) | minus_zero), verbatim).otherwise(text)
 
 
-def _bare(name: str) -> str:
-    return rf'(?<!\\)"{regex_quoted(name)}"\s*:\s*(-?[0-9][0-9.eE+-]*)'
+def bare_number(wire: Expression, image: Expression, name: str) -> Expression:
+    """Return the digits of a number that stands bare in the image; null for a quoted text and for every other value."""
+    own = number_at_place(image, name)
+    return F.when(wire.rlike(_BARE), F.when(own == "", F.lit("not a number")).when(own != _QUOTED, own))
 
 
-def is_quoted(wire: Expression, image: Expression) -> Expression:
-    """Return whether the value stands between quotation marks in the image."""
-    return F.contains(image, F.concat(F.lit('"'), wire, F.lit('"')))
+def is_lost(text: Expression, image: Expression, name: str) -> Expression:
+    """Return whether ``as_written`` does not find the digits of a text."""
+    return text.isNotNull() & as_written(text, image, name).isNull()
 
 
-def regex_quoted(name: str) -> str:
-    """Return a regular expression that matches the name and nothing else."""
-    return "\\Q" + name.replace("\\E", "\\E\\\\E\\Q") + "\\E"
+def number_at_place(image: Expression, name: str) -> Expression:
+    """Return the number that a column has in the image; a quotation mark for a text; empty for every other value."""
+    return F.regexp_extract(image, _member(name), 1)
+
+
+def _is_surely_quoted(text: Expression, image: Expression, name: str) -> Expression:
+    """Return whether the value certainly stands between quotation marks; False where a closer look must tell.
+
+    A comma and a quotation mark begin a member wherever a name and a colon follow them. The member belongs to the row
+    if the row has no nested object.
+    """
+    member = json.dumps(name, ensure_ascii=False)
+    flat = F.locate("{", image, 2) == 0
+    return F.contains(image, F.concat(F.lit(f',{member}:"'), text, F.lit('"'))) & flat
+
+
+@functools.lru_cache(maxsize=1024)
+def _member(name: str) -> str:
+    """Return a pattern that finds a member of a JSON object by its name, with the beginning of its value as group 1.
+
+    The pattern goes from member to member, over whole texts and nested values. All its quantifiers are possessive, so
+    it needs one pass and no stack.
+    """
+    nested = r'[\[{](?:[^"\[\]{}]++|' + _TEXT + r")*+[\]}]"
+    for _ in range(_DEPTH - 1):
+        nested = r'[\[{](?:[^"\[\]{}]++|' + _TEXT + "|" + nested + r")*+[\]}]"
+    own = rf'"{"".join(map(_character, name))}"\s*+:'
+    value = r'("|-?+[0-9][0-9.eE+-]*+)'
+    return rf'^\s*+\{{(?:[^"\[\]{{}}]++|(?!{own}){_TEXT}|{nested})*+{own}\s*+{value}'
+
+
+_SHORT_ESCAPES = {'"': '"', "\\": r"\\", "/": "/", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
+
+
+def _character(character: str) -> str:
+    """Return a pattern for one character of a JSON text: as it is, or escaped in any way."""
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    escape = "".join(rf"\\u(?i:{units[start : start + 4]})" for start in range(0, len(units), 4))
+    if character in _SHORT_ESCAPES:
+        escape += rf"|\\{_SHORT_ESCAPES[character]}"
+    if character in {'"', "\\"} or character < " ":
+        return f"(?:{escape})"
+    return rf"(?:\x{{{ord(character):x}}}|{escape})"
