@@ -44,3 +44,17 @@ def test_times_that_python_does_not_know_are_printed(kind: pa.DataType, stored: 
     assert [text[0] for text in texts[:2]] == told
     assert texts[2][0] == next(iter(list(as_text_rows(answer.slice(2, 1)))[1:]))[0]
     assert texts[3][0] == ""
+
+
+def test_a_float_is_printed_with_the_digits_of_a_float() -> None:
+    """Not with those of the double that Python makes of it; alone, within a row image and in a list."""
+    column = pa.array([1.1, -3.4028235e38, 1e-45, float("nan"), float("inf"), None, 16777216.0], pa.float32())
+    image = pa.StructArray.from_arrays([column, pa.array([0.1] * 7)], ["ratio", "exact"])
+    nested = pa.array([[1.1], [], None, [None], [2.5], [], []], pa.list_(pa.float32()))
+    answer = pa.table({"ratio": column, "after": image, "all": nested})
+    lines = [bytes(line) for line in as_json_lines(answer)]
+    assert lines[0] == b'{"ratio":1.1,"after":{"ratio":1.1,"exact":0.1},"all":[1.1]}\n'
+    rows = [json.loads(line) for line in lines]
+    assert [row["ratio"] for row in rows] == [1.1, -3.4028235e38, 1e-45, "nan", "inf", None, 16777216]
+    assert [row["all"] for row in rows[:5]] == [[1.1], [], None, [None], [2.5]]
+    assert [text[0] for text in as_text_rows(answer)][1:4] == ["1.1", "-3.4028235e+38", "1e-45"]

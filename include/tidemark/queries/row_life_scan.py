@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -28,7 +29,9 @@ def comparable(value: Value, kind: str) -> object:
         return value
     if kind.startswith("decimal"):
         return Decimal(value)
-    return float(value) if kind in {"float", "double"} else value
+    if kind == "float":
+        return struct.unpack("<f", struct.pack("<f", float(value)))[0]
+    return float(value) if kind == "double" else value
 
 
 def micros(batch: pa.RecordBatch | pa.Table) -> pa.Array:

@@ -99,11 +99,20 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  whatever a query may answer
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Return the values as Python's; a time in a year that Python does not know as ISO 8601."""
+    """Return the values as Python's: a float by its own digits, and a time in an unknown year as ISO 8601."""
+    if pa.types.is_float32(column.type):
+        return [None if text is None else float(text) for text in column.cast(pa.string()).to_pylist()]
+    if _holds_floats(column.type):
+        return [_value(each) for each in column]
     try:
         return list(column.to_pylist())
     except OverflowError:
         return [_value(each) for each in column]
+
+
+def _holds_floats(kind: pa.DataType) -> bool:
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    return any(pa.types.is_float32(each) or _holds_floats(each) for each in inner)
 
 
 def _value(scalar: pa.Scalar) -> Any:  # noqa: ANN401  likewise
@@ -111,6 +120,8 @@ def _value(scalar: pa.Scalar) -> Any:  # noqa: ANN401  likewise
         return {name: _value(inner) for name, inner in scalar.items()}
     if isinstance(scalar, pa.ListScalar) and scalar.is_valid:
         return [_value(inner) for inner in scalar.values]
+    if pa.types.is_float32(scalar.type) and scalar.is_valid:
+        return float(scalar.cast(pa.string()).as_py())
     try:
         return scalar.as_py()
     except OverflowError:
