@@ -11,6 +11,7 @@ from support.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
 from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation
 from tidemark.formats import _connect, debezium_json
+from tidemark.values.message_types import table_type
 from tidemark.values.plain import read_value
 
 PLACEHOLDER = "__debezium_unavailable_value"
@@ -349,3 +350,24 @@ def test_decimals(written: str, scale: int, read: str) -> None:
     field = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": str(scale)}}
     column = _connect.columns([_connect.ConnectSchema(**field, field="c")])[0]
     assert read_value(f'"{written}"'.encode(), column) == read
+
+
+@pytest.mark.parametrize(
+    ("parameters", "declared", "of_table"),
+    [
+        ({"scale": "2", "connect.decimal.precision": "10"}, "decimal(10, 2)", "decimal(10, 2)"),
+        ({"scale": "2"}, "decimal(38, 2)", "decimal(38, 2)"),
+        ({"scale": "-2", "connect.decimal.precision": "20"}, "decimal(20, -2)", "decimal(22, 0)"),
+        ({"scale": "-2"}, "decimal(36, -2)", "decimal(38, 0)"),
+        ({"scale": "-84", "connect.decimal.precision": "38"}, "decimal(38, -84)", "string"),
+        ({"scale": "5", "connect.decimal.precision": "3"}, "decimal(5, 5)", "decimal(5, 5)"),
+        ({"scale": "127", "connect.decimal.precision": "38"}, "decimal(127, 127)", "string"),
+        ({"scale": "30", "connect.decimal.precision": "65"}, "decimal(65, 30)", "string"),
+        ({"scale": "0", "connect.decimal.precision": "1000"}, "decimal(1000, 0)", "string"),
+    ],
+)
+def test_decimals_of_any_precision_and_scale(parameters: dict[str, str], declared: str, of_table: str) -> None:
+    """The shape keeps the scale of the bytes; the table gets a type that loses no value."""
+    field = _connect.ConnectSchema(type="bytes", name=_connect.DECIMAL, parameters=parameters, field="c")
+    column = _connect.column(field)
+    assert (column.type, table_type(declared)) == (declared, of_table)

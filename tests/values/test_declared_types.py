@@ -177,3 +177,37 @@ def test_a_new_column_with_a_reserved_name_can_be_left_out(source: MakeSource, l
     ignoring = Source.model_validate({**made.model_dump(by_alias=True), "schema": "ignore"})
     assert not _run(ignoring, tmp_path, "c.json", insert("prices", 3, **further))
     assert [number for number, _ in _rows(lake, made, "prices", "id, price")] == [1, 2, 3]
+
+
+def unscaled(number: int) -> str:
+    """Write an integer as Connect does."""
+    return base64.b64encode(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)).decode()
+
+
+def test_numbers_of_any_size_and_times_of_any_digits_lose_no_row(
+    source: MakeSource, lake: Lake, tmp_path: Path
+) -> None:
+    """Negative scales, more digits than Iceberg has, numbers without a scale, seven digits of a second."""
+    tables = {"shop.plans": {"key": ["id"], "columns": {"made": "string", "narrow": "decimal(38, 18)"}}}
+    made = source("debezium_json", tables=tables)
+    number = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}
+    columns = {
+        "budget": (decimal("0", -2, 20)[0], unscaled(1234)),
+        "wide": (decimal("0", 30, 65)[0], unscaled(10**65 - 1)),
+        "amount": (number, {"scale": 0, "value": unscaled(2**256 - 1)}),
+        "narrow": (number, {"scale": 1, "value": unscaled(15)}),
+        "made": logical("time.NanoTimestamp", "int64", 1648811502929775100),
+        "opens": logical("time.NanoTime", "int64", 40302929775100),
+    }
+    assert not _run(made, tmp_path, "a.json", insert("plans", 1, **columns))
+    # A column that was published as a decimal stays one, also when the source file names no type any more.
+    named = {"shop.plans": {"key": ["id"], "columns": {"made": "string"}}}
+    later = made.model_copy(update={"tables": source("debezium_json", tables=named).tables})
+    fine = {**columns, "budget": (columns["budget"][0], unscaled(-99)), "made": (columns["made"][0], None)}
+    assert not _run(later, tmp_path, "b.json", insert("plans", 2, **fine))
+    wide, wei = "9" * 35 + "." + "9" * 30, str(2**256 - 1)
+    made_at, opens = "2022-04-01T11:11:42.9297751", "11:11:42.9297751"
+    assert _rows(lake, made, "plans", "id, budget, wide, amount, narrow, made, opens") == [
+        (1, Decimal(123400), wide, wei, Decimal("1.5"), made_at, opens),
+        (2, Decimal(-9900), wide, wei, Decimal("1.5"), None, opens),
+    ]

@@ -60,7 +60,8 @@ def test_times_survive_in_every_encoding(moment: dt.datetime) -> None:
     micros = (moment - EPOCH) // dt.timedelta(microseconds=1)
     printed = moment.isoformat(timespec="microseconds")
     assert read(micros, "timestamp", Encoding.EPOCH_MICROS) == printed
-    assert read(micros * 1000, "timestamp", Encoding.EPOCH_NANOS) == printed
+    if abs(micros) < 2**63 // 1000:
+        assert read(micros * 1000, "timestamp", Encoding.EPOCH_NANOS) == printed
     assert read(str(micros), "timestamptz", Encoding.EPOCH_MICROS) == f"{printed}Z"
     assert read(printed.replace("T", " "), "timestamp") == printed
     assert read(f"{printed}+00:00", "timestamptz") == f"{printed}Z"

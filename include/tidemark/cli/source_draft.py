@@ -18,6 +18,7 @@ from tidemark.events import ChangeEvent, Operation, Quarantined, SchemaChange
 from tidemark.normalization.decoding import check_options, decoded_files
 from tidemark.sources.fields import source_name
 from tidemark.sources.files import default_folder, read_sources
+from tidemark.values.message_types import table_type
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*")
 
@@ -95,7 +96,8 @@ def _note(sample: _Sample, event: ChangeEvent) -> None:
     if event.key is not None and event.operation is not Operation.TRUNCATE:
         seen.keys.add(event.key)
     for column in event.shape.columns if event.shape else ():
-        seen.columns[column.name] = column.type or seen.columns.get(column.name)
+        kind = table_type(column.type) if column.type else None
+        seen.columns[column.name] = kind or seen.columns.get(column.name)
 
 
 def _lines(name: str, format_name: str, options: BaseModel, sample: _Sample, today: date) -> Iterator[str]:

@@ -8,6 +8,7 @@ values would be misread. Any other name says nothing about the encoding, so the 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ import msgspec
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
 from tidemark.formats._json import NULL, RowLayout, check_utf8, members, read, unwrap
+from tidemark.values.message_types import DIGITS
 
 _STRING = ("string", Encoding.PLAIN)
 
@@ -69,9 +71,8 @@ LOGICAL: dict[str, tuple[str, Encoding]] = {
     "io.debezium.time.MicroDuration": ("long", Encoding.PLAIN),
     "io.debezium.time.NanoDuration": ("long", Encoding.PLAIN),
     "io.debezium.time.Interval": _STRING,
-    # Oracle's NUMBER and PostgreSQL's numeric have no declared scale. So the type has 20 digits before the point and 18
-    # behind it, unless the source file says otherwise. A value that does not fit is unreadable, never rounded.
-    "io.debezium.data.VariableScaleDecimal": ("decimal(38, 18)", Encoding.SCALED_STRUCT),
+    # Oracle's NUMBER and PostgreSQL's numeric have no declared precision and scale. Only text holds all their values.
+    "io.debezium.data.VariableScaleDecimal": ("string", Encoding.SCALED_STRUCT),
     "io.debezium.data.Bits": ("binary", Encoding.BITS_LE_BASE64),
     **dict.fromkeys((f"io.debezium.data.{name}" for name in ("Enum", "EnumSet", "Json", "Xml", "Uuid")), _STRING),
     **dict.fromkeys(
@@ -139,15 +140,23 @@ def _cell(field: ConnectSchema) -> ConnectSchema | None:
     return parts.get("value") if parts.keys() - {"deletion_ts", "ttl"} == {"value", "set"} else None
 
 
+_INTEGER = re.compile(r"-?[0-9]{1,4}")
+
+
 def _decimal(name: str, parameters: dict[str, str]) -> str:
-    """Return the decimal type of Connect's Decimal: 38 digits, the most of Iceberg, unless the schema says fewer."""
-    scale, precision = parameters.get("scale", "0"), parameters.get("connect.decimal.precision", "38")
-    if not (scale.isdecimal() and precision.isdecimal() and int(scale) <= 38):
+    """Return the decimal type that Connect's Decimal declares, with any precision and scale.
+
+    A schema without a precision allows any number. Its type has 38 digits, the most of Iceberg.
+    """
+    scale, precision = parameters.get("scale", "0"), parameters.get("connect.decimal.precision")
+    if not _INTEGER.fullmatch(scale) or not (precision is None or _INTEGER.fullmatch(precision)):
         raise UnknownTypeError(
-            f"column '{name}' is a decimal of scale {scale} and precision {precision}, which Iceberg does not have; "
+            f"column '{name}' is a decimal of scale {scale!r} and precision {precision!r}, and not of whole numbers; "
             "set the connector's decimal.handling.mode to string"
         )
-    return f"decimal({min(38, max(int(precision), int(scale), 1))}, {scale})"
+    places = int(scale)
+    digits = DIGITS + min(places, 0) if precision is None else int(precision)
+    return f"decimal({max(digits, places, 1)}, {places})"
 
 
 class Struct(NamedTuple):

@@ -19,6 +19,7 @@ from tidemark.tables.schemas import POSITION, columns_of, key_of, unsettled_colu
 from tidemark.tables.stored_names import NEW_PREFIX, is_empty, names_today
 from tidemark.values.declared_types import types_for
 from tidemark.values.images import by_table_name
+from tidemark.values.message_types import is_open_ended, table_type
 from tidemark.values.table_columns import TableColumn
 from tidemark.values.types import declared, is_number, wider
 
@@ -53,6 +54,11 @@ class Evolving:
         """Return the type of a column that had the type ``old``; see ``common_types.agreed``."""
         is_declared = self.promised.get(name) == new
         return agreed(name, old, new, source=self.source, table=self.found.object, is_declared=is_declared)
+
+    def open_ended(self) -> set[str]:
+        """Return the columns of numbers of any size that the source file gives no type, by today's names."""
+        return {name for name, column in self.message_columns() if is_open_ended(column)} - self.promised.keys()
+
 
 def evolving_of(source: model.Source, found: Found, table: Table | None) -> Evolving:
     """Return what the new columns of a table are derived from."""
@@ -142,13 +148,15 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
     types = {name: kind for name, (_, kind) in stored.items() if name is not None and name not in unsettled}
     order = [name for name in map(evolving.before.get, dict(columns_of(table))) if name is not None]
     today = {old: new for old, new in evolving.before.items() if old != new}
+    # What is published stays, and a value that it cannot hold is set aside.
+    open_ended = {name: types.get(name, "string") for name in evolving.open_ended()}
     for shape_id, shape in found.shapes.items():
         columns_by_name = [
             each for each in by_table_name(shape_id, shape, found.names) if follows or not stored or each[0] in stored
         ]
         _merge_order(order, list(dict.fromkeys(name for name, _ in columns_by_name)))
         for name, column in columns_by_name:
-            kind = _type_of(evolving, name, column)
+            kind = open_ended.get(name) or _type_of(evolving, name, column)
             if kind is None:
                 continue
             old = types.get(name)
@@ -184,7 +192,8 @@ def _type_of(evolving: Evolving, name: str, column: Column) -> str | None:
         IncompatibleSchemaError: the type cannot hold values of the column's encoding.
     """
     found = evolving.found
-    kind = evolving.promised.get(name) or column.type or found.inferred.get(name)
+    of_message = table_type(column.type) if column.type else None
+    kind = evolving.promised.get(name) or of_message or found.inferred.get(name)
     others = types_for(column.encoding, kind) if kind else None
     if others:
         raise IncompatibleSchemaError(

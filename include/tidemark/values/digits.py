@@ -35,7 +35,7 @@ def let(value: Expression, body: Callable[[Expression], Expression]) -> Expressi
 
 def with_point(digits: Expression, scale: Expression) -> Expression:
     """Return decimal digits with a decimal point ``scale`` places from the right."""
-    zeros = F.repeat(F.lit("0"), F.greatest(-scale, F.lit(0)))
+    zeros = F.repeat(F.lit("0"), F.when(digits == "0", F.lit(0)).otherwise(F.greatest(-scale, F.lit(0))))
     places = F.greatest(scale, F.lit(0))
     sign = F.when(F.startswith(digits, F.lit("-")), F.lit("-")).otherwise(F.lit(""))
     whole = F.concat(F.ltrim(digits, F.lit("-")), zeros)
@@ -75,3 +75,62 @@ def _magnitude(digits: Expression) -> Expression:
         return F.try_add(shifted, word).try_cast("decimal(38,0)")
 
     return F.when(F.length(significant) <= 32, F.aggregate(words, F.lit(0).cast("decimal(38,0)"), append))
+
+
+_LONGEST = 450
+"""The most bytes of an integer: more than a thousand digits, which is the most that a database declares."""
+
+SCALES = (-1100, 17_000)
+"""The least and the greatest scale: PostgreSQL's numeric has up to 16,383 digits behind the point."""
+
+_LIMB = 1_000_000_000
+
+_WORD = 1 << 28
+
+
+def long_integer_text(unscaled: Expression) -> Expression:
+    """Return the decimal digits of a two's complement integer (bytes) of up to a thousand digits, as it is or longer.
+
+    It computes with lists of nine decimal digits, the lowest first, and takes seven hexadecimal digits at a time.
+    """
+
+    def signed(digits: Expression) -> Expression:
+        complement = F.translate(digits, "0123456789ABCDEF", "FEDCBA9876543210")
+        negative = F.concat(F.lit("-"), _long_magnitude(complement, F.lit(1).cast("bigint")))
+        return F.when(digits >= "8", negative).otherwise(_long_magnitude(digits, F.lit(0).cast("bigint")))
+
+    usable = F.octet_length(unscaled).between(1, _LONGEST)
+    return F.when(usable, let(F.hex(unscaled), signed))
+
+
+def _long_magnitude(digits: Expression, more: Expression) -> Expression:
+    """Return hexadecimal digits, plus ``more``, as decimal digits."""
+    count = F.ceil(F.length(digits) / 7).cast("int")
+    padded = F.lpad(digits, count * 7, F.lit("0"))
+    words = F.transform(
+        F.sequence(F.lit(0), count - 1),
+        lambda word: (
+            F.conv(padded.substr(word * 7 + 1, F.lit(7)), 16, 10).cast("bigint")
+            + F.when(word == count - 1, more).otherwise(F.lit(0).cast("bigint"))
+        ),
+    )
+    limbs = F.aggregate(words, F.array().cast("array<bigint>"), _append)
+    text = F.array_join(F.transform(F.reverse(limbs), lambda limb: F.lpad(limb.cast("string"), 9, "0")), "")
+    significant = F.ltrim(text, F.lit("0"))
+    return F.when(significant == "", F.lit("0")).otherwise(significant)
+
+
+def _append(limbs: Expression, word: Expression) -> Expression:
+    """Return the limbs of a number times 2 ** 28, plus a word."""
+    begun = F.struct(F.array().cast("array<bigint>").alias("limbs"), word.alias("carry"))
+
+    def step(done: Expression, limb: Expression) -> Expression:
+        total = limb * F.lit(_WORD).cast("bigint") + done.getField("carry")
+        return F.struct(
+            F.concat(done.getField("limbs"), F.array(total % _LIMB)).alias("limbs"),
+            F.call_function("div", total, F.lit(_LIMB).cast("bigint")).alias("carry"),
+        )
+
+    return F.aggregate(
+        limbs, begun, step, lambda done: F.concat(done.getField("limbs"), F.array(done.getField("carry")))
+    )

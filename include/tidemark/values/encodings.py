@@ -14,8 +14,18 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.events import TIMES, Column, Encoding
-from tidemark.values.digits import exact_decimal, integer_text, let, long_of, power_of_ten, with_point
+from tidemark.events import Column, Encoding
+from tidemark.values.digits import (
+    SCALES,
+    exact_decimal,
+    integer_text,
+    let,
+    long_integer_text,
+    long_of,
+    power_of_ten,
+    with_point,
+)
+from tidemark.values.message_types import decimal_declared
 from tidemark.values.types import decimal_parts, spark_type
 from tidemark.values.verbatim import bare_number, number_at_place, verbatim_number
 
@@ -32,11 +42,6 @@ _DAY_MICROS = 86_400_000_000
 
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 
-_PRINTED = (TIMES.start, TIMES.stop - 1)
-
-_ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
-"""The format of times that are published as text."""
-
 _Reader = Callable[[Expression, str], Expression]
 """(prepared value, the table's type string) to the typed value; null where it does not fit."""
 
@@ -50,7 +55,7 @@ def typed(wire: Expression, source: Column, kind: str) -> Expression:
         kind: the table's type string.
     """
     if source.encoding is Encoding.UNSCALED_BASE64:
-        _, scale = decimal_parts(source.type or kind) or (0, 0)
+        _, scale = decimal_declared(source.type or kind) or (0, 0)
         return _unscaled(wire, scale, kind)
     return READERS[source.encoding](wire, kind)
 
@@ -159,7 +164,7 @@ def _unscaled(wire: Expression, scale: int, target: str) -> Expression:
     unscaled = wire.getField("value")
     based = _shifted(unscaled, F.lit(scale), target)
     parts = decimal_parts(target)
-    if parts is not None and scale <= min(parts[1], 18):
+    if parts is not None and 0 <= scale <= min(parts[1], 18):
         # The common case needs no text: at most eight bytes, and a product that fits the type's digits.
         whole = long_of(unscaled).cast("decimal(19,0)")
         short = whole * power_of_ten(scale) if scale else whole
@@ -174,8 +179,13 @@ def _scaled_struct(wire: Expression, target: str) -> Expression:
 
 def _shifted(unscaled: Expression, scale: Expression, target: str) -> Expression:
     """Return the number of big-endian two's complement bytes and a scale. Its digits are read as text: none is lost."""
-    text = let(integer_text(unscaled), lambda digits: with_point(digits, scale))
-    return F.when(scale.between(-38, 76), let(text, lambda digits: _text(digits, target)))
+    digits = (
+        F.coalesce(integer_text(unscaled), long_integer_text(unscaled))
+        if target == "string"
+        else integer_text(unscaled)
+    )
+    text = let(digits, lambda known: with_point(known, scale))
+    return F.when(scale.between(*SCALES), let(text, lambda known: _text(known, target)))
 
 
 def _days(wire: Expression, target: str) -> Expression:
@@ -185,17 +195,43 @@ def _days(wire: Expression, target: str) -> Expression:
 
 def _epoch(per_second: int) -> _Reader:
     def read(wire: Expression, target: str) -> Expression:
+        if target == "string":
+            return _instant_text(wire, per_second)
         micros = _rescaled(wire, per_second, 1_000_000)
         if target == "date":  # a time of day does not fit
             micros = F.when(micros % _DAY_MICROS == 0, micros)
-        if target == "string":
-            return F.date_format(F.timestamp_micros(F.when(micros.between(*_PRINTED), micros)), _ISO)
         if target not in _TIMES:
             return F.lit(None)
         instant = F.timestamp_micros(micros)
         return instant if target == "timestamptz" else instant.cast(spark_type(target))
 
     return read
+
+
+def _instant_text(wire: Expression, per_second: int) -> Expression:
+    """Return the text of a count since 1970, in any year: microseconds, and nanoseconds where there are some."""
+    per_day = F.lit(86_400 * per_second).cast("bigint")
+    rest = F.pmod(wire, per_day)
+    day = _div(wire, 86_400 * per_second) - F.when((rest != 0) & (wire < 0), 1).otherwise(0)
+    fraction = _fraction(F.pmod(rest, F.lit(per_second).cast("bigint")), per_second)
+    return F.concat(_days(day, "string"), F.lit("T"), _clock(rest, per_second), F.lit("."), fraction)
+
+
+def _clock(count: Expression, per_second: int) -> Expression:
+    """Return ``HH:MM:SS`` of a count that is not negative; the hours may have more digits."""
+    return F.format_string(
+        "%02d:%02d:%02d",
+        _div(count, 3600 * per_second),
+        _div(count, 60 * per_second) % 60,
+        _div(count, per_second) % 60,
+    )
+
+
+def _fraction(count: Expression, per_second: int) -> Expression:
+    """Return the digits of a fraction of a second: six, or up to nine where they are not zeros."""
+    if per_second <= 1_000_000:
+        return F.format_string("%06d", count * (1_000_000 // per_second))
+    return F.regexp_replace(F.format_string("%09d", count), "0{1,3}$", "")
 
 
 def _text_or_epoch(per_second: int) -> _Reader:
@@ -218,17 +254,12 @@ def _of_day(per_second: int) -> _Reader:
     def read(wire: Expression, target: str) -> Expression:
         if target != "string":
             return F.lit(None)
-        micros = _rescaled(wire, per_second, 1_000_000)
-        size = F.abs(micros)
-        clock = F.format_string(
-            "%s%02d:%02d:%02d",
-            F.when(micros < 0, F.lit("-")).otherwise(F.lit("")),
-            _div(size, 3_600_000_000),
-            _div(size, 60_000_000) % 60,
-            _div(size, 1_000_000) % 60,
-        )
-        fraction = F.when(size % 1_000_000 != 0, F.format_string(".%06d", size % 1_000_000)).otherwise(F.lit(""))
-        return F.when(micros.isNotNull(), F.concat(clock, fraction))
+        size = F.abs(wire)
+        rest = size % per_second
+        sign = F.when(wire < 0, F.lit("-")).otherwise(F.lit(""))
+        fraction = F.when(rest != 0, F.concat(F.lit("."), _fraction(rest, per_second))).otherwise(F.lit(""))
+        # The most negative count has no positive one.
+        return F.when(wire > -(1 << 63), F.concat(sign, _clock(size, per_second), fraction))
 
     return read
 

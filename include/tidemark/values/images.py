@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Column, Encoding, Shape
+from tidemark.values.message_types import decimal_declared
 from tidemark.values.readings import Reading, is_direct, is_tried
 from tidemark.values.table_columns import Image, TableColumn, field
-from tidemark.values.types import decimal_parts, spark_type
+from tidemark.values.types import spark_type
 
 UNREADABLE = "unreadable"
 """Field of a read image: the name of the first column whose value does not fit; null if all fit."""
@@ -113,7 +114,7 @@ def _as_read(source: Column | None, target: TableColumn, texts: Container[str]) 
         return None
     if is_direct(source, target):
         return Column(source.name, None if target.type == "string" and target.name not in texts else target.type)
-    parts = decimal_parts(source.type or "")
+    parts = decimal_declared(source.type)
     if source.encoding is Encoding.UNSCALED_BASE64 and parts:  # the type gives the scale
         return Column(source.name, f"decimal(38, {parts[1]})", source.encoding)
     return Column(source.name, None, source.encoding)

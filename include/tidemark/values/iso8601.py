@@ -20,11 +20,21 @@ _TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?")
 _ZONE = re.compile(r" ?(?:Z|UTC|([+-])([0-9]{2}):?([0-9]{2})?)")
 
 
-def instant(micros: int) -> str:
-    """Write epoch µs as ``2026-01-31T23:59:59.000001``, in any year."""
+def instant(micros: int, nanos: int = 0) -> str:
+    """Write epoch µs, and ns beyond them, as ``2026-01-31T23:59:59.000001``, in any year."""
     days, rest = divmod(micros, DAY)
     seconds, fraction = divmod(rest, 1_000_000)
-    return f"{date(days)}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{fraction:06d}"
+    return f"{date(days)}T{clock(seconds)}.{fraction:06d}{finer(nanos)}"
+
+
+def clock(seconds: int) -> str:
+    """Write a time of day, or a longer time."""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def finer(nanos: int) -> str:
+    """Write the nanoseconds behind six digits of a fraction, without zeros at the end."""
+    return f"{nanos:03d}".rstrip("0") if nanos else ""
 
 
 def date(days: int) -> str:

@@ -19,19 +19,21 @@ import msgspec
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding
 from tidemark.values import iso8601
+from tidemark.values.message_types import decimal_declared, table_type
 
 Value = str | bool | None
 """A value as printed: numbers as text, bytes as Base64, dates and times as ISO 8601."""
 
-_EXACT = Context(prec=1000, traps=[Inexact])
+_LONGEST = 450
+"""The most bytes of an unscaled number."""
+
+_EXACT = Context(prec=20_000, Emax=999_999_999, Emin=-999_999_999, traps=[Inexact])
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,400}")
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "infinity": "Infinity", "-infinity": "-Infinity"}
-
-_DECIMAL = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
 
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 
@@ -55,15 +57,35 @@ def read_value(raw: bytes, column: Column, declared: str | None = None) -> Value
         return None
     if column.type is None and raw in {b"true", b"false"}:
         return raw == b"true"
+    declared = declared or column.type
+    column = _as_table_column(column)
     try:
         if column.encoding is Encoding.UNSCALED_BASE64:
-            return _type(column)(_unscaled(raw, Column(column.name, declared or column.type)), column)
+            return _type(column)(_unscaled(raw, Column(column.name, declared)), column)
         return _type(column)(_ENCODINGS[column.encoding](raw, column), column)
     except (ValueError, KeyError, ArithmeticError, msgspec.MsgspecError) as error:
         shown = raw[:80].decode(errors="replace")
         raise UnreadableValueError(
             f"column '{column.name}': {shown} is no {column.type or 'value'} written as {column.encoding}: {error}"
+            f"{_remedy(raw, column, declared)}"
         ) from error
+
+
+def _remedy(raw: bytes, column: Column, declared: str | None) -> str:
+    """Return the end of a message that says how the value is taken after all; empty where text cannot hold it."""
+    if column.type in {None, "string"}:
+        return ""
+    try:
+        read_value(raw, Column(column.name, "string", column.encoding), declared)
+    except UnreadableValueError:
+        return ""
+    return f"; `columns: {{{column.name}: string}}` keeps it as text"
+
+
+def _as_table_column(column: Column) -> Column:
+    """Return the column with the type that it has in a table."""
+    kind = table_type(column.type) if column.type else None
+    return column if kind == column.type else Column(column.name, kind, column.encoding)
 
 
 def _is_empty_null(column: Column) -> bool:
@@ -108,15 +130,15 @@ def _unscaled(raw: bytes, column: Column) -> str:
     if raw[:1] != b'"':
         # with decimal.format=NUMERIC, Kafka Connect writes plain numbers under the same schema
         return _text(raw, column)
-    typed = _DECIMAL.fullmatch(column.type or "")
-    if typed is None:
+    declared = decimal_declared(column.type)
+    if declared is None:
         raise ValueError("only a decimal type tells the scale")
-    return _scaled(_base64(raw, column), int(typed[2]))
+    return _scaled(_base64(raw, column), declared[1])
 
 
 def _scaled(unscaled: bytes, scale: int) -> str:
-    if not 0 < len(unscaled) <= 200 or not -400 <= scale <= 400:
-        raise ValueError("no unscaled number")
+    if not 0 < len(unscaled) <= _LONGEST or not -1100 <= scale <= 17_000:
+        raise ValueError("no unscaled number, or one of more than a thousand digits")
     return f"{Decimal(int.from_bytes(unscaled, signed=True)).scaleb(-scale, _EXACT):f}"
 
 
@@ -131,7 +153,10 @@ def _epoch(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str]:
     """Return a reader of a count since 1970 in units of ``per_unit / units`` µs."""
 
     def read(raw: bytes, column: Column) -> str:
-        micros, rest = divmod(_integer(raw, column) * per_unit, units)
+        micros, rest = divmod(_within(_integer(raw, column), 64) * per_unit, units)
+        if column.type in {None, "string"}:
+            _within(micros // iso8601.DAY, 32)
+            return iso8601.instant(micros, rest)
         if rest:
             raise ValueError("finer than a microsecond")
         return iso8601.instant(_within(micros, 64))
@@ -159,13 +184,11 @@ def _epoch_days(raw: bytes, column: Column) -> str:
 
 def _time_of_day(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str]:
     def read(raw: bytes, column: Column) -> str:
-        count = _integer(raw, column)
-        micros, rest = divmod(abs(count) * per_unit, units)
-        if rest:
-            raise ValueError("finer than a microsecond")
-        seconds, fraction = divmod(_within(micros, 64), 1_000_000)
-        text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-        return ("-" if count < 0 else "") + text + (f".{fraction:06d}" if fraction else "")
+        count = _within(_integer(raw, column), 64)
+        micros, rest = divmod(_within(abs(count), 64) * per_unit, units)
+        seconds, fraction = divmod(micros, 1_000_000)
+        digits = f".{fraction:06d}{iso8601.finer(rest)}" if fraction or rest else ""
+        return ("-" if count < 0 else "") + iso8601.clock(seconds) + digits
 
     return read
 
@@ -220,11 +243,11 @@ def _within(number: int, bits: int) -> int:
 
 
 def _decimal(written: str | bytes, column: Column) -> str:
-    text, typed = _string(written, column), _DECIMAL.fullmatch(column.type or "")
+    text, typed = _string(written, column), decimal_declared(column.type)
     if typed is None or not _NUMBER.fullmatch(text):
         raise ValueError("not a number")
     number = Decimal(text).normalize(_EXACT)
-    digits, scale = int(typed[1]), int(typed[2])
+    digits, scale = typed
     if number and number.adjusted() >= digits - scale:
         raise ValueError(f"more than {digits - scale} digits before the point")
     if number and int(number.as_tuple().exponent) < -scale:
