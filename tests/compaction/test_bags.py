@@ -419,8 +419,16 @@ CANAL_ROWS: dict[str, list[tuple[Any, ...]]] = {
 CANAL_SET_ASIDE = [
     ("incomplete_image", "shop.no_old_row", "n"),
     ("incomplete_image", "shop.no_old_row", "only some of its columns"),
-    ("unreadable_value", "shop.misfit", "does not fit its type: id"),
-    ("unreadable_value", "shop.misfit", "does not fit its type: n"),
+    (
+        "unreadable_value",
+        "shop.misfit",
+        "column 'id': \"one\" is no int written as text: not an integer; `columns: {id: string}` keeps it as text",
+    ),
+    (
+        "unreadable_value",
+        "shop.misfit",
+        "column 'n': \"many\" is no int written as text: not an integer; `columns: {n: string}` keeps it as text",
+    ),
 ]
 
 

@@ -110,7 +110,25 @@ def test_bytes_that_are_no_text_are_no_string(source: MakeSource, lake: Lake, tm
     _run(made, tmp_path, "a.json", *messages)
     assert _rows(lake, made, "codes", "id, code") == [(1, "ä")]
     aside = lake.load(("quarantine", made.source)).scan(selected_fields=("reason", "detail")).to_arrow().to_pylist()
-    assert aside == [{"reason": "unreadable_value", "detail": "does not fit its type: code"}]
+    (detail,) = (row["detail"] for row in aside if row["reason"] == "unreadable_value")
+    assert detail.startswith("column 'code': \"/w==\" is no string written as base64: ")
+    assert detail.endswith("; `columns: {code: binary}` keeps its bytes")
+
+
+def test_what_is_set_aside_is_described(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+    """The value, its column, its encoding and type, and the type that would keep it; of a key and of other columns."""
+    made = source("debezium_json", tables={"shop.events": {"key": ["placed"]}, "shop.days": {"key": ["id"]}})
+    finer = logical("time.NanoTimestamp", "int64", 1648811502929775100)
+    long = ({"type": "double"}, "x" * 100)
+    messages = [insert("events", 1, placed=finer), insert("days", 2, placed=finer), insert("days", 3, ratio=long)]
+    _run(made, tmp_path, "a.json", *messages)
+    aside = lake.load(("quarantine", made.source)).scan(selected_fields=("place", "detail")).to_arrow().to_pylist()
+    time = "1648811502929775100 is no timestamp written as epoch_ns: finer than a microsecond"
+    text = f'"{"x" * 79} is no double written as plain: not a number'
+    assert {row["place"]: row["detail"] for row in aside} == {
+        place: f"column '{name}': {reason}; `columns: {{{name}: string}}` keeps it as text"
+        for place, name, reason in ((1, "placed", time), (2, "placed", time), (3, "ratio", text))
+    }
 
 
 def test_a_text_of_digits_and_a_number_are_what_they_were(source: MakeSource, lake: Lake, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame) -> _Counts:
             "Nothing of it is published."
         )
     if counts.bad:
-        quarantine.put(prepared.run, found, rows)
+        quarantine.put(prepared.run, prepared.plan, rows)
     return counts
 
 

@@ -79,13 +79,20 @@ def are_outgrown(prepared: Prepared) -> bool:
     run, found = prepared.run, prepared.plan.found
     aside = run.read(names.quarantine(run.source.source))
     aside = aside.where((F.col("object") == found.object) & (F.col("reason") == UNREADABLE_VALUE))
-    misfits = {row["detail"].removeprefix(MISFIT) for row in aside.select("detail").distinct().collect()}
+    # A name may contain what ends it here. Then more columns are looked at than need be.
+    beginnings = aside.select(F.substring_index("detail", "': ", 1).alias("detail")).distinct().collect()
+    misfits = {row["detail"] for row in beginnings}
     columns = (each for shape in found.shapes.items() for each in by_table_name(*shape, found.names))
-    suspects = {name for name, column in columns if column.name in misfits}
+    suspects = {name for name, column in columns if not misfits.isdisjoint(_beginnings(column.name))}
     guessed = suspects & _guessed(run, found) if suspects else set()
     seen = types_seen(prepared.log.changes(), found, guessed, of_numbers=True) if guessed else {}
     types = dict(prepared.plan.columns)
     return any(inferred_types.outgrows(kind, types[name]) for name, kind in seen.items())
+
+
+def _beginnings(name: str) -> tuple[str, str]:
+    """Return how the detail of a value that does not fit may begin, for a column of this name."""
+    return (MISFIT + name).partition("': ")[0], f"column '{name}".partition("': ")[0]
 
 
 def _guessed(run: Run, found: Found) -> set[str]:

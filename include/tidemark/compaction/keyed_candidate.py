@@ -150,7 +150,7 @@ def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> int:
     """
     found = prepared.plan.found
     expected = found.events - found.truncates - totals.events
-    counts = quarantine.set_aside(prepared.run, found, fold.acted()) if expected else {}
+    counts = quarantine.set_aside(prepared.run, prepared.plan, fold.acted()) if expected else {}
     if expected != sum(counts.values()):
         raise LedgerError(
             f"{found.object}: {found.events} events in the change log, but {totals.events} folded + "

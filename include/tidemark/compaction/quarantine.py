@@ -5,42 +5,45 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.compaction import misfit_details
 from tidemark.compaction.run import Run
 from tidemark.lake import names
 from tidemark.lake.filters import above
 from tidemark.lake.log_schemas import QUARANTINE
 from tidemark.lake.properties import LOG_PROPERTIES
 from tidemark.tables import reasons
-from tidemark.tables.plan import Found
+from tidemark.tables.plan import Plan
 
 
-def set_aside(run: Run, found: Found, acted: DataFrame) -> dict[str, int]:
+def set_aside(run: Run, plan: Plan, acted: DataFrame) -> dict[str, int]:
     """Quarantine the messages whose events take no part in a table, and return how many events have each reason.
 
     Args:
         run: the run.
-        found: the table.
+        plan: the table's plan.
         acted: ``folding.actions.actions`` of its events.
     """
     aside = acted.where(F.col("set_aside").isNotNull() & ~F.col("moved_away"))
     counts = {row["set_aside"]: int(row["count"]) for row in aside.groupBy("set_aside").count().collect()}
     if counts.keys() - {reasons.TRUNCATED}:
-        put(run, found, aside)
+        put(run, plan, aside)
     return counts
 
 
-def put(run: Run, found: Found, aside: DataFrame) -> None:
+def put(run: Run, plan: Plan, aside: DataFrame) -> None:
     """Put messages into ``quarantine.<source>``, with their bytes from ``raw``; doing it again changes nothing.
 
     Args:
         run: the run.
-        found: the table; messages in quarantine stay for the batches that it stands at already, and messages that an
-            aborted attempt put there are replaced.
-        aside: ``batch``, ``file``, ``place``, ``set_aside``, ``detail``: one row an event. Events below a TRUNCATE are
-            superseded, not wrong: they are passed over.
+        plan: the table's plan; messages in quarantine stay for the batches that the table stands at already, and
+            messages that an aborted attempt put there are replaced.
+        aside: ``batch``, ``file``, ``place``, ``row``, ``set_aside``, ``detail``: one row an event. Events below a
+            TRUNCATE are superseded, not wrong: they are passed over.
     """
-    lake, source = run.lake, run.source.source
-    bad = aside.where(F.col("set_aside") != reasons.TRUNCATED).select(
+    lake, source, found = run.lake, run.source.source, plan.found
+    wrong = aside.where(F.col("set_aside") != reasons.TRUNCATED)
+    wrong = wrong.select("batch", "file", "place", "row", "set_aside", "detail")
+    bad = misfit_details.described(run, plan, wrong).select(
         "batch", "file", "place", F.col("set_aside").alias("reason"), "detail", F.lit(found.object).alias("object")
     )
     after = min(found.after, found.withheld.since - 1) if found.withheld.released else found.after

@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 
 from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
-from tidemark.events import Column, Shape
+from tidemark.events import Column, Encoding, Shape
 from tidemark.sources import model
 from tidemark.tables.common_types import agreed
 from tidemark.tables.plan import Found, Plan
@@ -55,9 +55,17 @@ class Evolving:
         is_declared = self.promised.get(name) == new
         return agreed(name, old, new, source=self.source, table=self.found.object, is_declared=is_declared)
 
-    def open_ended(self) -> set[str]:
-        """Return the columns of numbers of any size that the source file gives no type, by today's names."""
-        return {name for name, column in self.message_columns() if is_open_ended(column)} - self.promised.keys()
+    def open_ended(self) -> dict[str, str]:
+        """Return the types of columns of numbers of any size that the source file gives no type, by today's names.
+
+        They are text, except where messages said ``decimal(38, 18)`` in an earlier version of Tidemark.
+        """
+        columns = list(self.message_columns())
+        names = {name for name, column in columns if is_open_ended(column)} - self.promised.keys()
+        scaled = ((name, column.type) for name, column in columns if column.encoding is Encoding.SCALED_STRUCT)
+        return dict.fromkeys(names, "string") | {
+            name: kind for name, kind in scaled if name in names and kind not in {None, "string"}
+        }
 
 
 def evolving_of(source: model.Source, found: Found, table: Table | None) -> Evolving:
@@ -149,7 +157,7 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
     order = [name for name in map(evolving.before.get, dict(columns_of(table))) if name is not None]
     today = {old: new for old, new in evolving.before.items() if old != new}
     # What is published stays, and a value that it cannot hold is set aside.
-    open_ended = {name: types.get(name, "string") for name in evolving.open_ended()}
+    open_ended = {name: types.get(name, kind) for name, kind in evolving.open_ended().items()}
     for shape_id, shape in found.shapes.items():
         columns_by_name = [
             each for each in by_table_name(shape_id, shape, found.names) if follows or not stored or each[0] in stored

@@ -72,14 +72,16 @@ def read_value(raw: bytes, column: Column, declared: str | None = None) -> Value
 
 
 def _remedy(raw: bytes, column: Column, declared: str | None) -> str:
-    """Return the end of a message that says how the value is taken after all; empty where text cannot hold it."""
-    if column.type in {None, "string"}:
-        return ""
-    try:
-        read_value(raw, Column(column.name, "string", column.encoding), declared)
-    except UnreadableValueError:
-        return ""
-    return f"; `columns: {{{column.name}: string}}` keeps it as text"
+    """Return the end of a message that says which type keeps the value; empty where neither text nor bytes does."""
+    for kind, kept in (("string", "it as text"), ("binary", "its bytes")):
+        if column.type in {None, "binary", kind} or (kind == "binary" and column.type != "string"):
+            continue
+        try:
+            read_value(raw, Column(column.name, kind, column.encoding), declared)
+        except UnreadableValueError:
+            continue
+        return f"; `columns: {{{column.name}: {kind}}}` keeps {kept}"
+    return ""
 
 
 def _as_table_column(column: Column) -> Column:
