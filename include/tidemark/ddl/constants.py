@@ -13,6 +13,12 @@ Constant = Decimal | str | bytes | bool | None
 """A number, a text, bits and bytes, true or false, or NULL."""
 
 
+class BitString(str):
+    """A bit string of PostgreSQL: a text of zeros and ones, which is a binary number where a number is asked for."""
+
+    __slots__ = ()
+
+
 class UnknownValueError(Exception):
     """The value that rows have in a new column is not known from the statement; the text says why."""
 
@@ -167,7 +173,7 @@ class ConstantReader(Words):
         if self.dialect == "postgres":
             if marks == len("0x"):
                 return Decimal(int(digits, 16 if is_hex else 2))
-            return "".join(f"{int(digit, 16):04b}" for digit in digits) if is_hex else digits
+            return BitString("".join(f"{int(digit, 16):04b}" for digit in digits) if is_hex else digits)
         if not digits:
             return b""
         width = (len(digits) + 1) // 2 if is_hex else (len(digits) + 7) // 8

@@ -63,6 +63,8 @@ class Declaration:
 def _in_brackets(tokens: Sequence[Token]) -> Sequence[Token]:
     """Return the tokens in the brackets behind the first words of a type."""
     for place, token in enumerate(tokens[:4]):
+        if token.text.upper() in {"DEFAULT", "NOT", "NULL", "COLLATE", "COMMENT", "CONSTRAINT", "AS"}:
+            return ()
         if token.token_type is TokenType.L_PAREN:
             ends = [end for end, each in enumerate(tokens) if end > place and each.token_type is TokenType.R_PAREN]
             return tokens[place + 1 : ends[0]] if ends else ()

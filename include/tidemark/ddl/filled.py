@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from tidemark.ddl.changes import Fill
-from tidemark.ddl.constants import Constant, UnknownValueError
+from tidemark.ddl.constants import BitString, Constant, UnknownValueError
 from tidemark.ddl.declaration import Declaration
 from tidemark.ddl.filled_times import moment, time_of_day
 from tidemark.values.types import decimal_parts
@@ -72,6 +72,8 @@ def _number(value: Constant) -> Decimal:
     """Return a constant as a number: true is 1, bits and bytes are unsigned and big-endian."""
     if isinstance(value, bytes):
         return Decimal(int.from_bytes(value, "big"))
+    if isinstance(value, BitString):
+        return Decimal(int(value, 2))
     if isinstance(value, str):
         if not _NUMERAL.fullmatch(value.strip(" ")):
             raise ValueError("a text that is no number")
@@ -174,6 +176,8 @@ def _char(value: Constant, declared: Declaration) -> Fill:
     text = _text_of(value, declared)
     if declared.dialect == "mysql":
         return Fill(text.rstrip(" "))
+    if declared.word == "bpchar" and declared.size is None:
+        return Fill(text)
     if not declared.in_characters and not text.isascii():
         raise ValueError("its length counts bytes")
     return Fill(text.rstrip(" ").ljust(declared.size or 1))

@@ -30,10 +30,10 @@ def moment(value: Constant, declared: Declaration) -> Fill:
     if len((match["fraction"] or "").rstrip("0")) > min(most, 6):
         raise ValueError("more digits of a second than the column has")
     read(value.strip())
-    if declared.kind == "date" or declared.dialect == "mysql":
-        time = match["time"] or " 00:00:00"
-        return Fill(match["date"] + ("" if declared.kind == "date" else f" {time[1:]}"))
-    return Fill(value.strip())
+    if declared.kind == "date":
+        return Fill(match["date"])
+    time = match["time"] or " 00:00:00"
+    return Fill(f"{match['date']} {time[1:]}{match['zone'] or ''}")
 
 
 _MOMENT = re.compile(
