@@ -41,7 +41,7 @@ def implicit(declared: Declaration) -> Fill:
     if declared.word == "enum" and declared.labels:
         return Fill(declared.labels[0])
     if declared.word == "json":
-        return Fill("null")
+        raise UnknownValueError("MySQL fills JSON with its null, and MariaDB with the empty text")
     if declared.word == "bit" or declared.is_number:
         return filled(Decimal(0), declared)
     if declared.kind in {"date", "timestamp"}:
