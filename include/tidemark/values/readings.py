@@ -187,10 +187,14 @@ def _parsed_type(kind: str) -> DataType:
     return DataType.fromDDL(kind)
 
 
+LONG_TEXTS = {"maxStringLen": str(1 << 30)}
+"""Spark's JSON reader takes no text of more than 20,000,000 characters by itself; a message may have longer ones."""
+
+
 def _from_json(image: Expression, columns: Sequence[tuple[Column, str]]) -> Expression:
     fields = [StructField(column.name, _parsed_type(kind)) for column, kind in columns]
     schema = StructType([*fields, StructField(_CORRUPT, StringType())])
-    return F.from_json(image, schema, {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"})
+    return F.from_json(image, schema, {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE", **LONG_TEXTS})
 
 
 _WIRE_TYPES: Mapping[Encoding, str] = {
