@@ -27,7 +27,7 @@ from tidemark.values.digits import (
 )
 from tidemark.values.message_types import decimal_declared
 from tidemark.values.types import decimal_parts, spark_type
-from tidemark.values.verbatim import bare_number, number_at_place, verbatim_number
+from tidemark.values.verbatim import QUOTED, as_written, if_bare, number_at_place
 
 # With groups that do not capture and possessive quantifiers, Java needs half the time.
 _DAY = r"^\d{4}-\d{2}-\d{2}(?:[ T]00:00(?::00(?:\.0++)?+)?+)?+Z?$"
@@ -65,19 +65,20 @@ def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> E
     if source.encoding in _TEXT_OR_EPOCH and kind not in {"string", "binary"}:
         wire = F.nullif(wire, F.lit(""))
     if source.encoding in {Encoding.PLAIN, Encoding.TEXT, *_TEXT_OR_EPOCH} and decimal_parts(kind):
-        return verbatim_number(wire, image, source.name)
+        written = as_written(wire, image, source.name)
+        return F.coalesce(written, F.when(wire.isNotNull(), F.lit("not a number")))
     if source.encoding is Encoding.SCALED_STRUCT:
         return F.when(wire.isNotNull(), wire.withField("value", _bytes(wire.getField("value"))))
     if source.encoding is Encoding.UNSCALED_BASE64:
         # With decimal.format=NUMERIC, Kafka Connect writes the number itself in place of Base64.
-        number = bare_number(wire, image, source.name)
+        number = if_bare(wire, image, source.name)
         return F.when(wire.isNotNull(), F.struct(number.alias("number"), _bytes(wire).alias("value")))
     return wire
 
 
 def is_overflow(wire: Expression, image: Expression, name: str) -> Expression:
     """Return whether a number is too large for its type: it is read as infinity, and is not written as a word."""
-    return wire.isin(float("inf"), float("-inf")) & (number_at_place(image, name) != '"')
+    return wire.isin(float("inf"), float("-inf")) & (number_at_place(image, name) != QUOTED)
 
 
 def _plain(wire: Expression, target: str) -> Expression:
@@ -170,7 +171,7 @@ def _unscaled(wire: Expression, scale: int, target: str) -> Expression:
         short = whole * power_of_ten(scale) if scale else whole
         based = F.when(F.octet_length(unscaled).between(1, 8), short.try_cast(spark_type(target))).otherwise(based)
     number = wire.getField("number")
-    return F.when(number.isNotNull(), _text(number, target)).otherwise(based)
+    return F.when(number != QUOTED, F.when(number != "", _text(number, target))).otherwise(based)
 
 
 def _scaled_struct(wire: Expression, target: str) -> Expression:

@@ -13,23 +13,21 @@ import json
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.values.digits import let
+
 _REWRITTEN = r'^(?:-?\d++\.\d++(?:E-?\d++)?+|"-?Infinity")$'
 """How Spark's JSON reader writes a number that has a fraction or an exponent, or is too large for a double."""
 
 _BARE = r"^(?:-?\d[\d.eE+-]*+|true|false)$"
 """Texts that may stand without quotation marks."""
 
-_QUOTED = '"'
+QUOTED = '"'
+"""What ``number_at_place`` gives for a text."""
 
 _TEXT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
 _DEPTH = 48
 """How deeply the values in front of a number may be nested. Behind deeper ones, no number is found."""
-
-
-def verbatim_number(wire: Expression, image: Expression, name: str) -> Expression:
-    """Return a number's digits as the image has them; a text that is no number where they are not found."""
-    return F.coalesce(as_written(wire, image, name), F.when(wire.isNotNull(), F.lit("not a number")))
 
 
 def as_written(text: Expression, image: Expression, name: str) -> Expression:
@@ -39,22 +37,21 @@ def as_written(text: Expression, image: Expression, name: str) -> Expression:
     evaluates a whole condition early, so the inner condition stands apart: inside the outer one it would cost a
     microsecond for each text.
     """
-    own = number_at_place(image, name)
-    found = F.when(own == _QUOTED, text).when(own != "", own)
+    own = F.replace(number_at_place(image, name), F.lit(QUOTED), text)
+    found = let(own, lambda number: F.when(number != "", number))
     verbatim = F.when(_is_surely_quoted(text, image, name), text).otherwise(found)
     minus_zero = (text == "0") & F.contains(image, F.lit("-0"))
     return F.when((text < ":") & (text.rlike(_REWRITTEN) | minus_zero), verbatim).otherwise(text)
 
 
-def bare_number(wire: Expression, image: Expression, name: str) -> Expression:
-    """Return the digits of a number that stands bare in the image; null for a quoted text and for every other value."""
-    own = number_at_place(image, name)
-    return F.when(wire.rlike(_BARE), F.when(own == "", F.lit("not a number")).when(own != _QUOTED, own))
-
-
 def is_lost(text: Expression, image: Expression, name: str) -> Expression:
     """Return whether ``as_written`` does not find the digits of a text."""
     return text.isNotNull() & as_written(text, image, name).isNull()
+
+
+def if_bare(wire: Expression, image: Expression, name: str) -> Expression:
+    """Return ``number_at_place`` for a text that may stand without quotation marks; null for any other text."""
+    return F.when(wire.rlike(_BARE), number_at_place(image, name))
 
 
 def number_at_place(image: Expression, name: str) -> Expression:
@@ -69,7 +66,7 @@ def _is_surely_quoted(text: Expression, image: Expression, name: str) -> Express
     if the row has no nested object.
     """
     member = json.dumps(name, ensure_ascii=False)
-    flat = F.locate("{", image, 2) == 0
+    flat = ~F.contains(F.ltrim(image, F.lit("{")), F.lit("{"))  # a third of the time of `locate`
     return F.contains(image, F.concat(F.lit(f',{member}:"'), text, F.lit('"'))) & flat
 
 
