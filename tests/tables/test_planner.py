@@ -6,6 +6,7 @@ import pytest
 from pyiceberg.types import BooleanType
 
 from support.plans import SOURCE, found, published, renamed, shape, source
+from tidemark.ddl.changes import Fill
 from tidemark.ddl.history import Addition, SchemaHistory
 from tidemark.ddl.names import Renaming
 from tidemark.errors import IncompatibleSchemaError
@@ -164,33 +165,33 @@ def test_the_constant_of_an_added_column_is_kept_under_the_name_of_today(lake: L
     history = SchemaHistory(
         renamings=(Renaming("60", 2, "n", "m"),),
         additions=(
-            Addition("50", 2, "n", "int", "5", retyped=False),
+            Addition("50", 2, "n", "int", Fill("5"), retyped=False),
             Addition("55", 2, "plain", "int", None, retyped=False),
         ),
     )
     known = found(shape(id="long", m="int", plain="int"), table=table, history=history)
     made = plan(source(), known, table)
-    assert made.defaults == {"m": Default("50", 2, "5")}
-    assert made.new_defaults() == [(TableColumn("m", "int"), Default("50", 2, "5"))]
+    assert made.defaults == {"m": Default("50", 2, Fill("5"))}
+    assert made.new_defaults() == [(TableColumn("m", "int"), Default("50", 2, Fill("5")))]
 
 
 def test_a_statement_may_add_a_column_under_the_name_that_it_takes_from_another(lake: Lake) -> None:
     """The constant is that of the new column, not of the one that was renamed."""
     table = published(lake, {"id": "long", "a": "string"}, (1, "x"))
     history = SchemaHistory(
-        renamings=(Renaming("50", 2, "a", "b"),), additions=(Addition("50", 2, "a", "int", "5", retyped=False),)
+        renamings=(Renaming("50", 2, "a", "b"),), additions=(Addition("50", 2, "a", "int", Fill("5"), retyped=False),)
     )
     made = plan(source(), found(shape(id="long", b="string", a="int"), table=table, history=history), table)
-    assert made.defaults == {"a": Default("50", 2, "5")}
+    assert made.defaults == {"a": Default("50", 2, Fill("5"))}
     assert made.today == {"a": "b", "tidemark new a": "a"}
 
 
 def test_a_constant_that_published_rows_got_already_is_not_new(lake: Lake) -> None:
     """The column was added in the batch that the table stands at."""
     table = published(lake, {"id": "long", "n": "int"}, (1, 5))
-    history = SchemaHistory(additions=(Addition("5", 1, "n", "int", "5", retyped=False),))
+    history = SchemaHistory(additions=(Addition("5", 1, "n", "int", Fill("5"), retyped=False),))
     made = plan(source(), found(shape(id="long", n="int"), table=table, history=history), table)
-    assert (made.defaults, made.new_defaults()) == ({"n": Default("5", 1, "5")}, [])
+    assert (made.defaults, made.new_defaults()) == ({"n": Default("5", 1, Fill("5"))}, [])
 
 
 def test_only_a_bag_pairs_the_images_of_an_update() -> None:
