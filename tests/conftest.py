@@ -1,16 +1,18 @@
-"""What all tests share: one lake and one Spark session for the whole run, sources of a test's own in it."""
+"""What all tests share: one lake and one Spark session for each worker of a run, sources of a test's own in it."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from support.rounds import PROVING
 from tidemark.sources.model import Source
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from tidemark.lake.lake import Lake
 
 _OWN = pytest.StashKey[str]()
+_SECONDS = {"slow": 20, "spark": 2}
+"""About how long a test with a marker takes."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -32,19 +36,70 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.basetemp = config.stash[_OWN] = tempfile.mkdtemp(prefix="tidemark-tests-")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Remove the folder, but leave it to be looked at if a test failed."""
+    """Remove the folder when all workers have ended, but leave it to be looked at if a test failed."""
     if exitstatus == pytest.ExitCode.OK and (folder := session.config.stash.get(_OWN, None)):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only ``make prove`` runs, and put the files that take longest first.
+
+    Workers take whole files. A long one at the end would keep one worker busy after the others are done.
+    """
+    if not PROVING:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("prove")])
+        items[:] = [item for item in items if not item.get_closest_marker("prove")]
+    seconds: Counter[Path] = Counter()
+    for item in items:
+        marked = next((weight for name, weight in _SECONDS.items() if item.get_closest_marker(name)), 0)
+        seconds[item.path] += marked
+    items.sort(key=lambda item: -seconds[item.path])
+
+
 @pytest.fixture(scope="session", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """``TIDEMARK_HOME`` of the whole run: a Spark session knows one catalog for all its life."""
+    """``TIDEMARK_HOME`` of a worker's whole run: a Spark session knows one catalog for all its life."""
     folder = tmp_path_factory.mktemp("home")
     os.environ["TIDEMARK_HOME"] = str(folder)
     yield folder
     del os.environ["TIDEMARK_HOME"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_compiler(request: pytest.FixtureRequest, home: Path) -> Iterator[None]:
+    """Let the JVM compile everything by its quick compiler alone.
+
+    Tests have few rows, so code that runs for each row never pays for the optimizing compiler. A run of 24 small
+    tables takes a fifth less processor time so. The code cache has to be as large as usual; else the JVM drops what it
+    compiled and compiles it again.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        if any(item.get_closest_marker("spark") for item in request.session.items):
+            from tidemark.spark import session
+
+            options = session.LOCAL_SETTINGS["spark.driver.extraJavaOptions"]
+            quick = f"{options} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+            patched.setitem(cast("dict[str, str]", session.LOCAL_SETTINGS), "spark.driver.extraJavaOptions", quick)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ledger_of_its_own(home: Path) -> Iterator[None]:
+    """Let each module begin with an empty ledger.
+
+    All sources of a lake share the ledger. Each commit reads and writes the whole metadata of its table, with all
+    snapshots: after a hundred runs of other modules, a run would take twice as long.
+    """
+    yield
+    if (home / "catalog.db").exists():
+        from tidemark.lake.lake import Lake
+
+        lake = Lake.open()
+        for name in lake.tables("ledger"):
+            lake.catalog.drop_table(("ledger", name))
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,12 @@ import pytest
 from pyiceberg.expressions import And
 from pyspark.sql import SparkSession
 
-from support.histories import canal, deliver, message, mixed, position, with_position
+from support.bags import COLUMNS, Bag
+from support.histories import canal, deliver, message, mixed, with_position
 from support.reference import Change, Row, fold
+from support.rounds import how_many
 from support.running import run_all
-from tidemark.events import Operation, encode_position
+from tidemark.events import encode_position
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
@@ -25,44 +27,8 @@ from tidemark.tables.schemas import POSITION
 
 pytestmark = pytest.mark.spark
 
-COLUMNS = {"name": "string", "size": "double", "extra": "long"}
 _RUNS = 3
 _COUNTS = ("applied", "superseded", "duplicate", "held", "quarantined")
-
-
-class Bag:
-    """A table without a key, whose changes a test writes down by the values of whole rows."""
-
-    def __init__(self, name: str, columns: Sequence[str] = ("name", "size")) -> None:
-        self.name = name
-        self.columns = tuple(columns)
-
-    def wider(self) -> Bag:
-        """The same table after a column was added."""
-        return Bag(self.name, (*self.columns, "extra"))
-
-    def insert(self, at: int, *values: Any) -> Change:
-        """A row was inserted."""
-        return self._change(at, Operation.INSERT, None, values)
-
-    def delete(self, at: int, *values: Any) -> Change:
-        """A row was deleted."""
-        return self._change(at, Operation.DELETE, values, None)
-
-    def update(self, at: int, old: Sequence[Any], new: Sequence[Any]) -> Change:
-        """A row was updated."""
-        return self._change(at, Operation.UPDATE, old, new)
-
-    def truncate(self, at: int) -> Change:
-        """All rows went."""
-        return self._change(at, Operation.TRUNCATE, None, None)
-
-    def _change(self, at: int, operation: Operation, old: Sequence[Any] | None, new: Sequence[Any] | None) -> Change:
-        before, after = (self._row(old) if old is not None else None), (self._row(new) if new is not None else None)
-        return Change(self.name, operation, position(at, operation), (), before, after)
-
-    def _row(self, values: Sequence[Any]) -> Row:
-        return dict(zip(self.columns, values, strict=True))
 
 
 class Case(NamedTuple):
@@ -352,11 +318,15 @@ def _generated(name: str, seed: int) -> list[Change]:
     return changes
 
 
+_HISTORIES = how_many(usually=20, proving=40)
+
+
+@pytest.mark.more
 def test_any_delivery_gives_the_bag_of_the_model(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """Forty histories in any order, cut into runs, sent again: rows, counts and positions are the model's."""
+    """Histories in any order, cut into runs, sent again: rows, counts and positions are the model's."""
     seed = 20260201
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
-    histories = {f"t{number}": _generated(f"t{number}", seed + number) for number in range(40)}
+    histories = {f"t{number}": _generated(f"t{number}", seed + number) for number in range(_HISTORIES)}
     # Some in order, where each run goes on from the one before it.
     deliveries = {
         table: _in_order(dice, changes) if number % 4 == 0 else mixed(dice, changes, dice.randint(1, _RUNS))

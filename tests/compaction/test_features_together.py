@@ -6,7 +6,6 @@ run by run, all at once, and rebuilt from the change log; and ``explain`` has to
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +14,12 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
+from support.debezium_log import KINDS, START, Log, Message
 from support.histories import deliver
-from support.running import run_all
+from support.rounds import how_many
+from support.running import assert_ledgers_close, run_all
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
-from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.queries.explain import explain
 from tidemark.queries.row_life import Outcome
@@ -27,72 +27,10 @@ from tidemark.sources.model import Source
 from tidemark.stages import REBUILD
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, POSITION
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
-_START = 1_767_225_600_000
-_UNAVAILABLE = "__debezium_unavailable_value"
-_COUNTS = ("applied", "superseded", "duplicate", "held", "quarantined")
-KINDS: dict[str, dict[str, Any]] = {
-    "bag": {"key": []},
-    "keyed": {"key": ["id"]},
-    "hist": {"key": ["id"], "history": True},
-    "soft": {"key": ["id"], "deletes": "soft"},
-    "both": {"key": ["id"], "history": True, "deletes": "soft"},
-}
-"""What the source file says of tables whose names begin so."""
-KEYED = ("hist", "both")
-Message = bytes
-
-
-class Log:
-    """The log of one table at a source, with a time for each place."""
-
-    def __init__(self, table: str) -> None:
-        self.table = table
-
-    def put(self, at: int, before: Any = None, /, **row: Any) -> Message:
-        """An update (where there is a row before) or an insert; a value ``...`` was not captured."""
-        after = {name: _UNAVAILABLE if value is ... else value for name, value in row.items()}
-        return self._message(at, op="c" if before is None else "u", before=before, after=after)
-
-    def delete(self, at: int, **row: Any) -> Message:
-        """A row went."""
-        return self._message(at, op="d", before=row, after=None)
-
-    def truncate(self, at: int) -> Message:
-        """All rows went."""
-        return self._message(at, op="t", before=None, after=None)
-
-    def ddl(self, at: int, text: str) -> Message:
-        """A statement on the table."""
-        told = {"databaseName": "shop", "ddl": f"ALTER TABLE {self.table} {text}", "tableChanges": []}
-        return self._message(at, ts_ms=_START + at * 1000, **told)
-
-    def empty(self, at: int) -> Message:
-        """A statement that takes all rows and tells no event."""
-        told = {"databaseName": "shop", "ddl": f"TRUNCATE TABLE {self.table}", "tableChanges": []}
-        return self._message(at, ts_ms=_START + at * 1000, **told)
-
-    def within(self, transaction: int | str, *messages: Message, first: int = 1) -> list[Message]:
-        """Events of a transaction, numbered from ``first``."""
-        told = []
-        for number, message in enumerate(messages, first):
-            block = {"id": self._id(transaction), "total_order": number, "data_collection_order": 1}
-            told.append(json.dumps({**json.loads(message), "transaction": block}).encode())
-        return told
-
-    def end(self, transaction: int | str, count: int) -> Message:
-        """The end of a transaction of so many events."""
-        told = {"status": "END", "id": self._id(transaction), "ts_ms": _START + 10**6, "event_count": count}
-        return json.dumps(told).encode()
-
-    def _id(self, transaction: int | str) -> str:
-        return f"{self.table}:{transaction}"
-
-    def _message(self, at: int, **told: Any) -> Message:
-        origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": self.table}
-        place = {"ts_ms": _START + at * 1000, "file": "mysql-bin.000003", "pos": at, "row": 0}
-        return json.dumps({**told, "source": {**origin, **place}}).encode()
+KEYED = how_many(usually=("both",), proving=("hist", "both"))
+"""Kinds of the cases with a key: a history and soft deletes in one, and in ``make prove`` a history alone as well."""
 
 
 class Case(NamedTuple):
@@ -348,18 +286,10 @@ def test_no_run_told_of_problems_and_all_ledgers_close(ways: Ways, lake: Lake) -
     assert_ledgers_close(lake, "interplay", "interplay_at_once")
 
 
-def assert_ledgers_close(lake: Lake, *sources: str) -> None:
-    """Every event is accounted for, in all runs."""
-    for source in sources:
-        for row in Ledger(lake, source).read("tables"):
-            assert row["events"] == sum(row[name] for name in _COUNTS), row
-            assert min(row[name] for name in _COUNTS) >= 0, row
-
-
 @pytest.mark.parametrize("name", ["emptied_by_a_statement", "emptied_by_a_late_statement"])
 def test_a_statement_ends_rows_when_the_source_committed_it(name: str, ways: Ways) -> None:
     """Not when it was read, which depends on the delivery."""
-    emptied = datetime.fromtimestamp(_START / 1000 + 10, UTC)
+    emptied = datetime.fromtimestamp(START / 1000 + 10, UTC)
     for kind in ("hist", "both"):
         versions = ways.by_runs[history(Identifier("", f"{kind}_{name}")).name]
         assert {row["valid_to"] for row in versions if not row["is_current"]} == {emptied}

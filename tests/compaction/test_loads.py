@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from support.histories import COLUMNS, Table, deliver, message, mixed, reloaded, several
 from support.reference import Change, Row, fold, fold_softly, versions
+from support.rounds import how_many
 from support.running import assert_ledger_closes, run_all
 from tidemark.events import Position
 from tidemark.lake.filters import equals
@@ -291,9 +292,10 @@ def test_half_a_load_waits_for_the_rest(kind: str, source: Make, spark: SparkSes
     assert sorted(row["id"] for row in _rows(lake, shop.source, "items")) == ["1", "2", "3"]
 
 
-_RUNS, _HISTORIES = 3, 9
+_RUNS, _HISTORIES = 3, how_many(usually=6, proving=9)
 
 
+@pytest.mark.more
 def test_any_delivery_of_loads_gives_what_the_model_gives(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Histories with loads in them, any order, cut into runs, sent again; with soft deletes and with history too.
 

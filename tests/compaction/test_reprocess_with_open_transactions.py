@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from compaction.test_features_together import KINDS, Log, Message, assert_ledgers_close
+from support.debezium_log import KINDS, Log, Message
 from support.histories import deliver
-from support.running import run_all
+from support.running import assert_ledgers_close, run_all
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
 from tidemark.ledger.ledger import Ledger

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from compaction.test_features_together import assert_ledgers_close
 from support.histories import deliver
 from support.reference import Change, fold
-from support.running import run_all
+from support.running import assert_ledgers_close, run_all
 from support.transactional import TABLES, generated, transaction, written
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
+from support.debezium_log import Log, Message
 from support.histories import deliver
 from support.running import die_at, run_all
 from tidemark.lake.lake import Lake
@@ -22,36 +22,6 @@ from tidemark.stages import StageReport
 from tidemark.tables.schemas import COMMITTED_AT, POSITION
 
 pytestmark = pytest.mark.spark
-
-UNAVAILABLE = "__debezium_unavailable_value"
-Message = bytes
-
-
-def _origin(table: str, at: int) -> dict[str, Any]:
-    origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": table, "ts_ms": 1767225600000}
-    return {**origin, "file": "mysql-bin.000003", "pos": at, "row": 0}
-
-
-class Log:
-    """The log of one table at a source: rows by value, DDL by text, each at a place."""
-
-    def __init__(self, table: str) -> None:
-        self.table = table
-
-    def put(self, at: int, before: Any = None, /, **row: Any) -> Message:
-        """An update (where there is a row before) or an insert; a value ``...`` was not captured."""
-        after = {name: UNAVAILABLE if value is ... else value for name, value in row.items()}
-        op = "c" if before is None else "u"
-        return json.dumps({"op": op, "before": before, "after": after, "source": _origin(self.table, at)}).encode()
-
-    def delete(self, at: int, **row: Any) -> Message:
-        """A row went."""
-        return json.dumps({"op": "d", "before": row, "after": None, "source": _origin(self.table, at)}).encode()
-
-    def ddl(self, at: int, text: str, table: str | None = None) -> Message:
-        """A statement; ``{}`` in it is the table's name."""
-        told = {"source": _origin(table or self.table, at), "databaseName": "shop", "ddl": text.format(self.table)}
-        return json.dumps({**told, "ts_ms": 1767225600000, "tableChanges": []}).encode()
 
 
 class Case(NamedTuple):
@@ -77,7 +47,7 @@ CASES = [
         lambda t: [
             t.put(1, id=1, a="x"),
             t.put(2, id=2, a="y"),
-            t.ddl(3, "ALTER TABLE {} RENAME COLUMN a TO b"),
+            t.statement(3, "ALTER TABLE {} RENAME COLUMN a TO b"),
             t.put(4, id=1, b="z"),
         ],
     ),
@@ -86,7 +56,7 @@ CASES = [
         "id b",
         [(1, "z"), (2, "y"), (3, "n")],
         lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
-        lambda t: [t.ddl(3, "ALTER TABLE {} CHANGE a b text"), t.put(4, id=1, b="z")],
+        lambda t: [t.statement(3, "ALTER TABLE {} CHANGE a b text"), t.put(4, id=1, b="z")],
         lambda t: [t.put(5, id=3, b="n")],
     ),
     case(
@@ -94,14 +64,14 @@ CASES = [
         "id b",
         [(1, "x")],
         lambda t: [t.put(1, id=1, a="x")],
-        lambda t: [t.ddl(3, "ALTER TABLE {} RENAME COLUMN a TO b")],
+        lambda t: [t.statement(3, "ALTER TABLE {} RENAME COLUMN a TO b")],
     ),
     case(
         "late_event_under_the_old_name",
         "id b",
         [(1, "z"), (2, "late"), (3, "too late")],
         lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
-        lambda t: [t.ddl(10, "ALTER TABLE {} RENAME COLUMN a TO b"), t.put(11, id=1, b="z")],
+        lambda t: [t.statement(10, "ALTER TABLE {} RENAME COLUMN a TO b"), t.put(11, id=1, b="z")],
         lambda t: [t.put(3, id=2, a="late"), t.put(4, id=1, a="late"), t.put(5, id=3, a="too late")],
     ),
     case(
@@ -110,8 +80,8 @@ CASES = [
         [(1, None, "x"), (2, "new", "z")],
         lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
         lambda t: [
-            t.ddl(10, "ALTER TABLE {} RENAME COLUMN a TO b"),
-            t.ddl(11, "ALTER TABLE {} ADD COLUMN a text AFTER id"),
+            t.statement(10, "ALTER TABLE {} RENAME COLUMN a TO b"),
+            t.statement(11, "ALTER TABLE {} ADD COLUMN a text AFTER id"),
             t.put(12, id=2, a="new", b="z"),
         ],
     ),
@@ -121,7 +91,7 @@ CASES = [
         [(1, "a1", "b1"), (2, "a2", "b2")],
         lambda t: [t.put(1, id=1, a="a1", b="b1")],
         lambda t: [
-            t.ddl(10, "ALTER TABLE {} RENAME COLUMN a TO b, RENAME COLUMN b TO a"),
+            t.statement(10, "ALTER TABLE {} RENAME COLUMN a TO b, RENAME COLUMN b TO a"),
             t.put(12, id=2, a="b2", b="a2"),
         ],
     ),
@@ -130,7 +100,11 @@ CASES = [
         "id b",
         [(1, "b1"), (2, "b2"), (3, "b3")],
         lambda t: [t.put(1, id=1, a="a1", b="b1")],
-        lambda t: [t.put(2, id=2, a="a2", b="b2"), t.ddl(10, "ALTER TABLE {} DROP COLUMN a"), t.put(12, id=3, b="b3")],
+        lambda t: [
+            t.put(2, id=2, a="a2", b="b2"),
+            t.statement(10, "ALTER TABLE {} DROP COLUMN a"),
+            t.put(12, id=3, b="b3"),
+        ],
     ),
     case(
         "dropped_and_added_again_with_another_type",
@@ -138,8 +112,8 @@ CASES = [
         [(1, "b1", None), (2, "b2", 7), (3, "b3", None)],
         lambda t: [t.put(1, id=1, a="a1", b="b1")],
         lambda t: [
-            t.ddl(10, "ALTER TABLE {} DROP a"),
-            t.ddl(11, "ALTER TABLE {} ADD a int"),
+            t.statement(10, "ALTER TABLE {} DROP a"),
+            t.statement(11, "ALTER TABLE {} ADD a int"),
             t.put(12, id=2, b="b2", a=7),
         ],
         lambda t: [t.put(3, id=3, a="late", b="b3")],
@@ -151,7 +125,7 @@ CASES = [
         lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
         lambda t: [
             t.put(3, id=3, a="z"),
-            t.ddl(10, "ALTER TABLE {} ADD COLUMN n int DEFAULT 5"),
+            t.statement(10, "ALTER TABLE {} ADD COLUMN n int DEFAULT 5"),
             t.put(12, id=2, a="y", n=7),
             t.put(13, id=5, a="w", n=None),
         ],
@@ -162,7 +136,7 @@ CASES = [
         "id a d",
         [(1, "x", Decimal("1.50"))],
         lambda t: [t.put(1, id=1, a="x")],
-        lambda t: [t.ddl(10, "ALTER TABLE {} ADD COLUMN d decimal(8,2) NOT NULL DEFAULT '1.50'")],
+        lambda t: [t.statement(10, "ALTER TABLE {} ADD COLUMN d decimal(8,2) NOT NULL DEFAULT '1.50'")],
     ),
     case(
         "added_with_constants_of_every_kind",
@@ -173,7 +147,7 @@ CASES = [
         ],
         lambda t: [t.put(1, id=1)],
         lambda t: [
-            t.ddl(
+            t.statement(
                 10,
                 "ALTER TABLE {} ADD yes BOOLEAN NOT NULL DEFAULT TRUE, ADD no BOOL DEFAULT FALSE, ADD hex INT DEFAULT "
                 "0x10, ADD score DECIMAL(6,2) DEFAULT 1.5, ADD code CHAR(3) DEFAULT 'abc', ADD bits BIT(4) DEFAULT "
@@ -188,14 +162,14 @@ CASES = [
         "id n",
         [(1, 50_000_000_000)],
         lambda t: [t.put(1, id=1, n=5)],
-        lambda t: [t.ddl(10, "ALTER TABLE {} MODIFY n bigint"), t.put(11, id=1, n=50_000_000_000)],
+        lambda t: [t.statement(10, "ALTER TABLE {} MODIFY n bigint"), t.put(11, id=1, n=50_000_000_000)],
     ),
     case(
         "table_dropped",
         "id a",
         [(2, "after"), (3, "after")],
         lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
-        lambda t: [t.ddl(10, "DROP TABLE {}"), t.put(12, id=2, a="after")],
+        lambda t: [t.statement(10, "DROP TABLE {}"), t.put(12, id=2, a="after")],
         lambda t: [t.put(3, id=1, a="late"), t.put(13, id=3, a="after")],
     ),
     case(
@@ -203,7 +177,7 @@ CASES = [
         "id a",
         [],
         lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
-        lambda t: [t.ddl(10, "TRUNCATE TABLE {}")],
+        lambda t: [t.statement(10, "TRUNCATE TABLE {}")],
     ),
     case(
         "partial_images_over_a_rename",
@@ -212,7 +186,7 @@ CASES = [
         lambda t: [t.put(1, id=1, a="a1", c="c1"), t.put(2, id=2, a="a2", c="c2"), t.put(2, id=3, a="b1", c="c1")],
         lambda t: [t.put(20, id=1, a=..., c="c4"), t.put(20, id=2, a=..., c="c2"), t.put(20, id=3, a=..., c="c5")],
         lambda t: [
-            t.ddl(30, "ALTER TABLE {} RENAME COLUMN a TO b"),
+            t.statement(30, "ALTER TABLE {} RENAME COLUMN a TO b"),
             t.put(31, id=1, b="b3", c=...),
             t.put(10, id=2, a="late", c="late"),
         ],
@@ -222,7 +196,7 @@ CASES = [
         "number a",
         [(1, "z"), (2, "y"), (3, "n")],
         lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
-        lambda t: [t.ddl(10, "ALTER TABLE {} RENAME COLUMN id TO number"), t.put(12, number=1, a="z")],
+        lambda t: [t.statement(10, "ALTER TABLE {} RENAME COLUMN id TO number"), t.put(12, number=1, a="z")],
         lambda t: [t.put(3, id=2, a="y"), t.put(13, number=3, a="n"), t.delete(14, number=9, a="")],
     ),
     case(
@@ -256,7 +230,7 @@ CASES = [
         lambda t: [t.put(10, id=1, n=..., c="x"), t.put(11, id=2, n=None, c="v")],
         lambda t: [t.put(20, id=1, n=None, c=...), t.put(21, id=1, n=..., c="y")],
         lambda t: [
-            t.ddl(25, "ALTER TABLE {} RENAME COLUMN n TO m"),
+            t.statement(25, "ALTER TABLE {} RENAME COLUMN n TO m"),
             t.put(15, id=1, n=5, c=...),
             t.put(30, id=2, m=6, c="w"),
         ],
@@ -266,7 +240,7 @@ CASES = [
         "id n",
         [(1, None), (2, None), (3, Decimal("1.50"))],
         lambda t: [t.put(1, id=1, n=None)],
-        lambda t: [t.ddl(10, "ALTER TABLE {} MODIFY n decimal(8,2)"), t.put(12, id=2, n=None)],
+        lambda t: [t.statement(10, "ALTER TABLE {} MODIFY n decimal(8,2)"), t.put(12, id=2, n=None)],
         lambda t: [t.put(13, id=3, n=1.5)],
     ),
     case(
@@ -274,7 +248,7 @@ CASES = [
         "id n",
         [(1, Decimal("5.00")), (2, Decimal("1.50")), (3, Decimal("7.00"))],
         lambda t: [t.put(1, id=1, n=5)],
-        lambda t: [t.ddl(10, "ALTER TABLE {} MODIFY n decimal(8,2)"), t.put(12, id=2, n=1.5)],
+        lambda t: [t.statement(10, "ALTER TABLE {} MODIFY n decimal(8,2)"), t.put(12, id=2, n=1.5)],
         lambda t: [t.put(2, id=3, n=7)],
     ),
     case(
@@ -282,7 +256,7 @@ CASES = [
         "id a d",
         [(1, "x", None), (2, "y", Decimal("1.50"))],
         lambda t: [t.put(1, id=1, a="x")],
-        lambda t: [t.ddl(10, "ALTER TABLE {} ADD COLUMN d decimal(8,2)")],
+        lambda t: [t.statement(10, "ALTER TABLE {} ADD COLUMN d decimal(8,2)")],
         lambda t: [t.put(11, id=2, a="y", d=1.5)],
     ),
     case(
@@ -290,7 +264,10 @@ CASES = [
         "id a",
         [(1, "x")],
         lambda t: [t.put(1, id=1, a="x")],
-        lambda t: [t.ddl(10, "ALTER TABLE crm.{} DROP COLUMN a"), t.ddl(11, "ALTER TABLE other DROP COLUMN a")],
+        lambda t: [
+            t.statement(10, "ALTER TABLE crm.{} DROP COLUMN a"),
+            t.statement(11, "ALTER TABLE other DROP COLUMN a"),
+        ],
     ),
     case(
         "what_changes_nothing",
@@ -298,8 +275,8 @@ CASES = [
         [(1, "x")],
         lambda t: [t.put(1, id=1, a="x")],
         lambda t: [
-            t.ddl(10, "ALTER TABLE {} ADD INDEX i (a), COMMENT 'drop a'"),
-            t.ddl(11, "CREATE INDEX drop_a ON {} (a)"),
+            t.statement(10, "ALTER TABLE {} ADD INDEX i (a), COMMENT 'drop a'"),
+            t.statement(11, "CREATE INDEX drop_a ON {} (a)"),
         ],
     ),
 ]
@@ -371,9 +348,9 @@ def _columns(lake: Lake, source: Source, table: str) -> list[str]:
 
 BEFORE = [Log("t").put(1, id=1, a="a1", b="b1", n=1)]
 CHANGES = [
-    Log("t").ddl(10, "ALTER TABLE {} RENAME COLUMN a TO c, DROP COLUMN b"),
-    Log("t").ddl(11, "ALTER TABLE {} MODIFY n bigint"),
-    Log("t").ddl(12, "ALTER TABLE {} ADD COLUMN a int DEFAULT 7"),
+    Log("t").statement(10, "ALTER TABLE {} RENAME COLUMN a TO c, DROP COLUMN b"),
+    Log("t").statement(11, "ALTER TABLE {} MODIFY n bigint"),
+    Log("t").statement(12, "ALTER TABLE {} ADD COLUMN a int DEFAULT 7"),
     Log("t").put(13, id=2, c="c2", n=5_000_000_000, a=8),
 ]
 TYPES = {"tables": {"shop.*": {"key": ["id"]}, "shop.t": {"key": ["id"], "columns": {"id": "int"}}}}
@@ -484,8 +461,7 @@ def test_a_table_of_which_only_a_truncate_came_waits_and_is_no_problem(followed:
     from tidemark.queries.status import status_of
 
     t = Log("t")
-    truncate = json.dumps({"op": "t", "before": None, "after": None, "source": _origin("t", 5)}).encode()
-    source, first = followed([truncate, Log("u").put(1, id=1)])
+    source, first = followed([t.truncate(5), Log("u").put(1, id=1)])
     assert [report.problems for report in first.values()] == [()] * 5
     run_all(source)
     status = status_of(lake, source.source)
@@ -564,7 +540,7 @@ def test_a_number_that_becomes_text_is_followed_and_a_strict_source_stops_that_t
     """Text holds the digits of the numbers. With ``schema: strict`` the table stays, and no other does."""
     t, u = Log("t"), Log("u")
     source, _ = followed([t.put(1, id=1, n=1), t.put(2, id=2, n=7), u.put(1, id=1, n=1)])
-    messages = [t.ddl(10, "ALTER TABLE {} MODIFY n varchar(9)"), t.put(11, id=1, n="x"), u.put(11, id=1, n=2)]
+    messages = [t.statement(10, "ALTER TABLE {} MODIFY n varchar(9)"), t.put(11, id=1, n="x"), u.put(11, id=1, n=2)]
     _, reports = followed(messages, schema="strict")
     (problem,) = reports["publish"].problems
     assert "'n' changed from long to string" in problem
@@ -584,9 +560,9 @@ def test_ddl_that_comes_after_newer_rows_is_followed_from_the_change_log(followe
     t, u = Log("t"), Log("u")
     first = [t.put(1, id=1, a="x"), t.put(20, id=2, a="y"), u.put(1, id=1, a="x"), u.put(20, id=2, a="y", b="b")]
     later = [
-        t.ddl(10, "ALTER TABLE {} DROP COLUMN a"),
+        t.statement(10, "ALTER TABLE {} DROP COLUMN a"),
         t.put(21, id=3, a="z"),
-        u.ddl(10, "ALTER TABLE {} RENAME COLUMN a TO b, ADD COLUMN a text"),
+        u.statement(10, "ALTER TABLE {} RENAME COLUMN a TO b, ADD COLUMN a text"),
         u.put(21, id=3, a="z", b="c"),
     ]
     source, _ = followed(first)
@@ -606,7 +582,7 @@ def test_a_strict_source_stops_a_table_whose_ddl_came_late(followed: Any, lake: 
     """Nothing is built anew that was to be allowed first."""
     t = Log("t")
     source, _ = followed([t.put(1, id=1, a="x"), t.put(20, id=2, a="y")], schema="strict")
-    _, reports = followed([t.ddl(10, "ALTER TABLE {} DROP COLUMN a"), t.put(21, id=3, a="z")], schema="strict")
+    _, reports = followed([t.statement(10, "ALTER TABLE {} DROP COLUMN a"), t.put(21, id=3, a="z")], schema="strict")
     assert [problem for problem in reports["compact"].problems if "'a' was dropped by DDL that came after" in problem]
     assert _table(lake, source.source, "t")[1] == [(1, "x"), (2, "y")]
 
@@ -627,7 +603,7 @@ def test_a_rename_told_late_is_followed_where_it_is_plain(followed: Any, lake: L
     """Newer rows came before the rename, in columns that were null for them: the column moves."""
     t = Log("t")
     source, _ = followed([t.put(1, id=1, a="x", k=1), t.put(20, id=2, k=2)])
-    followed([t.ddl(10, "ALTER TABLE {} RENAME COLUMN a TO b"), t.put(21, id=3, k=3, b="z")])
+    followed([t.statement(10, "ALTER TABLE {} RENAME COLUMN a TO b"), t.put(21, id=3, k=3, b="z")])
     assert _table(lake, source.source, "t") == ("id b k", [(1, "x", 1), (2, None, 2), (3, "z", 3)])
 
 
@@ -648,7 +624,7 @@ def test_a_strict_source_stops_a_table_until_the_change_is_allowed(followed: Any
 def test_an_ignoring_source_keeps_its_columns(followed: Any, lake: Lake) -> None:
     """Columns that the table does not have are left out, renames and drops are not followed; types still widen."""
     source, _ = followed(BEFORE, schema="ignore", **TYPES)
-    followed([Log("t").ddl(10, "ALTER TABLE {} RENAME COLUMN b TO c"), CHANGES[3]], schema="ignore", **TYPES)
+    followed([Log("t").statement(10, "ALTER TABLE {} RENAME COLUMN b TO c"), CHANGES[3]], schema="ignore", **TYPES)
     assert _table(lake, source.source, "t") == ("id a b n", [(1, "a1", "b1", 1), (2, "8", None, 5_000_000_000)])
 
 
@@ -658,11 +634,11 @@ def test_ddl_that_is_not_understood_is_told_and_holds_nothing_back(followed: Any
 
     t = Log("t")
     source, _ = followed([t.put(1, id=1, a="x")])
-    _, reports = followed([t.ddl(10, "ALTER TABLE {} TRUNCATE PARTITION p0"), t.put(11, id=1, a="y")])
+    _, reports = followed([t.statement(10, "ALTER TABLE {} TRUNCATE PARTITION p0"), t.put(11, id=1, a="y")])
     assert reports["publish"].problems == ()
     assert "TRUNCATE PARTITION p0" in str(reports["compact"].details["shop.t"]["ddl"])
     assert "TRUNCATE PARTITION p0" in status_of(lake, source.source)["ddl_not_followed"]["shop.t"][0]
-    followed([t.ddl(12, "ALTER TABLE {} ADD n int DEFAULT 5, ADD u varchar(36) DEFAULT (UUID())")])
+    followed([t.statement(12, "ALTER TABLE {} ADD n int DEFAULT 5, ADD u varchar(36) DEFAULT (UUID())")])
     [_, note] = status_of(lake, source.source)["ddl_not_followed"]["shop.t"]
     assert note.startswith("DDL followed in part, column 'u' was added and the value of '( UUID ( ) )' is not known")
     assert "rows from before the statement keep null in it" in note

@@ -14,6 +14,7 @@ import pytest
 
 from support.histories import canal, deliver
 from support.reference import Change, fold
+from support.rounds import crash_windows
 from support.running import die_at, run_all
 from support.transactional import (
     FORMATS,
@@ -376,7 +377,10 @@ CRASHES = {
 
 
 @pytest_spark
-@pytest.mark.parametrize("point", CRASHES)
+@pytest.mark.parametrize(
+    "point",
+    crash_windows(CRASHES, usually={"before_transactions_are_told", "between_two_fast_forwards"}),
+)
 def test_a_killed_run(
     point: str, source: Make, lake: Lake, tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -17,6 +16,7 @@ from support import shareplex
 from support.histories import COLUMNS, deliver, mixed, with_position
 from support.published import comparable, of_versions
 from support.reference import Change, Row, fold, fold_softly, versions
+from support.rounds import ROUNDS, how_many
 from support.running import assert_ledger_closes, run_all
 from support.shareplex import Table
 from support.shrinking import Delivery, changes_of, shrunk
@@ -28,8 +28,6 @@ from tidemark.sources.model import Source
 
 pytestmark = pytest.mark.spark
 
-_ROUNDS = int(os.environ.get("TIDEMARK_PROVE", "1"))
-"""`make prove` runs many."""
 _RUNS = 3
 _KINDS: Sequence[dict[str, Any]] = (
     {},
@@ -184,10 +182,11 @@ def test_halves_in_any_runs_are_one_update(spark: SparkSession, lake: Lake, tmp_
     assert _failing(deliveries, kinds, "halves", tmp_path, lake) == {}
 
 
-_TABLES, _SIDE_BY_SIDE = 12, 12
+_TABLES, _SIDE_BY_SIDE = how_many(usually=8, proving=12), 12
 
 
-@pytest.mark.parametrize("seed", range(20261124, 20261124 + 1000 * _ROUNDS, 1000))
+@pytest.mark.more
+@pytest.mark.parametrize("seed", range(20261124, 20261124 + 1000 * ROUNDS, 1000))
 def test_any_delivery_of_halves_gives_the_model(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Histories in any order, cut into runs, sent again: rows, deleted rows and versions are the model's."""
     dice = random.Random(seed)  # noqa: S311  a test's own mixing

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from compaction.test_convergence import CASES as TABLE_CASES
 from support.histories import COLUMNS, Table, deliver, generated, message, mixed
 from support.published import comparable, of_versions
 from support.reference import Change, Row, fold_softly, versions
+from support.rounds import crash_windows, how_many
 from support.running import assert_ledger_closes, die_at, run_all
+from support.table_cases import CASES as TABLE_CASES
 from tidemark.events import Position, encode_position
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
@@ -344,9 +345,10 @@ def test_no_check_of_a_history_fails(cases: list[dict[str, StageReport]], lake: 
     assert_ledger_closes(lake, "histories")
 
 
-_HISTORIES = 24
+_HISTORIES = how_many(usually=12, proving=24)
 
 
+@pytest.mark.more
 def test_any_delivery_gives_the_versions_and_the_deleted_rows_of_the_model(
     spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
@@ -509,7 +511,7 @@ CRASHES = {
 """Function that the process does not live to run, and which call of it."""
 
 
-@pytest.mark.parametrize("point", CRASHES)
+@pytest.mark.parametrize("point", crash_windows(CRASHES, usually={"after_its_merge", "between_table_and_history"}))
 def test_a_killed_run_leaves_a_history_that_the_next_mends(
     point: str, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

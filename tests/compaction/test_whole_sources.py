@@ -6,7 +6,6 @@ DDL is delivered no later than the events behind it, as rows do not tell which n
 from __future__ import annotations
 
 import itertools
-import os
 import random
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from compaction.test_features_together import Log, assert_ledgers_close
+from support.debezium_log import Log
 from support.histories import deliver, position, with_position
 from support.reference import Alteration, Change, Row, fold
-from support.running import run_all
+from support.rounds import ROUNDS, how_many
+from support.running import assert_ledgers_close, run_all
 from tidemark.events import Operation
 from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
@@ -29,9 +29,7 @@ from tidemark.tables.schemas import COMMITTED_AT
 pytestmark = pytest.mark.spark
 
 KEYS: dict[str, tuple[str, ...]] = {"one": ("id",), "two": ("id", "line"), "none": ()}
-_OF_EACH, _RUNS = 4, 3
-_ROUNDS = int(os.environ.get("TIDEMARK_PROVE", "1"))
-"""`make prove` runs many."""
+_OF_EACH, _RUNS = how_many(usually=2, proving=4), 3
 
 
 class Item(NamedTuple):
@@ -266,7 +264,8 @@ def _shrunk(world: World, table: str, landing: Path, lake: Lake, name: str) -> W
     return world
 
 
-@pytest.mark.parametrize("seed", range(20260301, 20260301 + 1000 * _ROUNDS, 1000))
+@pytest.mark.more
+@pytest.mark.parametrize("seed", range(20260301, 20260301 + 1000 * ROUNDS, 1000))
 def test_any_delivery_of_a_source_gives_the_model(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """All tables are the model's, run by run and rebuilt; of one that is not, the fewest events that fail are told."""
     world = generated(seed)

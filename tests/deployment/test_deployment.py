@@ -22,6 +22,7 @@ from sqlalchemy.engine import make_url
 
 from support.histories import Table, deliver, message
 from support.reference import fold
+from support.rounds import PROVING
 from tidemark.jars import jar_paths
 from tidemark.lake import lake
 from tidemark.lake.catalog import catalog_properties
@@ -188,7 +189,10 @@ def master(tmp_path: Path) -> Iterator[str]:
 def test_the_same_settings_on_a_cluster_publish_the_same_rows(
     catalog: str, master: str, tmp_path: Path, home: Path
 ) -> None:
-    """A source run on a Spark cluster, its catalog in PostgreSQL for both engines, is the model's; so is maintained."""
+    """A source run on a Spark cluster, its catalog in PostgreSQL for both engines, is the model's.
+
+    In ``make prove`` the cluster maintains its tables too.
+    """
     table = Table("items")
     changes = [
         table.insert(1, 1, "a", "b"),
@@ -230,7 +234,8 @@ def test_the_same_settings_on_a_cluster_publish_the_same_rows(
         return done.stdout
 
     assert "clustered publish: cut=1 tables=1" in tidemark("run", "clustered")
-    assert "clustered maintain: tables=" in tidemark("maintain", "clustered")
+    if PROVING:
+        assert "clustered maintain: tables=" in tidemark("maintain", "clustered")
     found = load_catalog("tidemark", type="sql", uri=catalog, warehouse=warehouse).load_table(("clustered", "items"))
     assert found.location().startswith(warehouse)
     rows = [(row["id"], row["name"], row["note"]) for row in found.scan().to_arrow().to_pylist()]

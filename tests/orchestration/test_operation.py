@@ -5,28 +5,25 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
+from support.airflow_world import HANG, connection_for_notices, kill_first, receiving_notices
 from tidemark.lake.lake import Lake
 from tidemark.services.airflow import AirflowService
 from tidemark.services.processes import wait_until
 from tidemark.services.spark_connect import SparkConnectServer
 from tidemark.spark.session import local_settings
 
-pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.prove, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("op_a", "op_b", "op_c")
@@ -70,8 +67,6 @@ STEP = timedelta(minutes=2)
 PAST = [datetime(2026, 1, 1, tzinfo=UTC) + number * STEP for number in range(10)]
 BAD = PAST[-1]
 """Holds a row that the check of op_c refuses."""
-HANG = 1800
-"""Seconds that nothing takes on the slowest machine."""
 OVER = frozenset({"success", "failed"})
 MAINTENANCE = "lake_maintenance"
 
@@ -124,21 +119,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def notices() -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """Return a port on which notices arrive, and those that have."""
-    heard: list[dict[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server.server_port, heard
-    server.shutdown()
-    server.server_close()
+    with receiving_notices() as received:
+        yield received
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +130,7 @@ def airflow(place: Path, notices: tuple[int, list[Any]]) -> Iterator[AirflowServ
     environment = {
         "TIDEMARK_SOURCES": str(place / "sources"),
         "AIRFLOW_CONN_SPARK_DEFAULT": server.connection,
-        "AIRFLOW_CONN_TIDEMARK_ALERTS": json.dumps({"conn_type": "http", "host": "127.0.0.1", "port": notices[0]}),
+        "AIRFLOW_CONN_TIDEMARK_ALERTS": connection_for_notices(notices[0]),
     }
     server.start()
     try:
@@ -169,23 +151,6 @@ def is_backfilling(airflow: AirflowService) -> bool:
     """Whether a backfill of a source has runs that are not over."""
     told = [run for source in SOURCES for run in runs(airflow, source) if run["run_type"] == "backfill"]
     return not {run["state"] for run in told} <= OVER
-
-
-def kill_first(airflow: AirflowService, source: str, stage: str) -> str:
-    """Kill the process of a stage as soon as one runs; return its run."""
-    found: list[tuple[str, int]] = []
-
-    def running() -> bool:
-        where = f"dags/cdc_{source}/dagRuns/~/taskInstances"
-        told = airflow.api.request("GET", where, params={"state": "running", "limit": 100})["task_instances"]
-        found.extend((task["dag_run_id"], task["pid"]) for task in told if task["task_id"] == stage and task["pid"])
-        return bool(found)
-
-    wait_until(running, servers=[], seconds=HANG, what=f"{stage} of {source} at work", poll=0.05)
-    run, pid = found[0]
-    for process in (*psutil.Process(pid).children(recursive=True), psutil.Process(pid)):
-        process.send_signal(signal.SIGKILL)
-    return run
 
 
 def test_a_working_day(airflow: AirflowService, place: Path, notices: tuple[int, list[dict[str, Any]]]) -> None:
@@ -224,10 +189,10 @@ def test_a_working_day(airflow: AirflowService, place: Path, notices: tuple[int,
         first = min(run["data_interval_start"] for run in told if run["run_type"] == "scheduled")
         landed = [*PAST, *(start for start in live if datetime.fromisoformat(first) <= start < last)]
         assert published(source) == model(landed, bad=source == "op_c"), source
-    heard = [json.loads(line) for line in (place / "heard").read_text("utf-8").splitlines()]
-    cuts = [event["cut"] for event in heard]
+    events = [json.loads(line) for line in (place / "heard").read_text("utf-8").splitlines()]
+    cuts = [event["cut"] for event in events]
     assert sorted(set(cuts)) == sorted(cuts)
-    assert max(event["rows"] for event in heard) == len(published("op_a"))
+    assert max(event["rows"] for event in events) == len(published("op_a"))
     told = {(notice["event"], notice["dag"]) for notice in notices[1]}
     assert {("failed", "cdc_op_c"), ("late", "slow")} <= told
     assert {dag for event, dag in told if event == "failed"} == {"cdc_op_c"}

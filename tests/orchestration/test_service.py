@@ -12,10 +12,12 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from support.airflow_world import connection_for_notices, kill_first, receiving_notices
 from tidemark.errors import ConfigurationError
 from tidemark.services.airflow import AirflowService
 from tidemark.services.processes import wait_until
@@ -77,14 +79,14 @@ def message(day: datetime, number: int) -> str:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a home with dumps of two days and source files: two right ones, one whose check fails, a wrong one."""
+    """Return a home with dumps of two days and source files: some right, one whose check fails, a wrong one."""
     place = tmp_path_factory.mktemp("place")
     (place / "sources").mkdir()
     for day in DAYS:
         folder = place / "landing" / f"{day:%Y-%m-%d}"
         folder.mkdir(parents=True)
         (folder / "orders.jsonl").write_text("".join(f"{message(day, number)}\n" for number in range(5)), "utf-8")
-    for name, minimum in (("erp", 0), ("held", 103), ("sent", 0)):
+    for name, minimum in (("erp", 0), ("held", 103), ("sent", 0), ("killed", 0)):
         text = SOURCE.format(name=name, landing=place / "landing", minimum=minimum)
         (place / "sources" / f"{name}.yaml").write_text(text, "utf-8")
     (place / "sources" / "crm.yaml").write_text("source: crm\nformat: canl_json\nlanding: /landing/*\n", "utf-8")
@@ -103,7 +105,16 @@ def server(place: Path) -> Iterator[SparkConnectServer]:
 
 
 @pytest.fixture(scope="module")
-def airflow(place: Path, server: SparkConnectServer) -> Iterator[AirflowService]:
+def notices() -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Return a port on which notices arrive, and those that have."""
+    with receiving_notices() as received:
+        yield received
+
+
+@pytest.fixture(scope="module")
+def airflow(
+    place: Path, server: SparkConnectServer, notices: tuple[int, list[dict[str, Any]]]
+) -> Iterator[AirflowService]:
     """Return a healthy Airflow whose connection to Spark is defined as a user would, in its database."""
     environment = {
         "TIDEMARK_SOURCES": str(place / "sources"),
@@ -111,12 +122,13 @@ def airflow(place: Path, server: SparkConnectServer) -> Iterator[AirflowService]
         "PYICEBERG_CATALOG__TIDEMARK__URI": f"sqlite:///{place / 'catalog.db'}",
         "PYICEBERG_CATALOG__TIDEMARK__WAREHOUSE": (place / "warehouse").as_uri(),
         "PYICEBERG_CATALOG__TIDEMARK__PASSWORD": CANARY,
+        "AIRFLOW_CONN_TIDEMARK_ALERTS": connection_for_notices(notices[0]),
     }
     (place / "warehouse").mkdir()
     with AirflowService(place, dags=ROOT / "dags", environment=environment, port=None, schedules=False) as service:
         server.wait()
         connect(service, server.connection, "POST", "connections")
-        service.wait_dags(["cdc_erp", "cdc_held", "cdc_sent"])
+        service.wait_dags(["cdc_erp", "cdc_held", "cdc_sent", "cdc_killed"])
         yield service
 
 
@@ -210,14 +222,31 @@ def test_backfill_publishes_every_day_over_spark_connect(airflow: AirflowService
     assert "5" in str(told["value"])
 
 
-def test_failed_check_ends_the_run_and_is_not_tried_again(airflow: AirflowService) -> None:
-    """Data that a blocking check holds back is a matter for people: one attempt, and publish does not run."""
+def test_killed_stage_is_tried_again_and_its_cut_is_published_once(airflow: AirflowService, place: Path) -> None:
+    """A stage whose process dies is run again; those who wait for the asset hear of its cut, once."""
+    airflow.backfill("cdc_killed", DAYS[0], DAYS[0])
+    killed = kill_first(airflow, "killed", "compact")
+    assert airflow.wait_runs(["cdc_killed"], seconds=500)["cdc_killed"] == {killed: "success"}
+    assert airflow.api.tasks("cdc_killed", killed)["compact"]["try_number"] == 2
+    assert published(place, "killed") == expected(DAYS[:1])
+    events = airflow.api.request("GET", "assets/events", params={"source_dag_id": "cdc_killed"})["asset_events"]
+    assert [(event["extra"]["cut"], event["extra"]["rows"]) for event in events] == [(1, 5)]
+
+
+def test_failed_check_ends_the_run_and_is_not_tried_again(
+    airflow: AirflowService, notices: tuple[int, list[dict[str, Any]]]
+) -> None:
+    """Data that a blocking check holds back is a matter for people: one attempt, a notice, and no publish."""
     airflow.backfill("cdc_held", DAYS[0], DAYS[0])
     runs = airflow.wait_runs(["cdc_held"], seconds=500)["cdc_held"]
     assert list(runs.values()) == ["failed"]
     tasks = airflow.api.tasks("cdc_held", min(runs))
     assert (tasks["check"]["state"], tasks["check"]["try_number"]) == ("failed", 1)
     assert tasks["publish"]["state"] == "upstream_failed"
+    wait_until(lambda: bool(notices[1]), servers=[], seconds=60, what="the notice")
+    assert {(notice["event"], notice["dag"], notice["task"]) for notice in notices[1]} == {
+        ("failed", "cdc_held", "check")
+    }
 
 
 def test_connection_alone_decides_that_stages_are_submitted(
@@ -287,38 +316,66 @@ def test_stop_leaves_no_process_behind(tmp_path: Path) -> None:
     assert belonging_to(tmp_path) == []
 
 
-def test_down_stops_what_up_started_and_nothing_else(tmp_path: Path) -> None:
-    """From another process, also when ``make up`` was killed; the password is printed once; twice is no mistake."""
-    (tmp_path / "sources").mkdir()
-    environment = {**os.environ, "TIDEMARK_HOME": str(tmp_path), "TIDEMARK_SOURCES": str(tmp_path / "sources")}
-    environment |= {"PYTHONPATH": str(ROOT / "include"), "TIDEMARK_LANDING": str(tmp_path)}
-    command = [sys.executable, "-m", "tidemark.up"]
+class MakeUp:
+    """``make up`` and ``make down`` over a home, each in a process of its own."""
 
-    def up() -> tuple[subprocess.Popen[str], str]:
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    def __init__(self, home: Path) -> None:
+        (home / "sources").mkdir()
+        environment = {**os.environ, "TIDEMARK_HOME": str(home), "TIDEMARK_SOURCES": str(home / "sources")}
+        self.environment = environment | {"PYTHONPATH": str(ROOT / "include"), "TIDEMARK_LANDING": str(home)}
+        self.command = [sys.executable, "-m", "tidemark.up"]
+        self.passwords = home / "airflow" / "passwords.json"
+
+    def up(self) -> tuple[subprocess.Popen[str], str]:
+        """Start Airflow; return the process, and the line that it printed."""
+        process = subprocess.Popen(
+            self.command, env=self.environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
         assert process.stdout is not None
         return process, process.stdout.readline()
 
-    def down() -> str:
-        done = subprocess.run([*command, "down"], env=environment, capture_output=True, text=True, check=True)
-        return done.stdout
+    def down(self) -> str:
+        """Stop Airflow; return what was printed."""
+        command = [*self.command, "down"]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
 
-    other = subprocess.Popen(["sleep", "600"], env=environment)
-    assert down().startswith("Nothing to stop")
-    process, told = up()
-    password = json.loads((tmp_path / "airflow" / "passwords.json").read_text("utf-8"))["admin"]
-    assert f"password {password})" in told
-    assert down() == "Airflow is stopped.\n"
-    assert process.wait(10) == 0
-    assert belonging_to(tmp_path) == ["sleep 600 "]
+    def password(self) -> str:
+        """Return the password of the only user."""
+        return str(json.loads(self.passwords.read_text("utf-8"))["admin"])
 
-    process, told = up()
-    assert password not in told
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[MakeUp]:
+    """Return ``make up`` over a new home, to which another process belongs as well."""
+    make = MakeUp(tmp_path)
+    with subprocess.Popen(["sleep", "600"], env=make.environment) as other:
+        yield make
+        other.kill()
+
+
+def test_down_stops_what_a_killed_up_left_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
+    """From another process; twice is no mistake."""
+    assert make.down().startswith("Nothing to stop")
+    process, printed = make.up()
+    assert f"password {make.password()})" in printed
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert len(belonging_to(tmp_path)) > 3
-    assert down() == "Airflow is stopped.\n"
+    assert make.down() == "Airflow is stopped.\n"
     assert belonging_to(tmp_path) == ["sleep 600 "]
-    assert down().startswith("Nothing to stop")
-    other.kill()
-    other.wait()
+    assert make.down().startswith("Nothing to stop")
+
+
+@pytest.mark.prove
+def test_down_stops_what_up_started_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
+    """``make up`` ends by itself then; the password is printed the first time only."""
+    process, printed = make.up()
+    assert f"password {make.password()})" in printed
+    assert make.down() == "Airflow is stopped.\n"
+    assert process.wait(10) == 0
+    assert belonging_to(tmp_path) == ["sleep 600 "]
+    process, printed = make.up()
+    assert make.password() not in printed
+    assert make.down() == "Airflow is stopped.\n"
+    assert process.wait(10) == 0
+    assert belonging_to(tmp_path) == ["sleep 600 "]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from compaction.test_bags import COLUMNS as BAG_COLUMNS
-from compaction.test_bags import Bag
-from compaction.test_schema_changes import Log
+from support.bags import COLUMNS as BAG_COLUMNS
+from support.bags import Bag
+from support.debezium_log import Log
 from support.histories import COLUMNS, Table, deliver, message
 from support.running import run_all
 from support.transactional import change, transaction, written
@@ -43,9 +43,9 @@ def _standing(life: Life) -> dict[str, object]:
 def _ddl(log: Log) -> list[bytes]:
     """Rows under names that change: one is renamed, one is dropped, one is added with a default; then a late event."""
     return [
-        log.ddl(20, "ALTER TABLE {} RENAME COLUMN a TO b"),
-        log.ddl(21, "ALTER TABLE {} DROP COLUMN gone"),
-        log.ddl(22, "ALTER TABLE {} ADD COLUMN c VARCHAR(9) DEFAULT 'd'"),
+        log.statement(20, "ALTER TABLE {} RENAME COLUMN a TO b"),
+        log.statement(21, "ALTER TABLE {} DROP COLUMN gone"),
+        log.statement(22, "ALTER TABLE {} ADD COLUMN c VARCHAR(9) DEFAULT 'd'"),
         log.put(30, {"id": 1, "b": "x", "c": "d"}, id=1, b="z", c="e"),
         log.put(9, {"id": 2, "a": "y", "gone": "g"}, id=2, a="late", gone="h"),
     ]
@@ -79,7 +79,7 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sourc
         SOFT.delete(20, 1, "old", ...), SOFT.update(21, 12, "b", "y", was=(2,)), SOFT.insert(22, 3, "d", "w"),
         BAG.delete(20, "a", 1), BAG.update(21, ("b", 2), ("a", 1)),
     ]  # fmt: skip
-    late = [emptied.ddl(10, "TRUNCATE TABLE {}"), emptied.put(11, id=1, a="new"), emptied.put(5, id=2, a="late")]
+    late = [emptied.statement(10, "TRUNCATE TABLE {}"), emptied.put(11, id=1, a="new"), emptied.put(5, id=2, a="late")]
     deliver(landing, "b", [*map(message, changes), *_ddl(RENAMED), *late])
     run_all(source)
     ignoring = source.model_copy(update={"schema_policy": SchemaPolicy.IGNORE})

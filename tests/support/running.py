@@ -29,6 +29,12 @@ def assert_ledger_closes(lake: Lake, source: str) -> None:
         assert min(row[name] for name in names) >= 0, row
 
 
+def assert_ledgers_close(lake: Lake, *sources: str) -> None:
+    """Every event of these sources is accounted for, in all runs."""
+    for source in sources:
+        assert_ledger_closes(lake, source)
+
+
 def die_at(patched: pytest.MonkeyPatch, name: str, call: int) -> None:
     """Let this process die (``SystemExit``) before the n-th call of a function, as a killed one would."""
     calls = 0

@@ -148,8 +148,9 @@ def by_spark(spark: SparkSession, raws: Sequence[str], column: Column, told: str
     read = read_images(frame, [Image(F.col("i"), columns, "read")], shapes={shape.id: shape})
     kind = columns[0].type.partition("(")[0]
     value = F.col("read.c0").cast("string") if _is_time(kind) else F.col("read.c0")
-    rows = read.select("n", value.alias("value"), "read.unreadable").orderBy("n").collect()
-    return [UNREADABLE if row["unreadable"] else _python(row["value"], kind) for row in rows]
+    rows = read.select("n", value.alias("value"), "read.unreadable").collect()
+    in_order = sorted(rows, key=lambda row: int(row["n"]))  # Spark would take a job more
+    return [UNREADABLE if row["unreadable"] else _python(row["value"], kind) for row in in_order]
 
 
 def _is_time(kind: str) -> bool:
@@ -209,15 +210,14 @@ def test_any_type_that_a_source_file_gives(
     shape = Shape((Column("v", told, encoding),))
     rows = [(n, f'{{"v":{raw}}}', shape.id) for n, raw in enumerate(raws)]
     images = [Image(F.col("i"), [TableColumn("v", kind)], f"as {kind}") for kind in KINDS]
-    read = read_images(
-        spark.createDataFrame(rows, "n int, i string, shape string"), images, shapes={shape.id: shape}
-    ).orderBy("n")
+    read = read_images(spark.createDataFrame(rows, "n int, i string, shape string"), images, shapes={shape.id: shape})
     values = [
         F.col(f"`as {kind}`.c0").cast("string" if _is_time(kind) else spark_type(kind)).alias(kind) for kind in KINDS
     ]
     faults = [F.col(f"`as {kind}`.unreadable").alias(f"not {kind}") for kind in KINDS]
     unlike = []
-    for raw, row in zip(raws, read.select(*values, *faults).collect(), strict=True):
+    rows_read = sorted(read.select("n", *values, *faults).collect(), key=lambda row: int(row["n"]))
+    for raw, row in zip(raws, rows_read, strict=True):
         for kind in KINDS:
             found = UNREADABLE if row[f"not {kind}"] else _python(row[kind], kind.partition("(")[0])
             wanted = plainly(raw, Column("v", kind, encoding), told)

@@ -1,0 +1,34 @@
+"""How much a test tries: little in ``make test``, all of it in ``make prove``, which sets ``TIDEMARK_PROVE``.
+
+A test that has the marker ``more`` runs in both, and tries more in ``make prove``. What has the marker ``prove``
+runs in ``make prove`` only: ``conftest.py`` leaves it out otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from typing import Any, TypeVar
+
+import pytest
+
+PROVING = "TIDEMARK_PROVE" in os.environ
+"""Whether this is ``make prove``."""
+
+ROUNDS = int(os.environ.get("TIDEMARK_PROVE", "1"))
+"""How many seeds a test of generated histories takes."""
+
+
+T = TypeVar("T")
+
+
+def how_many(*, usually: T, proving: T) -> T:
+    """Return one of the two: how many of something a test makes up."""
+    return proving if PROVING else usually
+
+
+def crash_windows(windows: Iterable[str], *, usually: Collection[str]) -> list[Any]:
+    """Return the parameters of a test that kills a run in each window; all but ``usually`` are for ``make prove``."""
+    windows = list(windows)
+    assert set(usually) <= set(windows)
+    return [window if window in usually else pytest.param(window, marks=pytest.mark.prove) for window in windows]
