@@ -323,7 +323,7 @@ def test_any_delivery_of_loads_gives_what_the_model_gives(spark: SparkSession, l
     every = [change for changes in made.values() for change in changes]
     rows, softly, kept = fold(every), fold_softly(every), versions(every, lambda _: _AT)
     without = fold(change._replace(load=None) for change in every)
-    assert sum(rows[name] != without[name] for name in made) > _HISTORIES // 2, "loads that matter"
+    assert sum(rows[name] != without[name] for name in made) >= _HISTORIES // 2, "loads that matter"
     for n, name in enumerate(made):
         assert _rows(lake, "loads_generated", name) == _comparable(rows.get(name, {}).values()), name
         if n % len(kinds) == 1:

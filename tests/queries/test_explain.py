@@ -249,7 +249,7 @@ KEYS = {
 def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Source:
     """Keys of every type, values that do not fit, a table that stops, and events behind the published cut."""
     landing = tmp_path_factory.mktemp("asked")
-    wide, text = {"id": "int", "n": "int"}, {"id": "int", "n": "varchar(9)"}
+    wide, day = {"id": "int", "n": "int"}, {"id": "int", "n": "date"}
     tables = {"shop.key_flag": {"columns": {"id": "boolean"}}, "shop.key_instant": {"columns": {"id": "timestamptz"}}}
     source = Source.model_validate(
         {"source": "asked", "format": "canal_json", "landing": str(landing / "*"), "tables": tables}
@@ -265,7 +265,7 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sourc
     stops = [canal("stops", "INSERT", wide, ("1", "5"))]
     deliver(landing, "a", [*keyed, canal("items", "INSERT", wide, ("1", "5")), moved, *misfits, *stops])
     run_all(source)
-    deliver(landing, "b", [canal("stops", "INSERT", text, ("1", "text"))])
+    deliver(landing, "b", [canal("stops", "INSERT", day, ("1", "2026-01-31"))])
     run_all(source)
     deliver(landing, "c", [canal("items", "DELETE", wide, ("2", "5"))])
     for stage in ("land", "normalize"):
@@ -304,7 +304,7 @@ def test_quarantined_and_held_events_say_why(shop: Source, lake: Lake) -> None:
     assert misfit.detail.startswith("unreadable_value: column 'p'")
     _, held = explain(lake, "asked.stops", ["id=1"]).chapters
     assert held.outcome == Outcome.HELD
-    assert "changed from int to string" in held.detail
+    assert "changed from int to date" in held.detail
 
 
 @pytest.mark.spark
