@@ -81,7 +81,7 @@ def test_a_rebuilt_table_is_the_incremental_one(spark: SparkSession, lake: Lake,
 
 
 def test_a_rebuild_takes_key_and_columns_from_the_source_file(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """A changed key and a changed type stop their tables until these are rebuilt; no reader sees a half of it."""
+    """A changed key stops its table until it is rebuilt, a type that holds more is followed; no reader sees a half."""
     landing = tmp_path / "landing"
     source = _canal("rekeyed", landing)
     deliver(landing, "1", [
@@ -96,7 +96,7 @@ def test_a_rebuild_takes_key_and_columns_from_the_source_file(spark: SparkSessio
     )
     problems = _problems(run_all(changed).values())
     assert any("tidemark rebuild rekeyed shop.orders" in problem for problem in problems)
-    assert any("changed from int to string" in problem for problem in problems)
+    assert not any("shop.typed" in problem for problem in problems)
     old = {name: _rows(lake, "rekeyed", name) for name in ("orders", "typed", "other")}
     seen: list[dict[str, list[str]]] = []
     for table in ("orders", "rekeyed.typed"):
