@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding
 from tidemark.values.iso8601 import date, instant
-from tidemark.values.plain import Value, read_value
+from tidemark.values.plain import read_value
+from tidemark.values.plain_types import Value
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks
 

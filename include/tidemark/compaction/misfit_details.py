@@ -44,5 +44,5 @@ def described(run: Run, plan: Plan, aside: DataFrame) -> DataFrame:
 def _types(plan: Plan) -> dict[str, str]:
     """Return the types of the table's columns, by the names that messages have for them."""
     types = {column.name: column.type for column in plan.columns}
-    told = (each for shape in plan.found.shapes.items() for each in by_table_name(*shape, plan.found.names))
-    return types | {column.name: types[name] for name, column in told if name in types}
+    columns = (each for shape in plan.found.shapes.items() for each in by_table_name(*shape, plan.found.names))
+    return types | {column.name: types[name] for name, column in columns if name in types}

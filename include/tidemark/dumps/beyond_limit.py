@@ -107,10 +107,10 @@ def header_of(message: bytes | None) -> Header | None:
 def detail(header: Header) -> str:
     """Return why a message is set aside, and what to do."""
     needed = -(-header.size // (1 << 20))
-    told = f"the message has {header.size} bytes, and at most {header.limit} are read (SHA-256 {header.sha256[:12]}...)"
+    size = f"the message has {header.size} bytes, and at most {header.limit} are read (SHA-256 {header.sha256[:12]}...)"
     if needed > MOST:
-        return f"{told}; `max_message_mib` can be {MOST} at most: leave the large column out at the source"
+        return f"{size}; `max_message_mib` can be {MOST} at most: leave the large column out at the source"
     return (
-        f"{told}: write `max_message_mib: {needed}` or more into the source file, leave the dump file where it was, "
+        f"{size}: write `max_message_mib: {needed}` or more into the source file, leave the dump file where it was, "
         "and run `tidemark quarantine retry`"
     )

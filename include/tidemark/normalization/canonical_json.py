@@ -20,7 +20,8 @@ from tidemark.events import (
     Transaction,
 )
 from tidemark.values.iso8601 import instant
-from tidemark.values.plain import Value, read_value
+from tidemark.values.plain import read_value
+from tidemark.values.plain_types import Value
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 

@@ -36,7 +36,7 @@ from tidemark.queries.row_life_steps import Aside, Reader, made
 from tidemark.sources.fields import RESERVED_NAMES
 from tidemark.tables.schemas import OWN_PREFIX, POSITION
 from tidemark.text import suggestion
-from tidemark.values.plain import Value
+from tidemark.values.plain_types import Value
 from tidemark.values.types import decimal_parts
 
 

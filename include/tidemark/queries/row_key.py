@@ -9,7 +9,8 @@ from tidemark.errors import ConfigurationError, UnknownNameError, UnreadableValu
 from tidemark.events import Column, Encoding
 from tidemark.queries.row_life import Key
 from tidemark.text import suggestion
-from tidemark.values.plain import Value, read_value
+from tidemark.values.plain import read_value
+from tidemark.values.plain_types import Value
 from tidemark.values.table_columns import TableColumn
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tidemark.events import NEW_HALF
-from tidemark.values.plain import Value
+from tidemark.values.plain_types import Value
 
 Key = Mapping[str, Value]
 

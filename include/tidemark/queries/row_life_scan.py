@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.events import Operation
-from tidemark.values.plain import Value
+from tidemark.values.plain_types import Value
 
 LogRow = dict[str, Any]
 """A row of the change log with ``FIELDS``."""

@@ -27,7 +27,8 @@ from tidemark.tables import reasons as fold_reasons
 from tidemark.tables.defaults import value_of
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.values.iso8601 import instant
-from tidemark.values.plain import Value, read_value
+from tidemark.values.plain import read_value
+from tidemark.values.plain_types import Value
 from tidemark.values.table_columns import TableColumn
 
 _WRITTEN_AS_IS = frozenset({Encoding.PLAIN, Encoding.TEXT, Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS})

@@ -11,7 +11,8 @@ from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, UnreadableValueError
 from tidemark.events import Column, Encoding
 from tidemark.tables.plan import Default, Found
-from tidemark.values.plain import Value, read_value
+from tidemark.values.plain import read_value
+from tidemark.values.plain_types import Value
 from tidemark.values.table_columns import TableColumn
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
-import struct
 from collections.abc import Callable
-from decimal import Context, Decimal, Inexact
+from decimal import Decimal
 
 import msgspec
 
@@ -20,24 +18,12 @@ from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding
 from tidemark.values import iso8601
 from tidemark.values.message_types import decimal_declared, table_type
-
-Value = str | bool | None
-"""A value as printed: numbers as text, bytes as Base64, dates and times as ISO 8601."""
+from tidemark.values.plain_types import EXACT, INTEGER, TYPES, Value, within
 
 _LONGEST = 450
 """The most bytes of an unscaled number."""
 
-_EXACT = Context(prec=20_000, Emax=999_999_999, Emin=-999_999_999, traps=[Inexact])
-
-_INTEGER = re.compile(r"[+-]?[0-9]{1,400}")
-
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
-
-_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "infinity": "Infinity", "-infinity": "-Infinity"}
-
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
-
-_BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
 def read_value(raw: bytes, column: Column, declared: str | None = None) -> Value:
@@ -98,9 +84,9 @@ def _is_empty_null(column: Column) -> bool:
 
 def _type(column: Column) -> Callable[[str | bytes, Column], Value]:
     name = (column.type or "string").partition("(")[0]
-    if name not in _TYPES:
+    if name not in TYPES:
         raise ValueError(f"no value is read as {column.type}")
-    return _TYPES[name]
+    return TYPES[name]
 
 
 def _text(raw: bytes, _column: Column) -> str:
@@ -115,7 +101,7 @@ def _plain(raw: bytes, column: Column) -> str | bytes:
 
 def _integer(raw: bytes, column: Column) -> int:
     text = _text(raw, column)
-    if not _INTEGER.fullmatch(text):
+    if not INTEGER.fullmatch(text):
         raise ValueError("not an integer")
     return int(text)
 
@@ -141,7 +127,7 @@ def _unscaled(raw: bytes, column: Column) -> str:
 def _scaled(unscaled: bytes, scale: int) -> str:
     if not 0 < len(unscaled) <= _LONGEST or not -1100 <= scale <= 17_000:
         raise ValueError("no unscaled number, or one of more than a thousand digits")
-    return f"{Decimal(int.from_bytes(unscaled, signed=True)).scaleb(-scale, _EXACT):f}"
+    return f"{Decimal(int.from_bytes(unscaled, signed=True)).scaleb(-scale, EXACT):f}"
 
 
 def _scaled_struct(raw: bytes, column: Column) -> str:
@@ -155,13 +141,13 @@ def _epoch(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str]:
     """Return a reader of a count since 1970 in units of ``per_unit / units`` µs."""
 
     def read(raw: bytes, column: Column) -> str:
-        micros, rest = divmod(_within(_integer(raw, column), 64) * per_unit, units)
+        micros, rest = divmod(within(_integer(raw, column), 64) * per_unit, units)
         if column.type in {None, "string"}:
-            _within(micros // iso8601.DAY, 32)
+            within(micros // iso8601.DAY, 32)
             return iso8601.instant(micros, rest)
         if rest:
             raise ValueError("finer than a microsecond")
-        return iso8601.instant(_within(micros, 64))
+        return iso8601.instant(within(micros, 64))
 
     return read
 
@@ -173,7 +159,7 @@ def _text_or_epoch(per_unit: int) -> Callable[[bytes, Column], str | bytes]:
     def read(raw: bytes, column: Column) -> str | bytes:
         if column.type == "binary":
             return _base64(raw, column)
-        if column.type in _TIMES and _INTEGER.fullmatch(_text(raw, column)):
+        if column.type in _TIMES and INTEGER.fullmatch(_text(raw, column)):
             return epoch(raw, column)
         return _text(raw, column)
 
@@ -181,13 +167,13 @@ def _text_or_epoch(per_unit: int) -> Callable[[bytes, Column], str | bytes]:
 
 
 def _epoch_days(raw: bytes, column: Column) -> str:
-    return iso8601.date(_within(_integer(raw, column), 32))
+    return iso8601.date(within(_integer(raw, column), 32))
 
 
 def _time_of_day(per_unit: int, units: int = 1) -> Callable[[bytes, Column], str]:
     def read(raw: bytes, column: Column) -> str:
-        count = _within(_integer(raw, column), 64)
-        micros, rest = divmod(_within(abs(count), 64) * per_unit, units)
+        count = within(_integer(raw, column), 64)
+        micros, rest = divmod(within(abs(count), 64) * per_unit, units)
         seconds, fraction = divmod(micros, 1_000_000)
         digits = f".{fraction:06d}{iso8601.finer(rest)}" if fraction or rest else ""
         return ("-" if count < 0 else "") + iso8601.clock(seconds) + digits
@@ -213,99 +199,4 @@ _ENCODINGS: dict[Encoding, Callable[[bytes, Column], str | bytes]] = {
     Encoding.MICROS_OF_DAY: _time_of_day(1),
     Encoding.NANOS_OF_DAY: _time_of_day(1, 1000),
     Encoding.BITS_LE_BASE64: lambda raw, column: _base64(raw, column)[::-1],
-}
-
-
-def _string(written: str | bytes, _column: Column) -> str:
-    return written.decode() if isinstance(written, bytes) else written
-
-
-def _binary(written: str | bytes, _column: Column) -> str:
-    return base64.b64encode(written if isinstance(written, bytes) else written.encode()).decode()
-
-
-def _boolean(written: str | bytes, column: Column) -> bool:
-    return _BOOLEANS[_string(written, column).lower()]
-
-
-def _whole(bits: int) -> Callable[[str | bytes, Column], str]:
-    def fit(written: str | bytes, column: Column) -> str:
-        text = _string(written, column)
-        if not _INTEGER.fullmatch(text):
-            raise ValueError("not an integer")
-        return str(_within(int(text), bits))
-
-    return fit
-
-
-def _within(number: int, bits: int) -> int:
-    if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-        raise ValueError(f"beyond {bits} bits")
-    return number
-
-
-def _decimal(written: str | bytes, column: Column) -> str:
-    text, typed = _string(written, column), decimal_declared(column.type)
-    if typed is None or not _NUMBER.fullmatch(text):
-        raise ValueError("not a number")
-    number = Decimal(text).normalize(_EXACT)
-    digits, scale = typed
-    if number and number.adjusted() >= digits - scale:
-        raise ValueError(f"more than {digits - scale} digits before the point")
-    if number and int(number.as_tuple().exponent) < -scale:
-        raise ValueError(f"more than {scale} digits after the point")
-    # as written, but without leading zeros (MySQL's ZEROFILL) and exponents
-    written_scale = int(Decimal(text).as_tuple().exponent) <= 0
-    return f"{Decimal(text) if written_scale else number:f}"
-
-
-def _floating(fit: str) -> Callable[[str | bytes, Column], str]:
-    def read(written: str | bytes, column: Column) -> str:
-        text = _string(written, column)
-        if text.lower() in _NOT_FINITE:
-            return _NOT_FINITE[text.lower()]
-        if not _NUMBER.fullmatch(text):
-            raise ValueError("not a number")
-        number = float(text)
-        try:
-            struct.pack(fit, number)
-        except OverflowError as error:
-            raise ValueError("too large") from error
-        if number in {float("inf"), float("-inf")}:
-            raise ValueError("too large")
-        return text
-
-    return read
-
-
-def _as_date(written: str | bytes, column: Column) -> str:
-    days, rest = divmod(iso8601.read(_string(written, column))[0], iso8601.DAY)
-    if rest:
-        raise ValueError("a date with a time of day")
-    return iso8601.date(_within(days, 32))
-
-
-def _as_timestamp(written: str | bytes, column: Column) -> str:
-    """Return the wall-clock time as written. A zone in the text does not shift it."""
-    return iso8601.instant(_within(iso8601.read(_string(written, column))[0], 64))
-
-
-def _as_timestamptz(written: str | bytes, column: Column) -> str:
-    """Return the instant in UTC. A text without a zone is in UTC."""
-    micros, offset = iso8601.read(_string(written, column))
-    return f"{iso8601.instant(_within(micros - offset, 64))}Z"
-
-
-_TYPES: dict[str, Callable[[str | bytes, Column], Value]] = {
-    "string": _string,
-    "binary": _binary,
-    "boolean": _boolean,
-    "int": _whole(32),
-    "long": _whole(64),
-    "decimal": _decimal,
-    "float": _floating("<f"),
-    "double": _floating("<d"),
-    "date": _as_date,
-    "timestamp": _as_timestamp,
-    "timestamptz": _as_timestamptz,
 }
