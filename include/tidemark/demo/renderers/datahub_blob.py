@@ -20,8 +20,18 @@ import msgspec
 from tidemark.demo.renderers import datahub
 from tidemark.demo.renderers.connect import Json
 from tidemark.demo.renderers.datahub import Step
-from tidemark.demo.renderers.debezium_json import files, millis
-from tidemark.demo.renderers.dump import PRETTY_VALUES, VALUE_ARRAY, VALUE_LINES_ZST, DumpFile, Entry, Kind, Packing, gz
+from tidemark.demo.renderers.debezium_json import millis, unknown_operation
+from tidemark.demo.renderers.dump import (
+    PRETTY_VALUES,
+    VALUE_ARRAY,
+    VALUE_LINES_ZST,
+    DumpFile,
+    Entry,
+    Kind,
+    Packing,
+    files,
+    gz,
+)
 from tidemark.demo.story.model import Column, History, Row, Schema, SchemaEvent, Transaction
 from tidemark.events import Operation
 
@@ -50,7 +60,7 @@ def dump(history: History) -> list[DumpFile]:
         for _, group in groupby(datahub.steps(history), key=lambda step: step.transaction.id)
         for entry in _transaction(list(group))
     ]
-    return files(entries, _PACKINGS, random.Random("datahub_blob"))  # noqa: S311 - the mixing of a demo
+    return files(entries, _PACKINGS, random.Random("datahub_blob"), unknown_operation)  # noqa: S311 - the mixing of a demo
 
 
 def _transaction(steps: list[Step]) -> Iterator[Entry]:

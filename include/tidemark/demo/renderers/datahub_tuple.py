@@ -25,8 +25,18 @@ import pyarrow.parquet as pq
 from tidemark.demo.renderers import datahub
 from tidemark.demo.renderers.connect import Json
 from tidemark.demo.renderers.datahub import Step
-from tidemark.demo.renderers.debezium_json import millis, sent_again
-from tidemark.demo.renderers.dump import VALUE_LINES_ZST, Container, DumpFile, Entry, Kind, gz, json_lines, with_faults
+from tidemark.demo.renderers.debezium_json import millis
+from tidemark.demo.renderers.dump import (
+    VALUE_LINES_ZST,
+    Container,
+    DumpFile,
+    Entry,
+    Kind,
+    gz,
+    json_lines,
+    sent_again,
+    with_faults,
+)
 from tidemark.demo.renderers.rows_only import rows_only
 from tidemark.demo.story.model import History, Row
 from tidemark.events import Operation

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
@@ -31,9 +31,7 @@ from tidemark.demo.renderers.dump import (
     DumpFile,
     Entry,
     Kind,
-    Packing,
-    numbered,
-    with_faults,
+    files,
 )
 from tidemark.demo.renderers.rows_only import rows_only
 from tidemark.demo.story.model import History, SchemaEvent, Transaction
@@ -47,23 +45,19 @@ _PACKINGS = (RECORD_LINES_ZST, VALUE_LINES_ZST, RECORD_LINES_ZST, VALUE_LINES_ZS
 _BARE_PACKINGS = (VALUE_ARRAY, VALUE_LINES_BZ2, PRETTY_VALUES, VALUE_LINES_BZ2)
 """One for each day."""
 
-_FILES_A_DAY = 4
-
-_SENT_AGAIN = 30
-
 _HEARTBEAT_EVERY = 20
 
 
 def dump(history: History) -> list[DumpFile]:
     """Return the dump files with schemas: rows, schema changes, transaction markers, tombstones and heartbeats."""
     entries = [entry for logged in log(history) for entry in _with_schema(logged)]
-    return files(entries, _PACKINGS, random.Random(_PREFIX))  # noqa: S311 - the mixing of a demo
+    return files(entries, _PACKINGS, random.Random(_PREFIX), unknown_operation)  # noqa: S311 - the mixing of a demo
 
 
 def dump_bare(history: History) -> list[DumpFile]:
     """Return the dump files without schemas: rows and heartbeats."""
     entries = [entry for logged in log(rows_only(history, truncates=True)) for entry in _bare(logged)]
-    return files(entries, _BARE_PACKINGS, random.Random("bare"))  # noqa: S311 - the mixing of a demo
+    return files(entries, _BARE_PACKINGS, random.Random("bare"), unknown_operation)  # noqa: S311 - the mixing of a demo
 
 
 def unknown_operation(value: bytes) -> bytes:
@@ -72,36 +66,6 @@ def unknown_operation(value: bytes) -> bytes:
     if "payload" in message:
         return msgspec.json.encode({**message, "payload": {**message["payload"], "op": "x"}})
     return msgspec.json.encode({**message, "op": "x"})
-
-
-def files(
-    entries: Sequence[Entry],
-    packings: Iterable[Packing],
-    mixer: random.Random,
-    unknown: Callable[[bytes], bytes] = unknown_operation,
-) -> list[DumpFile]:
-    """Return the messages of each day, mixed and spread over files. Their order is in their positions."""
-    records = numbered(sent_again(with_faults(entries, unknown)))
-    result: list[DumpFile] = []
-    for day, packing in zip(sorted({record.day for record in records}), packings, strict=True):
-        mine = [record for record in records if record.day == day and (packing.records or record.value is not None)]
-        late = tuple(record for record in mine if record.late)
-        mine = [record for record in mine if not record.late]
-        mixer.shuffle(mine)
-        parts = {f"part-{number:05d}": tuple(mine[number::_FILES_A_DAY]) for number in range(_FILES_A_DAY)}
-        for name, part in {**parts, "part-late": late}.items():
-            if part:
-                result.append(DumpFile(name=f"{name}.{packing.suffix}", entries=part, container=packing.container))
-    return result
-
-
-def sent_again(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries with the last row events of day 2 again on day 3, as after a restart of the connector."""
-    _, second, third, *_ = sorted({entry.day for entry in entries})
-    rows = [entry for entry in entries if entry.day == second and entry.kind is Kind.ROWS and entry.repeatable]
-    again = [replace(entry, day=third, duplicate=True) for entry in rows[-_SENT_AGAIN:]]
-    place = next(place for place, entry in enumerate(entries) if entry.day == third)
-    return [*entries[:place], *again, *entries[place:]]
 
 
 def _with_schema(logged: Logged) -> Iterator[Entry]:

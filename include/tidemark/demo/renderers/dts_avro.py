@@ -8,12 +8,11 @@ no ``bornTimestamp``.
 
 from __future__ import annotations
 
-import base64
 import functools
 import io
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -25,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.demo.renderers.dts_schema import NAMESPACE, record_schema
-from tidemark.demo.renderers.dump import DumpFile, Entry, Kind, Packing, gz, numbered, with_faults
+from tidemark.demo.renderers.dump import DumpFile, Entry, Kind, Packing, binary_lines, files, gz
 from tidemark.demo.story.landmarks import DAYS
 from tidemark.demo.story.model import Column, History, Row, RowEvent, Transaction, Value
 from tidemark.events import Operation
@@ -45,10 +44,6 @@ _NUMBERS = {
 
 _HEARTBEAT_EVERY = 20
 
-_SENT_AGAIN = 30
-
-_FILES_A_DAY = 4
-
 _KAFKA_RECORD = {
     "type": "record",
     "name": "KafkaRecord",
@@ -66,27 +61,7 @@ _KAFKA_RECORD = {
 def dump(history: History) -> list[DumpFile]:
     """Return the dump files: the messages of each day, mixed over several files. Their order is in their positions."""
     entries = list(_entries(history))
-    records = numbered(_sent_again(with_faults(entries, _unknown_operation)))
-    mixer = random.Random("dts")  # noqa: S311 - the mixing of a demo
-    files: list[DumpFile] = []
-    for day, packing in zip(DAYS, _PACKINGS, strict=True):
-        mine = [record for record in records if record.day == day]
-        late = tuple(record for record in mine if record.late)
-        mine = [record for record in mine if not record.late]
-        mixer.shuffle(mine)
-        parts = {f"part-{number:05d}": tuple(mine[number::_FILES_A_DAY]) for number in range(_FILES_A_DAY)}
-        for name, part in {**parts, "part-late": late}.items():
-            if part:
-                files.append(DumpFile(name=f"{name}.{packing.suffix}", entries=part, container=packing.container))
-    return files
-
-
-def _sent_again(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries with the last rows of day 2 again on day 3, as when DTS reconnects."""
-    rows = [entry for entry in entries if entry.day == DAYS[1] and entry.kind is Kind.ROWS and entry.repeatable]
-    again = [replace(entry, day=DAYS[2], duplicate=True) for entry in rows[-_SENT_AGAIN:]]
-    place = next(place for place, entry in enumerate(entries) if entry.day == DAYS[2])
-    return [*entries[:place], *again, *entries[place:]]
+    return files(entries, _PACKINGS, random.Random("dts"), _unknown_operation)  # noqa: S311 - the mixing of a demo
 
 
 def _entries(history: History) -> Iterator[Entry]:
@@ -224,15 +199,6 @@ def _unknown_operation(value: bytes) -> bytes:
     return target.getvalue()
 
 
-def _base64_lines(entries: Iterable[Entry]) -> bytes:
-    """Return Kafka records as JSON, one a line. The value is Base64."""
-    return b"".join(
-        msgspec.json.encode({**_fields(entry), "key": None, "value": base64.b64encode(entry.value or b"").decode()})
-        + b"\n"
-        for entry in entries
-    )
-
-
 def _binary_parquet(entries: Iterable[Entry]) -> bytes:
     """Return Kafka records as Parquet. Key and value are binary."""
     rows = list(entries)
@@ -284,7 +250,7 @@ def _fields(entry: Entry) -> dict[str, Any]:
 
 _PACKINGS = (
     Packing(suffix="parquet", container=_binary_parquet, records=True),
-    Packing(suffix="jsonl.gz", container=gz(_base64_lines), records=True),
+    Packing(suffix="jsonl.gz", container=gz(binary_lines), records=True),
     Packing(suffix="avro", container=_avro_of_records, records=True),
     Packing(suffix="avro", container=_avro_of_values, records=False),
 )

@@ -6,6 +6,7 @@ import base64
 import bz2
 import gzip
 import io
+import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -15,6 +16,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
+
+_FILES_A_DAY = 4
+
+SENT_AGAIN = 30
+"""Number of row events that are sent again."""
 
 
 class Kind(StrEnum):
@@ -179,6 +185,44 @@ RECORD_PARQUET = Packing(suffix="parquet", container=record_parquet, records=Tru
 BINARY_LINES_GZ = Packing(suffix="json.gz", container=gz(binary_lines), records=True)
 
 BINARY_PARQUET = Packing(suffix="parquet", container=binary_parquet, records=True)
+
+
+def files(
+    entries: Sequence[Entry], packings: Iterable[Packing], mixer: random.Random, unknown: Callable[[bytes], bytes]
+) -> list[DumpFile]:
+    """Return the dump files of a history, with faults, and with rows that are sent again.
+
+    Args:
+        entries: The entries of the whole history, in order.
+        packings: One for each day.
+        mixer: Mixes the messages of a day over its files.
+        unknown: Returns a message with an operation that its format does not have.
+    """
+    return spread(numbered(sent_again(with_faults(entries, unknown))), packings, mixer)
+
+
+def spread(records: Sequence[Entry], packings: Iterable[Packing], mixer: random.Random) -> list[DumpFile]:
+    """Return the messages of each day, mixed and spread over files. Their order is in their positions."""
+    result: list[DumpFile] = []
+    for day, packing in zip(sorted({record.day for record in records}), packings, strict=True):
+        mine = [record for record in records if record.day == day and (packing.records or record.value is not None)]
+        late = tuple(record for record in mine if record.late)
+        mine = [record for record in mine if not record.late]
+        mixer.shuffle(mine)
+        parts = {f"part-{number:05d}": tuple(mine[number::_FILES_A_DAY]) for number in range(_FILES_A_DAY)}
+        for name, part in {**parts, "part-late": late}.items():
+            if part:
+                result.append(DumpFile(name=f"{name}.{packing.suffix}", entries=part, container=packing.container))
+    return result
+
+
+def sent_again(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries with the last row events of day 2 again on day 3, as after a restart of the connector."""
+    _, second, third, *_ = sorted({entry.day for entry in entries})
+    rows = [entry for entry in entries if entry.day == second and entry.kind is Kind.ROWS and entry.repeatable]
+    again = [replace(entry, day=third, duplicate=True) for entry in rows[-SENT_AGAIN:]]
+    place = next(place for place, entry in enumerate(entries) if entry.day == third)
+    return [*entries[:place], *again, *entries[place:]]
 
 
 def numbered(entries: Iterable[Entry]) -> list[Entry]:

@@ -16,8 +16,8 @@ import msgspec
 
 from tidemark.demo.renderers import connect
 from tidemark.demo.renderers.binlog import Change, Logged, log
-from tidemark.demo.renderers.debezium_json import files, millis
-from tidemark.demo.renderers.dump import VALUE_LINES_GZ, DumpFile, Entry, Kind
+from tidemark.demo.renderers.debezium_json import millis, unknown_operation
+from tidemark.demo.renderers.dump import VALUE_LINES_GZ, DumpFile, Entry, Kind, files
 from tidemark.demo.renderers.rows_only import rows_only
 from tidemark.demo.story.model import History, Row
 
@@ -28,7 +28,7 @@ _OPERATIONS = {"r": "c"}
 def dump(history: History) -> list[DumpFile]:
     """Return the dump files: rows only, each row of a transaction with another millisecond."""
     entries = [entry for logged in log(rows_only(history)) for entry in _entries(logged)]
-    return files(entries, [VALUE_LINES_GZ] * 4, random.Random("lindorm"))  # noqa: S311 - the mixing of a demo
+    return files(entries, [VALUE_LINES_GZ] * 4, random.Random("lindorm"), unknown_operation)  # noqa: S311 - the mixing of a demo
 
 
 def _entries(logged: Logged) -> Iterator[Entry]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from tidemark.demo.renderers.dump import DumpFile, Entry, Kind, Packing, numbered, with_faults
+from tidemark.demo.renderers.dump import SENT_AGAIN, DumpFile, Entry, Kind, Packing, numbered, spread, with_faults
 from tidemark.demo.renderers.rows_only import rows_only
 from tidemark.demo.story.model import Column, History, Row, RowEvent, Schema, Transaction
 from tidemark.events import Operation
@@ -46,10 +46,6 @@ TYPES = {
 
 _LARGE = frozenset({"text", "varbinary"})
 
-_FILES_A_DAY = 4
-
-_SENT_AGAIN = 30
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
@@ -73,25 +69,13 @@ def dump(history: History, endpoint: Endpoint) -> list[DumpFile]:
     """
     entries = list(_entries(rows_only(history), endpoint))
     records = numbered(_sent_again(with_faults(entries, endpoint.unknown)))
-    mixer = random.Random("replicate")  # noqa: S311 - the mixing of a demo
-    files: list[DumpFile] = []
-    for day, packing in zip(sorted({record.day for record in records}), endpoint.packings, strict=True):
-        mine = [record for record in records if record.day == day and not record.late]
-        mixer.shuffle(mine)
-        parts = {f"part-{number:05d}": mine[number::_FILES_A_DAY] for number in range(_FILES_A_DAY)}
-        parts["part-late"] = [record for record in records if record.day == day and record.late]
-        files += [
-            DumpFile(name=f"{name}.{packing.suffix}", entries=tuple(part), container=packing.container)
-            for name, part in parts.items()
-            if part
-        ]
-    return files
+    return spread(records, endpoint.packings, random.Random("replicate"))  # noqa: S311 - the mixing of a demo
 
 
 def _sent_again(entries: Sequence[Entry]) -> list[Entry]:
     _, second, third, *_ = sorted({entry.day for entry in entries})
     rows = [entry for entry in entries if entry.day == second and entry.kind is Kind.ROWS and not entry.late]
-    return [*entries, *(replace(entry, day=third, duplicate=True) for entry in rows[-_SENT_AGAIN:])]
+    return [*entries, *(replace(entry, day=third, duplicate=True) for entry in rows[-SENT_AGAIN:])]
 
 
 def _entries(history: History, endpoint: Endpoint) -> Iterator[Entry]:

@@ -16,7 +16,6 @@ from datetime import timedelta
 import msgspec
 
 from tidemark.demo.renderers import connect
-from tidemark.demo.renderers.debezium_json import files
 from tidemark.demo.renderers.dump import (
     RECORD_PARQUET,
     VALUE_LINES_BZ2,
@@ -25,6 +24,7 @@ from tidemark.demo.renderers.dump import (
     DumpFile,
     Entry,
     Kind,
+    files,
 )
 from tidemark.demo.renderers.rows_only import rows_only
 from tidemark.demo.renderers.single import Single, singles
