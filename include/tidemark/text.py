@@ -45,6 +45,10 @@ def quoted(name: str) -> str:
 def suggestion(name: str, allowed: Iterable[str]) -> str:
     """Return a hint with the nearest allowed name and all allowed names: ``" Did you mean 'x'? Allowed: x, y."``."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    return f"{hint} Allowed: {', '.join(names) or 'none'}."
+    return f"{nearest(name, names)} Allowed: {', '.join(names) or 'none'}."
+
+
+def nearest(name: str, allowed: Iterable[str]) -> str:
+    """Return a hint with the nearest allowed name, ``" Did you mean 'x'?"``, or nothing if none is near."""
+    near = difflib.get_close_matches(name, sorted(allowed), n=1)
+    return f" Did you mean '{near[0]}'?" if near else ""

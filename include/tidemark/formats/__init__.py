@@ -49,7 +49,7 @@ from pydantic import BaseModel
 
 from tidemark.errors import UnknownNameError
 from tidemark.events import Event, Message
-from tidemark.text import suggestion
+from tidemark.text import nearest
 
 __all__ = ["NOTHING", "Format", "Informed", "Known", "gather", "informed", "names", "pairs_updates", "resolve"]
 
@@ -125,8 +125,7 @@ def resolve(name: str) -> Format:
         UnknownNameError: there is no such format.
     """
     if name not in names():
-        hint = suggestion(name, names()).partition(" Allowed:")[0]
-        raise UnknownNameError(f"Unknown format '{name}'.{hint} Known formats: {', '.join(names())}.")
+        raise UnknownNameError(f"Unknown format '{name}'.{nearest(name, names())} Known formats: {', '.join(names())}.")
     return cast(Format, importlib.import_module(f"{__name__}.{name}"))
 
 

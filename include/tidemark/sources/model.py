@@ -32,7 +32,7 @@ from tidemark.events import Encoding
 from tidemark.sources import fields
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import wrong
-from tidemark.text import suggestion
+from tidemark.text import nearest, suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
 
@@ -102,7 +102,7 @@ class Check(BaseModel):
     @classmethod
     def _known(cls, name: str) -> str:
         if name not in EXPECTATIONS:
-            hint = suggestion(name, EXPECTATIONS).partition(" Allowed:")[0]
+            hint = nearest(name, EXPECTATIONS)
             raise wrong(f"unknown expectation '{name}'.{hint} Allowed: the expect_... names of Great Expectations.")
         return name
 
