@@ -8,7 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -69,20 +69,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _quick_compiler(request: pytest.FixtureRequest, home: Path) -> Iterator[None]:
-    """Let the JVM compile everything by its quick compiler alone.
+def _quick_compiler() -> Iterator[None]:
+    """Let every JVM, also those of processes that tests start, compile by its quick compiler alone.
 
     Tests have few rows, so code that runs for each row never pays for the optimizing compiler. A run of 24 small
-    tables takes a fifth less processor time so. The code cache has to be as large as usual; else the JVM drops what it
-    compiled and compiles it again.
+    tables takes a fifth less processor time so, and the first run of a JVM half. The code cache has to be as large as
+    usual; else the JVM drops what it compiled and compiles it again.
     """
     with pytest.MonkeyPatch.context() as patched:
-        if any(item.get_closest_marker("spark") for item in request.session.items):
-            from tidemark.spark import session
-
-            options = session.LOCAL_SETTINGS["spark.driver.extraJavaOptions"]
-            quick = f"{options} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-            patched.setitem(cast("dict[str, str]", session.LOCAL_SETTINGS), "spark.driver.extraJavaOptions", quick)
+        patched.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
         yield
 
 

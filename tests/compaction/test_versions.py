@@ -345,7 +345,7 @@ def test_no_check_of_a_history_fails(cases: list[dict[str, StageReport]], lake: 
     assert_ledger_closes(lake, "histories")
 
 
-_HISTORIES = how_many(usually=12, proving=24)
+_HISTORIES = how_many(usually=6, proving=24)
 
 
 @pytest.mark.more

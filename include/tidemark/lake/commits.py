@@ -55,7 +55,7 @@ def commit_files(
 
 
 class _Transaction(Transaction):
-    """A transaction that copies the table's metadata once for each step.
+    """A transaction that copies the table's metadata once for each step, and not before the first.
 
     PyIceberg's own copies it, with all snapshots, whenever a step reads any of it.
     """
@@ -66,6 +66,8 @@ class _Transaction(Transaction):
     def table_metadata(self) -> TableMetadata:
         """The metadata after the updates so far."""
         base, updates = self._table.metadata, self._updates
+        if not updates:
+            return base
         if self._copied is None or self._copied[0] is not base or self._copied[1] is not updates:
             self._copied = base, updates, super().table_metadata
         return self._copied[2]

@@ -52,6 +52,12 @@ _retried = retried(CommitFailedException, ValidationException, attempts=12)
 """Two sources may write the ledger at once; their commits do not conflict, they only have to queue. A commit that finds
 its files replaced already (it was written, and its answer got lost) writes the same rows again."""
 
+_MANY_SNAPSHOTS = 40
+"""Snapshots of a ledger table from which on all but the newest are expired. Each commit reads, copies and writes the list
+of them, and nothing reads an old one."""
+
+_KEPT_SNAPSHOTS = 10
+
 BY_HAND = " by hand"
 """Ends a request for a rebuild that a person made."""
 
@@ -274,3 +280,12 @@ def _write(lake: Lake, table: Table, source: str, rows: pa.Table, instead_of: Se
     for batch in rows.combine_chunks().to_batches():
         writer.write((source,), batch)
     commit_files(table, writer.close(), replaced=[task.file for task in instead_of])
+    _expire(table)
+
+
+def _expire(table: Table) -> None:
+    """Drop old snapshots from the table's metadata; their files stay until `maintain` removes what nothing uses."""
+    snapshots = sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
+    if len(snapshots) >= _MANY_SNAPSHOTS:
+        gone = [snapshot.snapshot_id for snapshot in snapshots[:-_KEPT_SNAPSHOTS]]
+        table.maintenance.expire_snapshots().by_ids(gone).commit()

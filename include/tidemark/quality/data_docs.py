@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import CodeType
 from typing import Any, Final
 
 import great_expectations as gx
@@ -30,7 +31,9 @@ from great_expectations.data_context.types.resource_identifiers import (
 )
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.render.components import RenderedDocumentContent
-from great_expectations.render.view.view import DefaultJinjaPageView
+from great_expectations.render.view.view import DefaultJinjaIndexPageView, DefaultJinjaPageView
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
 
 CANDIDATE: Final = "candidate"
 """Name of the data source, asset and batch definition for a table's rows, which are a Spark frame."""
@@ -41,6 +44,7 @@ METRICS: Final = "metrics"
 _NAME_LENGTH: Final = 120
 
 _VIEW: Final = {"module_name": __name__, "class_name": "InertPageView"}
+_INDEX_VIEW: Final = {"module_name": __name__, "class_name": "IndexPageView"}
 
 _SITE: Final[Any] = {
     "class_name": "SiteBuilder",
@@ -50,7 +54,11 @@ _SITE: Final[Any] = {
         "base_directory": "uncommitted/data_docs/local_site/",
     },
     # The index reads every result that it lists: without a limit, each run would be slower than the one before.
-    "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "validation_results_limit": 100},
+    "site_index_builder": {
+        "class_name": "DefaultSiteIndexBuilder",
+        "validation_results_limit": 100,
+        "view": _INDEX_VIEW,
+    },
     "site_section_builders": {
         "expectations": {"view": _VIEW},
         # The index's limit would also drop pages of a run with more tables, and the default filter hides every run
@@ -139,11 +147,46 @@ class Recorder:
                 self._context.build_data_docs(resource_identifiers=self._pages)
 
 
+class _CompiledTemplates(BytecodeCache):
+    """The compiled templates of this process.
+
+    Great Expectations makes a view for each kind of page of each run, and each view compiles the templates that it uses.
+    """
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, tuple[str, CodeType | None]] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give a template its compiled code, if it was compiled before and has not changed."""
+        checksum, code = self._compiled.get(bucket.key, ("", None))
+        if checksum == bucket.checksum:
+            bucket.code = code
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep the compiled code of a template."""
+        self._compiled[bucket.key] = bucket.checksum, bucket.code
+
+
+_TEMPLATES: Final = _CompiledTemplates()
+
+
+class IndexPageView(DefaultJinjaIndexPageView):
+    """The index, whose templates are compiled once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.env.bytecode_cache = _TEMPLATES
+
+
 class InertPageView(DefaultJinjaPageView):
     """A page on which a column's name is plain text everywhere, and never HTML.
 
     Great Expectations escapes the parameters of its sentences, but not headings, navigation and cells.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.env.bytecode_cache = _TEMPLATES
 
     def render(self, document: RenderedDocumentContent, template: str | None = None, **settings: object) -> str:
         """Return the page's HTML."""
