@@ -1,8 +1,7 @@
 """Features of compact that meet in one table: bags, histories, soft deletes, DDL, transactions, TRUNCATE, rebuilding.
 
 All cases are tables of one source. Beside the rows written down for each, the ways to the same events have to agree:
-run by run, rebuilt from the change log, and in ``make prove`` all at once; and ``explain`` has to tell the rows that are
-published.
+run by run, rebuilt from the change log, and in ``make prove`` all at once. ``explain`` has to tell the published rows.
 """
 
 from __future__ import annotations

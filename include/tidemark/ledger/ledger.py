@@ -53,8 +53,9 @@ _retried = retried(CommitFailedException, ValidationException, attempts=12)
 its files replaced already (it was written, and its answer got lost) writes the same rows again."""
 
 _MANY_SNAPSHOTS = 40
-"""Snapshots of a ledger table from which on all but the newest are expired. Each commit reads, copies and writes the list
-of them, and nothing reads an old one."""
+"""Snapshots of a ledger table from which on all but the newest are expired.
+
+Each commit reads, copies and writes the list of them, and nothing reads an old one."""
 
 _KEPT_SNAPSHOTS = 10
 

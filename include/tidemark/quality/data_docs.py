@@ -150,7 +150,7 @@ class Recorder:
 class _CompiledTemplates(BytecodeCache):
     """The compiled templates of this process.
 
-    Great Expectations makes a view for each kind of page of each run, and each view compiles the templates that it uses.
+    Great Expectations makes a view for each kind of page of each run. Each view would compile its templates again.
     """
 
     def __init__(self) -> None:
