@@ -85,6 +85,12 @@ class IncompleteMessageError(DecodeError):
     reason = "incomplete_message"
 
 
+class UnknownTimeError(DecodeError):
+    """The source's log began anew, and nothing tells whether the event is from before or after that."""
+
+    reason = "unknown_time"
+
+
 class UnreadableValueError(DecodeError):
     """A value does not fit its column's type exactly. It is never rounded, nor replaced by a default."""
 

@@ -19,7 +19,7 @@ import msgspec
 from tidemark.ddl import changes as ddl_changes
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.names import Renaming
-from tidemark.events import TableId
+from tidemark.events import TableId, encode_position
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
 from tidemark.ledger.tally import LOAD, Load
@@ -56,6 +56,12 @@ class _Part(NamedTuple):
 
 
 _LOAD = msgspec.json.Decoder(Load)
+
+_NEW_LOG = encode_position((2,))
+"""Positions from here on are of a log that began anew, or of a table that was loaded anew (``new_logs``)."""
+
+_SEPARATOR = "."
+"""Between the parts of a position."""
 
 _Event = TypeVar("_Event", bound="tuple[object, ...]")
 
@@ -119,6 +125,9 @@ def _replacing(rows: Sequence[StatementRow]) -> dict[str, list[Emptying]]:
 
     If no two rows of a source were ever loaded at the same position, each row has a position of its own. Then the
     positions of rows do not identify loads, and none is returned.
+
+    Where the source file says that the log began anew or that a table was loaded anew, something came before, whether
+    it was loaded or not: the first load replaces it too. A load at a moment of ``reloads`` has no place in the log.
     """
     batches: dict[str, int] = {}
     loads: dict[tuple[str, str], list[_Part]] = {}
@@ -134,13 +143,15 @@ def _replacing(rows: Sequence[StatementRow]) -> dict[str, list[Emptying]]:
         seen.add((name, load.row))
         if shared is None and (load.row is None or len(seen) > 1):
             shared = batch
-    if shared is None:
-        return {}
     # A load replaces from the first batch on in which both this load and an earlier one were known.
     earliest: dict[str, int] = {}
     reached = None
     for position, batch in sorted(batches.items()):
-        if reached is not None:
+        if _SEPARATOR not in position:
+            earliest[position] = batch
+        elif shared is not None and position >= _NEW_LOG:
+            earliest[position] = max(batch, shared)
+        elif shared is not None and reached is not None:
             earliest[position] = max(reached, shared)
         reached = batch if reached is None else min(reached, batch)
     found: dict[str, list[Emptying]] = {}

@@ -34,6 +34,9 @@ and ``decode`` takes a third argument:
 
 Updates of some formats may come as two messages, the old row and the new one (``events.ChangeEvent``). Such a format
 has ``PAIRS_UPDATES = True``. An image that comes alone is then a whole row, and a column that it lacks is null.
+
+If the messages of a format tell no order of their own, so that a position is ``message.order``, the format has
+``ORDERS_BY_OFFSET = True``.
 """
 
 from __future__ import annotations
@@ -51,7 +54,18 @@ from tidemark.errors import UnknownNameError
 from tidemark.events import Event, Message
 from tidemark.text import nearest
 
-__all__ = ["NOTHING", "Format", "Informed", "Known", "gather", "informed", "names", "pairs_updates", "resolve"]
+__all__ = [
+    "NOTHING",
+    "Format",
+    "Informed",
+    "Known",
+    "gather",
+    "informed",
+    "names",
+    "orders_by_offset",
+    "pairs_updates",
+    "resolve",
+]
 
 Known = Mapping[str, tuple[bytes, ...]]
 """The metadata of a run: for each id, its distinct contents. They are sorted, so the order of delivery has no effect.
@@ -137,6 +151,11 @@ def informed(module: Format) -> Informed | None:
 def pairs_updates(module: Format) -> bool:
     """Return whether an update may come as two messages, the old row and the new one."""
     return bool(getattr(module, "PAIRS_UPDATES", False))
+
+
+def orders_by_offset(module: Format) -> bool:
+    """Return whether positions are places in the dump, because the messages tell no order of their own."""
+    return bool(getattr(module, "ORDERS_BY_OFFSET", False))
 
 
 def gather(pairs: Iterable[tuple[str, bytes]]) -> Known:

@@ -76,6 +76,9 @@ _ANNOTATED = (
 )
 
 
+ORDERS_BY_OFFSET = True
+
+
 class Options(BaseModel):
     """Facts that Canal messages do not contain."""
 

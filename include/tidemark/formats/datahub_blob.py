@@ -48,6 +48,8 @@ OPERATIONS = {
 
 PAIRS_UPDATES = True
 
+ORDERS_BY_OFFSET = True
+
 SCHEMA_CHANGES = ("CREATE", "ALTER", "RENAME", "ERASE", "TRUNCATE", "CINDEX", "DINDEX")
 """``ERASE`` is defined by its statement, mostly a DROP. ``CINDEX`` and ``DINDEX`` create and drop an index."""
 

@@ -1,35 +1,28 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Twelve Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files, batches
-and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them alone:
-the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the tables
-of a source together.
+Thirteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
+batches and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them
+alone: the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the
+tables of a source together.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException, ValidationException
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
-from pyiceberg.expressions.visitors import bind
-from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
-from pyiceberg.table import FileScanTask, Table
+from pyiceberg.expressions import And, BooleanExpression
 
 from tidemark.events import Shape
 from tidemark.lake import names as table_names
-from tidemark.lake.commits import commit_files
-from tidemark.lake.data_files import Writer
 from tidemark.lake.filters import above, among, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
-from tidemark.lake.properties import TABLE_PROPERTIES
-from tidemark.lake.retries import retried
+from tidemark.ledger import storage
 from tidemark.ledger.rows import (
     BatchRow,
     ContentRow,
@@ -41,23 +34,13 @@ from tidemark.ledger.rows import (
     RefusalRow,
     ReprocessingRow,
     ShapeRow,
+    SpanRow,
     StatementRow,
     TableRow,
     TransactionRow,
 )
 from tidemark.ledger.schemas import SCHEMAS
-from tidemark.ledger.tally import Content, Tally
-
-_retried = retried(CommitFailedException, ValidationException, attempts=12)
-"""Two sources may write the ledger at once; their commits do not conflict, they only have to queue. A commit that finds
-its files replaced already (it was written, and its answer got lost) writes the same rows again."""
-
-_MANY_SNAPSHOTS = 40
-"""Snapshots of a ledger table from which on all but the newest are expired.
-
-Each commit reads, copies and writes the list of them, and nothing reads an old one."""
-
-_KEPT_SNAPSHOTS = 10
+from tidemark.ledger.tally import Content, Span, Tally
 
 BY_HAND = " by hand"
 """Ends a request for a rebuild that a person made."""
@@ -97,6 +80,10 @@ class Ledger:
         """Return what change events the batches hold."""
         return self._rows(ContentRow, conditions)
 
+    def spans(self, *conditions: BooleanExpression) -> list[SpanRow]:
+        """Return what the change events of each table span in each batch."""
+        return self._rows(SpanRow, conditions)
+
     def shapes(self, *conditions: BooleanExpression) -> list[ShapeRow]:
         """Return the shapes that the change log refers to."""
         return self._rows(ShapeRow, conditions)
@@ -131,15 +118,15 @@ class Ledger:
     def replace(self, kind: type[R], rows: Sequence[R], *conditions: BooleanExpression) -> None:
         """Put rows in the place of this source's rows that the conditions name (no condition: only append)."""
         where = self._where(*conditions) if conditions else None
-        _replace(self._lake, kind.TABLE, self._source, self._stamped(kind, rows), where)
+        storage.replace(self._lake, kind.TABLE, self._source, self._stamped(kind, rows), where)
 
     def forget(self, kind: type[R], *conditions: BooleanExpression) -> None:
         """Delete the rows of this source that the conditions name; without conditions all of them."""
-        _delete(self._lake, kind.TABLE, self._source, self._where(*conditions))
+        storage.delete(self._lake, kind.TABLE, self._source, self._where(*conditions))
 
     def rewrite(self, name: str, least: int) -> None:
         """Put this source's rows of one ledger table into one file, if they lie in ``least`` files or more."""
-        _rewrite(self._lake, name, self._source, self._where(), least)
+        storage.rewrite(self._lake, name, self._source, self._where(), least)
 
     def last_cut(self) -> CutRow | None:
         """Return the newest cut, whatever its state."""
@@ -196,19 +183,24 @@ class Ledger:
         replaced = above("batch", done) if instead_of is None else instead_of
         counts = Counter[tuple[int, Content]]()
         shapes: dict[tuple[str, str], ShapeRow] = {}
+        spans = defaultdict[tuple[int, str], Span](Span)
         statements: list[StatementRow] = []
         for batch, tallies in sorted(found.items()):
             for tally in tallies:
                 for content, count in tally.contents:
                     counts[batch, content] += count
+                for name, span in tally.spans.items():
+                    spans[batch, name].add(span)
                 for table, shape, columns in tally.shapes:
                     row = ShapeRow(batch=batch, object=str(table), shape=shape, columns=columns)
                     shapes.setdefault((row.object, shape), row)
                 statements += [StatementRow.of(batch, statement) for statement in tally.statements]
         if counts:
             self.replace(ContentRow, [ContentRow.of(*key, count) for key, count in counts.items()], replaced)
+            self.replace(SpanRow, [SpanRow.of(*key, span) for key, span in spans.items()], replaced)
         else:
             self.forget(ContentRow, replaced)
+            self.forget(SpanRow, replaced)
         known = {(row.object, row.shape) for row in self.shapes() if row.batch <= done}
         fresh = [row for key, row in shapes.items() if key not in known]
         if fresh:
@@ -229,64 +221,3 @@ class Ledger:
         columns = [name for name in kind.__struct_fields__ if name != "written_at"]
         stamped = [own | {name: value for name in columns if (value := getattr(row, name)) is not None} for row in rows]
         return pa.Table.from_pylist(stamped, schema=SCHEMAS[kind.TABLE])
-
-
-@_retried
-def _replace(lake: Lake, name: str, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
-    table = lake.ensure(table_names.ledger(name), rows.schema, TABLE_PROPERTIES, partition_by=["source"])
-    _exchange(lake, table, source, rows, where)
-
-
-@_retried
-def _rewrite(lake: Lake, name: str, source: str, where: BooleanExpression, least: int) -> None:
-    table = lake.load(table_names.ledger(name))
-    found = table.scan(row_filter=where)
-    if len(tasks := list(found.plan_files())) >= least:
-        _write(lake, table, source, found.to_arrow().cast(SCHEMAS[name]), tasks)
-
-
-@_retried
-def _delete(lake: Lake, name: str, source: str, where: BooleanExpression) -> None:
-    table = lake.find(table_names.ledger(name))
-    if table is not None:
-        _exchange(lake, table, source, SCHEMAS[name].empty_table(), where)
-
-
-def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
-    """Put rows in the place of the rows that ``where`` names, in one commit.
-
-    The files that hold those rows are replaced by one file, which also has their other rows. A commit costs much the
-    same whatever is in it: this is one commit, where PyIceberg's overwrite makes two or three.
-    """
-    if where is None:
-        _write(lake, table, source, rows, [])
-        return
-    tasks = list(table.scan(row_filter=where).plan_files())
-    _write(lake, table, source, pa.concat_tables([rows, *_others(table, tasks, where, rows.schema)]), tasks)
-
-
-def _others(
-    table: Table, tasks: Iterable[FileScanTask], where: BooleanExpression, schema: pa.Schema
-) -> Iterator[pa.Table]:
-    """Yield the rows of files that ``where`` does not name."""
-    schema_now = table.schema()
-    named = expression_to_pyarrow(bind(schema_now, where, case_sensitive=True), schema_now)
-    for task in tasks:
-        rows = ArrowScan(table.metadata, table.io, schema_now, AlwaysTrue()).to_table([task])
-        yield rows.filter(named.is_null() | ~named).select(schema.names).cast(schema)
-
-
-def _write(lake: Lake, table: Table, source: str, rows: pa.Table, instead_of: Sequence[FileScanTask]) -> None:
-    writer = Writer(lake.target(table, rows.schema))
-    for batch in rows.combine_chunks().to_batches():
-        writer.write((source,), batch)
-    commit_files(table, writer.close(), replaced=[task.file for task in instead_of])
-    _expire(table)
-
-
-def _expire(table: Table) -> None:
-    """Drop old snapshots from the table's metadata; their files stay until `maintain` removes what nothing uses."""
-    snapshots = sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
-    if len(snapshots) >= _MANY_SNAPSHOTS:
-        gone = [snapshot.snapshot_id for snapshot in snapshots[:-_KEPT_SNAPSHOTS]]
-        table.maintenance.expire_snapshots().by_ids(gone).commit()

@@ -71,6 +71,23 @@ CONTENTS = pa.schema(
 """Change events of a batch, counted by what a plan needs to know of them. ``object`` is the table as source files name
 it."""
 
+SPANS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("batch", pa.int32()),
+        ("object", pa.string()),
+        ("newest", pa.string()),
+        ("first", INSTANT),
+        ("last", INSTANT),
+        ("unplaced", pa.int64()),
+        ("unplaced_last", INSTANT),
+        ("at", INSTANT),
+    ]
+)
+"""What the change events of a table in a batch span: the highest position, and the earliest and latest commit time.
+``unplaced`` counts rows of initial loads that nothing ranks among the changes, ``unplaced_last`` is when the last of
+them was read."""
+
 SHAPES = pa.schema(
     [
         ("source", pa.string()),
@@ -181,6 +198,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "intervals": INTERVALS,
     "batches": BATCHES,
     "contents": CONTENTS,
+    "spans": SPANS,
     "shapes": SHAPES,
     "ddl": DDL,
     "tables": TABLES,

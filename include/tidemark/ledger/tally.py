@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -47,6 +47,36 @@ class Load(msgspec.Struct):
     """Digest of the only row that was seen, however often; None: there were several."""
 
 
+class Span(msgspec.Struct):
+    """What the events of one table in one batch span."""
+
+    newest: str = ""
+    """The highest position, as the change log has it."""
+    first: int | None = None
+    """Commit time of the earliest event, epoch µs."""
+    last: int | None = None
+    """Commit time of the latest event, epoch µs."""
+    unplaced: int = 0
+    """Rows of initial loads that nothing ranks among the changes."""
+    unplaced_last: int | None = None
+    """When the last of these rows was read, epoch µs."""
+
+    def add(self, other: Span) -> None:
+        """Widen the span by another one."""
+        self.newest = max(self.newest, other.newest)
+        self.first = _either(min, self.first, other.first)
+        self.last = _either(max, self.last, other.last)
+        self.unplaced += other.unplaced
+        self.unplaced_last = _either(max, self.unplaced_last, other.unplaced_last)
+
+
+def _either(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    """Return one of two numbers; the other one if one of them is None."""
+    if one is None or other is None:
+        return other if one is None else one
+    return choose(one, other)
+
+
 class Tally(msgspec.Struct):
     """What became of the messages of one batch, as far as one task read it."""
 
@@ -62,6 +92,8 @@ class Tally(msgspec.Struct):
     """Change events."""
     shapes: list[tuple[TableId, str, str]] = []
     """Table, id and columns (JSON) of the shapes that the events refer to."""
+    spans: dict[str, Span] = {}
+    """By table as source files name it."""
     statements: list[LoggedStatement] = []
     """DDL that may change columns or rows of a table that is there already, and complete initial loads."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import cast
 
@@ -30,7 +30,8 @@ from tidemark.events import (
 )
 from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RowKind
-from tidemark.ledger.tally import LOAD, Content, LoggedStatement, Tally
+from tidemark.ledger.tally import LOAD, Content, LoggedStatement, Span, Tally
+from tidemark.normalization import spans
 from tidemark.normalization.arrow_rows import (
     NAME_LIST,
     filled_batch,
@@ -96,6 +97,8 @@ class Decoder:
         for write, partition, rows in batches:
             write(partition, rows)
             self._track(partition, rows)
+            if write == self._write and partition[1] == RowKind.CHANGE:
+                self._tally.spans.setdefault(str(partition[2]), Span()).add(spans.of_rows(rows))
         self._count(raw, decoded)
 
     def _track(self, partition: Partition, rows: pa.RecordBatch) -> None:
@@ -149,7 +152,8 @@ class Decoder:
                 landed_at = raw.column("landed_at").cast(pa.int64()).take(pa.array(others.indexes, pa.int32()))
                 tally.statements += filter(None, map(_logged_statement, others.events, landed_at.to_pylist()))
 
-    def _note_loads(self, table: TableId, events: Iterable[ChangeEvent]) -> None:
+    def _note_loads(self, table: TableId, events: Sequence[ChangeEvent]) -> None:
+        self._tally.spans.setdefault(str(table), Span()).add(spans.of_loaded(events))
         for event in events:
             if event.load is not None:
                 load = self._loads.get((table, event.load))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 
@@ -13,10 +14,12 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import inputs, open_transactions, tasks
+from tidemark.normalization.new_logs import NewLogs
 from tidemark.normalization.open_transactions import ChangeLog
 from tidemark.normalization.tasks import Decoding, Done, KnownTransactions, Outputs
 from tidemark.sources.model import Source
 from tidemark.spark import spread
+from tidemark.values.iso8601 import EPOCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,7 @@ def derive(
             known=inputs.known(source, messages.parts, messages.read_from, log.table),
             limit=source.message_limit,
             declared=source.written(),
+            new_logs=_new_logs(source),
         ),
         raw=messages.read_from,
         outputs=Outputs(log=log.target, quarantine=quarantine),
@@ -104,3 +108,13 @@ def derive(
         batches=batches,
     )
     return Derived(tasks=spread.run(messages.parts, work, Done), transactions=transactions, log=log)
+
+
+def _new_logs(source: Source) -> NewLogs:
+    """Return when positions of the source begin anew, for workers."""
+    reloads = {name: _micros(table.reloads) for name, table in source.tables.items()}
+    return NewLogs(source=_micros(source.log_restarts), tables=reloads)
+
+
+def _micros(moments: Iterable[datetime]) -> tuple[int, ...]:
+    return tuple(sorted((moment - EPOCH) // timedelta(microseconds=1) for moment in moments))

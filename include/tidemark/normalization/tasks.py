@@ -21,8 +21,9 @@ from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
 from tidemark.ledger.tally import Tally
-from tidemark.normalization.decoder import Decoder
+from tidemark.normalization.decoder import Decode, Decoder
 from tidemark.normalization.decoding import decode_message, metadata_of
+from tidemark.normalization.new_logs import NewLogs, ranked
 from tidemark.normalization.raised_limits import with_raised_limit
 from tidemark.normalization.transaction_tracker import READ, Tracker, TransactionsSeen
 from tidemark.values.declared_types import DeclaredEncodings
@@ -55,6 +56,8 @@ class Decoding:
     """Most bytes of one message now; one that was too long when it landed is read again from its dump file."""
     declared: Mapping[str, DeclaredEncodings] = field(default_factory=dict)
     """By table or pattern, the types and encodings that the source file declares (``Source.written``)."""
+    new_logs: NewLogs = field(default_factory=NewLogs)
+    """When positions begin anew, as the source file says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +126,9 @@ def normalize(
     """
     module = resolve(decoding.format_name)
     options = module.Options.model_validate(dict(decoding.options))
-    decode = partial(decode_message, module, options=options, known=decoding.known)
+    decode: Decode = partial(decode_message, module, options=options, known=decoding.known)
+    if decoding.new_logs:
+        decode = ranked(decode, decoding.new_logs)
     writer, set_aside = Writer(outputs.log), Writer(outputs.quarantine)
     decoders: dict[int, Decoder] = {}
     tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled)

@@ -51,6 +51,9 @@ Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 """A part of the whole, 0 to 1."""
 
 
+Moment = Annotated[datetime, BeforeValidator(fields.start_date)]
+
+
 class Deletes(StrEnum):
     """The effect of a delete on the row of the published table."""
 
@@ -140,6 +143,8 @@ class Table(BaseModel):
     encodings: dict[str, Encoding] = Field(default_factory=dict)
     """Column -> how its values are written, where the messages do not say. The column's type stands in ``columns``."""
     checks: tuple[Check, ...] = ()
+    reloads: tuple[Moment, ...] = ()
+    """When the table was loaded anew by a tool that does not mark its loads: rows loaded from then on replace it."""
 
     @model_validator(mode="after")
     def _encodings_fit(self) -> Self:
@@ -192,7 +197,7 @@ class Source(BaseModel):
     landing: Annotated[str, AfterValidator(fields.landing)]
     """Path or pattern of the dumps. Environment variables are replaced already; ``strftime`` fields are still in it."""
     schedule: Annotated[str, AfterValidator(fields.schedule)] | None = None
-    start_date: Annotated[datetime, BeforeValidator(fields.start_date)] = EPOCH
+    start_date: Moment = EPOCH
     target: Annotated[str, AfterValidator(fields.target)] = "{source}.{table}"
     schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
     """The effect of a schema change at the source on the published tables. The key in the file is ``schema``."""
@@ -201,6 +206,8 @@ class Source(BaseModel):
     """Share of a table's published rows that one cut may delete without approval; 1 means no limit."""
     max_message_mib: Annotated[StrictInt, Field(ge=1, le=beyond_limit.MOST)] = beyond_limit.LIMIT >> 20
     """Most MiB of one message. A longer message is set aside alone."""
+    log_restarts: tuple[Moment, ...] = ()
+    """When the source's log began anew, by commit time: events from then on rank above all events before."""
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
     maintenance: Maintenance = Maintenance()

@@ -9,7 +9,7 @@ broken, a person may approve the cut (docs/adr/0016).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.lake.catalog import home
-from tidemark.lake.filters import equals
+from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import (
     TOO_MANY_DELETED,
     Opened,
@@ -33,7 +34,7 @@ from tidemark.quality.invariants import (
     ledger_invariants,
     opened_candidate,
 )
-from tidemark.quality.verdicts import Subject, Verdict
+from tidemark.quality.verdicts import Invariant, Subject, Verdict
 from tidemark.sources.model import Severity, Source
 from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
@@ -54,7 +55,10 @@ def run(source: Source) -> StageReport:
     if cut is None or cut.state in {cuts.PUBLISHED, cuts.PUBLISHING, cuts.REPLACED}:
         return StageReport(stage="check", source=source.source, summary={"tables": 0})
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
-    verdicts = _judge(lake, source, rows, cut.cut)
+    last = cuts.last_published(ledger)
+    spans = ledger.spans(at_most("batch", cut.batch))
+    doubts = doubts_about(source, spans, last.batch) if last else {}
+    verdicts = _judge(lake, source, rows, cut.cut, doubts)
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
     state = _state(verdicts)
@@ -62,7 +66,7 @@ def run(source: Source) -> StageReport:
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
     warnings = sum(not result.success for verdict in verdicts for result in verdict.results) - len(problems)
     if state == cuts.AWAITING_APPROVAL:
-        problems += (_asks_for_approval(source, cut.cut, rows),)
+        problems += (_asks_for_approval(source, cut.cut, rows, doubts),)
     log.info("checked", source=source.source, cut=cut.cut, tables=len(verdicts), failed=len(failed))
     summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": warnings}
     if verdicts:
@@ -70,7 +74,9 @@ def run(source: Source) -> StageReport:
     return StageReport(stage="check", source=source.source, summary=summary, problems=problems)
 
 
-def _judge(lake: Lake, source: Source, rows: list[TableRow], cut: int) -> tuple[Verdict, ...]:
+def _judge(
+    lake: Lake, source: Source, rows: list[TableRow], cut: int, doubts: Mapping[str, Sequence[Doubt]]
+) -> tuple[Verdict, ...]:
     if not rows:
         return ()
     session = open_session()
@@ -79,11 +85,17 @@ def _judge(lake: Lake, source: Source, rows: list[TableRow], cut: int) -> tuple[
     with tuned_for(session, [row.rows_after or 0 for row in rows]):
         tables = [opened_candidate(session, lake, row) for row in rows]
         counts = count_keys(tables)
-        candidates = [_candidate(session, lake, source, *each) for each in zip(tables, counts, strict=True)]
+        candidates = [
+            _candidate(session, lake, source, opened, key_invariants(opened, count) | invariants(doubts.get(name, ())))
+            for opened, count in zip(tables, counts, strict=True)
+            if (name := opened.row.object)
+        ]
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
 
 
-def _candidate(session: SparkSession, lake: Lake, source: Source, opened: Opened, counts: Mapping[str, int]) -> Subject:
+def _candidate(
+    session: SparkSession, lake: Lake, source: Source, opened: Opened, found: Mapping[str, Invariant]
+) -> Subject:
     row, frame = opened.row, opened.frame
     checks = source.table_for(row.object).checks
     alive = frame.where(~F.col(DELETED)) if DELETED in frame.columns else frame
@@ -93,7 +105,7 @@ def _candidate(session: SparkSession, lake: Lake, source: Source, opened: Opened
         snapshot=opened.snapshot,
         checks=[{"type": check.type, "severity": check.severity, **check.arguments} for check in checks],
         invariants={
-            **key_invariants(opened, counts),
+            **found,
             **delete_invariants(source, row),
             **history_invariants(session, lake, row, opened.key, alive),
             **ledger_invariants(row.counts),
@@ -110,18 +122,27 @@ def _state(verdicts: Iterable[Verdict]) -> str:
     }
     if not failed:
         return cuts.CHECKED
-    return cuts.AWAITING_APPROVAL if failed == {TOO_MANY_DELETED} else cuts.FAILED
+    return cuts.AWAITING_APPROVAL if failed <= _APPROVABLE else cuts.FAILED
 
 
-def _asks_for_approval(source: Source, cut: int, rows: Iterable[TableRow]) -> str:
+_APPROVABLE = frozenset({TOO_MANY_DELETED, LOG_WENT_BACK, UNPLACED_LOAD})
+"""Invariants of which only a person can tell whether they are broken by mistake."""
+
+
+def _asks_for_approval(
+    source: Source, cut: int, rows: Iterable[TableRow], doubts: Mapping[str, Sequence[Doubt]]
+) -> str:
+    asked = [f"{name}: {doubt.reason}" for name, found in doubts.items() for doubt in found]
     deletes = [
         f"{deleted_rows(row)} of {row.rows_before} rows of {row.target} (allowed: {allowed})"
         for row in rows
         if deleted_rows(row) > (allowed := source.deletable(row.object, row.rows_before or 0))
     ]
+    if deletes:
+        asked.append(f"It would delete {', '.join(deletes)}; `max_deletes` sets the limit")
     return (
-        f"cut {cut} of {source.source} would delete {', '.join(deletes)}. If that is right, "
-        f"`tidemark publish {source.source} --approve {cut}` publishes it; `max_deletes` sets the limit"
+        f"cut {cut} of {source.source} is held. {'. '.join(asked)}. If it is right as it is, "
+        f"`tidemark publish {source.source} --approve {cut}` publishes it"
     )
 
 

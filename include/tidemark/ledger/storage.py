@@ -1,0 +1,95 @@
+"""How rows of the ledger's tables are exchanged: one commit each, whatever is in it, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
+from pyiceberg.table import FileScanTask, Table
+
+from tidemark.lake import names as table_names
+from tidemark.lake.commits import commit_files
+from tidemark.lake.data_files import Writer
+from tidemark.lake.lake import Lake
+from tidemark.lake.properties import TABLE_PROPERTIES
+from tidemark.lake.retries import retried
+from tidemark.ledger.schemas import SCHEMAS
+
+_retried = retried(CommitFailedException, ValidationException, attempts=12)
+"""Two sources may write the ledger at once; their commits do not conflict, they only have to queue. A commit that finds
+its files replaced already (it was written, and its answer got lost) writes the same rows again."""
+
+_MANY_SNAPSHOTS = 40
+"""Snapshots of a ledger table from which on all but the newest are expired.
+
+Each commit reads, copies and writes the list of them, and nothing reads an old one."""
+
+_KEPT_SNAPSHOTS = 10
+
+
+@_retried
+def replace(lake: Lake, name: str, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
+    """Put rows of a source in the place of those that ``where`` names; None: only append."""
+    table = lake.ensure(table_names.ledger(name), rows.schema, TABLE_PROPERTIES, partition_by=["source"])
+    _exchange(lake, table, source, rows, where)
+
+
+@_retried
+def rewrite(lake: Lake, name: str, source: str, where: BooleanExpression, least: int) -> None:
+    """Put the rows that ``where`` names into one file, if they lie in ``least`` files or more."""
+    table = lake.load(table_names.ledger(name))
+    found = table.scan(row_filter=where)
+    if len(tasks := list(found.plan_files())) >= least:
+        _write(lake, table, source, found.to_arrow().cast(SCHEMAS[name]), tasks)
+
+
+@_retried
+def delete(lake: Lake, name: str, source: str, where: BooleanExpression) -> None:
+    """Delete the rows of a source that ``where`` names."""
+    table = lake.find(table_names.ledger(name))
+    if table is not None:
+        _exchange(lake, table, source, SCHEMAS[name].empty_table(), where)
+
+
+def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
+    """Put rows in the place of the rows that ``where`` names, in one commit.
+
+    The files that hold those rows are replaced by one file, which also has their other rows. A commit costs much the
+    same whatever is in it: this is one commit, where PyIceberg's overwrite makes two or three.
+    """
+    if where is None:
+        _write(lake, table, source, rows, [])
+        return
+    tasks = list(table.scan(row_filter=where).plan_files())
+    _write(lake, table, source, pa.concat_tables([rows, *_others(table, tasks, where, rows.schema)]), tasks)
+
+
+def _others(
+    table: Table, tasks: Iterable[FileScanTask], where: BooleanExpression, schema: pa.Schema
+) -> Iterator[pa.Table]:
+    """Yield the rows of files that ``where`` does not name."""
+    schema_now = table.schema()
+    named = expression_to_pyarrow(bind(schema_now, where, case_sensitive=True), schema_now)
+    for task in tasks:
+        rows = ArrowScan(table.metadata, table.io, schema_now, AlwaysTrue()).to_table([task])
+        yield rows.filter(named.is_null() | ~named).select(schema.names).cast(schema)
+
+
+def _write(lake: Lake, table: Table, source: str, rows: pa.Table, instead_of: Sequence[FileScanTask]) -> None:
+    writer = Writer(lake.target(table, rows.schema))
+    for batch in rows.combine_chunks().to_batches():
+        writer.write((source,), batch)
+    commit_files(table, writer.close(), replaced=[task.file for task in instead_of])
+    _expire(table)
+
+
+def _expire(table: Table) -> None:
+    """Drop old snapshots from the table's metadata; their files stay until `maintain` removes what nothing uses."""
+    snapshots = sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
+    if len(snapshots) >= _MANY_SNAPSHOTS:
+        gone = [snapshot.snapshot_id for snapshot in snapshots[:-_KEPT_SNAPSHOTS]]
+        table.maintenance.expire_snapshots().by_ids(gone).commit()

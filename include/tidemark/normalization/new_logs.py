@@ -1,0 +1,91 @@
+"""Positions of a source whose log began anew, and of tables that were loaded anew (docs/adr/0029).
+
+After a failover, an upgrade or a restore, the new log counts from the beginning, so its positions lie below those of
+the old log. The source file says when that was (``log_restarts``), and when tables were loaded again by tools that do
+not mark their loads (``reloads``). Both raise the first part of a position, 0 for loaded rows and 1 for changes, by two
+for each of these moments that an event does not lie before. So what came later ranks above everything before it.
+"""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from tidemark.errors import UnknownTimeError
+from tidemark.events import ChangeEvent, Event, Message, Operation, Position, Quarantined, SchemaChange, TableId
+from tidemark.normalization.decoder import Decode
+from tidemark.values.declared_types import entry_for
+
+
+class NewLogs(msgspec.Struct, frozen=True, kw_only=True):
+    """When positions of a source begin anew. All moments are epoch µs, in order."""
+
+    source: tuple[int, ...] = ()
+    """Moments at which the log of the source began anew."""
+    tables: Mapping[str, tuple[int, ...]] = {}
+    """By table or pattern, the moments at which tables were loaded anew."""
+
+    def __bool__(self) -> bool:
+        """Return whether there is any moment."""
+        return bool(self.source or any(self.tables.values()))
+
+
+def ranked(decode: Decode, logs: NewLogs) -> Decode:
+    """Return a decoder whose events have positions that rank by the log that they come from.
+
+    An event counts by its commit time, else by the time of its capture, of its Kafka record or of its dump's interval.
+    A message is set aside if it has none of them.
+    """
+    reloads_of = functools.lru_cache(maxsize=4096)(lambda name: entry_for(logs.tables, name) or ())
+
+    def decoded(message: Message) -> list[Event] | Quarantined:
+        events = decode(message)
+        if isinstance(events, Quarantined):
+            return events
+        try:
+            return [_ranked(event, message, logs.source, reloads_of) for event in events]
+        except UnknownTimeError as error:
+            return Quarantined(error.reason, str(error))
+
+    return decoded
+
+
+def _ranked(event: Event, message: Message, restarts: tuple[int, ...], reloads_of: Callable[[str], Any]) -> Event:
+    if not isinstance(event, (ChangeEvent, SchemaChange)):
+        return event
+    reloads = reloads_of(str(event.table or TableId(None, None, "")))
+    if not (restarts or reloads):
+        return event
+    at = _time(event, message)
+    reloaded = bisect_right(reloads, at)
+    rank = 2 * (bisect_right(restarts, at) + reloaded)
+    if not rank:
+        return event
+    position = _raised(event.position, rank)
+    if isinstance(event, SchemaChange):
+        return msgspec.structs.replace(event, position=position)
+    load = None if event.load is None else _raised(event.load, rank)
+    if reloaded and event.operation is Operation.SNAPSHOT and load is None:
+        load = (rank,)
+    return msgspec.structs.replace(event, position=position, load=load)
+
+
+def _raised(position: Position, rank: int) -> Position:
+    first, *rest = position
+    return (int(first) + rank, *rest)
+
+
+def _time(event: ChangeEvent | SchemaChange, message: Message) -> int:
+    """Return when an event was committed, else the best that is known of it; epoch µs."""
+    recorded = None if message.timestamp is None else message.timestamp * 1000
+    for at in (event.committed_at, event.captured_at, recorded, message.interval or None):
+        if at is not None:
+            return at
+    raise UnknownTimeError(
+        "the message has no time, so nothing tells whether it belongs to the log before or after `log_restarts` or "
+        "`reloads` of the source file. A landing path with fields of time would tell it"
+    )

@@ -1,0 +1,174 @@
+"""A log that begins anew, and a table that is loaded anew by a tool that marks no load: held, and right once told."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.histories import COLUMNS, deliver, generated, message, mixed
+from support.reference import Change, fold
+from support.rounds import how_many
+from support.running import assert_ledger_closes, run_all
+from tidemark.errors import ExpectationError
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.sources.model import Source
+from tidemark.stages import STAGES, StageReport
+
+pytestmark = pytest.mark.spark
+
+HOUR = 3_600_000
+START = 1_780_000_000_000
+"""Epoch ms of the first event."""
+
+
+def _changed(op: str, at: int, file: int, pos: int, **row: Any) -> bytes:
+    """One change by Debezium for MySQL, ``at`` hours after the start."""
+    origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": "orders", "ts_ms": START + at * HOUR}
+    image = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
+    place = {"file": f"log.{file:06}", "pos": pos, "row": 0}
+    return json.dumps({"op": op, **image, "source": {**origin, **place}}).encode()
+
+
+def _flat(kind: str, at: int, *rows: Mapping[str, str]) -> bytes:
+    """Rows by Canal, ``at`` hours after the start."""
+    told = {"type": kind, "database": "shop", "table": "orders", "pkNames": ["id"], "isDdl": False}
+    types = {"id": "int", "status": "varchar(9)"}
+    return json.dumps({**told, "mysqlType": types, "data": rows, "es": START + at * HOUR}).encode()
+
+
+def _rows(lake: Lake, source: Source) -> dict[int, str]:
+    rows = lake.load((source.source, "orders")).scan().to_arrow().to_pylist()
+    return {row["id"]: row["status"] for row in rows}
+
+
+def _with(source: Source, **told: Any) -> Source:
+    return Source.model_validate({**source.model_dump(by_alias=True), **told})
+
+
+def _again(source: Source) -> dict[str, StageReport]:
+    return {stage: run_stage(stage, source, None, None, **_options(stage)) for stage in STAGES[1:]}
+
+
+def _options(stage: str) -> dict[str, bool]:
+    return {"reprocess": True} if stage == "normalize" else {}
+
+
+def _problem(reports: Mapping[str, StageReport]) -> str:
+    return " ".join(reports["check"].problems)
+
+
+def _held(source: Source) -> str:
+    """Run all stages, of which publish waits for a person; why."""
+    reports = {stage: run_stage(stage, source, None, None) for stage in STAGES[:-1]}
+    with pytest.raises(ExpectationError, match="waits for approval"):
+        run_stage(STAGES[-1], source, None, None)
+    return _problem(reports)
+
+
+def test_a_log_that_begins_anew_is_held_until_the_source_file_says_so(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake
+) -> None:
+    """Readers see the old rows until then, and afterwards what the new server holds; also with its loads."""
+    shop = source("debezium_json", tables={"shop.*": {"key": ["id"]}}, max_deletes=1)
+    landing = Path(shop.landing).parent
+    deliver(landing, "a", [_changed("c", at, 120, 1000 + at, id=at, status="new") for at in (1, 2, 3)])
+    assert _problem(run_all(shop)) == ""
+    promoted = [_changed("u", 30, 4, 500, id=1, status="paid"), _changed("d", 31, 4, 600, id=2, status="new")]
+    deliver(landing, "b", [*promoted, _changed("c", 32, 4, 700, id=5, status="new")])
+    held = _held(shop)
+    assert "shop.orders: its changes from 2026-05-30T02:26:40Z" in held
+    assert "log_restarts: [2026-05-30T02:26:40Z]" in held
+    assert _rows(lake, shop) == {1: "new", 2: "new", 3: "new"}
+    told = _with(shop, log_restarts=["2026-05-29T12:00:00Z"])
+    assert _problem(_again(told)) == ""
+    assert _rows(lake, told) == {1: "paid", 3: "new", 5: "new"}
+    late = _changed("u", 4, 120, 2000, id=1, status="late")
+    deliver(landing, "c", [late, _changed("u", 33, 4, 800, id=3, status="x")])
+    assert _problem(run_all(told)) == ""
+    assert _rows(lake, told) == {1: "paid", 3: "x", 5: "new"}
+    assert_ledger_closes(lake, told.source)
+
+
+def test_late_events_that_look_like_a_new_log_are_approved(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake
+) -> None:
+    """As they are: below what is published."""
+    shop = source("debezium_json", tables={"shop.*": {"key": ["id"]}})
+    landing = Path(shop.landing).parent
+    deliver(landing, "a", [_changed("c", 1, 120, 1000, id=1, status="new")])
+    run_all(shop)
+    deliver(landing, "b", [_changed("u", 2, 119, 1, id=1, status="late"), _changed("c", 2, 119, 2, id=2, status="new")])
+    _held(shop)
+    cut = Ledger(lake, shop.source).last_cut()
+    assert cut is not None
+    assert cut.state == cuts.AWAITING_APPROVAL
+    run_stage("publish", shop, None, None, approve=cut.cut)
+    assert _rows(lake, shop) == {1: "new", 2: "new"}
+
+
+def test_a_second_load_without_marks_is_held_until_the_source_file_says_so(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake
+) -> None:
+    """Then it replaces the table, and changes go on from it."""
+    erp = source("canal_json", max_deletes=1)
+    landing = Path(erp.landing).parent
+    first = [{"id": str(number), "status": "new"} for number in (1, 2, 3)]
+    deliver(landing, "a", [_flat("INIT", 0, *first), _flat("UPDATE", 1, {"id": "1", "status": "paid"})])
+    assert _problem(run_all(erp)) == ""
+    then = [{"id": "1", "status": "refunded"}, {"id": "2", "status": "paid"}, {"id": "4", "status": "new"}]
+    deliver(landing, "b", [_flat("INIT", 96, *then), _flat("UPDATE", 97, {"id": "4", "status": "paid"})])
+    assert "shop.orders: 3 rows of it were loaded after" in _held(erp)
+    assert _rows(lake, erp) == {1: "paid", 2: "new", 3: "new"}
+    told = _with(erp, tables={"shop.orders": {"reloads": ["2026-06-01T00:00:00Z"]}})
+    assert _problem(_again(told)) == ""
+    assert _rows(lake, told) == {1: "refunded", 2: "paid", 4: "paid"}
+    assert_ledger_closes(lake, told.source)
+
+
+_RUNS, _HISTORIES = 3, how_many(usually=6, proving=24)
+
+
+def _restarted(change: Change) -> bytes:
+    """A change of a generated history; from the middle on in a new log, whose places lie below those of the old one."""
+    told = json.loads(message(change))
+    if int(change.position[2]) > _MIDDLE:
+        told["source"] |= {"file": "mysql-bin.000001", "ts_ms": START + HOUR}
+    return json.dumps(told).encode()
+
+
+_MIDDLE = 120
+"""Place after which generated histories are in a new log; their places are 10 to 240."""
+
+
+@pytest.mark.more
+def test_any_delivery_of_two_logs_gives_the_model(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Events of the old and the new log in any order, cut into runs, sent again: as if it were one log."""
+    dice = random.Random(20261125)  # noqa: S311  a test's own mixing
+    made = {f"t{number}": generated(f"t{number}", 3000 + number) for number in range(_HISTORIES)}
+    tables = {f"shop.{name}": {"key": changes[0].key, "columns": COLUMNS} for name, changes in made.items()}
+    fields = {"source": "two_logs", "format": "debezium_json", "landing": str(tmp_path / "*"), "tables": tables}
+    source = Source.model_validate({**fields, "max_deletes": 1, "log_restarts": ["2026-05-28"]})
+    deliveries = [mixed(dice, changes, _RUNS) for changes in made.values()]
+    for run in range(_RUNS):
+        deliver(tmp_path, f"{run}", [_restarted(change) for runs in deliveries for change in runs[run]])
+        assert _problem(run_all(source)) == ""
+    assert_ledger_closes(lake, "two_logs")
+    for name, changes in made.items():
+        rows = lake.load(("two_logs", name)).scan().to_arrow().to_pylist()
+        expected = fold(changes).get(name, {}).values()
+        typed = [{**row, "amount": row.get("amount") and Decimal(row["amount"])} for row in expected]
+        assert _shown(rows) == _shown(typed), [_restarted(change) for change in changes]
+
+
+def _shown(rows: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
+    return sorted(([row.get(name) for name in COLUMNS] for row in rows), key=repr)
