@@ -39,7 +39,48 @@ def case(name: str, columns: str, rows: list[tuple[Any, ...]], *runs: Any) -> Ca
     return Case(name, [run(log) for run in runs], columns, rows)
 
 
+def _migrated(copy: str, old: str) -> Any:
+    """A tool changes a copy of the table, fills it, and gives it the table's name: the steps by the table's log."""
+
+    def steps(t: Log) -> list[Message]:
+        made = Log(copy.format(t.table))
+        return [
+            made.statement(10, f"CREATE TABLE {{}} LIKE {t.table}"),
+            made.ddl(11, "ADD COLUMN n int NOT NULL DEFAULT 5, DROP COLUMN a"),
+            made.put(12, id=1, n=5),
+            t.put(13, id=2, a="y"),
+            made.put(14, id=2, n=5),
+            t.statement(20, f"RENAME TABLE {t.table} TO {old.format(t.table)}, {copy.format(t.table)} TO {t.table}"),
+            t.put(21, id=3, n=7),
+        ]
+
+    return steps
+
+
 CASES = [
+    case(
+        "migrated_by_gh_ost",
+        "id n",
+        [(1, 5), (2, 5), (3, 7)],
+        lambda t: [t.put(1, id=1, a="x")],
+        _migrated("_{}_gho", "_{}_del"),
+    ),
+    case(
+        "migrated_by_pt_osc_and_late",
+        "id n",
+        [(1, 5), (2, 5), (3, 7), (4, 5)],
+        lambda t: [t.put(1, id=1, a="x")],
+        lambda t: _migrated("_{}_new", "_{}_old")(t)[5:],
+        lambda t: [*_migrated("_{}_new", "_{}_old")(t)[:5], t.put(5, id=4, a="late")],
+    ),
+    case(
+        "a_copy_given_up",
+        "id a",
+        [(1, "x"), (2, "y")],
+        lambda t: [t.put(1, id=1, a="x")],
+        lambda t: [*_migrated("_{}_gho", "_{}_del")(t)[:4]],
+        lambda t: [Log(f"_{t.table}_gho").statement(15, "DROP TABLE IF EXISTS {}")],
+    ),
     case(
         "rename_in_one_run",
         "id b",
@@ -340,6 +381,21 @@ def followed(spark: SparkSession, tmp_path: Path) -> Any:
         return source, [run_stage(stage, source, None, None) for stage in stages] if stages else run_all(source)
 
     return run
+
+
+def test_the_tables_of_tools_are_not_published(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """They are known by their names, beside the table that they were made for."""
+    published = {name for name in lake.tables("schema_cases") if name.startswith("_")}
+    assert published == set()
+
+
+def test_the_tables_of_tools_are_published_where_the_source_file_says_so(followed: Any, lake: Lake) -> None:
+    """As tables of their own; and one beside which there is no such table always is."""
+    t, copy, other = Log("t"), Log("_t_gho"), Log("_u_new")
+    source, _ = followed([t.put(1, id=1), copy.put(2, id=1), other.put(3, id=1)], migration_tables=True)
+    assert set(lake.tables(source.source)) == {"t", "_t_gho", "_u_new"}
+    source, _ = followed([t.put(4, id=2), copy.put(5, id=2), Log("_t_new").put(6, id=1)])
+    assert set(lake.tables(source.source)) == {"t", "_t_gho", "_u_new"}
 
 
 def _columns(lake: Lake, source: Source, table: str) -> list[str]:

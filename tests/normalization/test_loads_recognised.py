@@ -74,8 +74,10 @@ def test_rows_with_places_of_their_own_are_not_told_one_by_one() -> None:
     assert (len(told), told.count((1767225600000000, True))) == (100, 1)
 
 
-P, Q, R = "p1", "p2", "p3"
+P, Q, R = "011.011", "011.012", "011.013"
 """Positions, in this order."""
+NEW_LOG, RELOAD = "013.011", "012"
+"""A place in a log that began anew; a moment at which the source file says that a table was loaded anew."""
 A, B = "digest of a row", "digest of another"
 _Told = tuple[int, str, str] | tuple[int, str, str, str]
 """Batch, table, position; and the digest of the one row that was seen, where it was one."""
@@ -92,6 +94,9 @@ CASES: dict[str, tuple[list[_Told], dict[str, list[tuple[str, int]]]]] = {
     "nor_is_a_copy_another_row": ([(1, "a", P, A), (2, "a", P, A), (2, "a", Q, B)], {}),
     "two_rows_share_a_place": ([(1, "a", P, A), (1, "a", Q, A), (2, "a", P, B)], {"a": [(Q, 2)]}),
     "rows_of_two_tables_do": ([(1, "a", P, A), (1, "a", Q, A), (3, "b", Q, A)], {"a": [(Q, 3)], "b": [(Q, 3)]}),
+    "the_first_of_a_new_log": ([(1, "a", NEW_LOG)], {"a": [(NEW_LOG, 1)]}),
+    "rows_of_a_new_log_at_places_of_their_own": ([(1, "a", NEW_LOG, A), (1, "a", f"{NEW_LOG}1", B)], {}),
+    "one_row_of_a_table_loaded_anew": ([(2, "a", RELOAD, A)], {"a": [(RELOAD, 2)]}),
     "of_a_table_that_is_not_asked_for": ([(1, "a", P), (2, "unknown", Q)], {}),
 }
 

@@ -7,7 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import structlog
+
 from tidemark.compaction.run import Run, Standing
+from tidemark.ddl import migrations
 from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation, TableId
@@ -20,6 +23,8 @@ from tidemark.tables import withheld as withholding
 from tidemark.tables.plan import Found
 from tidemark.tables.targets import target_of
 from tidemark.tables.withheld import Withheld
+
+log = structlog.get_logger(__name__)
 
 
 def standing_of(last: CutRow | None, published: Mapping[str, TableRow]) -> Standing:
@@ -106,7 +111,24 @@ def _contents(run: Run, standing: Standing, withheld: Mapping[str, Withheld]) ->
         since = withheld[row.object].since if row.object in withheld else 0
         if (after < row.batch or 0 < since <= row.batch) and row.batch <= run.cut.batch:
             by_table[row.object].append(row)
+    for name in _left_out(run, by_table):
+        del by_table[name]
     return by_table
+
+
+def _left_out(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> list[str]:
+    """Return the tables that schema-change tools made, which are not published; one that is published stays so."""
+    if run.source.migration_tables:
+        return []
+    known = contents.keys() | run.published.keys()
+    found = [
+        name
+        for name, rows in contents.items()
+        if name not in run.published and migrations.is_tools_own(name.removesuffix(rows[0].name), rows[0].name, known)
+    ]
+    for name in found:
+        log.info("migration_table_not_published", source=run.source.source, table=name)
+    return found
 
 
 def _with_halves(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> set[str]:

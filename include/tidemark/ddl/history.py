@@ -18,6 +18,7 @@ import msgspec
 
 from tidemark.ddl import changes as ddl_changes
 from tidemark.ddl.changes import Fill
+from tidemark.ddl.migrations import Copies, belongs_to
 from tidemark.ddl.names import Renaming
 from tidemark.events import TableId, encode_position
 from tidemark.ledger.ledger import Ledger
@@ -170,37 +171,46 @@ def _by_ddl(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, S
 
     known = {name.casefold(): name for name in objects}
     found: dict[str, list[tuple[StatementRow, ddl_changes.Change]]] = {}
+    copies = Copies()
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         changes = parse(row.statement, row.dialect)
         arrived = {_object(change.new, row, known) for change in changes if isinstance(change, ddl_changes.RenameTable)}
         for change in changes:
             name = _object(change.table, row, known)
-            # In a swap of tables, with which tools rebuild a table, rows go on under the old name.
-            if name is not None and not (isinstance(change, ddl_changes.RenameTable) and name in arrived):
+            if isinstance(change, ddl_changes.RenameTable):
+                old, new = (str(_meant(named, row)).casefold() for named in (change.table, change.new))
+                if new in known:
+                    found.setdefault(known[new], []).extend(copies.renamed(old, new, row))
+                # In a swap of tables, with which tools rebuild a table, rows go on under the old name.
+                if name in arrived or belongs_to(new.rpartition(".")[2]) == old.rpartition(".")[2]:
+                    continue
+            else:
+                copies.add(str(_meant(change.table, row)).casefold(), row, change)
+            if name is not None:
                 found.setdefault(name, []).append((row, change))
     return {name: _history(stated) for name, stated in found.items()}
 
 
-def _object(named: object, row: StatementRow, known: Mapping[str, str]) -> str | None:
-    """Return the known table that a statement means; the message completes the parts of its name that are missing."""
+def _meant(named: ddl_changes.Name | None, row: StatementRow) -> TableId:
+    """Return the table that a statement names; the message completes the parts of its name that are missing."""
     of_message = TableId(row.database, row.schema, row.name or "")
-    parts = getattr(named, "parts", None)
-    if parts is None:
-        return known.get(str(of_message).casefold())
+    if named is None:
+        return of_message
+    parts = named.parts
     if len(parts) == 3:
-        meant = TableId(*parts)
-    elif len(parts) == 1:
-        meant = TableId(of_message.database, of_message.schema, parts[0])
-    elif row.dialect == "mysql":
-        meant = TableId(parts[0], None, parts[1])
-    else:
-        meant = TableId(of_message.database, parts[0], parts[1])
-    if (found := known.get(str(meant).casefold())) is not None:
+        return TableId(*parts)
+    if len(parts) == 1:
+        return TableId(of_message.database, of_message.schema, parts[0])
+    return TableId(parts[0], None, parts[1]) if row.dialect == "mysql" else TableId(of_message.database, *parts)
+
+
+def _object(named: ddl_changes.Name | None, row: StatementRow, known: Mapping[str, str]) -> str | None:
+    """Return the known table that a statement means."""
+    found = known.get(str(_meant(named, row)).casefold())
+    if found is not None or named is None or row.name:
         return found
-    if of_message.name:
-        return None
     # The message names no table: take the known table of this name, if there is exactly one.
-    ending = "." + ".".join(parts).casefold()
+    ending = "." + ".".join(named.parts).casefold()
     candidates = [name for folded, name in known.items() if f".{folded}".endswith(ending)]
     return candidates[0] if len(candidates) == 1 else None
 
