@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import accounting, history_candidate, marked_again, merging, quarantine, truncation
+from tidemark.compaction import accounting, history_candidate, marked_again, merging, moved_rows, quarantine, truncation
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.event_log import Events
@@ -126,7 +126,8 @@ def _fold(prepared: Prepared, events: Events, truncate: Truncate | None, views: 
         rows = rows.where(F.col("operation") != Operation.TRUNCATE)
     truncated = truncate.position if truncate else None
     kept = [*actions.KEPT, *update_halves.earlier_column(rows)]
-    acted = named(actions.actions(rows, plan, None if plan.soft else truncated, kept), views)
+    acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncated, kept)
+    acted = named(acted, views)
     sound, new = acted.where(F.col("set_aside").isNull()), acted
     if plan.found.splits:
         sound = update_halves.settled(sound, frames.key_names(plan))

@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import MapType, StringType
 
-from tidemark.compaction import truncation
+from tidemark.compaction import moved_rows, truncation
 from tidemark.compaction.candidate import Prepared
+from tidemark.compaction.event_log import Events
 from tidemark.compaction.state import Truncate
 from tidemark.events import Operation
-from tidemark.folding import actions, frames, keyed, update_halves
+from tidemark.folding import frames, keyed, update_halves
 from tidemark.lake.branches import greatest
 from tidemark.spark.session import checkpointed
 from tidemark.tables.plan import Plan
@@ -88,7 +89,7 @@ def rows(prepared: Prepared, late: DataFrame, truncate: Truncate | None) -> Data
     """
     plan, changes = prepared.log.whole()
     changes = changes.where(F.col("operation") != Operation.TRUNCATE)
-    sound = actions.actions(changes, plan, None).where(F.col("set_aside").isNull())
+    sound = moved_rows.acted(prepared.log, Events(plan, changes), None).where(F.col("set_aside").isNull())
     keys = frames.key_names(plan)
     if plan.found.splits:
         sound = update_halves.settled(sound, keys)

@@ -37,7 +37,8 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Seq
 
         With partial images also ``whole_at``, the position at which the row was last written whole (null: never), and
         ``p<n>``, the position at which a column was written (null: no event wrote it; in a row that is deleted softly:
-        no event told it). For a key that has only idle halves of updates, the row has the counts and no position.
+        no event told it). With soft deletes, ``emptied_at`` is where the row's life before the last one ended. For a
+        key that has only idle halves of updates, the row has the counts and no position.
     """
     keys = [*apart, *key_names(plan)]
     return _by_cell(acted, plan, keys, truncates) if plan.found.partial else _newest(acted, plan, keys)
@@ -121,7 +122,7 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Seque
     if plan.soft:
         folded = folded.withColumn("emptied_at", _emptied_at(truncates))
     values = [column for number in value_numbers(plan) for column in _value_and_position(plan, number)]
-    marks = ["first", "keeps"] if plan.soft else []
+    marks = ["first", "keeps", "emptied_at"] if plan.soft else []
     counts = ["events", "distinct_events", "whole_at"]
     return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)
 
