@@ -59,7 +59,7 @@ def run(source: Source, approve: int | None = None) -> StageReport:
     if cut.state == cuts.AWAITING_APPROVAL:
         if approve is None:
             raise ExpectationError(
-                f"{source.source}: cut {cut.cut} deletes more rows than one cut may. Look at "
+                f"{source.source}: cut {cut.cut} deletes more rows, or leaves out more, than one cut may. Look at "
                 f"`tidemark status {source.source}`; `tidemark publish {source.source} --approve {cut.cut}` "
                 f"publishes it nevertheless."
             )
