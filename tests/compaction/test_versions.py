@@ -387,7 +387,61 @@ SOFT_CASES: dict[str, tuple[Callable[[Table], list[list[Change]]], list[tuple[An
     ),
     "a_delete_that_tells_the_key_alone": (
         lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1)]],
+        [(1, "a", "b", 2, True)],
+    ),
+    "a_delete_that_tells_nulls_beside_the_key": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1, None, None)]],
+        [(1, "a", "b", 2, True)],
+    ),
+    "a_delete_that_tells_a_part_in_the_run_of_the_row": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.delete(2, 1, "c")]],
+        [(1, "c", "b", 2, True)],
+    ),
+    "a_delete_that_tells_the_key_alone_before_its_insert": (
+        lambda t: [[t.delete(9, 1)], [t.update(3, 1, "c", ...)], [t.insert(1, 1, "a", "b")]],
+        [(1, "c", "b", 9, True)],
+    ),
+    "a_delete_that_tells_the_key_alone_of_a_row_never_seen": (
+        lambda t: [[t.delete(2, 1, None, None)]],
         [(1, None, None, 2, True)],
+    ),
+    "deleted_twice": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1, "c")], [t.delete(3, 1)]],
+        [(1, "c", "b", 3, True)],
+    ),
+    "its_second_life_is_what_a_deleted_row_shows": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.delete(2, 1)], [t.update(3, 1, "c", ...)], [t.delete(4, 1)]],
+        [(1, "c", None, 4, True)],
+    ),
+    "its_second_life_comes_last": (
+        lambda t: [[t.insert(1, 1, "a", "b"), t.delete(2, 1)], [t.delete(4, 1)], [t.update(3, 1, "c", ...)]],
+        [(1, "c", None, 4, True)],
+    ),
+    "a_null_that_an_update_wrote": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.update(2, 1, None, "b")], [t.delete(3, 1)]],
+        [(1, None, "b", 3, True)],
+    ),
+    "an_old_key_told_alone": (
+        lambda t: [
+            [t.insert(1, 1, "a", "b")],
+            [t.update(2, 7, "c", "d", was=(1,))._replace(before={"id": 1, "name": None, "note": None})],
+        ],
+        [(1, "a", "b", 2, True), (7, "c", "d", 2, False)],
+    ),
+    "an_old_key_told_alone_before_its_row": (
+        lambda t: [
+            [t.update(2, 7, "c", "d", was=(1,))._replace(before={"id": 1, "name": None, "note": None})],
+            [t.insert(1, 1, "a", "b"), t.insert(1, 1, "a", "b")],
+        ],
+        [(1, "a", "b", 2, True), (7, "c", "d", 2, False)],
+    ),
+    "sent_again_below_a_delete": (
+        lambda t: [
+            [t.insert(1, 1, "a", "b"), t.delete(2, 1)],
+            [t.insert(1, 1, "a", "b"), t.delete(2, 1)],
+            [t.insert(1, 1, "a", "b")],
+        ],
+        [(1, "a", "b", 2, True)],
     ),
     "a_delete_before_its_insert": (
         lambda t: [[t.delete(2, 1, "c", "d")], [t.insert(1, 1, "a", "b")]],
@@ -411,8 +465,8 @@ SOFT_CASES: dict[str, tuple[Callable[[Table], list[list[Change]]], list[tuple[An
         [(1, "c", None, 5, False)],
     ),
     "a_late_update_below_a_delete": (
-        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(5, 1, "c", "d")], [t.update(3, 1, ..., "late")]],
-        [(1, "c", "d", 5, True)],
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(5, 1, "c")], [t.update(3, 1, ..., "late")]],
+        [(1, "c", "late", 5, True)],
     ),
     "an_old_key_is_deleted": (
         lambda t: [[t.insert(1, 1, "a", "b")], [t.update(2, 7, "c", "d", was=(1,))]],
@@ -424,15 +478,31 @@ SOFT_CASES: dict[str, tuple[Callable[[Table], list[list[Change]]], list[tuple[An
     ),
     "truncated": (
         lambda t: [[t.insert(1, 1, "a", "b"), t.delete(2, 2, "x", "y")], [t.truncate(3), t.insert(4, 3, "e", "f")]],
-        [(1, None, None, 3, True), (2, None, None, 3, True), (3, "e", "f", 4, False)],
+        [(1, "a", "b", 3, True), (2, "x", "y", 3, True), (3, "e", "f", 4, False)],
     ),
     "truncated_in_the_run_of_the_rows": (
         lambda t: [[t.insert(1, 1, "a", "b"), t.update(2, 7, "a", "b", was=(1,)), t.truncate(3)]],
-        [(1, None, None, 3, True), (7, None, None, 3, True)],
+        [(1, "a", "b", 3, True), (7, "a", "b", 3, True)],
     ),
     "late_below_a_truncate": (
         lambda t: [[t.insert(1, 1, "a", "b")], [t.truncate(5)], [t.insert(3, 2, "x", "y"), t.update(4, 1, ..., "z")]],
-        [(1, None, None, 5, True), (2, None, None, 5, True)],
+        [(1, "a", "z", 5, True), (2, "x", "y", 5, True)],
+    ),
+    "deleted_in_the_run_of_a_truncate": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.delete(2, 1, "c"), t.truncate(3)]],
+        [(1, "c", "b", 3, True)],
+    ),
+    "a_late_truncate_below_a_deleted_row_written_in_parts": (
+        lambda t: [[t.insert(1, 1, "a", "b")], [t.update(5, 1, "c", ...), t.delete(6, 1)], [t.truncate(3)]],
+        [(1, "c", None, 6, True)],
+    ),
+    "between_two_truncates": (
+        lambda t: [
+            [t.insert(1, 1, "a", "b"), t.insert(1, 2, "x", "y")],
+            [t.truncate(2), t.update(3, 1, "c", ...), t.truncate(4)],
+            [t.delete(5, 1)],
+        ],
+        [(1, "c", None, 5, True), (2, "x", "y", 4, True)],
     ),
     "a_late_truncate_below_a_partial_row": (
         lambda t: [[t.insert(1, 1, "a", "b")], [t.update(5, 1, "c", ...)], [t.truncate(3)]],

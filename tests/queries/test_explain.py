@@ -132,10 +132,11 @@ def test_an_update_in_two_halves_is_no_delete() -> None:
 
 
 def test_a_soft_delete_shows_what_it_saw_until_the_row_comes_again() -> None:
-    """The cells of a delete stand as long as it is the newest event, and are no part of a row that comes again."""
-    delete = _step("DELETE", 3, deletes=True, leaves={"name": "seen"})
+    """A deleted row shows what its delete saw, else what it held last; that is no part of a row that comes again."""
+    delete = _step("DELETE", 3, deletes=True, leaves={"name": "seen", "note": None})
     inserted, deleted = tell([INSERT, delete], soft=True)
-    assert (inserted.outcome, deleted.detail) == ("superseded", "the row is deleted, and stays marked")
+    assert {name: cell.stands for name, cell in inserted.cells.items()} == {"name": False, "note": True}
+    assert (inserted.outcome, deleted.detail) == ("stands", "the row is deleted, and stays marked")
     cell = deleted.cells["name"]
     assert (cell.old, cell.new, cell.stands) == ("a", "seen", True)
     _, deleted, partial = tell([INSERT, delete, _step("UPDATE", 9, cells={"note": "z"})], soft=True)

@@ -97,35 +97,36 @@ class Table:
 
     def insert(self, at: int, *values: Any) -> Change:
         """A row was inserted."""
-        return self._change(at, Operation.INSERT, after=self._row(values))
+        return self._change(at, Operation.INSERT, after=self.image(values))
 
     def loaded(self, at: int, *values: Any) -> Change:
         """A row of the initial load, read when the log stood at a place."""
-        return self._change(at, Operation.SNAPSHOT, after=self._row(values))
+        return self._change(at, Operation.SNAPSHOT, after=self.image(values))
 
     def load(self, at: int, *rows: Sequence[Any]) -> list[Change]:
         """The rows of a complete initial load that began at a place; in a dump its place follows in the position."""
         began = position(at, Operation.SNAPSHOT)
         return [
-            self._change(at, Operation.SNAPSHOT, after=self._row(row))._replace(position=(*began, number), load=began)
+            self._change(at, Operation.SNAPSHOT, after=self.image(row))._replace(position=(*began, number), load=began)
             for number, row in enumerate(rows)
         ]
 
     def update(self, at: int, *values: Any, was: Key | None = None) -> Change:
         """A row was updated; ``was`` is its key before, where it changed."""
-        after = self._row(values)
+        after = self.image(values)
         before = {name: after.get(name) for name in self.columns} | dict(zip(self.key, was or (), strict=False))
         return self._change(at, Operation.UPDATE, before=before, after=after)
 
     def delete(self, at: int, *values: Any) -> Change:
-        """A row was deleted; the values tell it as it was."""
-        return self._change(at, Operation.DELETE, before=self._row(values))
+        """A row was deleted; the values tell it as it was, or its key alone."""
+        return self._change(at, Operation.DELETE, before=self.image(values))
 
     def truncate(self, at: int) -> Change:
         """All rows went."""
         return self._change(at, Operation.TRUNCATE)
 
-    def _row(self, values: Sequence[Any]) -> Row:
+    def image(self, values: Sequence[Any]) -> Row:
+        """The row with these values; ``...`` leaves a column out."""
         told = zip(self.columns, values, strict=False)
         return {name: value for name, value in told if not isinstance(value, EllipsisType)}
 
@@ -231,8 +232,19 @@ def _next(dice: random.Random, table: Table, at: int, alive: Mapping[Key, Row]) 
         pairs = zip(table.columns, row, strict=True)
         return table.update(at, *(... if name in unseen else value for name, value in pairs))
     if chance < 0.85:
-        return table.update(at, *_values(dice, table, _key(dice, table)), was=known)
-    return table.delete(at, *row)
+        moved = table.update(at, *_values(dice, table, _key(dice, table)), was=known)
+        told = _told(dice, table, [moved.before[name] for name in table.columns]) if moved.before else []
+        return moved._replace(before=table.image(told))
+    return table.delete(at, *_told(dice, table, row))
+
+
+def _told(dice: random.Random, table: Table, row: Sequence[Any]) -> list[Any]:
+    """What the old image of a delete tells: the row, or its key with nulls or nothing beside it."""
+    how = dice.random()
+    if how < 0.4:
+        return list(row)
+    beside = None if how < 0.7 else ...
+    return [value if name in table.key else beside for name, value in zip(table.columns, row, strict=True)]
 
 
 def _key(dice: random.Random, table: Table) -> Key:

@@ -314,18 +314,21 @@ def versions(changes: Iterable[Change], at: Callable[[Change], Any]) -> dict[str
 
 
 def fold_softly(changes: Iterable[Change]) -> dict[str, dict[Key, tuple[Row, Position, bool]]]:
-    """Return of every table with a key the last row of each key, the position that wrote it, and whether it is gone."""
+    """Return of every table with a key the last row of each key, the position that wrote it, and whether it is gone.
+
+    A row that is gone is as it was last, with what its deletes tell of it; a null in their old image tells nothing.
+    """
     tables: dict[str, dict[Key, tuple[Row, Position, bool]]] = {}
     for change in in_order(changes):
         rows = tables.setdefault(change.table, {})
         if change.operation is Operation.TRUNCATE:
-            for key in rows:
-                rows[key] = (dict(zip(change.key, key, strict=True)), change.position, True)
+            rows.update({key: (row, change.position, True) for key, (row, _, _) in rows.items()})
             continue
         key = _key_of({**(change.after or {}), **(change.before or {})}, change)
         row, _, gone = rows.get(key, ({}, (), True))
         if change.after is None or _key_of(change.after, change) != key:
-            rows[key] = (change.before or {}, change.position, True)
+            told = {name: value for name, value in (change.before or {}).items() if value is not None}
+            rows[key] = ({**row, **told}, change.position, True)
         if change.after is not None:
             after = {**({} if gone else row), **change.after} if change.partial else change.after
             rows[_key_of(after, change)] = (after, change.position, False)

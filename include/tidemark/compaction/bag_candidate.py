@@ -63,7 +63,7 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
     events = checkpointed(bags.once(rows))
     counts = _counted(prepared, events, rows)
     emptied = truncation.empty(prepared, truncate)
-    prepared.fill_defaults(truncated)
+    prepared.fill_defaults()
     start = prepared.tip()
     sound = named(_sound(events), views)
     unseen, late, again = sound, 0, 0

@@ -9,7 +9,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tidemark.compaction import bag_candidate, guessed_types, keyed_candidate, rebuilding, shared_folds
+from tidemark.compaction import bag_candidate, guessed_types, keyed_candidate, moved_rows, rebuilding, shared_folds
 from tidemark.compaction.candidate import Prepared, prepare
 from tidemark.compaction.decisions import BuildAnew, Built
 from tidemark.compaction.keyed_candidate import Fold
@@ -73,6 +73,8 @@ def _rebuild(run: Run, plan: Plan) -> Built | BuildAnew:
 
 
 def _build_one(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew:
+    if moved_rows.are_outdated(prepared.log):
+        return BuildAnew(object=prepared.plan.found.object, reason="events of a row came after it moved to another key")
     built, follows = build_candidate(prepared, fold), prepared.run.source.schema_policy is not SchemaPolicy.STRICT
     if follows and built.counts.quarantined and guessed_types.are_outgrown(prepared):
         return BuildAnew(object=built.object, reason="a number does not fit a type that was guessed from values")

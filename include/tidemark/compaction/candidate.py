@@ -65,17 +65,11 @@ class Prepared:
         """Return the rows of the candidate, under the names that their columns will have when it is published."""
         return frames.of_today(self.run.session.table(self.branch), self.plan)
 
-    def fill_defaults(self, truncated: str | None) -> None:
-        """Give stored rows the defaults of columns that this cut's statements added; no event is delivered for them.
-
-        Args:
-            truncated: position of the newest TRUNCATE; rows that it marked as deleted have no values.
-        """
+    def fill_defaults(self) -> None:
+        """Give stored rows the defaults of columns that this cut's statements added; no event is delivered for them."""
         plan = self.plan
         for column, default in plan.new_defaults():
             older = self.stored().where(F.col(POSITION) < default.position)
-            if plan.soft and truncated is not None:
-                older = older.where(F.col(POSITION) != truncated)
             rows = older.select(*(frames.key_columns(plan) or [F.col(POSITION).alias("position")]))
             merging.fill(rows, plan, self.branch, {column.name: actions.default_value(column, default.fill)})
 

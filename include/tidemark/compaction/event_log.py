@@ -117,6 +117,7 @@ class EventLog:
             truncates=sum(row.events for row in contents if row.operation == Operation.TRUNCATE),
             partial=any(row.partial for row in contents),
             halves=any(row.half for row in contents),
+            moves=any(row.moves for row in contents),
         )
         epoch_names = table_columns.names_of(whole, None)
         if not epoch_names.touches(column.name for shape in shapes.values() for column in shape.columns):

@@ -74,7 +74,7 @@ def find_tables(run: Run) -> dict[str, Found]:
             tables[name] = run.ledger.contents(equals("object", name))[0].table
     paths = [row.path for row in run.ledger.files()]
     common_path = len(os.path.commonprefix(paths))  # noqa: RUF071  characters are meant
-    split = _with_halves(run, by_table)
+    split, moved = _with_halves(run, by_table), _with_moves(run)
     finds = {}
     for name in sorted(tables):
         news = _News(
@@ -88,7 +88,8 @@ def find_tables(run: Run) -> dict[str, Found]:
         history = known.get(name, SchemaHistory()).until(run.cut.batch)
         if run.source.schema_policy is SchemaPolicy.IGNORE:
             history = replace(history, renamings=(), additions=())
-        finds[name] = replace(found, halves=found.halves or name in split, history=history, common_path=common_path)
+        halves = found.halves or name in split
+        finds[name] = replace(found, halves=halves, moved=name in moved, history=history, common_path=common_path)
     return finds
 
 
@@ -138,6 +139,12 @@ def _with_halves(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> set[
     return names & {row.object for row in halves if row.batch <= run.cut.batch}
 
 
+def _with_moves(run: Run) -> set[str]:
+    """Return the tables of which any batch had INSERTs that may lack values."""
+    rows = run.ledger.contents(equals("operation", Operation.INSERT), equals("partial", value=True))
+    return {row.object for row in rows if row.batch <= run.cut.batch}
+
+
 def _withheld(run: Run, standing: Standing) -> dict[str, Withheld]:
     """Return by table what open and undone transactions change; nothing for tables that have no events of them."""
     rows = withholding.acting(run.ledger.transactions(), standing.lowest)
@@ -181,6 +188,7 @@ def _found(news: _News) -> Found:
         keys=sorted({row.key for row in news.contents if row.key is not None}),
         partial=any(row.partial for row in news.contents),
         halves=any(row.half for row in news.contents),
+        moves=any(row.moves for row in news.contents),
         withheld=news.withheld,
     )
 

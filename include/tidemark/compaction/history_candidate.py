@@ -15,7 +15,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import merging, truncation
+from tidemark.compaction import merging, moved_rows, truncation
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.event_log import EventLog, Events
 from tidemark.compaction.run import Run
@@ -62,7 +62,7 @@ def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
         history.merge(history.folded(None), anywhere=True)
         return
     history.fill()
-    acted = checkpointed(versions.events(_actions(new, read), read))
+    acted = checkpointed(versions.events(_actions(history.log, new, read), read))
     placed = checkpointed(history.placed(acted))
     late, reborn = _late_and_reborn(placed)
     usual = history.onward(placed, everywhere=emptied is not None, reborn=reborn > 0, whole=late > 0)
@@ -91,9 +91,10 @@ def _goes_on(run: Run, plan: Plan) -> bool:
     return history is not None and bool(published) and cut_tag(published[-1]) in history.refs()
 
 
-def _actions(changes: DataFrame, plan: Plan) -> DataFrame:
+def _actions(log: EventLog, changes: DataFrame, plan: Plan) -> DataFrame:
     rows = changes.where(F.col("operation") != Operation.TRUNCATE)
-    return actions.actions(rows, plan, None, [*versions.KEPT, *update_halves.earlier_column(rows)])
+    kept = [*versions.KEPT, *update_halves.earlier_column(rows)]
+    return moved_rows.acted(log, Events(plan, rows), None, kept)
 
 
 def _late_and_reborn(placed: DataFrame) -> tuple[int, int]:
@@ -131,7 +132,7 @@ class _History:
         """Return versions from the whole change log, of some keys up to their ``newest`` position, or of all."""
         whole, changes = self.log.whole()
         plan = replace(whole, soft=False)
-        events = versions.events(_actions(changes, plan), plan)
+        events = versions.events(_actions(self.log, changes, plan), plan)
         if keys is not None:
             # What is newer than all that is known of the key was set aside when it came, and is so still.
             events = events.join(F.broadcast(keys), self.keys)

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import accounting, history_candidate, merging, quarantine, truncation
+from tidemark.compaction import accounting, history_candidate, marked_again, merging, moved_rows, quarantine, truncation
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.event_log import Events
@@ -80,19 +80,17 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     truncate = truncation.newest(prepared)
     events = cache(prepared.log.events)
     if fold is None:
-        fold = _fold(events(), truncate, views)
+        fold = _fold(prepared, events(), truncate, views)
     totals = _Totals.of(fold.totals)
     quarantined = _set_aside(prepared, fold, totals)
     emptied = truncation.empty(prepared, truncate, fold.rows)
-    prepared.fill_defaults(truncate.position if truncate else None)
-    by_cell = plan.found.partial or "cells" in state.kinds
+    prepared.fill_defaults()
+    late = marked_again.late_keys(prepared, fold.rows, totals.oldest) if plan.soft else None
+    by_cell = plan.found.partial or "cells" in state.kinds or late is not None
     start = prepared.tip()
-    if by_cell:
-        ready = checkpointed(row_cells.combine(fold.rows, prepared.stored(), state.rows(), plan))
-    else:
-        ready = _alive(prepared, fold.rows, totals.oldest)
+    ready = _by_cell(prepared, fold, late, truncate) if by_cell else _alive(prepared, fold.rows, totals.oldest)
     marked = emptied.marked + (_marked_rows(prepared, ready) if totals.marks else 0)
-    moved = _moved_rows(prepared, ready, by_cell=by_cell) if totals.away else 0
+    moved = _moved_rows(prepared, ready, by_cell=by_cell) if totals.away or late is not None else 0
     is_new = truncate is not None and all(kept.position != truncate.position for kept in state.truncates)
     if by_cell or totals.deletes or is_new:
         state.keep(ready, truncate if is_new else None)
@@ -121,19 +119,21 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     )
 
 
-def _fold(events: Events, truncate: Truncate | None, views: ExitStack) -> Fold:
+def _fold(prepared: Prepared, events: Events, truncate: Truncate | None, views: ExitStack) -> Fold:
     """Fold the table's events by themselves."""
     plan, rows = events
     if plan.found.truncates:
         rows = rows.where(F.col("operation") != Operation.TRUNCATE)
     truncated = truncate.position if truncate else None
     kept = [*actions.KEPT, *update_halves.earlier_column(rows)]
-    acted = named(actions.actions(rows, plan, None if plan.soft else truncated, kept), views)
+    acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncated, kept)
+    acted = named(acted, views)
     sound, new = acted.where(F.col("set_aside").isNull()), acted
     if plan.found.splits:
         sound = update_halves.settled(sound, frames.key_names(plan))
         new = update_halves.without_earlier(acted)
-    folded = keyed.fold(sound, plan)
+    truncates = truncation.positions(prepared) if plan.soft and plan.found.partial else ()
+    folded = keyed.fold(sound, plan, truncates=truncates)
     if plan.soft and truncate is not None:
         folded = keyed.truncated_softly(folded, plan, truncate.position, truncate.at or None)
     folded = checkpointed(folded)
@@ -157,6 +157,17 @@ def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> int:
             f"{found.truncates} truncates + {sum(counts.values())} set aside. Nothing of it is published."
         )
     return sum(count for reason, count in counts.items() if reason != reasons.TRUNCATED)  # else superseded, not wrong
+
+
+def _by_cell(prepared: Prepared, fold: Fold, late: DataFrame | None, truncate: Truncate | None) -> DataFrame:
+    """Return the rows that change where cells have writers of their own, or deleted rows get late events."""
+    plan, folded = prepared.plan, fold.rows
+    if late is not None:
+        folded = folded.join(late, frames.key_names(plan), "left_anti")
+    ready = row_cells.combine(folded, prepared.stored(), prepared.state.rows(), plan)
+    if late is not None:
+        ready = ready.unionByName(marked_again.rows(prepared, late, truncate))
+    return checkpointed(ready)
 
 
 def _alive(prepared: Prepared, folded: DataFrame, oldest: str | None) -> DataFrame:

@@ -31,9 +31,11 @@ def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:
         by_cell: whether a late cell may be written into a row that stays where it is.
     """
     values = [field(number) for number in value_numbers(plan)]
-    source, new = _source(ready, [*key_names(plan), *values, "position", "committed_at", "deleted"])
+    keeps = ["keeps"] if plan.soft and not by_cell else []
+    source, new = _source(ready, [*key_names(plan), *values, "position", "committed_at", "deleted", *keeps])
     key = _key(plan, new)
     cells = {plan.columns[number].name: new[field(number)] for number in value_numbers(plan)}
+    kept = {name: _kept(plan, name, value, new["keeps"]) for name, value in cells.items()} if keeps else {}
     cells |= {POSITION: new["position"], COMMITTED_AT: new["committed_at"]}
     if plan.soft:
         cells[DELETED] = new["deleted"]
@@ -45,10 +47,15 @@ def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:
     leaving = {quoted(name): F.lit(None) for name in plan.leaving}
     whole = _quoted(key | cells, plan) | leaving
     if plan.soft:
-        merge.whenMatched(newer).update(_quoted(cells, plan)).whenNotMatched().insert(whole).merge()
+        merge.whenMatched(newer).update(_quoted(cells | kept, plan)).whenNotMatched().insert(whole).merge()
         return
     merge = merge.whenMatched(newer & gone).delete().whenMatched(newer).update(_quoted(cells, plan))
     merge.whenNotMatched(~gone).insert(whole).merge()
+
+
+def _kept(plan: Plan, name: str, value: Expression, keeps: Expression) -> Expression:
+    """Return a cell of a row that only deletes wrote: the stored value, where they tell none."""
+    return F.when(keeps & value.isNull(), F.col(quoted(plan.stored(name)))).otherwise(value)
 
 
 def remove(rows: DataFrame, plan: Plan, branch: str) -> None:
@@ -64,14 +71,16 @@ def remove(rows: DataFrame, plan: Plan, branch: str) -> None:
 
 
 def delete_older(session: SparkSession, plan: Plan, branch: str, truncated: str, at: int | None) -> None:
-    """Delete the rows below the position of a TRUNCATE; with soft deletes mark them, at its position and time."""
+    """Delete the rows below the position of a TRUNCATE; with soft deletes mark them, at its position and time.
+
+    A row that is marked keeps its values.
+    """
     if not plan.soft:
         statement = f"DELETE FROM {branch} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
         session.sql(statement, args={"position": truncated})
         return
-    columns = [plan.stored(plan.columns[number].name) for number in value_numbers(plan)]
     time = "NULL" if at is None else f"timestamp_micros({at:d})"
-    marked = {POSITION: ":position", COMMITTED_AT: time, DELETED: "true", **dict.fromkeys(columns, "NULL")}
+    marked = {POSITION: ":position", COMMITTED_AT: time, DELETED: "true"}
     assignments = ", ".join(f"{quoted(name)} = {value}" for name, value in marked.items())
     statement = f"UPDATE {branch} SET {assignments} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
     session.sql(statement, args={"position": truncated})

@@ -84,11 +84,11 @@ def _events(plans: Iterable[Plan]) -> int:
 def _is_plain(prepared: Prepared) -> bool:
     """Return whether a table's fold depends on its new events and columns alone.
 
-    It does not where DDL, TRUNCATE or transactions decide too, or halves of updates that came before.
+    It does not where DDL, TRUNCATE or transactions decide too, or halves of updates and rows that came before.
     """
     plan, found = prepared.plan, prepared.plan.found
     withheld = found.withheld.left_out or found.withheld.released
-    alone = prepared.is_truncated or withheld or found.names or plan.defaults or found.splits
+    alone = prepared.is_truncated or withheld or found.names or plan.defaults or found.splits or found.moves
     return bool(plan.key and not alone)
 
 

@@ -24,7 +24,7 @@ class Emptied(NamedTuple):
     rows: int = 0
     """Rows that went."""
     marked: int = 0
-    """Rows that were alive and were marked as deleted (soft deletes)."""
+    """Rows that were alive and were marked as deleted (soft deletes); they keep their values."""
     returned: int = 0
     """Of the rows that went, rows that are back by their key: a load replaces a table, and brings rows again."""
 
@@ -40,6 +40,16 @@ def newest(prepared: Prepared) -> Truncate | None:
     # Statements of earlier batches as well: there may have been no table then that could keep them.
     known.extend(Truncate(each.position, each.at) for each in prepared.plan.found.history.emptyings)
     return max(known, default=None)
+
+
+def positions(prepared: Prepared) -> list[str]:
+    """Return the positions of all TRUNCATEs that are known of a table."""
+    found = prepared.plan.found
+    known = {each.position for each in prepared.state.truncates} | {each.position for each in found.history.emptyings}
+    if found.truncates:
+        truncates = prepared.log.changes().where(F.col("operation") == Operation.TRUNCATE)
+        known |= {row[0] for row in truncates.select("position").distinct().collect()}
+    return sorted(known)
 
 
 def new_emptyings(found: Found) -> list[Emptying]:

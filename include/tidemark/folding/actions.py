@@ -221,6 +221,17 @@ def writes_cell(plan: Plan, number: int, event: str = "") -> Expression:
     return ~F.col(f"{event}partial") | F.col(f"{event}deleted") | captured
 
 
+def lacks_cell(plan: Plan, number: int) -> Expression:
+    """Return whether the event's image has a column, and says that its value was not captured."""
+    holders = _holders(plan, plan.columns[number].name)
+    named = [
+        F.col("shape").isin(*(shape for shape, own in holders.items() if own == name))
+        & F.array_contains("absent", F.lit(name))
+        for name in sorted({*holders.values()})
+    ]
+    return F.coalesce(any_of([F.lit(False), *named]), F.lit(False))
+
+
 def _captured(holders: Mapping[str, str], name: str, event: str) -> Expression:
     """Return whether the event's image holds a column that its shape calls ``name``."""
     missing = F.coalesce(F.array_contains(f"{event}absent", F.lit(name)), F.lit(False))

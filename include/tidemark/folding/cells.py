@@ -45,7 +45,8 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
         *key_columns(plan),
         F.col("_cdc_position").alias("t_position"),
         F.col("_cdc_committed_at").alias("t_committed_at"),
-        *(_revived(plan, n).alias(f"t{n}") for n in value_numbers(plan)),
+        *([F.coalesce(F.col(DELETED), F.lit(False)).alias("t_deleted")] if plan.soft else []),
+        *(F.col(quoted(plan.columns[n].name)).alias(f"t{n}") for n in value_numbers(plan)),
     )
     dead = state.where(F.col("kind") == "tombstone").groupBy(*keys).agg(F.max("position").alias("died_at"))
     cells = state.where(F.col("kind") == "cells").groupBy(*keys)
@@ -54,12 +55,6 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
     joined = folded.join(wanted, keys, "left")
     joined = joined.join(dead, keys, "left").join(versions, keys, "left")
     return _combined(joined, plan)
-
-
-def _revived(plan: Plan, number: int) -> Expression:
-    """Return a stored cell; null where the row is deleted softly, and the cell only shows what the row held."""
-    value = F.col(quoted(plan.columns[number].name))
-    return F.when(~F.coalesce(F.col(DELETED), F.lit(False)), value) if plan.soft else value
 
 
 def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
@@ -85,7 +80,7 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
     changed = any_of([F.col("newer"), F.col("merged_rest") > F.col("rest"), *taken.values()])
     merged = stepped.withColumns(
         {
-            **{f"n{n}": F.when(taken[n], _taken(plan, n)).when(F.col("exists"), F.col(f"t{n}")) for n in numbers},
+            **{f"n{n}": F.when(taken[n], _taken(plan, n)).when(F.col("exists"), _stored(plan, n)) for n in numbers},
             **{f"m{n}": F.when(taken[n], _written(plan, n)).otherwise(F.col(f"v{n}")) for n in numbers},
             "changed": changed,
         }
@@ -102,16 +97,30 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
     )
 
 
+def _stored(plan: Plan, number: int) -> Expression:
+    """Return a stored cell; null where the row is deleted softly, and the cell only shows what the row held."""
+    value = F.col(f"t{number}")
+    return F.when(~F.col("t_deleted"), value) if plan.soft else value
+
+
 def _taken(plan: Plan, number: int) -> Expression:
     """Return the value of a cell that the batch writes."""
     value = F.col(field(number))
+    if not plan.soft:
+        return value
+    untold = F.col(f"p{number}").isNull() if plan.found.partial else F.col("keeps") & value.isNull()
+    # What a deleted row shows from before ends where the row was written again meanwhile.
+    shown = F.when(~F.col("t_deleted") | F.col("keeps"), F.col(f"t{number}"))
     # A delete below a newer row writes null to its cells, as every delete does.
-    return F.when(~F.col("deleted") | F.col("newer"), value) if plan.soft else value
+    return F.when(~F.col("deleted"), value).when(F.col("newer"), F.when(untold, shown).otherwise(value))
 
 
 def _written(plan: Plan, number: int) -> Expression:
     """Return the position at which the batch wrote a cell; without partial images every event writes all cells."""
-    return F.col(f"p{number}") if plan.found.partial else F.col("position")
+    if not plan.found.partial:
+        return F.col("position")
+    at = F.col(f"p{number}")
+    return F.when(F.col("deleted"), F.col("position")).otherwise(at) if plan.soft else at
 
 
 def _stored_version(name: str) -> Expression:

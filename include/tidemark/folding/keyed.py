@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+from pyspark.sql.window import WindowSpec
 
 from tidemark.folding.actions import writes_cell
 from tidemark.folding.frames import key_names, value_numbers
@@ -15,7 +16,7 @@ from tidemark.text import quoted
 from tidemark.values.table_columns import field
 
 
-def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = ()) -> DataFrame:
+def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Sequence[str] = ()) -> DataFrame:
     """Fold actions to one row for each key.
 
     Args:
@@ -23,21 +24,24 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = ()) -> DataFrame:
             events, the result of ``update_halves.settled``.
         plan: the table's plan.
         apart: columns of ``acted`` that say which table an action belongs to, where several tables are folded together.
+        truncates: with soft deletes and partial images: the positions of all TRUNCATEs that are known.
 
     Returns:
         ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted`` and ``moved_away`` of the key's newest
         action; ``c<n>``: the newest value of each column outside the key; ``events`` and ``distinct_events``, without
         the deletes of old keys.
 
-        A delete writes null to ``c<n>``. With soft deletes, a delete that is the newest action leaves the values of its
-        old image instead.
+        A delete writes null to ``c<n>``. With soft deletes, deletes that are the newest actions leave the row as it was
+        and what their old images tell. Then there are ``first``, the position of the key's oldest action,
+        and ``keeps``: there are only deletes, so a value that none of them tells is the stored one.
 
         With partial images also ``whole_at``, the position at which the row was last written whole (null: never), and
-        ``p<n>``, the position at which a column was written (null: no event wrote it). For a key that has only idle
-        halves of updates, the row has the counts and no position.
+        ``p<n>``, the position at which a column was written (null: no event wrote it; in a row that is deleted softly:
+        no event told it). With soft deletes, ``emptied_at`` is where the row's life before the last one ended. For a
+        key that has only idle halves of updates, the row has the counts and no position.
     """
     keys = [*apart, *key_names(plan)]
-    return _by_cell(acted, plan, keys) if plan.found.partial else _newest(acted, plan, keys)
+    return _by_cell(acted, plan, keys, truncates) if plan.found.partial else _newest(acted, plan, keys)
 
 
 _LONGEST_PATH = 1 << 16
@@ -59,15 +63,34 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
         "events": F.count_if(own).over(of_key),
         "distinct_events": F.count_if(own & ~F.col("is_copy")).over(of_key),
     }
+    marks = _shown_softly(cells, of_key) if plan.soft else {}
     # The common beginning of all paths would be a quarter of the bytes that are shuffled and sorted.
     own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH)
     ordered = acted.withColumn("own file", own_file).withColumns(steps)
-    newest = ordered.withColumns(counts).where(F.col("age") == 1)
+    newest = ordered.withColumns(counts | marks).where(F.col("age") == 1)
     # As SQL: PySpark calls the JVM four times for each column of a `select`.
-    return newest.selectExpr(*map(quoted, [*keys, *payload, *counts]))
+    return newest.selectExpr(*map(quoted, dict.fromkeys([*keys, *payload, *counts, *marks])))
 
 
-def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
+def _shown_softly(cells: Sequence[str], newest_first: WindowSpec) -> dict[str, Expression]:
+    """Return what rows show where deletes are soft: of each cell, the newest value that an action tells.
+
+    A whole image tells all cells. A delete tells those of its old image that are not null: a null there may as well
+    stand for a value that was not captured.
+    """
+
+    def newest_told(cell: str) -> Expression:
+        told = F.when(~F.col("deleted") | F.col(cell).isNotNull(), F.struct(cell))
+        return F.first(told, ignorenulls=True).over(newest_first)[cell]
+
+    return {
+        **{cell: newest_told(cell) for cell in cells},
+        "first": F.min("position").over(newest_first),
+        "keeps": F.every("deleted").over(newest_first),
+    }
+
+
+def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Sequence[str]) -> DataFrame:
     """Return the newest action of each key, with the newest value of each of its cells."""
     acted = acted if "idle" in acted.columns else acted.withColumn("idle", F.lit(False))
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
@@ -88,16 +111,45 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
         F.sum(F.when(F.col("copies") > 0, 1).otherwise(0)).alias("distinct_events"),
         F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), _acts_at())).alias("whole_at"),
     ]
+    if plan.soft:
+        once = once.withColumn("died_at", _last_delete(keys))
+        newest += [
+            F.min(_acts_at()).alias("first"),
+            F.every(F.col("event.deleted") | F.col("event.idle")).alias("keeps"),
+            F.max_by(F.struct("position", "died_at"), F.when(~F.col("event.deleted"), _acts_at())).alias("written"),
+        ]
     folded = once.groupBy(*keys).agg(*newest, *(_last_written(plan, number) for number in value_numbers(plan)))
-    values = [
-        column
-        for number in value_numbers(plan)
-        for column in (
-            _shown(plan, number).alias(field(number)),
-            F.col(f"w{number}.position").alias(f"p{number}"),
-        )
-    ]
-    return folded.select(*keys, "position", "newest.*", *values, "events", "distinct_events", "whole_at")
+    if plan.soft:
+        folded = folded.withColumn("emptied_at", _emptied_at(truncates))
+    values = [column for number in value_numbers(plan) for column in _value_and_position(plan, number)]
+    marks = ["first", "keeps", "emptied_at"] if plan.soft else []
+    counts = ["events", "distinct_events", "whole_at"]
+    return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)
+
+
+def _last_delete(keys: Sequence[str]) -> Expression:
+    """Return the position of the last delete of the key before an event."""
+    before = Window.partitionBy(*keys).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
+    return F.max(F.when(F.col("event.deleted"), _acts_at())).over(before)
+
+
+def _emptied_at(truncates: Sequence[str]) -> Expression:
+    """Return the position of the last delete or TRUNCATE before the newest write: the life that it ended is over."""
+    ended = F.col("written.died_at")
+    if not truncates:
+        return ended
+    over = F.filter(F.array(*map(F.lit, truncates)), lambda truncate: truncate < F.col("written.position"))
+    return F.greatest(ended, F.array_max(over))
+
+
+def _value_and_position(plan: Plan, number: int) -> list[Expression]:
+    """Return the newest value of a column and the position of its writer."""
+    value, at = F.col(f"w{number}.value"), F.col(f"w{number}.position")
+    if plan.soft:
+        # Values from before the row's last life are neither those of the row nor what a deleted row shows.
+        emptied = F.coalesce(F.col("emptied_at") >= at, F.lit(False))
+        value, at = F.when(~emptied, value), F.greatest(at, "emptied_at")
+    return [value.alias(field(number)), at.alias(f"p{number}")]
 
 
 def _acts_at() -> Expression:
@@ -114,32 +166,23 @@ def totals(plan: Plan) -> list[Expression]:
         F.count_if("deleted").alias("deletes"),
         F.count_if(F.col("deleted") & ~F.col("moved_away") & F.lit(plan.soft)).alias("marks"),
         F.unix_micros(F.max("committed_at")).alias("committed_at"),
-        F.min("position").alias("oldest"),
+        F.min("first" if plan.soft else "position").alias("oldest"),
     ]
-
-
-def _shown(plan: Plan, number: int) -> Expression:
-    """Return the newest value of a column; of a softly deleted row, the value that it shows."""
-    value = F.col(f"w{number}.value")
-    if not plan.soft:
-        return value
-    # The values that a soft delete left are shown only while the row is deleted. A later write does not revive them.
-    return F.when(F.col("newest.deleted") | ~F.col(f"w{number}.deleted"), value)
 
 
 def _last_written(plan: Plan, number: int) -> Expression:
     """Return the newest value of a column with the position of its writer, as the struct ``w<n>``."""
-    value = [F.col("position"), F.col(f"event.{field(number)}").alias("value")]
-    if plan.soft:
-        value.append(F.col("event.deleted"))
+    value = F.col(f"event.{field(number)}")
     written = writes_cell(plan, number, "event.")
-    return F.max_by(F.struct(*value), F.when(written, _acts_at())).alias(f"w{number}")
+    if plan.soft:
+        written = F.when(F.col("event.deleted"), value.isNotNull()).otherwise(written)
+    return F.max_by(F.struct("position", value.alias("value")), F.when(written, _acts_at())).alias(f"w{number}")
 
 
 def truncated_softly(folded: DataFrame, plan: Plan, truncated: str, at: int | None) -> DataFrame:
     """Return the folded rows after a TRUNCATE, for a table with soft deletes.
 
-    The TRUNCATE deletes, at its position, every key that has an event before it.
+    The TRUNCATE deletes, at its position, every key that has an event before it, and tells none of its values.
 
     Args:
         folded: the result of ``fold`` over all events, also the events before the TRUNCATE.
@@ -155,9 +198,4 @@ def truncated_softly(folded: DataFrame, plan: Plan, truncated: str, at: int | No
     }
     if plan.found.partial:
         steps["whole_at"] = F.greatest("whole_at", over)
-    for number in value_numbers(plan):
-        kept = F.col(f"p{number}") >= over if plan.found.partial else ~dead
-        steps[field(number)] = F.when(kept, F.col(field(number)))
-        if plan.found.partial:
-            steps[f"p{number}"] = F.greatest(f"p{number}", over)
     return folded.withColumns(steps)

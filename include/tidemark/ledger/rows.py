@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from tidemark.events import Shape, TableId
+from tidemark.events import Operation, Shape, TableId
 from tidemark.lake.names import Identifier
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.tally import Content, LoggedStatement, Span, shape_from
@@ -90,6 +90,11 @@ class ContentRow(LedgerRow, frozen=True, kw_only=True):
     key: tuple[str, ...] | None
     half: bool
     events: int
+
+    @property
+    def moves(self) -> bool:
+        """Whether they are INSERTs that may lack values."""
+        return self.partial and self.operation == Operation.INSERT
 
     @property
     def table(self) -> TableId:

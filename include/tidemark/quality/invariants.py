@@ -19,13 +19,18 @@ from tidemark.lake.properties import KEY_PROPERTY
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.rows import TableRow
 from tidemark.quality.verdicts import Invariant
-from tidemark.sources.model import Source
+from tidemark.sources.model import Severity, Source
 from tidemark.spark.session import is_small
 from tidemark.tables import epochs
 from tidemark.tables.schemas import IS_CURRENT, POSITION
 from tidemark.text import quoted
 
 TOO_MANY_DELETED = "rows deleted beyond the limit"
+
+TOO_MANY_QUARANTINED = "events quarantined beyond the limit"
+
+APPROVABLE = frozenset({TOO_MANY_DELETED, TOO_MANY_QUARANTINED})
+"""Checks whose failure a person may approve."""
 
 
 class Opened(NamedTuple):
@@ -121,8 +126,27 @@ def delete_invariants(source: Source, row: TableRow) -> dict[str, Invariant]:
     """Return the invariant that a cut deletes no more rows than the source allows; none if it deletes nothing."""
     if not deleted_rows(row):
         return {}
-    beyond = max(0, deleted_rows(row) - source.deletable(row.object, row.rows_before or 0))
-    return {TOO_MANY_DELETED: Invariant(value=beyond)}
+    return {TOO_MANY_DELETED: Invariant(value=max(0, deleted_rows(row) - deletable_rows(source, row)))}
+
+
+def deletable_rows(source: Source, row: TableRow) -> int:
+    """Return how many rows the cut may delete from a table without approval."""
+    return source.deletable(row.object, row.rows_before or 0, rebuilt=row.rebuilt is not None)
+
+
+def quarantine_invariants(source: Source, row: TableRow) -> dict[str, Invariant]:
+    """Return the invariants that a cut sets aside no more events of a table than it may, nor all; none if it sets none.
+
+    All events of a small number are a warning: the table is not what its source says, and its verdict is not *passed*.
+    """
+    if not row.quarantined:
+        return {}
+    beyond = max(0, row.quarantined - source.quarantinable(row.events, row.object))
+    lost = int(row.quarantined == row.events - row.held)
+    return {
+        TOO_MANY_QUARANTINED: Invariant(value=beyond),
+        "batches without one event taken in": Invariant(value=lost, severity=Severity.WARN),
+    }
 
 
 def deleted_rows(row: TableRow) -> int:

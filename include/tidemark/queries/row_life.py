@@ -53,7 +53,7 @@ class Step:
     cells: Mapping[str, Value] = field(default_factory=dict)
     """Values that it writes, by column outside the key."""
     leaves: Mapping[str, Value] = field(default_factory=dict)
-    """With soft deletes: the values that the deleted row shows while this is its newest event."""
+    """With soft deletes: the values that it tells of the row that it deletes."""
     moved_from: Key | None = None
     moved_to: Key | None = None
     """The other key, if the event changed the key."""
@@ -153,25 +153,27 @@ def _replay(chapters: Sequence[Chapter], *, soft: bool) -> None:
     exists = False
     ended_by: dict[int, Chapter] = {}
     open_chapters: list[Chapter] = []
-    shown: dict[str, Cell] = {}
+    shown: dict[str, tuple[Cell, Chapter]] = {}
     for chapter in chapters:
         step = chapter.step
         chapter.existed = exists
-        shown = {name: _cell(row, name, value) for name, value in step.leaves.items()}
         if step.deletes:
             ended_by.update((id(other), chapter) for other in open_chapters)
             open_chapters.clear()
+            told = {name: value for name, value in step.leaves.items() if value is not None}
+            leaves = {name: (_cell(row, name, value), chapter) for name, value in told.items()}
+            shown |= {name: (writer.cells[name], writer) for name, (_, writer) in row.items()} | leaves
             row.clear()
         else:
+            shown.clear()
             chapter.cells = {name: _cell(row, name, value) for name, value in step.cells.items()}
             row.update((name, (value, chapter)) for name, value in step.cells.items())
         open_chapters.append(chapter)
         exists = not step.deletes
-    for name, (value, writer) in row.items():
-        writer.cells[name] = Cell(old=writer.cells[name].old, new=value, stands=True)
+    standing = {name: (writer.cells[name], writer) for name, (_, writer) in row.items()}
+    for name, (cell, writer) in (shown if soft and not exists else standing).items():
+        writer.cells[name] = replace(cell, stands=True)
     newest = chapters[-1] if chapters else None
-    if newest is not None and newest.step.deletes:
-        newest.cells = {name: replace(cell, stands=True) for name, cell in shown.items()}
     for number, chapter in enumerate(chapters):
         stands = chapter is newest or any(cell.stands for cell in chapter.cells.values())
         chapter.outcome = Outcome.STANDS if stands else Outcome.SUPERSEDED

@@ -47,6 +47,11 @@ SMALL_TABLE = 1000
 In a small table, deleting most of the rows can be a normal day.
 """
 
+DEFAULT_MAX_QUARANTINED = 0.05
+
+FEW_QUARANTINED = 10
+"""Without ``max_quarantined``, fewer messages or events than these are set aside without holding the cut."""
+
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 """A part of the whole, 0 to 1."""
 
@@ -138,6 +143,8 @@ class Table(BaseModel):
     """Whether a deleted row is removed, or stays and is marked by ``_cdc_deleted``."""
     max_deletes: Share | None = None
     """As ``Source.max_deletes``, for this table."""
+    max_quarantined: Share | None = None
+    """As ``Source.max_quarantined``, for the events of this table."""
     columns: dict[str, Annotated[str, AfterValidator(fields.column_type)]] = Field(default_factory=dict)
     """Column -> Iceberg type string, which takes precedence over the type in the messages."""
     encodings: dict[str, Encoding] = Field(default_factory=dict)
@@ -204,6 +211,8 @@ class Source(BaseModel):
     transactions: Transactions = Transactions.WHOLE
     max_deletes: Share | None = None
     """Share of a table's published rows that one cut may delete without approval; 1 means no limit."""
+    max_quarantined: Share | None = None
+    """Share of a cut's messages, and of the events of a table, that may be set aside without approval; 1: no limit."""
     max_message_mib: Annotated[StrictInt, Field(ge=1, le=beyond_limit.MOST)] = beyond_limit.LIMIT >> 20
     """Most MiB of one message. A longer message is set aside alone."""
     log_restarts: tuple[Moment, ...] = ()
@@ -233,13 +242,32 @@ class Source(BaseModel):
         declared = {name: table.written() for name, table in self.tables.items()}
         return declared if any(declared.values()) else {}
 
-    def deletable(self, name: str, rows: int) -> int:
-        """Return how many of a table's ``rows`` published rows one cut may delete without approval."""
+    def deletable(self, name: str, rows: int, *, rebuilt: bool = False) -> int:
+        """Return how many of a table's ``rows`` published rows one cut may delete without approval.
+
+        Args:
+            name: the table as the source names it.
+            rows: its published rows.
+            rebuilt: whether the cut builds it again from its change log: no day's work explains what goes then.
+        """
         promised = self.table_for(name).max_deletes
         share = self.max_deletes if promised is None else promised
         if share is None:
-            share = 1.0 if rows <= SMALL_TABLE else DEFAULT_MAX_DELETES
-        return int(rows * share + 1e-9)  # so that 29 % of 100 rows are 29, although 100 * 0.29 is less
+            share = 1.0 if rows <= SMALL_TABLE and not rebuilt else DEFAULT_MAX_DELETES
+        return _part(rows, share)
+
+    def quarantinable(self, count: int, name: str | None = None) -> int:
+        """Return how many of so many messages, or events of a table, may be set aside without approval.
+
+        Args:
+            count: all messages of a cut, or all of its events of a table.
+            name: the table as the source names it; None for messages.
+        """
+        promised = None if name is None else self.table_for(name).max_quarantined
+        share = self.max_quarantined if promised is None else promised
+        if share is None:
+            return max(_part(count, DEFAULT_MAX_QUARANTINED), FEW_QUARANTINED - 1)
+        return _part(count, share)
 
     @field_validator("format")
     @classmethod
@@ -254,3 +282,8 @@ class Source(BaseModel):
         if "format" not in info.data:
             raise PydanticCustomError("unknown_format", "not read: the format is unknown.")
         return formats.resolve(info.data["format"]).Options.model_validate(given)
+
+
+def _part(count: int, share: float) -> int:
+    """Return a share of a count, rounded down; 29 % of 100 are 29, although 100 * 0.29 is less."""
+    return int(count * share + 1e-9)

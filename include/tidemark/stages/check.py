@@ -2,9 +2,9 @@
 
 Declared checks come from the source file and judge the rows that are not deleted; the invariants are built in: no key
 is null, no key occurs twice, the rows are as many as the ledger says, no more of them are deleted than one cut may
-delete, the ledger of events closes, and the history has one current version for each row. A failed blocking check
-holds the whole cut back: its candidates stay on their branches for inspection. Where only the limit of deletes was
-broken, a person may approve the cut (docs/adr/0016).
+delete, no more events and messages are set aside than may be, the ledger of events closes, and the history has one
+current version for each row. A failed blocking check holds the whole cut back: its candidates stay on their branches
+for inspection. Where only such a limit was broken, a person may approve the cut (docs/adr/0016).
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.lake.catalog import home
-from tidemark.lake.filters import at_most, equals
+from tidemark.lake.filters import above, at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import (
-    TOO_MANY_DELETED,
+    APPROVABLE,
     Opened,
     count_keys,
+    deletable_rows,
     delete_invariants,
     deleted_rows,
     history_invariants,
     key_invariants,
     ledger_invariants,
     opened_candidate,
+    quarantine_invariants,
 )
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
 from tidemark.sources.model import Severity, Source
@@ -61,12 +63,17 @@ def run(source: Source) -> StageReport:
     verdicts = _judge(lake, source, rows, cut.cut, doubts)
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
+    unread = _unread(ledger, source, cut)
     state = _state(verdicts)
+    if unread and state == cuts.CHECKED:
+        state = cuts.AWAITING_APPROVAL
     cuts.set_state(ledger, cut, state)
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
     warnings = sum(not result.success for verdict in verdicts for result in verdict.results) - len(problems)
+    problems += (unread,) if unread else ()
+    problems += tuple(f"{name}: {doubt.reason}" for name, found in doubts.items() for doubt in found)
     if state == cuts.AWAITING_APPROVAL:
-        problems += (_asks_for_approval(source, cut.cut, rows, doubts),)
+        problems += (_asks_for_approval(source, cut.cut, rows, unread=bool(unread)),)
     log.info("checked", source=source.source, cut=cut.cut, tables=len(verdicts), failed=len(failed))
     summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": warnings}
     if verdicts:
@@ -107,6 +114,7 @@ def _candidate(
         invariants={
             **found,
             **delete_invariants(source, row),
+            **quarantine_invariants(source, row),
             **history_invariants(session, lake, row, opened.key, alive),
             **ledger_invariants(row.counts),
         },
@@ -125,24 +133,44 @@ def _state(verdicts: Iterable[Verdict]) -> str:
     return cuts.AWAITING_APPROVAL if failed <= _APPROVABLE else cuts.FAILED
 
 
-_APPROVABLE = frozenset({TOO_MANY_DELETED, LOG_WENT_BACK, UNPLACED_LOAD})
+_APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD}
 """Invariants of which only a person can tell whether they are broken by mistake."""
 
 
-def _asks_for_approval(
-    source: Source, cut: int, rows: Iterable[TableRow], doubts: Mapping[str, Sequence[Doubt]]
-) -> str:
-    asked = [f"{name}: {doubt.reason}" for name, found in doubts.items() for doubt in found]
-    deletes = [
-        f"{deleted_rows(row)} of {row.rows_before} rows of {row.target} (allowed: {allowed})"
-        for row in rows
-        if deleted_rows(row) > (allowed := source.deletable(row.object, row.rows_before or 0))
-    ]
-    if deletes:
-        asked.append(f"It would delete {', '.join(deletes)}; `max_deletes` sets the limit")
+def _unread(ledger: Ledger, source: Source, cut: CutRow) -> str:
+    """Return that more of the cut's messages were set aside than may be; empty if it is not so."""
+    last = cuts.last_published(ledger)
+    batches = [row for row in ledger.batches(above("batch", last.batch if last else 0)) if row.batch <= cut.batch]
+    # What was retried leaves the quarantine, and is subtracted there.
+    landed, quarantined = (sum(getattr(row, name) for row in batches) for name in ("landed", "quarantined"))
+    allowed = source.quarantinable(landed)
+    if quarantined <= allowed:
+        return ""
     return (
-        f"cut {cut} of {source.source} is held. {'. '.join(asked)}. If it is right as it is, "
-        f"`tidemark publish {source.source} --approve {cut}` publishes it"
+        f"{quarantined} of {landed} messages of {source.source} cannot be read (allowed: {allowed}): "
+        f"`tidemark quarantine list {source.source}` tells the reasons; `max_quarantined` sets the limit"
+    )
+
+
+def _asks_for_approval(source: Source, cut: int, rows: Sequence[TableRow], *, unread: bool) -> str:
+    """Return what a person approves, and how; doubts were told already."""
+    deletes = [
+        f"delete {deleted_rows(row)} of {row.rows_before} rows of {row.target} (allowed: {allowed})"
+        for row in rows
+        if deleted_rows(row) > (allowed := deletable_rows(source, row))
+    ]
+    left_out = [
+        f"leave out {row.quarantined} of {row.events} events of {row.target} (allowed: {allowed})"
+        for row in rows
+        if row.quarantined > (allowed := source.quarantinable(row.events, row.object))
+    ]
+    told = [*deletes, *left_out]
+    limits = [*(["`max_deletes`"] if deletes else []), *(["`max_quarantined`"] if left_out or unread else [])]
+    would = f"would {', '.join(told)}" if told else "leaves out these messages" if unread else "is held"
+    sets = f"; {' and '.join(limits)} set{'' if len(limits) > 1 else 's'} the limit" if limits else ""
+    return (
+        f"cut {cut} of {source.source} {would}. If that is right, `tidemark publish {source.source} --approve {cut}` "
+        f"publishes it{sets}"
     )
 
 

@@ -31,7 +31,7 @@ from tidemark.lake.properties import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BatchRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import inputs, open_transactions, retrying
+from tidemark.normalization import inputs, open_transactions, read_as, retrying
 from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.open_transactions import ChangeLog
 from tidemark.sources.model import Source
@@ -64,6 +64,7 @@ def run(
     changelog = lake.ensure(
         names.change_log(source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
     )
+    changed = [] if reprocess else read_as.warn_of_changes(source, changelog)
     done = int(marker(changelog, "batch") or 0)
     newest = int(marker(raw, "batch") or 0)
     again = ledger.reprocessing()
@@ -78,7 +79,9 @@ def run(
             rows += _decode(tables, newest, range(done + 1, newest + 1))
     totals = {name: sum(getattr(row, name) for row in rows) for name in _COUNTS} if rows else {}
     log.info("normalized", source=source.source, **totals)
-    summary = {**totals, "batch": newest, **({"reprocessed": len(again)} if again else {})}
+    summary: dict[str, int | str] = {**totals, "batch": newest, **({"reprocessed": len(again)} if again else {})}
+    if changed:
+        summary["changed_in_source_file"] = ",".join(changed)
     return StageReport(stage="normalize", source=source.source, summary=summary)
 
 
@@ -155,7 +158,8 @@ def _decode(
         derived.settle(ledger, newest)
     lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
     ledger.replace(BatchRow, rows, replaced)
-    lake.append_files(changelog, derived.files, {"batch": str(newest)}, instead_of=instead_of)
+    marks = {"batch": str(newest), read_as.MARKER: read_as.told_by(tables.source)}
+    lake.append_files(changelog, derived.files, marks, instead_of=instead_of)
     if instead_of is not None:
         whole = ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
         open_transactions.settle_again(ledger, derived.tasks, whole)

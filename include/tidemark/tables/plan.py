@@ -39,6 +39,10 @@ class Found:
     halves: bool
     """Whether an update comes as two events, the old half and the new half. If images are partial, updates of earlier
     batches count too."""
+    moves: bool = False
+    """Whether an INSERT may lack values: it may be the second half of a change of the key (``folding.moved_rows``)."""
+    moved: bool = False
+    """Whether any batch had such an INSERT."""
     inferred: Mapping[str, str] = field(default_factory=dict)
     """Types that were inferred from values, by column. Such columns are read as text and converted strictly."""
     history: SchemaHistory = field(default_factory=SchemaHistory)

@@ -1,0 +1,123 @@
+"""Softly deleted rows with late events: they are folded again from the change log.
+
+What a deleted row shows is the row as it was just before its delete. The table does not keep what that row was made of.
+So an event that is older than the delete, and that comes later, is placed among all events of its key.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+from pyspark.sql.types import MapType, StringType
+
+from tidemark.compaction import moved_rows, truncation
+from tidemark.compaction.candidate import Prepared
+from tidemark.compaction.event_log import Events
+from tidemark.compaction.state import Truncate
+from tidemark.events import Operation
+from tidemark.folding import frames, keyed, update_halves
+from tidemark.lake.branches import greatest
+from tidemark.spark.session import checkpointed
+from tidemark.tables.plan import Plan
+from tidemark.tables.schemas import COMMITTED_AT, DELETED, POSITION
+from tidemark.text import quoted
+from tidemark.values.table_columns import field
+
+_VERSIONS = MapType(StringType(), StringType())
+
+
+def late_keys(prepared: Prepared, folded: DataFrame, oldest: str | None) -> DataFrame | None:
+    """Return the keys of rows that are deleted, and of which an event is older than what the table holds.
+
+    Args:
+        prepared: a table with soft deletes; what TRUNCATEs empty is marked.
+        folded: ``folding.keyed.fold`` of its new events.
+        oldest: no event is older.
+
+    Returns:
+        ``k0 .. kn``; ``moved_away``: whether all that is new of the key is counted as events of another key. None if
+        there are no such keys.
+    """
+    keys = frames.key_names(prepared.plan)
+    stored = prepared.stored().select(*frames.key_columns(prepared.plan), POSITION, DELETED)
+    found = []
+    newest = greatest(prepared.current(), POSITION, prepared.run.cut.branch)
+    if oldest is not None and (newest is None or newest >= oldest):
+        is_late = F.col("first") < F.col(POSITION)
+        is_newer = F.col("position") > F.col(POSITION)
+        gone = F.when(is_newer, F.col("deleted")).otherwise(F.col(DELETED))
+        mine = folded.join(stored, keys).where(is_late & gone)
+        found.append(mine.select(*keys, (F.col("events") == 0).alias("moved_away")))
+    if (truncated := _first_new_truncate(prepared)) is not None and (newest is None or newest > truncated):
+        # Rows that were written in parts, and deleted, since a TRUNCATE that comes late: it emptied some of the parts.
+        beyond = stored.where(F.col(DELETED) & (F.col(POSITION) > truncated))
+        found.append(beyond.select(*keys, F.lit(True).alias("moved_away")))
+    if not found:
+        return None
+    late = reduce(DataFrame.unionByName, found).groupBy(*keys).agg(F.every("moved_away").alias("moved_away"))
+    late = checkpointed(late)
+    return None if late.isEmpty() else late
+
+
+def _first_new_truncate(prepared: Prepared) -> str | None:
+    """Return the position of the first TRUNCATE that is new to a table with partial images."""
+    found = prepared.plan.found
+    emptyings = truncation.new_emptyings(found)
+    if not (found.truncates or emptyings) or not prepared.log.whole().plan.found.partial:
+        return None
+    positions = [each.position for each in emptyings]
+    if found.truncates:
+        truncates = prepared.log.changes().where(F.col("operation") == Operation.TRUNCATE)
+        row = truncates.agg(F.min("position")).first()
+        positions += [row[0]] if row and row[0] else []
+    return min(positions)
+
+
+def rows(prepared: Prepared, late: DataFrame, truncate: Truncate | None) -> DataFrame:
+    """Return the rows of some keys as all events of the change log make them, where the table has them otherwise.
+
+    Args:
+        prepared: a table with soft deletes.
+        late: ``late_keys``.
+        truncate: the newest TRUNCATE.
+
+    Returns:
+        As ``folding.cells.combine``; each row was written whole.
+    """
+    plan, changes = prepared.log.whole()
+    changes = changes.where(F.col("operation") != Operation.TRUNCATE)
+    sound = moved_rows.acted(prepared.log, Events(plan, changes), None).where(F.col("set_aside").isNull())
+    keys = frames.key_names(plan)
+    if plan.found.splits:
+        sound = update_halves.settled(sound, keys)
+    truncates = truncation.positions(prepared)
+    folded = keyed.fold(sound.join(late.select(*keys), keys, "left_semi"), plan, truncates=truncates)
+    if truncate is not None:
+        folded = keyed.truncated_softly(folded, plan, truncate.position, truncate.at or None)
+    folded = folded.where(F.col("position").isNotNull()).drop("moved_away").join(late, keys)
+    return checkpointed(_changed(folded, prepared.stored(), plan))
+
+
+def _changed(folded: DataFrame, stored: DataFrame, plan: Plan) -> DataFrame:
+    values = {plan.columns[number].name: field(number) for number in frames.value_numbers(plan)}
+    held = {**values, POSITION: "position", COMMITTED_AT: "committed_at", DELETED: "deleted"}
+    names = {name: f"t{place}" for place, name in enumerate(held)}
+    stored = stored.select(
+        *frames.key_columns(plan), F.lit(True).alias("exists"), *(F.col(quoted(n)).alias(t) for n, t in names.items())
+    )
+    keys = frames.key_names(plan)
+    # NaN is NaN, and null is null: a row that stays as it is counts as no change.
+    differs = reduce(or_, [~F.col(own).eqNullSafe(F.col(names[name])) for name, own in held.items()])
+    changed = folded.join(stored, keys, "left").where(F.col("exists").isNull() | differs)
+    return changed.select(
+        *keys,
+        "position",
+        "committed_at",
+        "deleted",
+        "moved_away",
+        *values.values(),
+        F.lit(None).cast(_VERSIONS).alias("versions"),
+    )

@@ -1,0 +1,104 @@
+"""The values that a row lacks which moved to another key: looked up in the change log (``folding.moved_rows``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.compaction.event_log import EventLog, Events
+from tidemark.events import Operation
+from tidemark.folding import actions, frames, keyed, moved_rows
+from tidemark.spark.session import checkpointed
+from tidemark.tables.plan import Plan
+from tidemark.values.table_columns import field
+
+_MOST_MOVES = 8
+"""How often a row may have moved since its value was written; beyond, the value counts as unknown."""
+
+
+def acted(log: EventLog, events: Events, truncated: str | None, kept: Sequence[str] = actions.KEPT) -> DataFrame:
+    """Return ``folding.actions.actions`` of events, with the values that rows lack which moved to another key.
+
+    Args:
+        log: the change log of the table.
+        events: row changes, and the plan to read them by.
+        truncated: as ``actions`` takes it.
+        kept: columns of the change log that stay.
+    """
+    plan, rows = events
+    if not plan.found.moves:
+        return actions.actions(rows, plan, truncated, kept)
+    read = actions.actions(moved_rows.marked(rows), plan, truncated, [*kept, moved_rows.LACKS, moved_rows.SPOT])
+    found = _found(log, read)
+    if found is not None:
+        read = moved_rows.filled(read, found, plan)
+    return read.drop(moved_rows.LACKS, moved_rows.SPOT)
+
+
+def _found(log: EventLog, read: DataFrame) -> DataFrame | None:
+    """Return the values that INSERTs with placeholders lack; None if there are no such INSERTs."""
+    lacking = checkpointed(read.where(moved_rows.LACKS).select(*_asked(log.plan)))
+    if lacking.isEmpty():
+        return None
+    every, pairs, plan = _everything(log)
+    wanted = checkpointed(moved_rows.lookups(lacking, pairs, plan))
+    rounds = []
+    for depth in range(_MOST_MOVES):
+        told = checkpointed(_told(moved_rows.events_of(every, wanted, plan), wanted, plan, depth))
+        rounds.append(told)
+        missing = wanted.join(told.where(~moved_rows.is_complete(plan)).select("lookup", "emptied_at"), "lookup")
+        wanted = checkpointed(moved_rows.behind(missing, pairs, plan))
+        if wanted.isEmpty():
+            break
+    return checkpointed(_nearest(reduce(DataFrame.unionByName, rounds), plan))
+
+
+def _everything(log: EventLog) -> tuple[DataFrame, moved_rows.Pairs, Plan]:
+    """Return the actions of the whole change log, the pairs in it, and the plan that they were read by."""
+    plan, changes = log.whole()
+    # As with soft deletes, what is deleted shows what it was, and what its delete tells.
+    plan = replace(plan, soft=True)
+    changes = moved_rows.marked(changes.where(F.col("operation") != Operation.TRUNCATE))
+    kept = [*actions.KEPT, moved_rows.LACKS, moved_rows.SPOT]
+    every = actions.actions(changes, plan, None, kept)
+    pairs = moved_rows.pairs(actions.actions(moved_rows.near(changes), plan, None, kept), plan)
+    return every, moved_rows.Pairs(checkpointed(pairs.rows)), plan
+
+
+def are_outdated(log: EventLog) -> bool:
+    """Return whether new events are of rows before they moved, and the moved rows were written without them.
+
+    The DELETE of a pair may come after its INSERT, which was set aside then. The table is built from its whole change
+    log in either case.
+    """
+    found = log.plan.found
+    if not (found.moved and found.after):
+        return False
+    every, pairs, plan = _everything(log)
+    return not moved_rows.late(every, pairs, plan, found.after).isEmpty()
+
+
+def _asked(plan: Plan) -> list[str]:
+    return ["position", *frames.key_names(plan), "set_aside", moved_rows.LACKS]
+
+
+def _told(events: DataFrame, wanted: DataFrame, plan: Plan, depth: int) -> DataFrame:
+    folded = keyed.fold(events, plan, apart=["lookup"])
+    values = [F.col(field(n)).alias(f"f{n}") for n in frames.value_numbers(plan)]
+    rows = folded.select("lookup", "emptied_at", (~F.col("deleted")).alias("alive"), *values)
+    return wanted.select("lookup", "pair").join(rows, "lookup", "left").withColumn("depth", F.lit(depth))
+
+
+def _nearest(rounds: DataFrame, plan: Plan) -> DataFrame:
+    """Return of each lookup the values that were found on the shortest way back."""
+    values = [
+        F.min_by(f"f{n}", F.when(F.col(f"f{n}").isNotNull(), F.col("depth"))).alias(f"f{n}")
+        for n in frames.value_numbers(plan)
+    ]
+    first = F.col("depth") == 0
+    alive = F.max(F.when(first, F.col("alive"))).alias("alive")
+    return rounds.groupBy("lookup").agg(F.max("pair").alias("pair"), alive, *values)

@@ -1,0 +1,192 @@
+"""Rows that move to another key, of which the new image lacks large values that did not change.
+
+Pure ``DataFrame -> DataFrame`` functions. Debezium writes a change of the key as a DELETE and an INSERT at one place of
+the source's log. An INSERT with placeholders is therefore the second half of such a pair: an inserted row is always
+logged whole. The values that it lacks are those of the row that moved, as it was at its delete. Such a value is never
+null, because only large values are replaced. So what is found is null exactly where it is not known.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from typing import NamedTuple
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.events import Operation
+from tidemark.folding.actions import lacks_cell
+from tidemark.folding.frames import key_names, value_numbers
+from tidemark.tables.plan import Plan
+from tidemark.tables.reasons import PARTIAL_KEY_CHANGE
+from tidemark.values.table_columns import any_of, field
+
+LACKS, SPOT = "lacks", "spot"
+"""Columns of change events: whether it is an INSERT with placeholders; the place of the log that a pair shares."""
+
+_UNKNOWN = "the row came from another key, or from none that is known, and these columns were not captured: "
+
+
+class Pairs(NamedTuple):
+    """The INSERTs with placeholders that have a DELETE at their place."""
+
+    rows: DataFrame
+    """``lookup`` (position of the INSERT), ``came_in`` (its first batch), ``k0 .. kn`` (its key), ``o0 .. on`` (key of
+    the DELETE), ``until`` (position of the DELETE)."""
+
+
+def marked(changes: DataFrame) -> DataFrame:
+    """Return change events with ``LACKS`` and ``SPOT``."""
+    held = F.coalesce(F.json_object_keys("after"), F.array().cast("array<string>"))
+    named = F.exists(F.coalesce("absent", F.array().cast("array<string>")), lambda name: F.array_contains(held, name))
+    lacks = (F.col("operation") == Operation.INSERT) & F.col("partial") & named
+    # The last two parts are the number in the transaction, or in the event, and which half it is.
+    place = F.expr("left(position, length(position) - length(substring_index(position, '.', -2)))")
+    spot = F.concat_ws(" ", place, "transaction_id")
+    return changes.withColumns({LACKS: F.coalesce(lacks, F.lit(False)), SPOT: spot})
+
+
+def near(changes: DataFrame) -> DataFrame:
+    """Return the events at places where there is an INSERT with placeholders; of ``marked``."""
+    spots = changes.where(LACKS).select(SPOT).distinct()
+    pairs = changes.where(F.col(LACKS) | (F.col("operation") == Operation.DELETE))
+    return pairs.join(F.broadcast(spots), SPOT, "left_semi")
+
+
+def pairs(acted: DataFrame, plan: Plan) -> Pairs:
+    """Return the pairs; a place with more than one DELETE or INSERT tells none.
+
+    Args:
+        acted: ``actions.actions`` of ``near``, of the whole change log.
+        plan: the table's.
+    """
+    keys = key_names(plan)
+    event = F.struct("position", *keys)
+    grouped = acted.where(F.col("set_aside").isNull()).groupBy(SPOT)
+    counted = grouped.agg(
+        F.count_distinct(F.when(F.col("deleted"), event)).alias("deletes"),
+        F.count_distinct(F.when(~F.col("deleted"), event)).alias("writes"),
+        F.max(F.when(F.col("deleted"), event)).alias("old"),
+        F.max(F.when(F.col(LACKS), event)).alias("new"),
+        F.min(F.when(F.col(LACKS), F.col("batch"))).alias("came_in"),
+    )
+    alone = (F.col("deletes") == 1) & (F.col("writes") == 1) & (F.col("old.position") < F.col("new.position"))
+    olds = [F.col(f"old.{key}").alias(old) for key, old in zip(keys, _old_names(plan), strict=True)]
+    rows = counted.where(alone).select(
+        F.col("new.position").alias("lookup"), "came_in", "new.*", *olds, F.col("old.position").alias("until")
+    )
+    return Pairs(rows.drop("position"))
+
+
+def _old_names(plan: Plan) -> list[str]:
+    return [f"o{place}" for place in range(len(plan.key))]
+
+
+def lookups(acted: DataFrame, found: Pairs, plan: Plan) -> DataFrame:
+    """Return where the values that INSERTs lack are looked up.
+
+    Returns:
+        ``lookup`` (position of the INSERT), ``k0 .. kn`` and ``until``: the row of this key as the events before this
+        position left it; ``pair``: whether it is the row that moved. Else it is the row of the INSERT's own key.
+    """
+    keys = key_names(plan)
+    wanted = acted.where(F.col(LACKS) & F.col("set_aside").isNull()).select(
+        F.col("position").alias("lookup"), *(F.col(key).alias(f"own {key}") for key in keys)
+    )
+    joined = wanted.distinct().join(found.rows.drop("came_in", *keys), "lookup", "left")
+    pair = F.col("until").isNotNull()
+    source = [
+        F.when(pair, F.col(old)).otherwise(F.col(f"own {key}")).alias(key)
+        for key, old in zip(keys, _old_names(plan), strict=True)
+    ]
+    until = F.coalesce(_just_after("until"), F.col("lookup"))
+    return joined.select("lookup", *source, until.alias("until"), pair.alias("pair"))
+
+
+def _just_after(position: str) -> Expression:
+    """Return a text above a position, and below all positions that are above it."""
+    return F.concat(F.col(position), F.lit(" "))
+
+
+def behind(missing: DataFrame, found: Pairs, plan: Plan) -> DataFrame:
+    """Return where to look further: the key that a row moved from, which moved again.
+
+    Args:
+        missing: ``lookups`` for which values are missing still, with ``emptied_at``: where an earlier life of the row
+            ended, or null.
+        found: all pairs.
+        plan: the table's.
+    """
+    keys = key_names(plan)
+    earlier = found.rows.withColumnsRenamed({"until": "gone", "lookup": "came"})
+    joined = missing.where("pair").join(F.broadcast(earlier), keys).where(F.col("came") < F.col("until"))
+    joined = joined.where(F.col("emptied_at").isNull() | (F.col("came") > F.col("emptied_at")))
+    last = F.max_by(F.struct("gone", *_old_names(plan)), "came").alias("last")
+    newest = joined.groupBy("lookup").agg(last)
+    olds = [F.col(f"last.{old}").alias(key) for key, old in zip(keys, _old_names(plan), strict=True)]
+    return newest.select("lookup", *olds, _just_after("last.gone").alias("until"), F.lit(True).alias("pair"))
+
+
+def events_of(acted: DataFrame, wanted: DataFrame, plan: Plan) -> DataFrame:
+    """Return the actions that the rows which are looked up consist of, with their ``lookup``.
+
+    Args:
+        acted: ``actions.actions`` of the whole change log, with soft deletes.
+        wanted: ``lookups`` or ``behind``.
+        plan: the table's.
+    """
+    keys = key_names(plan)
+    sound = acted.where(F.col("set_aside").isNull())
+    joined = sound.join(F.broadcast(wanted.select("lookup", "until", *keys)), keys)
+    return joined.where(F.col("position") < F.col("until")).drop("until")
+
+
+def late(acted: DataFrame, found: Pairs, plan: Plan, after: int) -> DataFrame:
+    """Return new events of rows before they moved, where the INSERT came in an earlier batch and was filled then.
+
+    Args:
+        acted: ``actions.actions`` of the whole change log.
+        found: all pairs.
+        plan: the table's.
+        after: the batch that the table stands at.
+    """
+    keys = key_names(plan)
+    olds = [F.col(old).alias(key) for key, old in zip(keys, _old_names(plan), strict=True)]
+    earlier = found.rows.where(F.col("came_in") <= after).select(*olds, "until")
+    joined = acted.where(F.col("set_aside").isNull()).join(F.broadcast(earlier), keys)
+    before = joined.where(F.col("position") <= F.col("until"))
+    return before.groupBy(*keys, "position").agg(F.min("batch").alias("batch")).where(F.col("batch") > after)
+
+
+def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
+    """Return actions whose INSERTs with placeholders have the values that were found; others are set aside.
+
+    An INSERT without its DELETE stays a partial write if the row of its own key was there.
+
+    Args:
+        acted: ``actions.actions`` of ``marked`` events.
+        found: ``lookup``, ``pair``, ``alive`` (whether the row that was looked up was there) and ``f<n>``: values.
+        plan: the table's.
+    """
+    joined = acted.join(F.broadcast(found), F.col("position") == F.col("lookup"), "left")
+    numbers = value_numbers(plan)
+    pair = F.coalesce(F.col("pair"), F.lit(False))
+    unknown = {n: lacks_cell(plan, n) & ~F.coalesce(pair & F.col(f"f{n}").isNotNull(), F.lit(False)) for n in numbers}
+    stays = ~pair & F.coalesce(F.col("alive"), F.lit(False))
+    torn = F.col(LACKS) & F.col("set_aside").isNull() & ~F.col("deleted") & ~stays & any_of([*unknown.values()])
+    names = F.array_compact(F.array(*(F.when(no, F.lit(plan.columns[n].name)) for n, no in unknown.items())))
+    taken = F.col(LACKS) & pair
+    cells: dict[str, Expression] = {
+        field(n): F.when(taken & lacks_cell(plan, n), F.col(f"f{n}")).otherwise(F.col(field(n))) for n in numbers
+    }
+    cells["set_aside"] = F.when(torn, PARTIAL_KEY_CHANGE).otherwise(F.col("set_aside"))
+    cells["detail"] = F.when(torn, F.concat(F.lit(_UNKNOWN), F.array_join(names, ", "))).otherwise(F.col("detail"))
+    cells["partial"] = F.col("partial") & ~taken
+    return joined.withColumns(cells).drop(*found.columns)
+
+
+def is_complete(plan: Plan) -> Expression:
+    """Return whether every value was found, of rows with ``f<n>``."""
+    return reduce(and_, [F.col(f"f{n}").isNotNull() for n in value_numbers(plan)], F.lit(True))

@@ -1,0 +1,174 @@
+"""Rows that move to another key, of which Debezium does not tell the large values that did not change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.histories import UNAVAILABLE, deliver
+from support.running import assert_ledger_closes, run_all
+from tidemark.lake.lake import Lake
+from tidemark.sources.model import Source
+
+pytestmark = pytest.mark.spark
+
+Message = bytes
+_RUNS = 3
+
+
+class Log:
+    """The log of one table of PostgreSQL, written down message by message."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+
+    def insert(self, at: int, key: int, title: Any, body: Any) -> Message:
+        """A row was inserted; with the placeholder for a value, it came from another key."""
+        return self._message(at, "c", None, {"id": key, "title": title, "body": body})
+
+    def update(self, at: int, key: int, title: Any, body: Any) -> Message:
+        """A row was updated."""
+        return self._message(at, "u", None, {"id": key, "title": title, "body": body})
+
+    def delete(self, at: int, key: int, title: Any = None, body: Any = None) -> Message:
+        """A row went; with its key alone, or (replica identity FULL) with its values."""
+        return self._message(at, "d", {"id": key, "title": title, "body": body}, None)
+
+    def move(self, at: int, old: int, new: int, title: Any, *, number: int | None = None) -> list[Message]:
+        """An update changed the key and not the body; ``number`` of its delete in the transaction, if it is told."""
+        gone, came = self.delete(at, old), self.insert(at, new, title, UNAVAILABLE)
+        if number is None:
+            return [gone, came]
+        return [self._numbered(gone, at, number), self._numbered(came, at, number + 1)]
+
+    def _numbered(self, message: Message, at: int, number: int) -> Message:
+        block = {"id": f"{at}:{at * 100}", "total_order": number, "data_collection_order": 1}
+        return json.dumps({**json.loads(message), "transaction": block}).encode()
+
+    def _message(self, at: int, op: str, before: Any, after: Any) -> Message:
+        origin = {"connector": "postgresql", "snapshot": "false", "db": "app", "schema": "public", "table": self.table}
+        place = {"txId": at, "lsn": at * 100, "ts_ms": 1_767_225_600_000 + at * 1000}
+        return json.dumps({"op": op, "before": before, "after": after, "source": {**origin, **place}}).encode()
+
+
+CASES: dict[str, tuple[Callable[[Log], list[list[Message]]], list[tuple[Any, ...]], int]] = {
+    "the_row_is_in_the_table": (
+        lambda t: [
+            [t.insert(1, 1, "a", "A"), t.insert(2, 2, "b", "B")],
+            [*t.move(5, 1, 101, "a"), t.update(6, 2, "c", UNAVAILABLE)],
+        ],
+        [(2, "c", "B"), (101, "a", "A")],
+        0,
+    ),
+    "in_one_run_with_numbers": (
+        lambda t: [[t.insert(1, 1, "a", "A"), t.update(2, 1, "b", UNAVAILABLE), *t.move(5, 1, 101, "c", number=3)]],
+        [(101, "c", "A")],
+        0,
+    ),
+    "the_delete_tells_the_value": (
+        lambda t: [[t.delete(5, 1, "a", "A"), t.insert(5, 101, "a", UNAVAILABLE)]],
+        [(101, "a", "A")],
+        0,
+    ),
+    "the_create_comes_a_run_later": (
+        lambda t: [[t.insert(1, 1, "a", "A")], t.move(5, 1, 101, "b")[:1], t.move(5, 1, 101, "b")[1:]],
+        [(101, "b", "A")],
+        0,
+    ),
+    "the_create_comes_a_run_earlier": (
+        lambda t: [[t.insert(1, 1, "a", "A")], t.move(5, 1, 101, "b")[1:], t.move(5, 1, 101, "b")[:1]],
+        [(101, "b", "A")],
+        0,
+    ),
+    "the_row_comes_last": (
+        lambda t: [t.move(5, 1, 101, "b"), [t.update(6, 101, "c", UNAVAILABLE)], [t.insert(1, 1, "a", "A")]],
+        [(101, "c", "A")],
+        0,
+    ),
+    "an_update_comes_last": (
+        lambda t: [
+            [t.insert(1, 1, "a", "A"), *t.move(5, 1, 101, "b")],
+            [*t.move(7, 101, 102, "c"), t.insert(1, 1, "a", "A")],
+            [t.update(2, 1, "d", "D")],
+        ],
+        [(102, "c", "D")],
+        0,
+    ),
+    "moved_again_and_again": (
+        lambda t: [
+            [t.insert(1, 1, "a", "A"), *t.move(5, 1, 2, "b")],
+            [*t.move(6, 2, 3, None), t.update(7, 3, "d", UNAVAILABLE), *t.move(8, 3, 4, "e")],
+            [t.insert(9, 1, "new", "N"), *t.move(10, 4, 5, "f")],
+        ],
+        [(1, "new", "N"), (5, "f", "A")],
+        0,
+    ),
+    "moved_back": (
+        lambda t: [[t.insert(1, 1, "a", "A")], [*t.move(5, 1, 2, "b"), *t.move(6, 2, 1, "c")]],
+        [(1, "c", "A")],
+        0,
+    ),
+    "the_row_was_never_seen": (
+        lambda t: [t.move(5, 1, 101, "a"), [t.update(6, 101, "late", UNAVAILABLE)]],
+        [(101, "late", None)],
+        1,
+    ),
+    "the_delete_never_comes": (
+        lambda t: [[t.insert(1, 1, "a", "A"), t.insert(5, 101, "b", UNAVAILABLE)]],
+        [(1, "a", "A")],
+        1,
+    ),
+    "another_delete_of_the_transaction": (
+        lambda t: [[t.insert(1, 1, "a", "A"), t.insert(2, 2, "b", "B"), t.delete(4, 2), *t.move(5, 1, 101, "c")]],
+        [(101, "c", "A")],
+        0,
+    ),
+    "the_life_before_is_not_looked_at": (
+        lambda t: [
+            [t.insert(1, 1, "a", "A"), t.delete(2, 1), t.update(3, 1, "b", UNAVAILABLE)],
+            t.move(5, 1, 101, "c"),
+        ],
+        [],
+        1,
+    ),
+}
+"""Messages by run, the rows that they must lead to, and how many events are set aside."""
+
+
+@pytest.fixture(scope="module")
+def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Source:
+    """The cases as tables of one source, with a history or soft deletes here and there, in three runs."""
+    landing = tmp_path_factory.mktemp("moved")
+    told = [{}, {"history": True}, {"deletes": "soft"}]
+    promised = {f"app.public.{name}": {"key": ["id"], **told[n % 3]} for n, name in enumerate(CASES)}
+    fields = {"source": "moved", "format": "debezium_json", "landing": str(landing / "*"), "tables": promised}
+    source = Source.model_validate({**fields, "max_deletes": 1})
+    for run in range(_RUNS):
+        runs = [build(Log(name)) for name, (build, _, _) in CASES.items()]
+        deliver(landing, f"{run}", [message for made in runs if run < len(made) for message in made[run]])
+        run_all(source)
+    return source
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_moved_row_keeps_what_was_not_captured(name: str, cases: Source, lake: Lake) -> None:
+    """The value is that of the row that moved, or the event is set aside and counted: never null."""
+    _, expected, aside = CASES[name]
+    rows = lake.load(("moved", name)).scan().to_arrow().to_pylist()
+    alive = [row for row in rows if not row.get("_cdc_deleted")]
+    assert sorted((row["id"], row["title"], row["body"]) for row in alive) == expected
+    quarantine = lake.load(("quarantine", "moved")).scan().to_arrow().to_pylist()
+    mine = [row["reason"] for row in quarantine if row["object"] == f"app.public.{name}"]
+    assert mine == ["partial_key_change"] * aside
+    if (history := lake.find(("moved", f"{name}__history"))) is not None:
+        current = [row for row in history.scan().to_arrow().to_pylist() if row["is_current"]]
+        assert sorted((row["id"], row["title"], row["body"]) for row in current) == expected
+
+
+def test_every_event_is_accounted_for(cases: Source, lake: Lake) -> None:
+    """The ledger closes over moved rows."""
+    assert_ledger_closes(lake, "moved")
