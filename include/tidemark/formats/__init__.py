@@ -34,6 +34,8 @@ and ``decode`` takes a third argument:
 
 Updates of some formats may come as two messages, the old row and the new one (``events.ChangeEvent``). Such a format
 has ``PAIRS_UPDATES = True``. An image that comes alone is then a whole row, and a column that it lacks is null.
+
+A format whose positions have a delivery (``events.placed``) has ``HAS_DELIVERIES = True``.
 """
 
 from __future__ import annotations
@@ -51,7 +53,10 @@ from tidemark.errors import UnknownNameError
 from tidemark.events import Event, Message
 from tidemark.text import nearest
 
-__all__ = ["NOTHING", "Format", "Informed", "Known", "gather", "informed", "names", "pairs_updates", "resolve"]
+__all__ = [
+    "NOTHING", "Format", "Informed", "Known", "gather", "has_deliveries", "informed", "names", "pairs_updates",
+    "resolve",
+]  # fmt: skip
 
 Known = Mapping[str, tuple[bytes, ...]]
 """The metadata of a run: for each id, its distinct contents. They are sorted, so the order of delivery has no effect.
@@ -137,6 +142,11 @@ def informed(module: Format) -> Informed | None:
 def pairs_updates(module: Format) -> bool:
     """Return whether an update may come as two messages, the old row and the new one."""
     return bool(getattr(module, "PAIRS_UPDATES", False))
+
+
+def has_deliveries(module: Format) -> bool:
+    """Return whether positions say where an event was delivered, so that copies of it have several."""
+    return bool(getattr(module, "HAS_DELIVERIES", False))
 
 
 def gather(pairs: Iterable[tuple[str, bytes]]) -> Known:
