@@ -181,10 +181,11 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
     rank = 0 if operation is _DELETE else 1
     if operation is _TRUNCATE:
         return changed(*sequence, rank)
-    delivery = (total, *message.order)
     if find is _binlog:
-        return placed(changed(*sequence[:-1]), delivery, (sequence[-1], rank))
-    return placed(changed(*sequence, rank), delivery)
+        file, offset, row = sequence
+        # `placed(changed(file, offset), (total, *message.order), (row, rank))`, which would cost three times as much
+        return (1, file, offset, "", total, *message.order, "", row, rank)
+    return placed(changed(*sequence, rank), (total, *message.order))
 
 
 def statement_position(source: Source, message: Message) -> Position:
