@@ -162,8 +162,9 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     position: Position
     """Totally ordered within one table of one source; compared part by part. It begins with ``changed(...)`` or
     ``loaded(...)``. If the format's own sequence is unique for each row change, the position ends there, so that an
-    event that is sent again has the same position. Other formats append ``message.order`` and the number of the row in
-    its message."""
+    event that is sent again has the same position. A format whose sequence may be the same for several changes, and
+    whose producer sends events again, adds the delivery (``placed``). Other formats append ``message.order`` and the
+    number of the row in its message."""
     committed_at: int | None = None
     """Commit time at the source; epoch µs, UTC."""
     captured_at: int | None = None
@@ -234,6 +235,28 @@ def loaded(*sequence: int | str) -> Position:
     return (0, *sequence)
 
 
+def placed(log_place: Position, delivery: Position, rest: Position = ()) -> Position:
+    """Return the position of a change at a place of the log that other changes may have too.
+
+    Args:
+        log_place: the beginning: all that the log itself tells of the order.
+        delivery: orders the changes at one place: the number in the transaction, 0 for none, and the place in the dump.
+            It differs between the copies of an event that is sent again.
+        rest: what else distinguishes the changes at one place.
+    """
+    return (*log_place, "", *delivery, "", *rest)
+
+
+DELIVERY, DELIVERY_END = ".~.", ".~"
+"""A delivery in the text of a position stands between the first of these and the last. No text part holds a dot."""
+
+
+def identity(position: str) -> str:
+    """Return an encoded position without its delivery. The copies of an event have the same identity."""
+    place, has_delivery, rest = position.partition(DELIVERY)
+    return place + rest.rpartition(DELIVERY_END)[2] if has_delivery else place
+
+
 _ESCAPES = str.maketrans({character: f"%{ord(character):02X}" for character in map(chr, [*range(0x30), 0x25])})
 """Escapes of the percent sign and of every character that would sort at or below the separator."""
 
@@ -270,8 +293,8 @@ def _encode_text(part: str) -> str:
 
 _COUNTS = tuple(f"{count:02d}" for count in range(100))
 
-_SMALL: dict[int | str, str] = {number: f"{len(str(number)):02d}{number}" for number in range(1000)}
-"""Encoded numbers below 1000, which most positions have."""
+_SMALL: dict[int | str, str] = {"": "~", **{number: f"{len(str(number)):02d}{number}" for number in range(1000)}}
+"""Encoded numbers below 1000, and the empty text, which most positions have."""
 
 OLD_HALF, NEW_HALF = encode_position((0,)), encode_position((1,))
 """Last parts of the two positions of an update in two events."""

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from pyiceberg.expressions import And
+from pyiceberg.expressions import And, StartsWith
 from pyspark.sql import SparkSession
 
 from support.bags import COLUMNS, Bag
 from support.histories import canal, deliver, message, mixed, with_position
+from support.published import without_delivery
 from support.reference import Change, Row, fold
 from support.rounds import how_many
 from support.running import run_all
@@ -288,7 +289,7 @@ def _expected(changes: Sequence[Change]) -> list[tuple[Any, ...]]:
 
 
 def _comparable(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
-    told = [{**row, "size": _shown(row["size"])} for row in rows]
+    told = [{**without_delivery(row), "size": _shown(row["size"])} for row in rows]
     return sorted((tuple(row.get(name) for name in (*COLUMNS, POSITION)) for row in told), key=repr)
 
 
@@ -488,6 +489,6 @@ def test_the_change_log_is_searched_by_position(cases: list[dict[str, StageRepor
     case = next(case for case in CASES if case.name == "equal_rows_over_runs")
     changelog = lake.load(("changelog", "bags"))
     for run in case.runs:
-        at = encode_position(run[0].position)
-        where = And(equals("object", f"shop.{case.name}"), equals("position", at))
+        at = encode_position(run[0].position[:3])
+        where = And(equals("object", f"shop.{case.name}"), StartsWith("position", at))
         assert len(list(changelog.scan(row_filter=where).plan_files())) == 1

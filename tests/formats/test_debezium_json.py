@@ -9,7 +9,7 @@ import pytest
 
 from support.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
-from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation
+from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation, encode_position, identity
 from tidemark.formats import _connect, debezium_json
 from tidemark.values.message_types import table_type
 from tidemark.values.plain import read_value
@@ -139,10 +139,57 @@ def test_the_same_schema_bytes_give_the_same_shape() -> None:
     assert first.shape is second.shape
 
 
-def test_a_resent_event_has_the_same_position() -> None:
+MYSQL = {"lsn": None, "connector": "mysql", "file": "bin.000009", "pos": 999, "row": 0}
+
+
+@pytest.mark.parametrize(
+    "source", [{}, MYSQL, {"lsn": None, "connector": "db2", "commit_lsn": "00000000:00000000:0009"}]
+)
+def test_a_resent_event_has_the_same_position_but_for_its_delivery(source: dict[str, Any]) -> None:
     """A connector that was killed sends events again, elsewhere in the dump."""
-    first, again = (decode(change("c", None, {"id": 1}), place=place) for place in (1, 5000))
-    assert first.position == again.position
+    first, again = (
+        encode_position(decode(change("c", None, {"id": 1}, **source), place=place).position) for place in (1, 5000)
+    )
+    assert first < again
+    assert identity(first) == identity(again)
+
+
+def test_changes_of_one_log_entry_follow_the_transaction_then_the_dump() -> None:
+    """All changes of a transaction that MySQL compressed have one offset, and rows are numbered anew in its parts."""
+    told = [("d", 0, 9, 1), ("c", 5, 1, 7), ("c", 0, 2, 3), ("d", 0, 2, 4), ("u", 3, 2, 5)]
+    positions = []
+    for op, row, place, total in told:
+        envelope = change(op, {"id": 1}, {"id": 1} if op != "d" else None, **{**MYSQL, "row": row})
+        numbered = {**envelope, "transaction": {"id": "t", "total_order": total}}
+        positions.append([decode(each, place=place).position for each in (envelope, numbered)])
+    by_place, by_number = zip(*positions, strict=True)
+    assert max(range(5), key=by_place.__getitem__) == 0
+    assert sorted(range(5), key=by_number.__getitem__) == [0, 2, 3, 4, 1]
+
+
+def test_positions_that_earlier_versions_stored_are_below_those_of_the_same_log_entry() -> None:
+    """A lake goes on: a delivery ranks above the number of a row, and the place in the log decides before it."""
+    stored = encode_position((1, 9, 999, 3, 1))
+    below, same, above = (
+        encode_position(decode(change("c", None, {"id": 1}, **{**MYSQL, "pos": pos})).position)
+        for pos in (998, 999, 1000)
+    )
+    assert below < stored < same < above
+    assert identity(same) == encode_position((1, 9, 999, 0, 1))
+
+
+@pytest.mark.parametrize(("pos", "offset"), [(-7900, 4294959396), ("-1", 4294967295), ("12", 12), (None, 0)])
+def test_a_binlog_offset_below_zero_has_wrapped(pos: object, offset: int) -> None:
+    """The log has 32 bits for it: the change is behind those of lower offsets, not before the file's first."""
+    event = decode(change("c", None, {"id": 1}, **{**MYSQL, "pos": pos}))
+    assert event.position[:3] == (1, 9, offset)
+
+
+@pytest.mark.parametrize("pos", [-(1 << 32), "x", "", 1 << 96])
+def test_what_is_no_binlog_offset_is_set_aside(pos: object) -> None:
+    """It is not taken for the beginning of the file."""
+    with pytest.raises(MalformedMessageError, match=r"source\.pos"):
+        decode(change("c", None, {"id": 1}, **{**MYSQL, "pos": pos}))
 
 
 def test_the_delete_of_a_key_change_ranks_before_its_create() -> None:

@@ -7,14 +7,19 @@ from datetime import datetime
 
 from support.histories import COLUMNS
 from support.reference import Row, Version
-from tidemark.events import Position, encode_position
+from tidemark.events import Position, encode_position, identity
 
 _NAMES = (*COLUMNS, "_cdc_position", "_cdc_committed_at", "_cdc_deleted", "valid_from", "valid_to", "is_current")
 
 
 def comparable(rows: Iterable[Row]) -> list[Row]:
-    """Rows with all columns that any of them may have, in one order."""
-    return sorted(({name: row.get(name) for name in _NAMES} for row in rows), key=repr)
+    """Rows with all columns that any of them may have, in one order; positions without the delivery."""
+    return sorted(({name: without_delivery(row).get(name) for name in _NAMES} for row in rows), key=repr)
+
+
+def without_delivery(row: Row) -> Row:
+    """The row with the position that the copies of its event share."""
+    return {**row, "_cdc_position": identity(row["_cdc_position"])} if "_cdc_position" in row else row
 
 
 def of_versions(told: Iterable[Version], times: Mapping[Position, datetime], typed: Callable[[Row], Row]) -> list[Row]:

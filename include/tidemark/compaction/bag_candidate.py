@@ -1,8 +1,9 @@
 """Build the candidate of a table without a key: what its new events put in and take out (docs/adr/0011).
 
 The usual run, whose events are all later than any seen before, goes on from the published rows: two Spark actions, and
-no look at the table where nothing is taken out. Events at or below the highest position seen are looked up in the
-change log: the ones that are there were sent again, and the values of the others are folded again from it.
+no look at the table where nothing is taken out. Events whose place in the log is not above the highest position seen
+are looked up in the change log: the ones that are there were sent again, and the values of the others are folded again
+from it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import accounting, merging, quarantine, truncation
+from tidemark.compaction import accounting, bag_events, merging, quarantine, truncation
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.errors import LedgerError
-from tidemark.events import Operation
 from tidemark.folding import bags
-from tidemark.spark.session import checkpointed, named
+from tidemark.folding.bag_copies import IN_QUESTION, IS_COPY
+from tidemark.spark.session import named
 from tidemark.tables import reasons
-from tidemark.tables.plan import Plan
 
 _HIGH, _TRUNCATE = "high", "truncate"
 
@@ -35,6 +35,8 @@ class _Counts:
     distinct: int
     truncated: int
     bad: int
+    in_question: int
+    """Events of which only the order tells whether they are copies."""
     removals: int
     """Distinct events that take a row out."""
     first: str | None
@@ -59,23 +61,31 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
     high = marks.get(_HIGH, "")
     truncate = truncation.newest(prepared)
     truncated = truncate.position if truncate else None
-    rows = named(_rows(prepared.log.changes(), plan, truncated), views)
-    events = checkpointed(bags.once(rows))
+    rows = named(bag_events.rows(prepared.log.changes(), plan, truncated), views)
+    events = bag_events.once(rows, plan)
     counts = _counted(prepared, events, rows)
+    if counts.in_question:
+        events = bag_events.settled(events, plan.found.object)
+        counts = _counted(prepared, events)
+    if plan.has_deliveries and not plan.found.after:
+        # All of the change log: a part of it may be older than deliveries.
+        events = bag_events.with_stored(events)
+        counts = _counted(prepared, events)
     emptied = truncation.empty(prepared, truncate)
     prepared.fill_defaults()
     start = prepared.tip()
-    sound = named(_sound(events), views)
-    unseen, late, again = sound, 0, 0
-    if counts.first is not None and counts.first <= high:
-        unseen = named(_unseen(prepared, sound, counts.first, high), views)
-        late = unseen.where(F.col("position") <= high).count()
-        again = sound.where(F.col("position") <= high).count() - late
+    sound = named(events.where(F.col("set_aside").isNull()), views)
+    met = bag_events.NOTHING_MET
+    unseen = named(sound.where(~F.col(IS_COPY)), views)
+    if counts.first is not None and bag_events.place_of(counts.first) <= high:
+        met = bag_events.meet(prepared, sound, bag_events.Reach(counts.first, high, truncated), views)
+        unseen = met.unseen if met.unseen is not None else unseen
+    distinct = counts.distinct if met.unseen is None else met.distinct
     if truncated is not None and marks.get(_TRUNCATE, "") < truncated < high:
         _fold_again(prepared, None, truncated, views)
-    elif late:
-        _fold_again(prepared, bags.sides(unseen), truncated, views)
-    elif counts.distinct > again:
+    elif met.late and met.touched is not None:
+        _fold_again(prepared, bags.sides(met.touched), truncated, views)
+    elif distinct:
         _go_on(prepared, named(bags.sides(unseen), views), takes_out=counts.removals > 0)
     state.mark(marks, {_HIGH: max(high, counts.last or ""), _TRUNCATE: truncated or ""})
     change = accounting.merged(prepared.current(), start, prepared.run.cut.branch).grown - emptied.rows
@@ -84,8 +94,8 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
         target=plan.target,
         counts=accounting.account(
             plan.found,
-            applied=counts.distinct - again + plan.found.truncates,
-            duplicate=counts.sound - counts.distinct + again,
+            applied=distinct + plan.found.truncates,
+            duplicate=counts.sound - distinct,
             quarantined=counts.bad,
         ),
         rows_change=change,
@@ -96,8 +106,8 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
     )
 
 
-def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame) -> _Counts:
-    """Return how many events there are of each kind, and quarantine the bad ones.
+def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame | None = None) -> _Counts:
+    """Return how many events there are of each kind, and quarantine the bad ones, if ``rows`` has them all.
 
     Raises:
         LedgerError: the counts are not all events.
@@ -107,7 +117,8 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame) -> _Counts:
     truncated = F.col("set_aside") == reasons.TRUNCATED
     row = events.agg(
         F.sum(F.when(sound, F.col("copies"))).alias("sound"),
-        F.count(F.when(sound, 1)).alias("distinct"),
+        F.count(F.when(sound & ~F.col(IS_COPY), 1)).alias("distinct"),
+        F.count_if(IN_QUESTION).alias("in_question"),
         F.sum(F.when(truncated, F.col("copies"))).alias("truncated"),
         F.sum(F.when(~truncated, F.col("copies"))).alias("bad"),
         F.count(F.when(sound & F.col("old").isNotNull(), 1)).alias("removals"),
@@ -119,6 +130,7 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame) -> _Counts:
     counts = _Counts(
         sound=int(totals.get("sound") or 0),
         distinct=int(totals.get("distinct") or 0),
+        in_question=int(totals.get("in_question") or 0),
         truncated=int(totals.get("truncated") or 0),
         bad=int(totals.get("bad") or 0),
         removals=int(totals.get("removals") or 0),
@@ -132,19 +144,9 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame) -> _Counts:
             f"{counts.truncated} below a TRUNCATE + {counts.bad} set aside + {found.truncates} truncates. "
             "Nothing of it is published."
         )
-    if counts.bad:
+    if counts.bad and rows is not None:
         quarantine.put(prepared.run, prepared.plan, rows)
     return counts
-
-
-def _unseen(prepared: Prepared, sound: DataFrame, first: str, high: str) -> DataFrame:
-    """Return the events whose position no earlier batch has.
-
-    An earlier event that went to quarantine took no part: one that is sent again with its position is new.
-    """
-    log = prepared.log
-    seen = log.without_set_aside(log.taken().where(F.col("position").between(first, high)))
-    return sound.join(seen.select("position"), "position", "left_anti")
 
 
 def _go_on(prepared: Prepared, sides: DataFrame, *, takes_out: bool) -> None:
@@ -163,17 +165,18 @@ def _fold_again(prepared: Prepared, touched: DataFrame | None, truncated: str | 
     plan, changes = prepared.log.whole()
     if truncated is not None:
         changes = changes.where(F.col("position") > truncated)
-    events = named(_sound(bags.once(_rows(changes, plan, truncated))), views)
-    sides, stored = bags.sides(events), bags.stored_sides(prepared.stored(), prepared.plan)
+    events = named(bag_events.judged(changes, plan, truncated), views)
+    sides, stored = bags.sides(events.where(~F.col(IS_COPY))), bags.stored_sides(prepared.stored(), prepared.plan)
     if touched is not None:
         sides, stored = bags.of_values(sides, touched), bags.of_values(stored, touched)
+    gone = None
+    if plan.has_deliveries:
+        # A row may be published of an event that now proves to be a copy of another one.
+        copies = events.where(IS_COPY).select("position")
+        gone = stored.join(copies, "position", "left_semi")
+        stored = stored.join(copies, "position", "left_anti")
     folded = bags.changed(named(bags.marked(sides, stored), views))
+    if gone is not None:
+        leaves = gone.select("value.*", "position", "committed_at", F.lit(True).alias("deleted"))
+        folded = folded.unionByName(leaves)
     merging.exchange(folded, prepared.plan, prepared.branch)
-
-
-def _rows(changes: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
-    return bags.read_rows(changes.where(F.col("operation") != Operation.TRUNCATE), plan, truncated)
-
-
-def _sound(events: DataFrame) -> DataFrame:
-    return events.where(F.col("set_aside").isNull()).drop("set_aside", "copies")

@@ -79,6 +79,12 @@ class EventLog:
         """Return the events that the table had taken in when it came to the batch that it stands at."""
         return self._up_to(self.plan.found.after, but=self.plan.found.withheld.released)
 
+    def taken_between(self, first: str, last: str) -> Events:
+        """Return the sound events at some positions that the table had taken in, and a plan that reads them."""
+        whole = self._whole()
+        near = self.taken().where(F.col("position").between(first, last))
+        return Events(whole.plan, whole.read(self.without_set_aside(near)))
+
     def without_set_aside(self, events: DataFrame) -> DataFrame:
         """Return earlier events without those that went to quarantine when they came, and took no part."""
         quarantine = names.quarantine(self.run.source.source)

@@ -21,7 +21,7 @@ from tidemark.compaction.event_log import EventLog, Events
 from tidemark.compaction.run import Run
 from tidemark.ddl.history import Emptying
 from tidemark.events import Operation
-from tidemark.folding import actions, frames, update_halves, versions
+from tidemark.folding import actions, frames, log_places, update_halves, versions
 from tidemark.lake import pending_schema
 from tidemark.lake.branches import branch_from_main, cut_tags
 from tidemark.lake.names import cut_tag
@@ -59,7 +59,7 @@ def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     read, new = replace(events.plan, soft=False), events.rows
     emptied = history.emptied(new, plan.found.truncates, truncation.new_emptyings(plan.found))
     if not goes_on or (emptied is not None and history.is_truncated_late(emptied)):
-        history.merge(history.folded(None), anywhere=True)
+        history.merge(history.with_gone(history.folded(None), None, views), anywhere=True)
         return
     history.fill()
     acted = checkpointed(versions.events(_actions(history.log, new, read), read))
@@ -69,7 +69,9 @@ def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     rows = versions.versions(usual, plan, emptied).where(~F.col("stored") | F.col("valid_to").isNotNull())
     if late:
         again = placed.where("late").groupBy(*history.keys).agg(F.max(F.greatest("seen", "position")).alias("newest"))
-        rows = named(rows, views).unionByName(history.folded(named(again, views)))
+        again = named(again, views)
+        refolded = history.with_gone(history.folded(again), again, views)
+        rows = named(rows, views).unionByName(refolded, allowMissingColumns=True)
     history.merge(named(rows, views), anywhere=late > 0)
 
 
@@ -140,6 +142,25 @@ class _History:
         emptied = self.emptied(changes, plan.found.truncates, plan.found.history.emptyings)
         return versions.versions(events, plan, emptied)
 
+    def with_gone(self, rows: DataFrame, keys: DataFrame | None, views: ExitStack) -> DataFrame:
+        """Return versions from the whole change log, and those that the table holds of events that proved to be copies.
+
+        Args:
+            rows: ``folded``.
+            keys: the keys that were folded; None for all.
+            views: keeps the names that frames are read by until the table is built.
+        """
+        if not self.plan.has_deliveries:
+            return rows
+        rows = named(checkpointed(rows), views)
+        stored = self._keyed(POSITION)
+        if keys is not None:
+            stored = stored.join(F.broadcast(keys), self.keys, "left_semi")
+        stored = stored.select(*self.keys, F.col(POSITION).alias("position"))
+        stored = stored.where(log_places.has_delivery())
+        gone = stored.join(rows, [*self.keys, "position"], "left_anti").withColumn("gone", F.lit(True))
+        return rows.unionByName(gone, allowMissingColumns=True)
+
     def emptied(self, changes: DataFrame, truncates: int, emptyings: Sequence[Emptying]) -> DataFrame | None:
         """Return what empties the table, in one row: TRUNCATEs, and statements to the same end; None for nothing."""
         if not (truncates or emptyings):
@@ -197,7 +218,9 @@ class _History:
             (F.col("stands_at").isNull() & (F.col("died_at").isNotNull() | F.col("over").isNotNull())).alias("reborn"),
         )
         first = events.groupBy(*keys).agg(F.min("position").alias("first")).join(known, keys)
-        late = F.coalesce(F.col("first") < F.col("seen"), F.lit(False))
+        # At the place of what is known, an event may be a copy, or prove that another one is.
+        below = F.when(log_places.has_delivery("first"), log_places.log_place("first") <= F.col("seen"))
+        late = F.coalesce(below, F.col("first") < F.col("seen"), F.lit(False))
         return events.join(first.select(*keys, "seen", "reborn", late.alias("late")), keys)
 
     def onward(self, placed: DataFrame, *, everywhere: bool, reborn: bool, whole: bool) -> DataFrame:

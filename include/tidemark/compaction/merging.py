@@ -174,7 +174,8 @@ def write_versions(rows: DataFrame, plan: Plan, branch: str, *, anywhere: bool) 
     """Insert versions into a history table, and bring those that it holds up to date.
 
     Args:
-        rows: ``folding.versions.versions``. A version never vanishes: each event that writes a row makes one.
+        rows: ``folding.versions.versions``: each event that writes a row makes one. With ``gone``, true for versions
+            that go, because their event proved to be a copy of another one.
         plan: the table's.
         branch: the candidate branch of the history table as Spark names it.
         anywhere: whether versions that have ended may change too, and with their values; else only the interval of
@@ -182,7 +183,9 @@ def write_versions(rows: DataFrame, plan: Plan, branch: str, *, anywhere: bool) 
     """
     values = [field(number) for number in value_numbers(plan)]
     names = [*key_names(plan), *values, "position", "committed_at", "valid_from", "valid_to"]
-    source, new = _source(rows, names)
+    goes = [name for name in ("gone",) if name in rows.columns]
+    source, new = _source(rows, [*names, *goes])
+    stays = ~F.coalesce(new["gone"], F.lit(False)) if goes else F.lit(True)
     cells = {plan.columns[number].name: new[field(number)] for number in value_numbers(plan)}
     interval = {
         VALID_FROM: new["valid_from"],
@@ -193,7 +196,10 @@ def write_versions(rows: DataFrame, plan: Plan, branch: str, *, anywhere: bool) 
     if not anywhere:
         same &= F.col(IS_CURRENT)
     merge = source.mergeInto(branch, same)
+    if goes:
+        merge = merge.whenMatched(~stays).delete()
     merge = merge.whenMatched().update(_quoted(interval | cells if anywhere or plan.found.partial else interval, plan))
     event = {POSITION: new["position"], COMMITTED_AT: new["committed_at"]}
     leaving = {quoted(name): F.lit(None) for name in plan.leaving}
-    merge.whenNotMatched().insert(_quoted(_key(plan, new) | cells | interval | event, plan) | leaving).merge()
+    added = _quoted(_key(plan, new) | cells | interval | event, plan) | leaving
+    (merge.whenNotMatched(stays) if goes else merge.whenNotMatched()).insert(added).merge()

@@ -133,19 +133,20 @@ def _unknown(plan: Plan) -> Expression:
     )
 
 
-def once(rows: DataFrame) -> DataFrame:
-    """Join the copies of each event, which share its position, into one row.
+def once(rows: DataFrame, *more: str) -> DataFrame:
+    """Join the copies of each event that share its position into one row.
 
     Args:
         rows: the result of ``read_rows``.
+        more: columns that depend on the position alone, and stay.
 
     Returns:
-        ``position``, ``set_aside``, ``copies``, ``committed_at``, ``old``, ``new``: one row for each pair of
+        ``position``, ``set_aside``, ``more``, ``copies``, ``committed_at``, ``old``, ``new``: one row for each pair of
         ``position`` and ``set_aside``.
     """
     event = F.max_by(F.struct("committed_at", "old", "new"), F.struct("file", "place", "row"))
-    counted = rows.groupBy("position", "set_aside").agg(F.count("*").alias("copies"), event.alias("event"))
-    return counted.select("position", "set_aside", "copies", "event.*")
+    counted = rows.groupBy(*more, "position", "set_aside").agg(F.count("*").alias("copies"), event.alias("event"))
+    return counted.select("position", "set_aside", *more, "copies", "event.*")
 
 
 def sides(events: DataFrame) -> DataFrame:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.window import WindowSpec
 
+from tidemark.folding import log_places
 from tidemark.folding.actions import writes_cell
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.tables.plan import Plan
@@ -55,10 +56,7 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     order = Window.partitionBy(*keys).orderBy(*map(F.desc, ("position", "own file", "place", "row")))
     of_key = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     own = ~F.col("moved_away")
-    steps = {
-        "age": F.row_number().over(order),
-        "is_copy": F.coalesce(F.lead(F.when(own, F.col("position"))).over(order) == F.col("position"), F.lit(False)),
-    }
+    steps = {"age": F.row_number().over(order), "is_copy": F.coalesce(_repeats(plan, own, order), F.lit(False))}
     counts = {
         "events": F.count_if(own).over(of_key),
         "distinct_events": F.count_if(own & ~F.col("is_copy")).over(of_key),
@@ -66,7 +64,10 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     marks = _shown_softly(cells, of_key) if plan.soft else {}
     # The common beginning of all paths would be a quarter of the bytes that are shuffled and sorted.
     own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH)
-    ordered = acted.withColumn("own file", own_file).withColumns(steps)
+    told = {"own file": own_file}
+    if plan.has_deliveries:
+        told["content"] = log_places.content(["deleted", *cells])
+    ordered = acted.withColumns(told).withColumns(steps)
     newest = ordered.withColumns(counts | marks).where(F.col("age") == 1)
     # As SQL: PySpark calls the JVM four times for each column of a `select`.
     return newest.selectExpr(*map(quoted, dict.fromkeys([*keys, *payload, *counts, *marks])))
@@ -90,6 +91,17 @@ def _shown_softly(cells: Sequence[str], newest_first: WindowSpec) -> dict[str, E
     }
 
 
+def _repeats(plan: Plan, own: Expression, order: WindowSpec) -> Expression:
+    """Return whether an action is a copy of the one behind it."""
+
+    def same(column: Expression) -> Expression:
+        return F.lead(F.when(own, column)).over(order) == column
+
+    if not plan.has_deliveries:
+        return same(F.col("position"))
+    return same(log_places.log_place()) & F.lead("content").over(order).eqNullSafe(F.col("content"))
+
+
 def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Sequence[str]) -> DataFrame:
     """Return the newest action of each key, with the newest value of each of its cells."""
     acted = acted if "idle" in acted.columns else acted.withColumn("idle", F.lit(False))
@@ -99,11 +111,20 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Seque
     cells = [field(number) for number in value_numbers(plan)]
     # Copies of one event have one position. All actions of a key meet in one task, sorted, so that both groupings
     # stream through it, and so does a hot key.
-    once = (
-        acted.repartition(*keys)
-        .groupBy(*keys, "position")
-        .agg(F.sum(own).alias("copies"), F.max_by(F.struct(*payload, *cells), place).alias("event"))
-    )
+    acted, identity = acted.repartition(*keys), ["position"]
+    copies = [F.sum(own).alias("copies"), F.max_by(F.struct(*payload, *cells), place).alias("event")]
+    if plan.has_deliveries:
+        told = log_places.content(["deleted", "partial", "absent", *cells])
+        position = F.when(told.isNull(), F.col("position"))
+        acted = acted.withColumns({"content": told, "alone": position, log_places.LOG_PLACE: log_places.log_place()})
+        identity = [log_places.LOG_PLACE, "content", "alone"]
+        place = F.struct("position", "file", "place", "row")
+        copies = [
+            copies[0],
+            F.max_by(F.struct(*payload, *cells), place).alias("event"),
+            F.max("position").alias("position"),
+        ]
+    once = acted.groupBy(*keys, *identity).agg(*copies)
     newest = [
         F.max(_acts_at()).alias("position"),
         F.max_by(F.struct("event.committed_at", "event.deleted", "event.moved_away"), _acts_at()).alias("newest"),

@@ -12,8 +12,9 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.folding import actions, update_halves
+from tidemark.folding import actions, log_places, update_halves
 from tidemark.folding.frames import key_names, value_numbers
+from tidemark.folding.log_places import LOG_PLACE
 from tidemark.tables.plan import Plan
 from tidemark.values.table_columns import field
 
@@ -27,7 +28,9 @@ def event_time() -> Expression:
 
 
 def events(acted: DataFrame, plan: Plan) -> DataFrame:
-    """Return one row for each key and position: of copies of an event, the one that landed first.
+    """Return one row for each key and position: of copies of an event at one position, the one that landed first.
+
+    Copies at other positions are left out.
 
     Args:
         acted: the result of ``actions.actions`` with ``KEPT``, for row changes before and after TRUNCATEs alike;
@@ -49,8 +52,39 @@ def events(acted: DataFrame, plan: Plan) -> DataFrame:
     )
     names = ["at", "committed_at", "deleted", *cells, *(f"w{number}" for number in written)]
     first = F.struct(-F.col("batch"), "file", "place", "row")
+    if plan.has_deliveries:
+        timed = timed.repartition(*keys)
     once = timed.groupBy(*keys, "position").agg(F.max_by(F.struct(*names), first).alias("event"))
-    return once.select(*keys, "position", "event.*")
+    found = once.select(*keys, "position", "event.*")
+    return (
+        _without_copies(found, keys, [*cells, *(f"w{number}" for number in written)]) if plan.has_deliveries else found
+    )
+
+
+def _without_copies(events: DataFrame, keys: list[str], cells: list[str]) -> DataFrame:
+    """Leave out the events that were sent again.
+
+    Of equal events at one place of the log, the first stays. The last event of the place stays in any case, because the
+    published row has its position. If it is a copy of the newest of the others, it stands for it; else the row changed
+    to and fro within a transaction.
+    """
+    place = [*keys, LOG_PLACE]
+    of_place = Window.partitionBy(*place).orderBy("position")
+    alike = Window.partitionBy(*place, "content").orderBy("position")
+    told = events.withColumns(
+        {LOG_PLACE: log_places.log_place(), "content": log_places.content(["deleted", *cells])}
+    ).withColumns({"is_first": F.row_number().over(alike) == 1, "is_last": F.lead("position").over(of_place).isNull()})
+    onward = of_place.rowsBetween(1, Window.unboundedFollowing)
+    whole_place = of_place.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    told = told.withColumns(
+        {
+            "followed": F.coalesce(F.max("is_first").over(onward), F.lit(False)),
+            "end": F.last("content").over(whole_place),
+        }
+    )
+    stays = F.col("is_last") | (F.col("is_first") & (F.col("followed") | (F.col("content") != F.col("end"))))
+    alone = F.col("content").isNull()
+    return told.where(alone | stays).select(*events.columns)
 
 
 def _written(plan: Plan) -> list[int]:

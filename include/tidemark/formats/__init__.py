@@ -37,6 +37,8 @@ has ``PAIRS_UPDATES = True``. An image that comes alone is then a whole row, and
 
 If the messages of a format tell no order of their own, so that a position is ``message.order``, the format has
 ``ORDERS_BY_OFFSET = True``.
+
+A format whose positions have a delivery (``events.placed``) has ``HAS_DELIVERIES = True``.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ __all__ = [
     "Informed",
     "Known",
     "gather",
+    "has_deliveries",
     "informed",
     "names",
     "orders_by_offset",
@@ -156,6 +159,11 @@ def pairs_updates(module: Format) -> bool:
 def orders_by_offset(module: Format) -> bool:
     """Return whether positions are places in the dump, because the messages tell no order of their own."""
     return bool(getattr(module, "ORDERS_BY_OFFSET", False))
+
+
+def has_deliveries(module: Format) -> bool:
+    """Return whether positions say where an event was delivered, so that copies of it have several."""
+    return bool(getattr(module, "HAS_DELIVERIES", False))
 
 
 def gather(pairs: Iterable[tuple[str, bytes]]) -> Known:

@@ -1,4 +1,4 @@
-"""Positions of a source whose log began anew, and of tables that were loaded anew (docs/adr/0029).
+"""Positions of a source whose log began anew, and of tables that were loaded anew (docs/adr/0030).
 
 After a failover, an upgrade or a restore, the new log counts from the beginning, so its positions lie below those of
 the old log. The source file says when that was (``log_restarts``), and when tables were loaded again by tools that do

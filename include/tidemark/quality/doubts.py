@@ -1,7 +1,7 @@
 """New events that nothing ranks for certain: of a log that may have begun anew, of a load that may replace a table.
 
 Both are found in the ledger alone (``spans``). A doubt holds the cut back, and a person decides: the source file says
-``log_restarts`` or ``reloads``, or the cut is approved as it is (docs/adr/0029).
+``log_restarts`` or ``reloads``, or the cut is approved as it is (docs/adr/0030).
 """
 
 from __future__ import annotations

@@ -7,11 +7,12 @@ a delete empties all of them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tidemark.events import NEW_HALF
+from tidemark.events import DELIVERY, NEW_HALF, identity
 from tidemark.values.plain_types import Value
 
 Key = Mapping[str, Value]
@@ -102,6 +103,7 @@ def tell(steps: Iterable[Step], *, soft: bool = False) -> list[Chapter]:
         no row is published, or with soft deletes a marked one.
     """
     chapters = _set_aside(steps)
+    _tell_sent_again(chapters)
     taking_part = [chapter for chapter in chapters if not chapter.detail]
     _replay(taking_part, soft=soft)
     return chapters
@@ -136,6 +138,37 @@ def _set_aside(steps: Iterable[Step]) -> list[Chapter]:
         elif step.half and (new := updates.get(_update(step))):
             chapter.detail = f"the old half of the update, event {new.number}"
     return chapters
+
+
+def _tell_sent_again(chapters: Sequence[Chapter]) -> None:
+    """Tell the events that were sent again with another position; see ``folding.versions`` for which of them stay."""
+    for of_place in _by_log_place(chapters):
+        firsts: dict[object, Chapter] = {}
+        for chapter in of_place:
+            firsts.setdefault(_content(chapter.step), chapter)
+        *_, newest = firsts.values()
+        last = of_place[-1]
+        for chapter in of_place[:-1]:
+            original = firsts[_content(chapter.step)]
+            if original is newest and _content(last.step) == _content(chapter.step):
+                original = last
+            if original is not chapter:
+                chapter.outcome, chapter.detail = Outcome.DUPLICATE, f"a copy of event {original.number}"
+
+
+def _by_log_place(chapters: Iterable[Chapter]) -> list[list[Chapter]]:
+    """Return the events that take part, by place in the log, where several share one; each list is in order."""
+    places: dict[str, list[Chapter]] = defaultdict(list)
+    for chapter in chapters:
+        place, has_delivery, _ = chapter.step.position.partition(DELIVERY)
+        if has_delivery and not chapter.detail:
+            places[place].append(chapter)
+    return [found for found in places.values() if len(found) > 1]
+
+
+def _content(step: Step) -> object:
+    """Return what the copies of an event have in common."""
+    return (identity(step.position), step.deletes, repr((step.cells, step.moved_from, step.moved_to)))
 
 
 def new_half(step: Step) -> str:
@@ -222,6 +255,14 @@ def tell_bag(steps: Iterable[Step], published: Container[str]) -> list[Chapter]:
         published: positions of the published rows; a row has the position of the event that added it.
     """
     chapters = _set_aside(steps)
+    for of_place in _by_log_place(chapters):
+        firsts: dict[object, Chapter] = {}
+        for chapter in of_place:
+            original = firsts.setdefault(_content(chapter.step), chapter)
+            if original is not chapter and chapter.step.position not in published:
+                # The other events of the place could tell more, but they are of other rows.
+                detail = f"a copy of event {original.number}, or an equal row that was taken away since"
+                chapter.outcome, chapter.detail = Outcome.DUPLICATE, detail
     taking_part = [chapter for chapter in chapters if not chapter.detail]
     truncate = next((chapter for chapter in reversed(taking_part) if chapter.step.operation == "TRUNCATE"), None)
     truncated = truncate.step.position if truncate else ""

@@ -55,6 +55,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
             f"{found.object}: nothing tells its rows apart, so it can have neither a history nor soft deletes: give it "
             "a key with `key:`, or leave `history` and `deletes` out"
         )
+    module = formats.resolve(source.format)
     return Plan(
         found=found,
         target=found.target or target_of(source, found),
@@ -64,7 +65,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         void=evolved.void,
         begun=evolved.begun,
         defaults=defaults_of(found, evolving.names, columns),
-        pairs_updates=not key and formats.pairs_updates(formats.resolve(source.format)),
+        pairs_updates=not key and formats.pairs_updates(module),
+        has_deliveries=formats.has_deliveries(module),
         keeps_versions=promised.history,
         soft=soft,
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tidemark.errors import UnknownOperationError
-from tidemark.events import ControlEvent, Event, Message, Operation, SchemaChange, TableId, Transaction, changed
+from tidemark.events import ControlEvent, Event, Message, SchemaChange, TableId, Transaction, changed
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.source import Number, Source, TransactionBlock
 from tidemark.formats._json import read
@@ -107,7 +107,7 @@ def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
     were not executed, so they are descriptions too.
     """
     source = change.source or Source()
-    position = debezium_source.position(source, Operation.UPDATE, None, message)
+    position = debezium_source.statement_position(source, message)
     committed_at = debezium_source.micros(source.ts_us, source.ts_ms)
     captured_at = debezium_source.micros(change.ts_us, change.ts_ms)
     if not change.ddl or not debezium_source.is_streamed(source):

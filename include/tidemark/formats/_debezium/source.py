@@ -1,18 +1,24 @@
 """Debezium's ``source`` block: the table, the times, and the position in the database's log.
 
 Positions by connector (https://debezium.io/documentation/reference/stable/connectors/, "Change event values"). All
-positions of one connector have the same parts. They end in a rank: when a key changes, the delete comes before the
-create.
+positions of one connector have the same parts:
 
-    mysql, mariadb  binlog file number, pos, row
-    postgresql      lsn, total_order or 0: rows of one COPY share an lsn, and ``lsn`` alone orders the changes of a row
-    oracle          commit_scn, scn, three numbers of rs_id, ssn, total_order or 0: changes of a row may share an scn
-    sqlserver, db2  commit_lsn, change_lsn, event_serial_no
+    mysql, mariadb  binlog file number, pos; the delivery; row, rank
+    postgresql      lsn, total_order or 0, rank; the delivery: rows of one COPY share an lsn
+    oracle          commit_scn, scn, three numbers of rs_id, ssn, total_order or 0, rank; the delivery
+    sqlserver, db2  commit_lsn, change_lsn, event_serial_no, rank; the delivery
     mongodb         ts_ms, ord, which the changes of one transaction share, then the place in the dump
     any other       ts_ms, then the place in the dump
 
-Except for the last two, a position is unique for each row change, so a re-sent event has the same position. Rows of an
-initial load have the position where the load began, or none. Many rows share it, so the place in the dump follows.
+The rank puts the delete of a key change before its create. The delivery (``events.placed``) is the event's number in
+its transaction, 0 if the message has none, and the place in the dump. What stands before and behind it is the same in
+an event that is sent again.
+
+A transaction that MySQL compressed (``binlog_transaction_compression``) is one entry of the log: all its changes have
+one ``pos``, and ``row`` begins anew with each of its parts. So ``row`` orders nothing there, and the delivery does.
+
+Rows of an initial load have the position where the load began, or none. Many rows share it, so the place in the dump
+follows.
 """
 
 from __future__ import annotations
@@ -23,7 +29,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from tidemark.events import Message, Operation, Position, TableId, Transaction, changed, loaded
+from tidemark.errors import MalformedMessageError
+from tidemark.events import Message, Operation, Position, TableId, Transaction, changed, loaded, placed
 
 Number = int | str | None
 """A 64-bit number. Converters write it as a JSON number or as a string."""
@@ -67,7 +74,7 @@ class TransactionBlock(msgspec.Struct, gc=False):
     total_order: Number = None
 
 
-_SNAPSHOT, _DELETE = Operation.SNAPSHOT, Operation.DELETE
+_SNAPSHOT, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.DELETE, Operation.TRUNCATE
 """Every message is compared with them. Looking them up in their enumeration would cost more than the comparison."""
 
 _STREAMING = frozenset({None, False, "false", ""})
@@ -81,6 +88,11 @@ _RECORD = re.compile(r"\s*(?:0x)?([0-9a-f]{1,16})\.([0-9a-f]{1,16})\.([0-9a-f]{1
 
 _LIMIT = 1 << 96
 
+_SIGNED = re.compile(r"-?[0-9]{1,30}", re.ASCII)
+
+_WRAP = 1 << 32
+"""Offsets in a binary log file have 32 bits."""
+
 _POSTGRES_TRANSACTION = re.compile(r"(\d+):\d+")
 
 Sequence = tuple[int, ...] | None
@@ -88,7 +100,28 @@ Sequence = tuple[int, ...] | None
 
 def _binlog(source: Source, _total: int) -> Sequence:
     number = _file_number(source.file)
-    return None if number is None else (number, whole_number(source.pos) or 0, whole_number(source.row) or 0)
+    return None if number is None else (number, _offset(source.pos), whole_number(source.row) or 0)
+
+
+def _offset(pos: Number) -> int:
+    """Return an offset in a binary log file.
+
+    The log writes offsets with 32 bits, so they wrap in a file of more than 4 GiB. Producers show the offset of the
+    entry that passes this limit below zero: the end that was written, less the length. Others write any offset of 2 GiB
+    and more as a signed number. Both are right again once 4 GiB are added.
+
+    Raises:
+        MalformedMessageError: it is no offset.
+    """
+    if type(pos) is int and 0 <= pos < _LIMIT:
+        return pos
+    if pos is None:
+        return 0
+    text = str(pos)
+    number = int(text) if _SIGNED.fullmatch(text) else -_WRAP
+    if not -_WRAP < number < _LIMIT:
+        raise MalformedMessageError(f"`source.pos` is {text[:80]!r}, which is no offset in a binary log")
+    return number if number >= 0 else number + _WRAP
 
 
 @functools.lru_cache(maxsize=64)
@@ -146,9 +179,18 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
     if find is _oplog:
         return changed(*sequence, 2, *message.order)
     rank = 0 if operation is _DELETE else 1
-    if find is _redo and not (source.rs_id or total):
-        return changed(*sequence, rank, *message.order)
-    return changed(*sequence, rank)
+    if operation is _TRUNCATE:
+        return changed(*sequence, rank)
+    if find is _binlog:
+        file, offset, row = sequence
+        # `placed(changed(file, offset), (total, *message.order), (row, rank))`, which would cost three times as much
+        return (1, file, offset, "", total, *message.order, "", row, rank)
+    return placed(changed(*sequence, rank), (total, *message.order))
+
+
+def statement_position(source: Source, message: Message) -> Position:
+    """Return the position of a statement, which has an entry of the log for itself."""
+    return position(source, _TRUNCATE, None, message)
 
 
 _LOADED_AT: frozenset[Callable[[Source, int], Sequence]] = frozenset({_binlog, _wal, _redo, _cdc_tables})

@@ -1,0 +1,116 @@
+"""Copies among the events of a table without a key, where copies of one event have different positions.
+
+Pure ``DataFrame -> DataFrame`` functions. Events at one place of the log that have the same rest of the position and
+the same rows are copies of one event, unless the place proves to be no identity: the log has different events there
+that nothing but their delivery distinguishes. There, ``folding.redelivery`` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.events import encode_position
+from tidemark.folding import log_places
+from tidemark.folding.log_places import LOG_PLACE
+from tidemark.folding.redelivery import Change, judge
+
+IS_COPY, IN_QUESTION, IS_GUESS = "is_copy", "in_question", "is_guess"
+"""Columns of events: whether the event is a copy; whether only the order of the events at its place tells; whether it
+is taken for a copy because of the contents alone."""
+
+_JUDGED = pa.schema([("position", pa.string()), ("told_copy", pa.bool_()), ("told_guess", pa.bool_())])
+
+_JUDGED_DDL = "position string, told_copy boolean, told_guess boolean"
+
+
+def by_log_place(rows: DataFrame) -> DataFrame:
+    """Return events with their place in the log, those of one place in one task."""
+    return rows.withColumn(LOG_PLACE, log_places.log_place()).repartition(LOG_PLACE)
+
+
+def marked(events: DataFrame) -> DataFrame:
+    """Tell the copies among events.
+
+    Args:
+        events: the result of ``bags.once`` with ``LOG_PLACE`` (``by_log_place``).
+
+    Returns:
+        The same rows with ``IS_COPY``, ``IN_QUESTION`` and ``IS_GUESS``. Events that are set aside are no copies. Where
+        an event is in question, the first is not settled: see ``settled``.
+    """
+    place = [LOG_PLACE, "set_aside"]
+    same = [*place, "rest"]
+    copies = Window.partitionBy(*same, "content").orderBy("position")
+    of_identity, of_place = Window.partitionBy(*same), Window.partitionBy(*place)
+    told = events.withColumns(
+        {
+            "rest": log_places.rest(),
+            "number": log_places.number_in_transaction(),
+            "content": log_places.content(["old", "new"]),
+        }
+    )
+    told = told.withColumns(
+        {
+            "copy": F.row_number().over(copies) > 1,
+            # Without a rest, equal changes may be the rows of one COPY; and numbers tell equal changes apart.
+            "differs": (F.col("rest") == "")
+            | (F.min("content").over(of_identity) != F.max("content").over(of_identity))
+            | (
+                (F.min("number").over(of_identity) != F.max("number").over(of_identity))
+                & (F.min("number").over(of_identity) != encode_position((0,)))
+            ),
+        }
+    )
+    sound = F.col("set_aside").isNull() & F.col("content").isNotNull()
+    asked = F.max(F.col("copy")).over(of_place) & F.max("differs").over(of_place)
+    return told.withColumns(
+        {
+            IS_COPY: sound & F.col("copy"),
+            IN_QUESTION: F.coalesce(sound & asked, F.lit(False)),
+            IS_GUESS: F.lit(False),
+        }
+    ).drop("rest", "number", "copy", "differs")
+
+
+def settled(events: DataFrame) -> DataFrame:
+    """Settle the events in question, by the order of the events at each place.
+
+    Args:
+        events: the result of ``marked``, kept: it is read twice.
+    """
+    asked = events.where(IN_QUESTION).select(LOG_PLACE, "position", "content")
+    asked = asked.repartition(LOG_PLACE).sortWithinPartitions(LOG_PLACE)
+    joined = events.join(asked.mapInArrow(_judge, _JUDGED_DDL), "position", "left")
+    told = {IS_COPY: F.coalesce("told_copy", IS_COPY), IS_GUESS: F.coalesce("told_guess", IS_GUESS)}
+    return joined.withColumns(told).drop("told_copy", "told_guess")
+
+
+def with_stored(events: DataFrame) -> DataFrame:
+    """Tell the copies of events that were stored before positions had a delivery: their position was the identity.
+
+    Args:
+        events: the result of ``marked`` or ``settled``, kept: it is read twice.
+    """
+    sound = events.where(F.col("set_aside").isNull() & ~log_places.has_delivery())
+    stored = sound.select(F.col("position").alias("identity"), F.lit(True).alias("is_stored"))
+    told = events.withColumn("identity", log_places.identity()).join(stored, "identity", "left")
+    sound_copy = F.coalesce("is_stored", F.lit(False)) & log_places.has_delivery() & F.col("set_aside").isNull()
+    return told.withColumn(IS_COPY, F.col(IS_COPY) | sound_copy).drop("identity", "is_stored")
+
+
+def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Judge the changes of one place after another; they come sorted by place."""
+    rows = (row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
+    for _, of_place in groupby(rows, key=lambda row: row[0]):
+        changes = [Change(position, content) for _, position, content in of_place]
+        columns = zip(
+            *((change.position, *said) for change, said in zip(changes, judge(changes), strict=True)), strict=True
+        )
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(columns, _JUDGED, strict=True)], schema=_JUDGED
+        )

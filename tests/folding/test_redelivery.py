@@ -1,0 +1,101 @@
+"""Changes at one place of a log: which were sent again, told by their order alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.events import encode_position, placed
+from tidemark.folding.redelivery import Change, judge
+
+
+def _position(offset: int, *, row: int | None = 0, number: int = 0, partition: int = 0) -> str:
+    rest = () if row is None else (row, 1)
+    return encode_position(placed((1, 31, 4711), (number, 1, partition, offset), rest))
+
+
+def _kept(changes: list[Change]) -> str:
+    return "".join(
+        chr(change.content) for change, said in zip(changes, judge(changes), strict=True) if not said.is_copy
+    )
+
+
+@pytest.mark.parametrize(
+    ("delivered", "kept"),
+    [
+        ("ABCA", "ABCA"),
+        ("AAB", "AAB"),
+        ("AAAA", "AAAA"),
+        ("ABCA.ABCA", "ABCA"),
+        ("ABCA.ABCA.ABCA", "ABCA"),
+        ("ABCA.AB", "ABCA"),
+        ("ABABCA", ("ABC" "A")),
+        ("ABABCABCAD", "ABCAD"),
+        ("AB.ABCA", "ABCA"),
+        ("A.A", "A"),
+        ("A.A.A", "A"),
+        ("A.AB", "AAB"),
+        ("AB.CA", "ABCA"),
+        ("ABCA.AB.CA", "ABCA"),
+    ],
+)  # fmt: skip
+def test_what_was_delivered_of_one_place(delivered: str, kept: str) -> None:
+    """A dot is a gap in the offsets: something else was delivered there."""
+    changes = [Change(_position(offset), ord(what)) for offset, what in enumerate(delivered) if what != "."]
+    assert sorted(_kept(changes)) == sorted(kept)
+
+
+def test_numbers_tell_what_contents_do_not() -> None:
+    """Equal changes have other numbers in their transaction, and the same ones when they are sent again."""
+    told = [(1, "A"), (2, "A"), (3, "A"), (1, "A"), (2, "A"), (3, "A"), (4, "B")]
+    changes = [Change(_position(offset, number=number), ord(what)) for offset, (number, what) in enumerate(told)]
+    assert _kept(changes) == "AAAB"
+
+
+def test_numbers_tell_over_partitions() -> None:
+    """What is sent again may come in another partition."""
+    told = [(0, 1, "A"), (1, 2, "A"), (1, 1, "A"), (0, 2, "A")]
+    changes = [
+        Change(_position(offset, number=number, partition=partition), ord(what))
+        for offset, (partition, number, what) in enumerate(told)
+    ]
+    assert _kept(changes) == "AA"
+
+
+@pytest.mark.parametrize(("partitions", "kept"), [((0, 1), "A"), ((0, 0), "AA")])
+def test_rows_of_one_copy_statement(partitions: tuple[int, int], kept: str) -> None:
+    """PostgreSQL: equal rows that stand side by side are several, one in another partition was sent again."""
+    changes = [
+        Change(_position(offset, row=None, partition=partition), ord("A"))
+        for offset, partition in enumerate(partitions, start=5)
+    ]
+    assert _kept(changes) == kept
+
+
+def test_files_have_no_gap_for_entries_of_several_tables() -> None:
+    """In files the changes of other tables stand between those of one transaction."""
+    told = [("a", 1, "A"), ("a", 5, "B"), ("b", 2, "A")]
+    changes = [
+        Change(encode_position(placed((1, 31, 4711), (0, 0, 0, file, place), (0, 1))), ord(what))
+        for file, place, what in told
+    ]
+    assert _kept(changes) == "ABA"
+
+
+def test_a_guess_is_told_as_one() -> None:
+    """Only where nothing but equal contents speaks for it."""
+    for delivered, guesses in (("ABAB", 2), ("AB.AB", 0)):
+        changes = [Change(_position(offset), ord(what)) for offset, what in enumerate(delivered) if what != "."]
+        assert sum(said.is_guess for said in judge(changes)) == guesses
+
+
+@given(st.data(), st.text("ABC", min_size=1, max_size=12), st.lists(st.integers(2, 12), max_size=4))
+def test_any_restarts_give_the_changes_of_the_place(data: st.DataObject, made: str, kills: list[int]) -> None:
+    """A first change that no other equals, any restarts behind two changes or more, in any order, at any time."""
+    made = f"Z{made}"
+    runs = [made[:kill] for kill in sorted(kill for kill in kills if kill < len(made))]
+    delivered = "".join([*runs, made])
+    changes = [Change(_position(offset), ord(what)) for offset, what in enumerate(delivered)]
+    mixed = data.draw(st.permutations(changes))
+    assert sorted(_kept(mixed)) == sorted(made)
