@@ -20,11 +20,12 @@ from tidemark.dumps.beyond_limit import LIMIT
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
+from tidemark.ledger.completeness import Landed
 from tidemark.ledger.tally import Tally
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.decoding import decode_message, metadata_of
 from tidemark.normalization.raised_limits import with_raised_limit
-from tidemark.normalization.transaction_tracker import READ, Tracker, TransactionsSeen
+from tidemark.normalization.transaction_tracker import READ, READ_OF_CONTROLS, Tracker, TransactionsSeen
 from tidemark.values.declared_types import DeclaredEncodings
 
 
@@ -73,6 +74,7 @@ class KnownTransactions:
     """Whether the source is known to send markers of transactions."""
     unsettled: frozenset[str] = frozenset()
     """Ids of open and undone transactions. Whatever a task sees of them, it reports."""
+    landed: Landed = field(default_factory=Landed)
 
 
 class RawPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +128,7 @@ def normalize(
     decode = partial(decode_message, module, options=options, known=decoding.known)
     writer, set_aside = Writer(outputs.log), Writer(outputs.quarantine)
     decoders: dict[int, Decoder] = {}
-    tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled)
+    tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled, landed=transactions.landed)
     for part in msgspec.json.decode(task, type=list[RawPart]):
         decoder = decoders.get(part.batch)
         if decoder is None:
@@ -152,15 +154,16 @@ class LogPart(msgspec.Struct, frozen=True, kw_only=True):
     """The table as source files name it; None for control events."""
 
 
-def look(task: bytes, *, only: frozenset[str] | None, log: Target) -> bytes:
+def look(task: bytes, *, only: frozenset[str] | None, log: Target, landed: Landed) -> bytes:
     """Return what files of the change log (``list[LogPart]``) show of transactions, as ``Done``.
 
     Used for sources that mark their transactions. ``only`` are the ids to look for; None: look for all.
     """
-    tracker = Tracker(marked=True, only=only)
+    tracker = Tracker(marked=True, only=only, landed=landed)
     for part in msgspec.json.decode(task, type=list[LogPart]):
         with pq.ParquetFile(log.filesystem.open_input_file(part.path)) as file:
-            for rows in file.iter_batches(_MESSAGES, columns=list(READ)):
+            columns = READ_OF_CONTROLS if part.table is None else READ
+            for rows in file.iter_batches(_MESSAGES, columns=list(columns)):
                 if part.table is None:
                     tracker.controls(part.batch, rows)
                 else:
