@@ -85,7 +85,8 @@ class RawPart(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     first: int
     """Row groups ``[first, last)``."""
-    last: int
+    last: int | None
+    """None: all that follow."""
 
 
 def collect(task: bytes, *, format_name: str, options: Mapping[str, Any], raw: Target) -> bytes:
@@ -95,7 +96,7 @@ def collect(task: bytes, *, format_name: str, options: Mapping[str, Any], raw: T
     if module is not None:
         checked = module.Options.model_validate(dict(options))
         for part in msgspec.json.decode(task, type=list[RawPart]):
-            for batch in _batches(part, raw, columns=["value"]):
+            for batch in messages_in(part, raw, columns=["value"]):
                 messages = (Message(value=value, file="", place=0) for value in batch.column("value").to_pylist())
                 found |= dict.fromkeys(metadata_of(module, messages, checked))
     return msgspec.json.encode(Done(metadata=list(found)))
@@ -136,7 +137,7 @@ def normalize(
             put_aside = partial(_put_aside, set_aside, part.batch)
             decoder = Decoder(batch, decode, writer.write, put_aside, tracker, decoding.declared)
             decoders[part.batch] = decoder
-        for messages in _batches(part, raw):
+        for messages in messages_in(part, raw):
             decoder.add(with_raised_limit(messages, decoding.limit))
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     return msgspec.json.encode(
@@ -176,9 +177,11 @@ def _put_aside(writer: Writer, batch: int, partition: Partition, rows: pa.Record
     writer.write((batch, *partition[1:]), rows)
 
 
-def _batches(part: RawPart, raw: Target, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+def messages_in(part: RawPart, raw: Target, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of a part."""
     with pq.ParquetFile(raw.filesystem.open_input_file(part.path)) as file:
-        yield from file.iter_batches(_MESSAGES, row_groups=list(range(part.first, part.last)), columns=columns)
+        groups = range(part.first, file.num_row_groups if part.last is None else part.last)
+        yield from file.iter_batches(_MESSAGES, row_groups=list(groups), columns=columns)
 
 
 _MESSAGES = 40_000
