@@ -276,8 +276,8 @@ def test_an_update_that_tells_no_document_is_set_aside() -> None:
         mongodb("u")
 
 
-@pytest.mark.parametrize("name", ["Tsvector", "HalfVector", "SparseDoubleVector", "geometry.Line"])
-def test_names_of_postgresql_types_as_the_connector_spells_them(name: str) -> None:
+@pytest.mark.parametrize("name", ["Tsvector", "HalfVector", "SparseDoubleVector", "TiDBVectorFloat32", "geometry.Line"])
+def test_names_of_types_as_connectors_spell_them(name: str) -> None:
     """They are text or structs, kept as such."""
     column = {"type": "string", "name": f"io.debezium.data.{name}", "field": "c"}
     schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": [column]}]}
