@@ -213,6 +213,9 @@ class ControlEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     committed_at: int | None = None
     captured_at: int | None = None
     transaction: Transaction | None = None
+    counts: dict[str, int] | None = None
+    """At the end of a transaction: events by collection, if the message counts them so. A collection is a table as the
+    capture tool names it. Without a name: events that are no row changes."""
 
 
 Event = ChangeEvent | SchemaChange | ControlEvent

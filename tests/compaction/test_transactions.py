@@ -33,7 +33,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import INSTANT
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.tally import Seen, merge_ranges, merged
-from tidemark.normalization.transaction_tracker import READ, Tracker, all_of
+from tidemark.normalization.transaction_tracker import READ_OF_CONTROLS, Tracker, all_of
 from tidemark.pipeline import run_stage
 from tidemark.queries.status import status_of
 from tidemark.sources.model import Source, Transactions
@@ -44,11 +44,12 @@ Told = tuple[str, int | None, bool | None]
 
 
 def _rows(*told: tuple[Any, ...]) -> pa.RecordBatch:
-    """Rows of ``READ``: operation, id, number, last."""
-    types = (pa.string(), pa.string(), INSTANT, pa.string(), pa.int64(), pa.bool_())
-    columns = zip(*((operation, "1.011", 1, *rest) for operation, *rest in told), strict=True)
+    """Rows of ``READ_OF_CONTROLS``: operation, id, number, last, and the detail if there is any."""
+    types = (pa.string(), pa.string(), INSTANT, pa.string(), pa.int64(), pa.bool_(), pa.string())
+    rows = [(operation, "1.011", 1, *rest, None)[: len(types)] for operation, *rest in told]
     return pa.RecordBatch.from_arrays(
-        [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)], names=list(READ)
+        [pa.array(column, type_) for column, type_ in zip(zip(*rows, strict=True), types, strict=True)],
+        names=list(READ_OF_CONTROLS),
     )
 
 
@@ -161,7 +162,8 @@ class Running:
     def __init__(self, make: Make, lake: Lake, folder: Path, format_name: str, **fields: Any) -> None:
         keys = {} if format_name != "shareplex_json" else {"columns": {"id": "long", "name": "string"}}
         tables = {f"shop.{table}": {"key": ["id"], **keys} for table in TABLES}
-        self.source = make(format_name, tables=tables, **fields)
+        # what these tests are about stays open for as long as they like
+        self.source = make(format_name, **{"tables": tables, "max_open_hours": 100_000, **fields})
         self.format = format_name
         self.lake = lake
         self.folder = folder / "landing"
@@ -319,7 +321,7 @@ def test_what_was_rolled_back_never_shows(source: Make, lake: Lake, tmp_path: Pa
     running.run([*long[1:3], *short[1:2]])
     assert (running.rows(), running.held()) == ({"one": [(1, "a")]}, 0)
     status = running.status()
-    assert status["transactions"] == {"open": [], "rolled_back": 2}
+    assert status["transactions"] == {"open": [], "rolled_back": 2, "not_awaited": {}}
     assert status["tables"][f"{running.source.source}.one"]["superseded"] == 4
     assert status["tables"][f"{running.source.source}.two"]["superseded"] == 2
 

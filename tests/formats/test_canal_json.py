@@ -282,3 +282,25 @@ def test_types_of_the_page(types: str, type_: str, encoding: str) -> None:
     """Every type of the page's table is what the code makes of such a column."""
     for text in listed(types):
         assert _mysql.column("c", text) == Column(name="c", type=type_, encoding=Encoding(encoding)), text
+
+
+VECTORS = {
+    "TiCDC": ({"sqlType": {"id": 4, "v": 12}}, ("string", Encoding.PLAIN)),
+    "TiCDC with its extension": ({"_tidb": {"commitTs": 1}}, ("string", Encoding.PLAIN)),
+    "bytes of MySQL": ({"sqlType": {"id": 4, "v": 2004}}, ("binary", Encoding.LATIN1)),
+    "bytes of MySQL without sqlType": ({}, ("binary", Encoding.LATIN1)),
+    "another column is text": ({"sqlType": {"id": 12, "v": -4}}, ("binary", Encoding.LATIN1)),
+}
+
+
+@pytest.mark.parametrize("producer", VECTORS)
+@pytest.mark.parametrize("type_", ["vector", "vector(3)", "VECTOR(3)"])
+def test_vectors_of_tidb_are_text_and_those_of_mysql_bytes(producer: str, type_: str) -> None:
+    """``sqlType`` tells which, as ``mysqlType`` is the same."""
+    told, expected = VECTORS[producer]
+    types = {"id": "int", "v": type_}
+    (event,) = decode(
+        rows(data=[{"id": "1", "v": "[1,-2.5,3e-07]"}], mysqlType=types, pkNames=["id"], **told), bytes="latin1"
+    )
+    assert json.loads(event.after) == {"id": "1", "v": "[1,-2.5,3e-07]"}
+    assert (event.shape.columns[1].type, event.shape.columns[1].encoding) == expected

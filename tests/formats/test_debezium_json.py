@@ -9,7 +9,7 @@ import pytest
 
 from support.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
-from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation, encode_position, identity
+from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, encode_position, identity
 from tidemark.formats import _connect, debezium_json
 from tidemark.values.message_types import table_type
 from tidemark.values.plain import read_value
@@ -323,8 +323,8 @@ def test_an_update_that_tells_no_document_is_set_aside() -> None:
         mongodb("u")
 
 
-@pytest.mark.parametrize("name", ["Tsvector", "HalfVector", "SparseDoubleVector", "geometry.Line"])
-def test_names_of_postgresql_types_as_the_connector_spells_them(name: str) -> None:
+@pytest.mark.parametrize("name", ["Tsvector", "HalfVector", "SparseDoubleVector", "TiDBVectorFloat32", "geometry.Line"])
+def test_names_of_types_as_connectors_spell_them(name: str) -> None:
     """They are text or structs, kept as such."""
     column = {"type": "string", "name": f"io.debezium.data.{name}", "field": "c"}
     schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": [column]}]}
@@ -418,3 +418,26 @@ def test_decimals_of_any_precision_and_scale(parameters: dict[str, str], declare
     field = _connect.ConnectSchema(type="bytes", name=_connect.DECIMAL, parameters=parameters, field="c")
     column = _connect.column(field)
     assert (column.type, table_type(declared)) == (declared, of_table)
+
+
+def test_the_end_of_a_transaction_counts_by_collection() -> None:
+    """Logical messages count as no rows, by any of their names; of two totals the larger is believed."""
+    java = "io.debezium.connector.postgresql.LogicalDecodingMessageMonitor$LogicalDecodingMessageId@"
+    told = {"public.a": 2, f"{java}1f3a": 1, f"{java}77": 1, "LOGICAL_DECODING_MESSAGE": 1, "public.message": 1}
+    for event_count, number in ((6, 6), (5, 6), (None, 6), ("9", 9)):
+        event = _end(event_count, told)
+        assert event.counts == {"public.a": 2, "": 3, "public.message": 1}
+        assert event.transaction is not None
+        assert event.transaction.number == number
+    assert _end(2, {}).counts is None
+    assert _end(2, {"public.a": None}).counts is None
+
+
+def _end(event_count: Any, collections: dict[str, Any]) -> ControlEvent:
+    counts = [{"data_collection": name, "event_count": count} for name, count in collections.items()]
+    message = {"status": "END", "id": "5:1", "event_count": event_count, "data_collections": counts, "ts_ms": 1}
+    (event,) = debezium_json.decode(
+        Message(value=json.dumps(message).encode(), file="f", place=1), debezium_json.Options()
+    )
+    assert isinstance(event, ControlEvent)
+    return event

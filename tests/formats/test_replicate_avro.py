@@ -138,6 +138,21 @@ def test_bare_rows_need_the_one_structure_of_a_table() -> None:
         decode(value)
 
 
+@pytest.mark.parametrize("text", ["tableStructure", '"tableStructure":{"tableColumns":{}}}', '{"tableStructure":{}}'])
+def test_a_row_that_begins_and_reads_like_metadata_is_a_row(text: str) -> None:
+    """Without envelope, -62 is written as the first byte of a JSON object, and a text may hold any word."""
+    schema = data_schema({})
+    fields = [{"name": "id", "type": "int"}, {"name": "tableStructure", "type": "string"}]
+    schema["fields"][0]["type"] = {"type": "record", "name": "Data", "fields": fields}
+    known = known_of(metadata_in_avro({"id": column(1, "INT4", key=1), "tableStructure": column(2, "STRING")}, schema))
+    headers = {"transactionEventCounter": None, "transactionLastEvent": None}
+    data = {"id": -62, "tableStructure": text}
+    value = written(schema, row("INSERT", data, **headers))
+    assert value.startswith(b"{")
+    assert json.loads(decode(value, known, table="shop.orders").after) == data
+    assert replicate_avro.metadata(message(value), replicate_avro.Options()) is None
+
+
 def test_content_is_a_metadata_message_that_tells_the_same() -> None:
     """What is kept is JSON, and gives the same id, content, shape and table when it is read again."""
     ((id_, (content,)),) = KNOWN.items()

@@ -14,20 +14,21 @@ import pyarrow.fs as pafs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.manifest import DataFile
 
 from support.replicate_messages import ID, column, in_json, metadata, row
 from support.running import run_all
 from tidemark import formats
 from tidemark.events import Message
 from tidemark.lake.data_files import Target, Writer
+from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW
-from tidemark.normalization import decoding, tasks
+from tidemark.normalization import decoding, inputs, tasks
 from tidemark.sources.model import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tidemark.lake.lake import Lake
 
 MESSAGE = Message(value=b"{}", file="a.json", place=1)
 ROW = in_json("DT", row("INSERT", {"id": 1, "status": "new"}))
@@ -108,6 +109,24 @@ def _raw_part(raw: Target, values: list[bytes]) -> bytes:
     writer.write((1,), pa.RecordBatch.from_pylist(rows, schema=RAW))
     (file,) = writer.close()
     return msgspec.json.encode([tasks.RawPart(path=file.location.removeprefix("file://"), batch=1, first=0, last=1)])
+
+
+@pytest.mark.parametrize("offsets", [[4, 90, 180], [4], None, []], ids=str)
+def test_every_row_group_is_read_once(offsets: object, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the entry of a file does not say where its row groups begin, or of all of them, as other engines do."""
+    monkeypatch.setattr("tidemark.lake.data_files.ROW_GROUP_BYTES", 1)
+    name = "".join(letter for letter in str(offsets) if letter.isalnum())
+    raw = lake.ensure(("raw", f"groups_{name}"), RAW, {}, partition_by=["batch"])
+    target = lake.target(raw, RAW)
+    writer = Writer(target)
+    for place in range(3):
+        writer.write((1,), pa.RecordBatch.from_pylist([{"batch": 1, "file": "f", "place": place}], schema=RAW))
+    lake.append_files(raw, writer.close(), {})
+    monkeypatch.setattr(DataFile, "split_offsets", property(lambda _: offsets))
+    parts = [part for part, _ in inputs.parts(raw.refresh(), AlwaysTrue())]
+    read = [rows.column("place").to_pylist() for part in parts for rows in tasks.messages_in(part, target)]
+    assert sorted(place for places in read for place in places) == [0, 1, 2]
+    assert len(parts) == max(1, len(offsets or ()))  # type: ignore[arg-type]
 
 
 def _done(text: bytes) -> tasks.Done:

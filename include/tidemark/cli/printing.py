@@ -60,11 +60,16 @@ def _print_source_status(entry: Mapping[str, Any]) -> None:
     for waiting in entry["transactions"]["open"][:_OPEN_SHOWN]:
         tell(
             f"{entry['source']}: transaction {waiting['id']} is open since {waiting['since']}: "
-            f"{waiting['events']} events held in {', '.join(waiting['tables'])}"
+            f"{waiting['events']} events held in {', '.join(waiting['tables'])}; {waiting['why']}"
         )
     more = len(entry["transactions"]["open"]) - _OPEN_SHOWN
     if more > 0:
         tell(f"{entry['source']}: {more} more transactions are open; --json lists them all")
+    if elsewhere := entry["transactions"]["not_awaited"]:
+        names = ", ".join(map(_short, list(elsewhere)[:_OPEN_SHOWN])) + (
+            ", ..." if len(elsewhere) > _OPEN_SHOWN else ""
+        )
+        tell(f"{entry['source']}: transactions do not wait for events of {names}: they are counted, and never landed")
     cut = entry["cut"]
     if cut and cut["state"] == "held":
         tell(

@@ -116,6 +116,7 @@ def _lines(name: str, format_name: str, options: BaseModel, sample: _Sample, tod
     yield "# max_deletes: 0.5                 # share of a table's rows that one cut may delete without approval"
     yield "# max_quarantined: 0.05            # share of messages, and of a table's events, that may be set aside"
     yield "# max_message_mib: 16              # a longer message is set aside alone; at most 128"
+    yield "# max_open_hours: 24               # a transaction that is open for longer ends the run with status 1"
     yield ""
     yield "# Tables that are not named here are found in the dumps, with the key that messages name."
     if not sample.tables:

@@ -96,7 +96,9 @@ class EventLog:
     def _up_to(self, batch: int, but: frozenset[str] = frozenset()) -> DataFrame:
         """Return the events of the table up to a batch, without transactions that are not published."""
         found = self.plan.found
-        undone = ledger_transactions.ids_in(self.run.ledger, self.run.cut.batch, ledger_transactions.UNDONE)
+        undone = ledger_transactions.ids_in(
+            self.run.ledger.transactions(), self.run.cut.batch, ledger_transactions.UNDONE
+        )
         return _log_of(self.run.changes(), found.object, batch, found.withheld.waiting | undone | but)
 
     def _earlier_halves(self) -> DataFrame | None:

@@ -47,7 +47,7 @@ PHYSICAL: dict[str, tuple[str, Encoding]] = {
 
 _GEOMETRIES = ("Point", "Geometry", "Geography", "Line", "Circle")
 
-_VECTORS = ("Double", "Float", "Half", "Sparse", "SparseDouble")
+_VECTORS = ("DoubleVector", "FloatVector", "HalfVector", "SparseVector", "SparseDoubleVector", "TiDBVectorFloat32")
 
 _STRUCTURED = ("Date", "Time", "Timestamp", "ZonedTime", "ZonedTimestamp", "Duration")
 
@@ -79,8 +79,8 @@ LOGICAL: dict[str, tuple[str, Encoding]] = {
         (f"io.debezium.data.{name}" for name in ("Ltree", "Tsvector", "TsVector", "TsQuery", "Inet")), _STRING
     ),
     **dict.fromkeys((f"io.debezium.data.geometry.{name}" for name in _GEOMETRIES), _STRING),
-    **dict.fromkeys((f"io.debezium.data.{name}Vector" for name in _VECTORS), _STRING),
-    **dict.fromkeys((f"io.debezium.data.vector.{name}Vector" for name in _VECTORS), _STRING),
+    **dict.fromkeys((f"io.debezium.data.{name}" for name in _VECTORS), _STRING),
+    **dict.fromkeys((f"io.debezium.data.vector.{name}" for name in _VECTORS), _STRING),
     **dict.fromkeys((f"io.debezium.time.Structured{name}" for name in _STRUCTURED), _STRING),
 }
 """Schema ``name`` to column type. MySQL's time may be negative or above 24 h. Geometries, vectors, and times that are

@@ -37,7 +37,7 @@ from tidemark.events import (
     loaded,
 )
 from tidemark.formats import _mysql
-from tidemark.formats._canal import byte_lists, incomplete
+from tidemark.formats._canal import byte_lists, columns, incomplete
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
 from tidemark.formats._statements import row_change, statement_only
 
@@ -96,7 +96,7 @@ class Options(BaseModel):
 
 
 class FlatMessage(msgspec.Struct, gc=False):
-    """The wire envelope. It has no ``sqlType``: producers disagree about its numbers, and ``mysqlType`` decides."""
+    """The wire envelope. Producers disagree about the numbers of ``sqlType``: only of vectors it decides the type."""
 
     type: str | None = None
     database: str | None = None
@@ -104,6 +104,7 @@ class FlatMessage(msgspec.Struct, gc=False):
     data: list[msgspec.Raw] | None = None
     old: list[msgspec.Raw] | None = None
     mysqlType: msgspec.Raw = ABSENT  # noqa: N815 - the wire's spelling, as below
+    sqlType: msgspec.Raw = ABSENT  # noqa: N815
     pkNames: tuple[str, ...] | None = None  # noqa: N815
     isDdl: bool | None = None  # noqa: N815
     sql: str | None = None
@@ -117,8 +118,6 @@ class FlatMessage(msgspec.Struct, gc=False):
 
 
 _flat_message = msgspec.json.Decoder(FlatMessage)
-
-_types = msgspec.json.Decoder(dict[str, str])
 
 
 def decode(message: Message, options: Options) -> list[Event]:
@@ -150,7 +149,7 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
         raise MalformedMessageError(f"`data` holds {len(data)} rows and `old` {len(old)}: which belong together?")
     table, committed_at, captured_at = _table(flat, options), _micros(flat.es), _micros(flat.ts)
     transaction = Transaction(id=flat.gtid) if flat.gtid else None
-    typed = _layout(bytes(flat.mysqlType)) if flat.mysqlType else None
+    typed = columns.layout_of(flat.mysqlType, flat.sqlType, flat.tidb) if flat.mysqlType else None
     blobs = typed.latin1 if typed is not None else ()
     begin = loaded if operation is Operation.SNAPSHOT else changed
     events: list[Event] = []
@@ -214,20 +213,6 @@ def _before(old: msgspec.Raw, layout: RowLayout) -> tuple[bytes | None, RowLayou
         return None, layout
     found = members(image)
     return image if found else None, layout.widened(found)
-
-
-@functools.lru_cache(maxsize=1024)
-def _layout(types: bytes) -> RowLayout | None:
-    """Return the columns in ``mysqlType``, None for null; the same object for the same bytes.
-
-    Raises:
-        MalformedMessageError: not an object whose values are texts.
-        UnknownTypeError: MySQL has no such type.
-    """
-    if types == NULL:
-        return None
-    members(types)
-    return RowLayout(_mysql.column(name, text) for name, text in read(_types, types).items())
 
 
 @functools.lru_cache(maxsize=1024)

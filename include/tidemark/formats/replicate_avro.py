@@ -28,7 +28,7 @@ from tidemark.avro.reading import Tree, reader, reader_of, resolve
 from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
 from tidemark.events import Column, ControlEvent, Encoding, Event, Message, changed
 from tidemark.formats import NOTHING, Known
-from tidemark.formats._json import RowLayout, read
+from tidemark.formats._json import RowLayout, members, read
 from tidemark.formats._replicate.changes import change, schema_change
 from tidemark.formats._replicate.structure import Structure, facts, index, structure_of_bytes
 from tidemark.formats._replicate.types import column
@@ -158,7 +158,7 @@ def _opened(value: bytes) -> Wire:
         UnknownOperationError: Replicate has no such type of message.
     """
     if not value.startswith(_MAGIC):
-        return Wire(message=value, is_metadata=value.startswith(b"{") and METADATA_MARK in value)
+        return Wire(message=value, is_metadata=_is_bare_metadata(value))
     envelope = _envelope(value)
     kind = envelope["type"]
     if kind not in {METADATA, DATA}:
@@ -169,6 +169,19 @@ def _opened(value: bytes) -> Wire:
         schema=envelope["messageSchema"],
         is_metadata=kind == METADATA,
     )
+
+
+def _is_bare_metadata(value: bytes) -> bool:
+    """Return whether a message without envelope is a JSON object with a structure, as ``content`` writes it.
+
+    The first byte and the mark are not enough: a row in Avro may begin with any byte, and its texts may hold any word.
+    """
+    if not value.startswith(b"{") or METADATA_MARK not in value:
+        return False
+    try:
+        return METADATA_MARK.decode() in members(value)
+    except MalformedMessageError:
+        return False
 
 
 def _body(wire: Wire) -> MetadataBody:

@@ -91,7 +91,8 @@ class RowKind(StrEnum):
     SCHEMA_CHANGE = "schema_change"
     """``detail`` is the statement, and ``operation`` is its SQL dialect."""
     CONTROL = "control"
-    """``operation`` and ``detail`` say which kind of control event it is."""
+    """``operation`` says which kind of control event it is. ``detail`` says it too; for the end of a transaction that
+    counts its events by collection, it has these counts (JSON)."""
 
 
 VARIED = ("before", "after", "position", "value")

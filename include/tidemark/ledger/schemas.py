@@ -190,7 +190,7 @@ TRANSACTIONS = pa.schema(
 
 ``state``: ``open``, ``whole``, ``rolled_back``. ``since`` is its first batch, ``events`` counts its change events up to
 ``batch``, ``seen`` is a ``tally.Seen`` as JSON. The row without an id, in state ``marked``, says that the source sends
-markers."""
+markers; its ``seen`` is a ``transactions.Facts`` as JSON."""
 
 SCHEMAS: Mapping[str, pa.Schema] = {
     "files": FILES,

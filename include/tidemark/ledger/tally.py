@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -116,6 +116,10 @@ class Seen(msgspec.Struct, kw_only=True):
     """Numbers of its events, as ranges that include both ends; empty where events have no numbers."""
     count: int | None = None
     """How many events it has, where its end marker says so."""
+    by_table: dict[str, Ranges] = {}
+    """Table -> numbers of its events. Without a name: numbers of events that are no row changes."""
+    counts: dict[str, int] | None = None
+    """Collection -> how many events it has, where the end marker says so (``completeness``)."""
     ended: bool = False
     undone: bool = False
     flagged: bool = False
@@ -128,7 +132,7 @@ class Seen(msgspec.Struct, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Whether all of it was seen; a count counts only where events are numbered."""
+        """Whether all that its end counts was seen; a count counts only where events are numbered."""
         if not self.ended or self.undone:
             return False
         return self.count is None or (_covers(self.numbers, self.count) if self.numbers else bool(self.tables))
@@ -141,11 +145,16 @@ def merged(one: Seen, other: Seen) -> Seen:
         known = tables.get(name, (0, 0))
         tables[name] = (known[0] + events, known[1] + truncates)
     counts = [seen.count for seen in (one, other) if seen.count is not None]
+    by_table = dict(one.by_table)
+    for name, numbers in other.by_table.items():
+        by_table[name] = merge_ranges([*by_table.get(name, ()), *numbers])
     return Seen(
         id=one.id,
         since=min(one.since, other.since),
         numbers=merge_ranges([*one.numbers, *other.numbers]),
         count=max(counts, default=None),
+        by_table=by_table,
+        counts=larger_counts(one.counts, other.counts),
         ended=one.ended or other.ended,
         undone=one.undone or other.undone,
         flagged=one.flagged or other.flagged,
@@ -153,6 +162,13 @@ def merged(one: Seen, other: Seen) -> Seen:
         first=min((at for at in (one.first, other.first) if at is not None), default=None),
         last=max((at for at in (one.last, other.last) if at is not None), default=None),
     )
+
+
+def larger_counts(one: Mapping[str, int] | None, other: Mapping[str, int] | None) -> dict[str, int] | None:
+    """Return the counts of both; of two counts of one collection the larger."""
+    given = [counts for counts in (one, other) if counts is not None]
+    names = dict.fromkeys(name for counts in given for name in counts)
+    return {name: max(counts.get(name, 0) for counts in given) for name in names} if given else None
 
 
 def merge_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:

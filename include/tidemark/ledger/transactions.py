@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from tidemark.ledger.completeness import Times
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TransactionRow
 from tidemark.ledger.tally import Seen
@@ -19,7 +20,18 @@ WHOLE = "whole"
 UNDONE = "rolled_back"
 
 MARKED = "marked"
-"""Of the row without an id: from this batch on the source is known to send markers."""
+"""Of the row without an id: the source is known to send markers."""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a source that sends markers is known to hold, and not to hold."""
+
+    tables: Times = {}
+    """Commit time of the earliest event of each table."""
+    elsewhere: Times = {}
+    """Collections whose events transactions did not wait for, and the newest commit time of such a transaction."""
+    undelivered: tuple[str, ...] = ()
+    """Patterns of collections that never land, as the source file had them."""
 
 
 def states(ledger: Ledger, batch: int) -> States:
@@ -41,6 +53,12 @@ def marked(known: States) -> bool:
     return None in known
 
 
+def facts(known: States) -> Facts | None:
+    """Return what is known of a source that sends markers; None if nothing is, or an earlier version wrote the row."""
+    row = known.get(None)
+    return msgspec.json.decode(row.seen, type=Facts) if row is not None and row.seen else None
+
+
 def unsettled(known: States) -> frozenset[str]:
     """Return the ids of transactions whose further events and markers must all be reported."""
     return frozenset(id_ for id_, row in known.items() if id_ is not None and row.state in {OPEN, UNDONE})
@@ -51,7 +69,6 @@ def seen_of(row: TransactionRow) -> Seen:
     return msgspec.json.decode(row.seen, type=Seen)
 
 
-def ids_in(ledger: Ledger, batch: int, state: str) -> frozenset[str]:
-    """Return the ids of the transactions that were in a state, as of a batch."""
-    known = states(ledger, batch).items()
-    return frozenset(id_ for id_, row in known if id_ is not None and row.state == state)
+def ids_in(rows: Iterable[TransactionRow], batch: int, state: str) -> frozenset[str]:
+    """Return the ids of the transactions that were in a state, as of a batch. ``rows`` are all of the ledger's."""
+    return frozenset(id_ for id_, row in as_of(rows, batch).items() if id_ is not None and row.state == state)

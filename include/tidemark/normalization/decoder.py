@@ -256,8 +256,8 @@ def _operation_and_detail(event: SchemaChange | ControlEvent) -> tuple[str, str]
     """Return the values of the columns ``operation`` and ``detail``."""
     if type(event) is SchemaChange:
         return event.dialect, event.statement
-    kind = cast(ControlEvent, event).kind
-    return kind, kind
+    control = cast(ControlEvent, event)
+    return control.kind, control.kind if control.counts is None else msgspec.json.encode(control.counts).decode()
 
 
 _CHANGING = re.compile(r"\b(?:alter|drop|rename|replace|truncate)\b", re.IGNORECASE)

@@ -15,8 +15,9 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import inputs, open_transactions, tasks
 from tidemark.normalization.new_logs import NewLogs
-from tidemark.normalization.open_transactions import ChangeLog
+from tidemark.normalization.open_transactions import Known
 from tidemark.normalization.tasks import Decoding, Done, KnownTransactions, Outputs
+from tidemark.normalization.transaction_search import ChangeLog
 from tidemark.sources.model import Source
 from tidemark.spark import spread
 from tidemark.values.iso8601 import EPOCH
@@ -37,8 +38,8 @@ class Derived:
     """What the tasks wrote. Nothing of it is committed yet."""
 
     tasks: Sequence[Done]
-    transactions: ledger_transactions.States
-    """The states of transactions before these messages."""
+    transactions: Known
+    """What was known of transactions before these messages."""
     log: ChangeLog
     """The change log before these messages."""
 
@@ -89,7 +90,7 @@ def derive(
     Returns:
         The files that were written, and the counts by batch.
     """
-    transactions = ledger_transactions.states(ledger, log.done)
+    transactions = open_transactions.known(ledger, log, source.undelivered)
     work = partial(
         tasks.normalize,
         decoding=Decoding(
@@ -103,7 +104,9 @@ def derive(
         raw=messages.read_from,
         outputs=Outputs(log=log.target, quarantine=quarantine),
         transactions=KnownTransactions(
-            marked=ledger_transactions.marked(transactions), unsettled=ledger_transactions.unsettled(transactions)
+            marked=transactions.marked,
+            unsettled=ledger_transactions.unsettled(transactions.states),
+            landed=transactions.landed(),
         ),
         batches=batches,
     )

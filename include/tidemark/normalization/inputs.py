@@ -25,14 +25,19 @@ _EXPANSION = 8
 
 
 def parts(table: Table, where: BooleanExpression) -> Iterable[spread.Part]:
-    """Yield the row groups of a table of messages whose first partition field is the batch, each with its size."""
+    """Yield the row groups of a table of messages whose first partition field is the batch, each with its size.
+
+    The last part of a file goes to its end, so that no row group is left out where the file's entry lists fewer of them
+    than there are, or none, as other engines may write it.
+    """
     for planned in table.scan(row_filter=where).plan_files():
         file = planned.file
         groups = len(file.split_offsets or ()) or 1
         path = PyArrowFileIO.parse_location(file.file_path, table.io.properties)[2]
         size = min(ROW_GROUP_BYTES, file.file_size_in_bytes * _EXPANSION // groups)
         for group in range(groups):
-            yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=group + 1), size
+            last = group + 1 if group + 1 < groups else None
+            yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=last), size
 
 
 def known(source: Source, messages: Sequence[spread.Part], read_from: Target, changelog: Table) -> Known | None:

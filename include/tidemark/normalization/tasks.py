@@ -20,12 +20,13 @@ from tidemark.dumps.beyond_limit import LIMIT
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
+from tidemark.ledger.completeness import Landed
 from tidemark.ledger.tally import Tally
 from tidemark.normalization.decoder import Decode, Decoder
 from tidemark.normalization.decoding import decode_message, metadata_of
 from tidemark.normalization.new_logs import NewLogs, ranked
 from tidemark.normalization.raised_limits import with_raised_limit
-from tidemark.normalization.transaction_tracker import READ, Tracker, TransactionsSeen
+from tidemark.normalization.transaction_tracker import READ, READ_OF_CONTROLS, Tracker, TransactionsSeen
 from tidemark.values.declared_types import DeclaredEncodings
 
 
@@ -76,6 +77,7 @@ class KnownTransactions:
     """Whether the source is known to send markers of transactions."""
     unsettled: frozenset[str] = frozenset()
     """Ids of open and undone transactions. Whatever a task sees of them, it reports."""
+    landed: Landed = field(default_factory=Landed)
 
 
 class RawPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +88,8 @@ class RawPart(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     first: int
     """Row groups ``[first, last)``."""
-    last: int
+    last: int | None
+    """None: all that follow."""
 
 
 def collect(task: bytes, *, format_name: str, options: Mapping[str, Any], raw: Target) -> bytes:
@@ -96,7 +99,7 @@ def collect(task: bytes, *, format_name: str, options: Mapping[str, Any], raw: T
     if module is not None:
         checked = module.Options.model_validate(dict(options))
         for part in msgspec.json.decode(task, type=list[RawPart]):
-            for batch in _batches(part, raw, columns=["value"]):
+            for batch in messages_in(part, raw, columns=["value"]):
                 messages = (Message(value=value, file="", place=0) for value in batch.column("value").to_pylist())
                 found |= dict.fromkeys(metadata_of(module, messages, checked))
     return msgspec.json.encode(Done(metadata=list(found)))
@@ -131,7 +134,7 @@ def normalize(
         decode = ranked(decode, decoding.new_logs)
     writer, set_aside = Writer(outputs.log), Writer(outputs.quarantine)
     decoders: dict[int, Decoder] = {}
-    tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled)
+    tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled, landed=transactions.landed)
     for part in msgspec.json.decode(task, type=list[RawPart]):
         decoder = decoders.get(part.batch)
         if decoder is None:
@@ -139,7 +142,7 @@ def normalize(
             put_aside = partial(_put_aside, set_aside, part.batch)
             decoder = Decoder(batch, decode, writer.write, put_aside, tracker, decoding.declared)
             decoders[part.batch] = decoder
-        for messages in _batches(part, raw):
+        for messages in messages_in(part, raw):
             decoder.add(with_raised_limit(messages, decoding.limit))
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     return msgspec.json.encode(
@@ -157,15 +160,16 @@ class LogPart(msgspec.Struct, frozen=True, kw_only=True):
     """The table as source files name it; None for control events."""
 
 
-def look(task: bytes, *, only: frozenset[str] | None, log: Target) -> bytes:
+def look(task: bytes, *, only: frozenset[str] | None, log: Target, landed: Landed) -> bytes:
     """Return what files of the change log (``list[LogPart]``) show of transactions, as ``Done``.
 
     Used for sources that mark their transactions. ``only`` are the ids to look for; None: look for all.
     """
-    tracker = Tracker(marked=True, only=only)
+    tracker = Tracker(marked=True, only=only, landed=landed)
     for part in msgspec.json.decode(task, type=list[LogPart]):
         with pq.ParquetFile(log.filesystem.open_input_file(part.path)) as file:
-            for rows in file.iter_batches(_MESSAGES, columns=list(READ)):
+            columns = READ_OF_CONTROLS if part.table is None else READ
+            for rows in file.iter_batches(_MESSAGES, columns=list(columns)):
                 if part.table is None:
                     tracker.controls(part.batch, rows)
                 else:
@@ -178,9 +182,11 @@ def _put_aside(writer: Writer, batch: int, partition: Partition, rows: pa.Record
     writer.write((batch, *partition[1:]), rows)
 
 
-def _batches(part: RawPart, raw: Target, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+def messages_in(part: RawPart, raw: Target, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of a part."""
     with pq.ParquetFile(raw.filesystem.open_input_file(part.path)) as file:
-        yield from file.iter_batches(_MESSAGES, row_groups=list(range(part.first, part.last)), columns=columns)
+        groups = range(part.first, file.num_row_groups if part.last is None else part.last)
+        yield from file.iter_batches(_MESSAGES, row_groups=list(groups), columns=columns)
 
 
 _MESSAGES = 40_000

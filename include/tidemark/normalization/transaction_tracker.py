@@ -6,11 +6,15 @@ transactions become Python objects.
 
 A transaction is *marked* if its end can be known: its events have a last-event flag, or the source sends markers that
 name their transaction. Other transactions are not tracked, so no event waits for an end that never comes.
+
+An end may count events that never land in this source. Whether a transaction is whole without them is decided by
+``ledger.completeness``, from what the task knows of the source's tables. A task that knows too few of them is found out
+by ``open_transactions``, which looks at its rows again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.events import OLD_HALF, Operation
-from tidemark.ledger.tally import Seen, merge_ranges, merged
+from tidemark.ledger import completeness
+from tidemark.ledger.completeness import Landed, Times
+from tidemark.ledger.tally import Seen, larger_counts, merge_ranges, merged
 
 BEGINS: Final = frozenset({"transaction_begin"})
 
@@ -33,7 +39,12 @@ nothing: it may name a transaction of its own, as a MySQL GTID does."""
 READ: Final = (
     "operation", "position", "committed_at", "transaction_id", "transaction_number", "transaction_last",
 )  # fmt: skip
-"""The columns of the change log that a tracker reads."""
+"""The columns of the change log that a tracker reads of change events."""
+
+READ_OF_CONTROLS: Final = (*READ, "detail")
+
+LOGICAL_MESSAGE: Final = "message"
+"""A control event that the source counts among the events of its transaction, and that has a number there."""
 
 _SETTLE_ROWS: Final = 500_000
 """Rows that a tracker collects before it drops the rows of whole transactions: some tens of megabytes."""
@@ -48,20 +59,33 @@ class TransactionsSeen(msgspec.Struct, kw_only=True):
     """Marked transactions that the task did not see whole, and transactions that were undone."""
     exact: bool = True
     """False: a transaction may be listed although the task saw it whole, because copies of its events came later."""
+    tables: Times = {}
+    """Commit time of the earliest event of each table."""
+    elsewhere: Times = {}
+    """Collections whose events whole transactions did not wait for, and the newest time of such a transaction."""
 
 
 class Tracker:
     """Collects what rows of the change log show of transactions."""
 
-    def __init__(self, *, marked: bool, keep: frozenset[str] = frozenset(), only: frozenset[str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        marked: bool,
+        keep: frozenset[str] = frozenset(),
+        only: frozenset[str] | None = None,
+        landed: Landed | None = None,
+    ) -> None:
         """Begin without rows.
 
         Args:
             marked: whether the source is known to send markers.
             keep: ids of transactions to report even if they look whole here.
             only: ids of the only transactions to look at; they are reported, whole or not. None: look at all.
+            landed: what is known of the source's tables.
         """
         self._marked = marked
+        self._landed = landed or Landed()
         self._result = TransactionsSeen()
         self._only = None if only is None else pa.array(sorted(only), pa.string())
         self._keep = pa.array(sorted(keep if only is None else only), pa.string())
@@ -71,7 +95,9 @@ class Tracker:
 
     def changes(self, batch: int, table: str, rows: pa.RecordBatch) -> None:
         """Take note of change events of one batch and table. ``rows`` have the columns ``READ``, in any order."""
-        ids = rows.column("transaction_id")
+        ids, at = rows.column("transaction_id"), rows.column("committed_at").cast(pa.int64())
+        earliest = None if at.null_count else pc.min(at).as_py()
+        self._result.tables = completeness.earliest([self._result.tables, {table: earliest}])
         if ids.null_count == len(ids):
             return
         number, last = rows.column("transaction_number"), rows.column("transaction_last")
@@ -90,16 +116,17 @@ class Tracker:
             count=count,
             ended=pc.fill_null(last, pa.scalar(value=False)),
             flagged=last.is_valid(),
-            at=rows.column("committed_at").cast(pa.int64()),
+            at=at,
             truncate=truncate,
         )
 
     def controls(self, batch: int, rows: pa.RecordBatch) -> None:
-        """Take note of control events of one batch. ``rows`` have the columns ``READ``, in any order."""
+        """Take note of control events of one batch. ``rows`` have the columns ``READ_OF_CONTROLS``, in any order."""
         ids, kinds = rows.column("transaction_id"), rows.column("operation")
         if ids.null_count == len(ids):
             return
-        named = rows.filter(pc.and_(ids.is_valid(), pc.is_in(kinds, pa.array([*BEGINS, *ENDS, *UNDOES], pa.string()))))
+        known = pa.array([*BEGINS, *ENDS, *UNDOES, LOGICAL_MESSAGE], pa.string())
+        named = rows.filter(pc.and_(ids.is_valid(), pc.is_in(kinds, known)))
         if not named.num_rows:
             return
         kinds = named.column("operation")
@@ -107,8 +134,19 @@ class Tracker:
             self._result.marked = True
         ended = pc.is_in(kinds, pa.array(sorted(ENDS), pa.string()))
         undone = pc.is_in(kinds, pa.array(sorted(UNDOES), pa.string()))
-        count = pc.if_else(ended, named.column("transaction_number"), pa.scalar(None, pa.int64()))
-        self._add(batch, "", id=named.column("transaction_id"), count=count, ended=ended, undone=undone)
+        told, nothing = named.column("transaction_number"), pa.scalar(None, pa.int64())
+        detail = named.column("detail")
+        by_collection = pc.and_(ended, pc.fill_null(pc.starts_with(detail, "{"), pa.scalar(value=False)))
+        self._add(
+            batch,
+            "",
+            id=named.column("transaction_id"),
+            number=pc.if_else(pc.equal(kinds, LOGICAL_MESSAGE), told, nothing),
+            count=pc.if_else(ended, told, nothing),
+            counts=pc.if_else(by_collection, detail, pa.scalar(None, pa.string())),
+            ended=ended,
+            undone=undone,
+        )
 
     def _add(self, batch: int, table: str, **columns: pa.Array) -> None:
         """Keep rows of ``_ROWS``, given by column. In a column that is not given, every value is false or null."""
@@ -153,14 +191,26 @@ class Tracker:
             if not (self._marked or self._result.marked):
                 flagged = rest.column("id").filter(rest.column("flagged"))
                 rest = rest.filter(pc.is_in(rest.column("id"), flagged)) if len(flagged) else rest.slice(0, 0)
-            self._result.seen = _seen(rest)
+            self._result.seen = self._without_whole(_seen(rest))
         return self._result
+
+    def _without_whole(self, found: Iterable[Seen]) -> list[Seen]:
+        """Return the transactions that are not whole, and those to keep, whole or not."""
+        scope, keep = self._landed.scope(self._result.tables), set(self._keep.to_pylist())
+        rest, elsewhere = [], []
+        for seen in found:
+            if seen.id in keep or seen.counts is None or not completeness.is_whole(seen, scope):
+                rest.append(seen)
+            else:
+                elsewhere.append(dict.fromkeys(completeness.not_awaited(seen, scope), seen.last))
+        self._result.elsewhere = completeness.newest(elsewhere)
+        return rest
 
 
 _ROWS: Final = pa.schema([
     ("batch", pa.int32()), ("table", pa.string()), ("id", pa.string()), ("number", pa.int64()), ("count", pa.int64()),
     ("ended", pa.bool_()), ("undone", pa.bool_()), ("flagged", pa.bool_()), ("at", pa.int64()),
-    ("truncate", pa.bool_()),
+    ("truncate", pa.bool_()), ("counts", pa.string()),
 ])  # fmt: skip
 
 _VALID: Final = pc.CountOptions(mode="only_valid")
@@ -195,18 +245,28 @@ def _not_whole(rows: pa.Table, keep: pa.Array) -> pa.Table:
     return rows.filter(pc.is_in(ids, by_id.filter(pc.or_(pc.invert(whole).combine_chunks(), kept))))
 
 
+_counts = msgspec.json.Decoder(dict[str, int])
+
+
 def _seen(rows: pa.Table) -> list[Seen]:
     """Return one entry for each transaction."""
     parts = rows.group_by(["id", "table"], use_threads=False).aggregate([
         ("batch", "min"), ("number", "distinct", _VALID), ("count", "max"), ("ended", "any"), ("undone", "any"),
         ("flagged", "any"), ("at", "min"), ("at", "max"), ("truncate", "sum"), ([], "count_all"),
+        ("counts", "distinct", _VALID),
     ])  # fmt: skip
     found: dict[str, Seen] = {}
     for part in parts.to_pylist():
+        numbers = merge_ranges((number, number) for number in part["number_distinct"])
+        counts: dict[str, int] | None = None
+        for text in part["counts_distinct"]:
+            counts = larger_counts(counts, _counts.decode(text))
         seen = Seen(
             id=part["id"],
             since=part["batch_min"],
-            numbers=merge_ranges((number, number) for number in part["number_distinct"]),
+            numbers=numbers,
+            by_table={part["table"]: numbers} if numbers else {},
+            counts=counts,
             count=part["count_max"],
             ended=part["ended_any"],
             undone=part["undone_any"],

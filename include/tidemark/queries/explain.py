@@ -28,6 +28,7 @@ from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.waiting import waiting
 from tidemark.queries import row_life
 from tidemark.queries.row_key import key_given
 from tidemark.queries.row_life import Chapter, Key, Outcome, Step
@@ -61,8 +62,8 @@ class _Standing:
     """Last batch of the change log that the table holds."""
     beyond: Aside
     """Why the table does not hold events of later batches."""
-    open: frozenset[str]
-    """Transactions whose events up to ``batch`` the table does not hold yet."""
+    open: Mapping[str, str]
+    """Transactions whose events up to ``batch`` the table does not hold yet, and what they lack."""
     undone: frozenset[str]
     """Transactions that were rolled back."""
 
@@ -73,7 +74,7 @@ class _Standing:
         if row["transaction_id"] in self.undone:
             return Outcome.ROLLED_BACK, "its transaction was rolled back"
         if row["transaction_id"] in self.open:
-            return Outcome.HELD, "its transaction is open: the end has not landed"
+            return Outcome.HELD, f"its transaction is open: {self.open[row['transaction_id']]}"
         return None
 
 
@@ -124,14 +125,15 @@ def _standing(lake: Lake, table: Table) -> _Standing:
     batch = row.batch if row else 0
     # If the source ignores transactions, the table holds the events of open ones, and the ledger counts none as held.
     holds_back = row is not None and row.held > 0
-    waiting = ledger_transactions.ids_in(ledger, batch, ledger_transactions.OPEN) if holds_back else frozenset[str]()
-    undone = ledger_transactions.ids_in(ledger, batch, ledger_transactions.UNDONE)
+    rows = ledger.transactions()
+    waits_for = {each.id: each.why for each in waiting(rows, batch)} if holds_back else {}
+    undone = ledger_transactions.ids_in(rows, batch, ledger_transactions.UNDONE)
     if row is not None and row.state == cuts.STOPPED:
-        return _Standing(batch, (Outcome.HELD, f"the table is stopped: {row.reason}"), waiting, undone)
+        return _Standing(batch, (Outcome.HELD, f"the table is stopped: {row.reason}"), waits_for, undone)
     waits = "the next compact takes it"
     if newest is not None and newest.state != cuts.PUBLISHED:
         waits = f"behind the published cut; the newest is cut {newest.cut}, {newest.state}"
-    return _Standing(batch, (Outcome.WAITING, waits), waiting, undone)
+    return _Standing(batch, (Outcome.WAITING, waits), waits_for, undone)
 
 
 def _history(lake: Lake, table: Table) -> SchemaHistory:

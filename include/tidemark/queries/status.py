@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -15,7 +15,8 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.event_counts import NO_EVENTS, EventCounts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
-from tidemark.ledger.transactions import seen_of
+from tidemark.ledger.waiting import waiting
+from tidemark.values.iso8601 import EPOCH
 
 
 def status_of(lake: Lake, source: str) -> dict[str, Any]:
@@ -57,28 +58,34 @@ def _lag(at: datetime | None) -> int | None:
 
 
 def _transactions(ledger: Ledger) -> dict[str, Any]:
-    """Return the open transactions, the oldest first, and how many were rolled back.
+    """Return the open transactions, the oldest first, how many were rolled back, and what none of them waits for.
 
-    ``since`` is the time of the normalize that first saw an event of the transaction.
+    ``since`` is the time of the normalize that first saw an event of the transaction, ``committed_at`` the commit time
+    of its earliest event. ``not_awaited`` has the collections that ends of transactions count, and that never landed,
+    with the commit time of the newest transaction that did not wait for them.
     """
     rows = ledger.transactions()
-    began: dict[str | None, datetime] = {}
-    for row in rows:
-        if row.written_at is not None:
-            began[row.id] = min(row.written_at, began.get(row.id, row.written_at))
-    newest = [row for id_, row in ledger_transactions.as_of(rows).items() if id_ is not None]
-    waiting = [row for row in newest if row.state == ledger_transactions.OPEN]
+    newest = ledger_transactions.as_of(rows)
+    facts = ledger_transactions.facts(newest) or ledger_transactions.Facts()
     return {
         "open": [
             {
-                "id": row.id,
-                "since": began[row.id].isoformat(),
-                "events": row.events,
-                "tables": {name: events for name, (events, _) in sorted(seen_of(row).tables.items())},
+                "id": each.id,
+                "since": each.since.isoformat(),
+                "committed_at": each.first and each.first.isoformat(),
+                "events": each.events,
+                "tables": each.tables,
+                "ended": each.ended,
+                "missing": msgspec.to_builtins(each.lacks),
+                "why": each.why,
             }
-            for row in sorted(waiting, key=lambda row: (began[row.id], row.id))
+            for each in waiting(rows)
         ],
-        "rolled_back": sum(row.state == ledger_transactions.UNDONE for row in newest),
+        "rolled_back": sum(row.state == ledger_transactions.UNDONE for row in newest.values()),
+        "not_awaited": {
+            name: None if at is None else (EPOCH + timedelta(microseconds=at)).isoformat()
+            for name, at in sorted(facts.elsewhere.items())
+        },
     }
 
 

@@ -6,7 +6,7 @@ allowed. The module is cheap to import, because Airflow reads every source file 
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, LiteralString, Self
 
@@ -209,6 +209,10 @@ class Source(BaseModel):
     schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
     """The effect of a schema change at the source on the published tables. The key in the file is ``schema``."""
     transactions: Transactions = Transactions.WHOLE
+    undelivered: Annotated[tuple[str, ...], AfterValidator(fields.unique_names)] = ()
+    """Collections, or patterns, as the ends of transactions name them, whose events never land: none waits for them."""
+    max_open_hours: Annotated[StrictInt, Field(ge=0, le=876_000)] = 24
+    """Hours of event time for which a transaction may be open. A run with an older one ends with status 1."""
     max_deletes: Share | None = None
     """Share of a table's published rows that one cut may delete without approval; 1 means no limit."""
     max_quarantined: Share | None = None
@@ -232,6 +236,11 @@ class Source(BaseModel):
     def message_limit(self) -> int:
         """Most bytes of one message."""
         return self.max_message_mib << 20
+
+    @property
+    def longest_open(self) -> timedelta:
+        """For how long a transaction may be open, in the time of the source."""
+        return timedelta(hours=self.max_open_hours)
 
     def table_for(self, name: str) -> Table:
         """Return a table's entry: by its exact name, or else by the first pattern that matches, or the defaults."""

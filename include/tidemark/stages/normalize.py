@@ -24,6 +24,7 @@ from pyiceberg.table import Table
 from tidemark.errors import LedgerError
 from tidemark.lake import names
 from tidemark.lake.branches import marker
+from tidemark.lake.data_files import Target
 from tidemark.lake.filters import above, among
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
@@ -33,7 +34,7 @@ from tidemark.ledger.rows import BatchRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import inputs, open_transactions, read_as, retrying
 from tidemark.normalization.derivation import Messages, derive
-from tidemark.normalization.open_transactions import ChangeLog
+from tidemark.normalization.transaction_search import ChangeLog
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 
@@ -75,6 +76,10 @@ def run(
         tables = _Tables(lake=lake, ledger=ledger, source=source, raw=raw, changelog=changelog)
         if again:
             rows += _reprocess(tables, done, sorted(again))
+        if newest == done and _is_released(tables, done):
+            newest += 1  # a batch without messages, which takes the transactions that the source file closed
+            ledger.forget_attempts(done)
+            lake.append_files(raw, [], {"batch": str(newest)})
         if newest > done:
             rows += _decode(tables, newest, range(done + 1, newest + 1))
     totals = {name: sum(getattr(row, name) for row in rows) for name in _COUNTS} if rows else {}
@@ -94,6 +99,20 @@ class _Tables:
     source: Source
     raw: Table
     changelog: Table
+
+
+def _is_released(tables: _Tables, done: int) -> bool:
+    """Return whether the source file says since that open transactions wait for nothing."""
+    if not tables.source.undelivered:
+        return False
+    change_log = ChangeLog(table=tables.changelog, target=_log_to(tables), done=done)
+    known = open_transactions.known(tables.ledger, change_log, tables.source.undelivered)
+    return bool(open_transactions.closed_by(known, known.landed().scope()))
+
+
+def _log_to(tables: _Tables) -> Target:
+    """Return where the rows of events are written."""
+    return tables.lake.target(tables.changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
 
 
 def _of_interval(ledger: Ledger, start: datetime | None, end: datetime | None, done: int) -> set[int]:
@@ -140,7 +159,7 @@ def _decode(
     )
     before = min(batches) - 1
     messages = Messages(parts=list(inputs.parts(raw, among("batch", batches))), read_from=lake.target(raw, RAW))
-    log_to = lake.target(changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
+    log_to = _log_to(tables)
     change_log = ChangeLog(table=changelog, target=log_to, done=before)
     set_aside_to = lake.target(quarantine, QUARANTINE, plain=VARIED)
     derived = derive(ledger, tables.source, messages, change_log, set_aside_to)
@@ -162,7 +181,7 @@ def _decode(
     lake.append_files(changelog, derived.files, marks, instead_of=instead_of)
     if instead_of is not None:
         whole = ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
-        open_transactions.settle_again(ledger, derived.tasks, whole)
+        open_transactions.settle_again(ledger, tables.source.undelivered, derived.tasks, whole)
     return rows
 
 

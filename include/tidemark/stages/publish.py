@@ -13,11 +13,15 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import TableRow
-from tidemark.sources.model import Source
+from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.waiting import held_in, sentence
+from tidemark.sources.model import Source, Transactions
 from tidemark.stages import StageReport
 
 log = structlog.get_logger(__name__)
+
+_OVERDUE_SHOWN = 10
+"""Most transactions that are open for too long that a report names."""
 
 
 def run(source: Source, approve: int | None = None) -> StageReport:
@@ -67,14 +71,28 @@ def run(source: Source, approve: int | None = None) -> StageReport:
         log.info("approved", source=source.source, cut=approve)
     if cut.state in {cuts.CHECKED, cuts.AWAITING_APPROVAL}:
         cuts.publish(lake, ledger, cut)
+    return _report(ledger, source, cut)
+
+
+def _report(ledger: Ledger, source: Source, cut: CutRow) -> StageReport:
+    """Return what the cut shows, and what it leaves behind: held events of all tables, also of tables that it lacks."""
     tables = cuts.tables_of(ledger, cut.cut)
     rows = [row for row in tables if row.state == cuts.PUBLISHED]
+    held = held_in(ledger, source.longest_open)
     problems = [row.reason or "" for row in tables if row.state == cuts.STOPPED]
     problems += [row.problem for row in ledger.refusals()]
+    if source.transactions is Transactions.WHOLE:
+        problems += [sentence(source.source, late, source.longest_open) for late in held.overdue[:_OVERDUE_SHOWN]]
+        if more := len(held.overdue) - _OVERDUE_SHOWN:
+            problems += [f"{source.source}: {more} more transactions are open for too long"] if more > 0 else []
     details: dict[str, dict[str, int | str]] = {
         str(row.identifier): {"rows": row.rows_after or 0, "verdict": row.verdict or ""} for row in rows
     }
-    summary = {"cut": cut.cut, "tables": len(rows)}
+    for name, standing in held.tables.items():
+        details.setdefault(standing.target or name, {})["held"] = standing.held
+    summary: dict[str, int | str] = {"cut": cut.cut, "tables": len(rows), "held": held.events}
+    if held.since is not None:
+        summary["held_since"] = held.since
     return StageReport(
         stage="publish", source=source.source, summary=summary, problems=tuple(problems), details=details
     )

@@ -29,7 +29,7 @@ from tidemark.ledger.rows import BatchRow
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import inputs, retrying
 from tidemark.normalization.derivation import Messages, derive
-from tidemark.normalization.open_transactions import ChangeLog
+from tidemark.normalization.transaction_search import ChangeLog
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 

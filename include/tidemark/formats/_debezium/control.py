@@ -5,12 +5,14 @@ They come on topics of their own, but a dump may mix them with rows. Each kind i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from tidemark.errors import UnknownOperationError
-from tidemark.events import ControlEvent, Event, Message, SchemaChange, TableId, Transaction, changed
+from tidemark.events import ControlEvent, Event, Message, SchemaChange, TableId, changed
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.source import Number, Source, TransactionBlock
 from tidemark.formats._json import read
@@ -54,12 +56,20 @@ class HistoryMessage(msgspec.Struct, gc=False):
     """A ``SchemaChangeMessage`` as the text of its JSON. Its own ``source`` has only a part of the fields."""
 
 
+class CollectionCount(msgspec.Struct, gc=False):
+    """How many events of a transaction belong to one collection."""
+
+    data_collection: str
+    event_count: Number = None
+
+
 class TransactionMessage(msgspec.Struct, gc=False):
     """A message of the transaction topic."""
 
     status: str
     id: str
     event_count: Number = None
+    data_collections: list[CollectionCount] | None = None
     ts_ms: Number = None
 
 
@@ -136,19 +146,42 @@ def _table(change: SchemaChangeMessage, source: Source) -> TableId | None:
     return TableId(database=database, schema=schema, name=name) if name else None
 
 
+_LOGICAL_MESSAGE = re.compile(
+    r"LOGICAL_DECODING_MESSAGE|io\.debezium\.connector\.postgresql\.LogicalDecodingMessageMonitor\$[\w$]+@[0-9a-f]+"
+)
+"""The collection of logical messages. Some versions write the name of a Java object, another one for each message."""
+
+
 def _transaction(marker: TransactionMessage, message: Message) -> ControlEvent:
-    """Return the begin or the end of a transaction. The ``number`` of the end is the count of its events."""
+    """Return the begin or the end of a transaction.
+
+    The ``number`` of the end is the count of its events. If ``data_collections`` has more, it is their count: events
+    that any of both counts are waited for.
+    """
     kinds = {"BEGIN": "transaction_begin", "END": "transaction_end"}
     if marker.status not in kinds:
         raise UnknownOperationError(f"`status` is {marker.status!r}; a transaction has BEGIN and END")
     last = marker.status == "END"
-    transaction: Transaction | None = debezium_source.transaction(TransactionBlock(id=marker.id), last=last)
-    if transaction is not None and last:
-        block = TransactionBlock(id=marker.id, total_order=marker.event_count)
-        transaction = debezium_source.transaction(block, last=True)
+    counts = _counts(marker.data_collections) if last and marker.data_collections else None
+    block = TransactionBlock(id=marker.id)
+    if last:
+        totals = (debezium_source.whole_number(marker.event_count), sum(counts.values()) if counts else None)
+        block.total_order = max((total for total in totals if total is not None), default=None)
     return ControlEvent(
         kind=kinds[marker.status],
         position=changed(*message.order),
         committed_at=debezium_source.micros(None, marker.ts_ms),
-        transaction=transaction,
+        transaction=debezium_source.transaction(block, last=last),
+        counts=counts,
     )
+
+
+def _counts(collections: Sequence[CollectionCount]) -> dict[str, int] | None:
+    """Return the events by collection; None if any of the counts is missing."""
+    counts = Counter[str]()
+    for each in collections:
+        number = debezium_source.whole_number(each.event_count)
+        if number is None:
+            return None
+        counts["" if _LOGICAL_MESSAGE.fullmatch(each.data_collection) else each.data_collection] += number
+    return dict(counts)
