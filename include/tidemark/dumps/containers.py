@@ -88,6 +88,7 @@ def inspect(
     take: Callable[[pa.RecordBatch], None] | None = None,
     *,
     sha256: str | None = None,
+    size: int | None = None,
     limit: int = LIMIT,
 ) -> Inspection:
     """Read a dump file once, from start to end, and return what it holds.
@@ -99,6 +100,7 @@ def inspect(
         take: is called with each batch of messages, as ``read`` yields them. Whether the file is sound is known only at
             its end.
         sha256: the checksum that the file must have; None for any.
+        size: read the file as it was when it had this number of bytes; None: all of it.
         limit: most bytes of one message.
 
     Raises:
@@ -106,7 +108,7 @@ def inspect(
             is beyond a limit (64 GiB expanded, 200 times expanded after 64 MiB); it has another checksum; or it goes
             on in a way that does not show where a message that is too long ends.
     """
-    with opened(path, limit=limit) as stored:
+    with opened(path, limit=limit, size=size) as stored:
         content = _open(stored, _BATCH_MESSAGES, _BATCH_BYTES)
         messages = 0
         for batch in content.batches:
@@ -159,6 +161,8 @@ def _open(stored: StoredFile, batch_messages: int, batch_bytes: int) -> Content:
 
 
 def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> Content:
+    if stored.goes_on:
+        raise LandingError(f"{stored.path}: Parquet cannot grow, as its last bytes describe it; deliver another file")
     stored.sha256()
     with reading(stored.path):
         source = stored.random_access()

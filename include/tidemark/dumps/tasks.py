@@ -9,18 +9,11 @@ import pyarrow as pa
 
 from tidemark.dumps import containers
 from tidemark.dumps.beyond_limit import LIMIT
-from tidemark.dumps.stored_file import opened
+from tidemark.dumps.growth import Beginning, Rest
+from tidemark.dumps.hashing import Hashed, ToHash, hashed
 from tidemark.errors import LandingError
 from tidemark.lake.data_files import Target, Writer, WrittenFile
 from tidemark.lake.log_schemas import RAW
-
-
-class Hashed(msgspec.Struct, frozen=True, kw_only=True):
-    """The SHA-256 of a dump file, or the problem why it is refused."""
-
-    path: str
-    checksum: str = ""
-    problem: str | None = None
 
 
 class Hashes(msgspec.Struct, kw_only=True):
@@ -45,6 +38,10 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     interval: int
     """Epoch µs; 0 for none."""
     checksum: str
+    size: int | None = None
+    """Bytes that the checksum is of, if the file may go on behind them."""
+    landed: Beginning | None = None
+    """What was landed of the file before it grew."""
 
 
 class Landing(msgspec.Struct, kw_only=True):
@@ -56,16 +53,8 @@ class Landing(msgspec.Struct, kw_only=True):
 
 
 def hash_dumps(task: bytes) -> bytes:
-    """Return the checksums (``Hashes``) of the stored bytes of dump files (``list[str]``: their paths)."""
-    return msgspec.json.encode(Hashes(hashed=[_hashed(path) for path in msgspec.json.decode(task, type=list[str])]))
-
-
-def _hashed(path: str) -> Hashed:
-    try:
-        with opened(path) as stored:
-            return Hashed(path=path, checksum=stored.sha256())
-    except LandingError as error:
-        return Hashed(path=path, problem=str(error))
+    """Return the checksums (``Hashes``) of the stored bytes of dump files (``list[ToHash]``)."""
+    return msgspec.json.encode(Hashes(hashed=[hashed(file) for file in msgspec.json.decode(task, type=list[ToHash])]))
 
 
 def land(task: bytes, *, batch: int, landed_at: int, target: Target, limit: int = LIMIT) -> bytes:
@@ -98,16 +87,19 @@ def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int, limit: int) 
         "landed_at": landed_at,
     }
     constants = {name: pa.scalar(value, RAW.field(name).type) for name, value in values.items()}
+
+    def write(messages: pa.RecordBatch) -> None:
+        writer.write((batch,), _as_raw(messages, constants))
+
     try:
-        found = containers.inspect(
-            dump.path,
-            lambda messages: writer.write((batch,), _as_raw(messages, constants)),
-            sha256=dump.checksum,
-            limit=limit,
-        )
+        rest = Rest(dump.path, dump.landed, write, limit) if dump.landed else None
+        found = containers.inspect(dump.path, rest or write, sha256=dump.checksum, size=dump.size, limit=limit)
+        if rest is not None:
+            rest.check(found)
     except LandingError as error:
         return Landed(path=dump.path, problem=str(error))
-    return Landed(path=dump.path, messages=found.messages, container=found.container)
+    before = dump.landed.messages if dump.landed else 0
+    return Landed(path=dump.path, messages=found.messages - before, container=found.container)
 
 
 def _as_raw(messages: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:

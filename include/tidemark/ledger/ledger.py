@@ -168,9 +168,12 @@ class Ledger:
         if known := sorted(set(requests)):
             self.forget(RebuildRow, among("asked", known))
 
-    def landed_files(self, batch: int) -> dict[str, FileRow]:
-        """Return by path the files that are in ``raw``, which holds batches up to ``batch``."""
-        return {row.path: row for row in self.files() if row.batch <= batch}
+    def landed_files(self, batch: int) -> list[FileRow]:
+        """Return the files that are in ``raw``, which holds batches up to ``batch``, the oldest first.
+
+        A file that grew has a row for each batch that took of it.
+        """
+        return sorted((row for row in self.files() if row.batch <= batch), key=lambda row: row.batch)
 
     def forget_attempts(self, batch: int) -> None:
         """Drop the files of an attempt that wrote them here and never reached ``raw``."""

@@ -206,6 +206,8 @@ class StageOperator(SparkSubmitOperator):
         if report.stage != self.stage:  # a dry run
             for table, counts in report.details.items():
                 self.log.info("%s would differ: %s", table, counts)
+        for remark in report.remarks:
+            self.log.warning("%s", remark)
         for problem in report.problems:
             self.log.error("%s", problem)
         if report.has_problems and self.stage in HOLDING:

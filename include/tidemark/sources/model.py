@@ -58,6 +58,15 @@ class Deletes(StrEnum):
     SOFT = "soft"
 
 
+class Files(StrEnum):
+    """How the dump files of a source are written."""
+
+    WHOLE = "whole"
+    """A file is whole when it is first seen."""
+    APPEND = "append"
+    """A file is written to while it is read: a last line without its end waits for the next run."""
+
+
 class SchemaPolicy(StrEnum):
     """The effect of a schema change at the source on the published table."""
 
@@ -191,6 +200,8 @@ class Source(BaseModel):
     """An instance of the format's own ``Options``."""
     landing: Annotated[str, AfterValidator(fields.landing)]
     """Path or pattern of the dumps. Environment variables are replaced already; ``strftime`` fields are still in it."""
+    files: Files = Files.WHOLE
+    """In both cases, a landed file that grew lands what is new."""
     schedule: Annotated[str, AfterValidator(fields.schedule)] | None = None
     start_date: Annotated[datetime, BeforeValidator(fields.start_date)] = EPOCH
     target: Annotated[str, AfterValidator(fields.target)] = "{source}.{table}"

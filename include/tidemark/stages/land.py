@@ -1,22 +1,26 @@
 """Land: dump files of an interval into ``raw``, one row a message, verbatim.
 
-Idempotent by content: a file that was landed lands nothing again, under whatever name; a changed file under the same
-name is refused, and so is one that is truncated or corrupt, each whole and by name, while the others land. So every
-file is hashed first; what is new is then read once, and its messages are written as they come. The files are written to
+Idempotent by content: a file that was landed lands nothing again, under whatever name. A file that grew, so that the
+landed bytes are its beginning, lands what is new. A file that was changed otherwise is refused, and so is one that is
+truncated or corrupt, each whole and by name, while the others land. So every file is hashed first; what is new is then
+read once, and its messages are written as they come. The files are written to
 the ledger before ``raw`` has their batch, and count only then: of a killed land nothing stays but data files that
 belong to no snapshot, which maintenance removes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import msgspec
 import structlog
-from pyiceberg.table import Table
 
 from tidemark.dumps import tasks
+from tidemark.dumps.growth import Beginning
+from tidemark.dumps.hashing import Hashed, ToHash
 from tidemark.dumps.listing import DumpFile, find
 from tidemark.dumps.tasks import Dump, Hashes, Landed, Landing
 from tidemark.lake import names
@@ -27,15 +31,40 @@ from tidemark.lake.log_schemas import RAW, VARIED
 from tidemark.lake.properties import LOG_PROPERTIES
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow, IntervalRow, RefusalRow
-from tidemark.sources.model import Source
+from tidemark.sources.model import Files, Source
 from tidemark.spark import spread
 from tidemark.stages import StageReport
 from tidemark.values.iso8601 import EPOCH
 
 log = structlog.get_logger(__name__)
 
-_Contents = dict[str, list[DumpFile]]
-"""Checksum to the files with that content."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fresh:
+    """A dump file with content that is not in ``raw`` yet."""
+
+    file: DumpFile
+    size: int
+    """Bytes that land, or have landed."""
+    landed: FileRow | None
+    """What was landed of it before it grew."""
+
+    def dump(self, checksum: str, *, bounded: bool) -> Dump:
+        """Return the file as land's task takes it."""
+        row = self.landed
+        return Dump(
+            path=self.file.path,
+            interval=self.file.interval,
+            checksum=checksum,
+            size=self.size if bounded else None,
+            landed=None
+            if row is None
+            else Beginning(size=row.size, checksum=row.checksum, container=row.container, messages=row.messages),
+        )
+
+
+_Contents = dict[str, list[_Fresh]]
+"""Checksum to the files with that content; files that grew come first."""
 
 _Written = tuple[list[FileRow], list[WrittenFile], dict[str, str]]
 
@@ -56,12 +85,21 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     raw = lake.ensure(names.raw(source.source), RAW, LOG_PROPERTIES, partition_by=["batch"])
     batch = int(marker(raw, "batch") or 0)
     ledger.forget_attempts(batch)
-    landed = ledger.landed_files(batch)
+    rows = ledger.landed_files(batch)
+    landed = _as_landed(rows)
     fresh = [file for file in _due(source, ledger, landed, start, end) if not _unchanged(file, landed.get(file.path))]
-    contents, refused = _contents(fresh, landed)
+    growing = source.files is Files.APPEND
+    found = _hashed(fresh, landed, growing=growing)
+    contents, refused = _contents(fresh, landed, {row.checksum: row.path for row in rows}, found)
     nothing: _Written = ([], [], {})
-    limit = source.message_limit
-    accepted, written, unsound = _write(lake, raw, contents, batch + 1, limit) if contents else nothing
+    work = partial(
+        tasks.land,
+        batch=batch + 1,
+        landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
+        target=lake.target(raw, RAW, plain=VARIED),
+        limit=source.message_limit,
+    )
+    accepted, written, unsound = _write(contents, work, batch + 1, bounded=growing) if contents else nothing
     if accepted:
         ledger.replace(FileRow, accepted)
         lake.append_files(raw, written, {"batch": str(batch + 1)})
@@ -73,7 +111,20 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     messages = sum(file.messages for file in accepted)
     log.info("landed", source=source.source, files=len(accepted), messages=messages, refused=len(refused))
     summary = {"files": len(accepted), "messages": messages, "refused": len(refused), "batch": batch + bool(accepted)}
-    return StageReport(stage="land", source=source.source, summary=summary, problems=tuple(refused.values()))
+    return StageReport(
+        stage="land",
+        source=source.source,
+        summary=summary,
+        problems=tuple(refused.values()),
+        remarks=tuple(_waiting(each) for each in found.values() if each.waiting),
+    )
+
+
+def _waiting(file: Hashed) -> str:
+    return (
+        f"{file.path} ends inside a line: its last {file.waiting} bytes wait until the line has its end "
+        "(`files: append` in the source file)"
+    )
 
 
 def _due(
@@ -96,11 +147,29 @@ def _unchanged(file: DumpFile, landed: FileRow | None) -> bool:
     return landed is not None and landed.size == file.size and landed.modified == str(file.modified)
 
 
-def _contents(files: Sequence[DumpFile], landed: Mapping[str, FileRow]) -> tuple[_Contents, _Refused]:
-    """What is not in ``raw`` yet, and files that are refused unread."""
-    done = spread.run([(file.path, file.size) for file in files], tasks.hash_dumps, Hashes)
-    hashed = {each.path: each for task in done for each in task.hashed}
-    known = {row.checksum: row.path for row in landed.values()}
+def _hashed(files: Sequence[DumpFile], landed: Mapping[str, FileRow], *, growing: bool) -> dict[str, Hashed]:
+    parts = []
+    for file in files:
+        before = landed.get(file.path)
+        to_hash = ToHash(path=file.path, landed=before.size if before else 0, size=file.size if growing else None)
+        parts.append((to_hash, file.size))
+    done = spread.run(parts, tasks.hash_dumps, Hashes)
+    return {each.path: each for task in done for each in task.hashed}
+
+
+def _as_landed(rows: Sequence[FileRow]) -> dict[str, FileRow]:
+    """Return by path what was landed of each file in all batches: its newest row, with the messages of all its rows."""
+    found: dict[str, FileRow] = {}
+    for row in rows:
+        before = found.get(row.path)
+        found[row.path] = msgspec.structs.replace(row, messages=row.messages + before.messages) if before else row
+    return found
+
+
+def _contents(
+    files: Sequence[DumpFile], landed: Mapping[str, FileRow], known: Mapping[str, str], hashed: Mapping[str, Hashed]
+) -> tuple[_Contents, _Refused]:
+    """Return what is not in ``raw`` yet, and files that are refused unread; ``known`` has what landed, by checksum."""
     contents: _Contents = {}
     refused: _Refused = {}
     for file in files:
@@ -108,56 +177,51 @@ def _contents(files: Sequence[DumpFile], landed: Mapping[str, FileRow]) -> tuple
         before = landed.get(file.path)
         if now.problem:
             refused[file.path] = now.problem
-        elif before is not None and before.checksum != now.checksum:
+        elif before is not None and before.size and before.checksum not in {now.checksum, now.landed}:
             refused[file.path] = _changed(file, before)
         elif now.checksum in known:
             log.info("already_landed", file=file.path, landed_as=known[now.checksum])
-        else:
-            contents.setdefault(now.checksum, []).append(file)
-    return contents, refused
+        elif now.size > (before.size if before else 0) or not now.waiting:
+            contents.setdefault(now.checksum, []).append(_Fresh(file=file, size=now.size, landed=before))
+    return {
+        checksum: sorted(same, key=lambda each: each.landed is None) for checksum, same in contents.items()
+    }, refused
 
 
 def _changed(file: DumpFile, before: FileRow) -> str:
     return (
         f"{file.path} changed since it was landed (batch {before.batch}, SHA-256 {before.checksum[:12]}...): "
-        "a landed file stays as it is. Deliver the new content under another name."
+        "what was landed is not its beginning any more, and stays as it is. Deliver the new content under another name."
     )
 
 
-def _write(lake: Lake, raw: Table, contents: _Contents, batch: int, limit: int) -> _Written:
+def _write(contents: _Contents, work: Callable[[bytes], bytes], batch: int, *, bounded: bool) -> _Written:
     """Write data files of ``raw``; return the dump files in them, the data files, and the files that are refused."""
-    work = partial(
-        tasks.land,
-        batch=batch,
-        landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
-        target=lake.target(raw, RAW, plain=VARIED),
-        limit=limit,
-    )
     parts = [
-        ([Dump(path=file.path, interval=file.interval, checksum=checksum) for file in same], same[0].size)
-        for checksum, same in contents.items()
+        ([each.dump(checksum, bounded=bounded) for each in same], same[0].size) for checksum, same in contents.items()
     ]
     done = spread.run(parts, work, Landing)
     outcomes = {landed.path: landed for task in done for landed in task.landed}
     accepted: list[FileRow] = []
     refused: _Refused = {}
     for checksum, same in contents.items():
-        for file in same:
-            landed = outcomes.get(file.path)
+        for each in same:
+            landed = outcomes.get(each.file.path)
             if landed is None:
-                log.info("already_landed", file=file.path, landed_as=accepted[-1].path)
+                log.info("already_landed", file=each.file.path, landed_as=accepted[-1].path)
             elif landed.problem:
-                refused[file.path] = landed.problem
+                refused[each.file.path] = landed.problem
             else:
-                accepted.append(_entry(file, checksum, landed, batch))
+                accepted.append(_entry(each, checksum, landed, batch))
     return accepted, [file for task in done for file in task.files], refused
 
 
-def _entry(file: DumpFile, checksum: str, landed: Landed, batch: int) -> FileRow:
+def _entry(fresh: _Fresh, checksum: str, landed: Landed, batch: int) -> FileRow:
+    file = fresh.file
     return FileRow(
         batch=batch,
         path=file.path,
-        size=file.size,
+        size=fresh.size,
         modified=str(file.modified),
         checksum=checksum,
         container=landed.container,

@@ -102,7 +102,7 @@ def _of_interval(ledger: Ledger, start: datetime | None, end: datetime | None, d
     def within(at: datetime | None) -> bool:
         return at is None or ((start is None or at >= start) and (end is None or at < end))
 
-    return {row.batch for row in ledger.landed_files(done).values() if within(row.interval_start)}
+    return {row.batch for row in ledger.files() if row.batch <= done and within(row.interval_start)}
 
 
 def _reprocess(tables: _Tables, done: int, batches: Sequence[int]) -> list[BatchRow]:
