@@ -128,7 +128,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     place: int
     """Counted from 1: the line in a file of JSON lines, or else the number of the message in the file."""
     interval: int = 0
-    """Start of the interval that the file belongs to, epoch µs, UTC. 0 if the landing path has no fields of time."""
+    """Start of the period that the path of the file names, as the clock of its zone shows it, in µs since 1970 of that
+    clock. 0 if the landing path has no fields of time."""
     key: bytes | None = None
     topic: str | None = None
     partition: int | None = None

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -52,13 +52,20 @@ class DumpFile:
     """One file of a listing. Files are ordered by interval, then by path."""
 
     interval: int
-    """Start of the period that the path names, epoch µs, UTC; 0 if the pattern has no fields of time."""
+    """Start of the period that the path names, as the clock of its zone shows it, in µs since 1970 of that clock; 0 if
+    the pattern has no fields of time. It orders files, whatever the zone is said to be."""
     path: str
     """Absolute local path, or URI."""
     size: int
     """Number of stored bytes."""
     modified: int
     """Time of the last change, from the store; epoch ns."""
+    starts: tuple[int, ...] = ()
+    """The moments at which the clock shows ``interval``, epoch µs: two where it is put back."""
+
+    def within(self, start: int, end: int) -> bool:
+        """Return whether the file belongs to the interval ``[start, end)``, epoch µs."""
+        return not self.interval or any(start <= moment < end for moment in self.starts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +81,19 @@ class _Pattern:
 
 
 def find(
-    pattern: str, *, start: datetime | None, end: datetime | None, landed: Container[str] = frozenset()
+    pattern: str,
+    *,
+    start: datetime | None,
+    end: datetime | None,
+    landed: Container[str] = frozenset(),
+    zone: tzinfo = UTC,
 ) -> list[DumpFile]:
     """Return the dump files of one run, ordered by interval and path.
 
     The path of a file names a period: a day with ``%Y-%m-%d``, an hour with ``%H`` too. The file belongs to the
     interval ``[start, end)`` that contains the start of the period. A path without fields of time belongs to every
-    interval.
+    interval. Where clocks are put back, a path may name two hours: it belongs to the intervals of both, and lands with
+    the first that finds it. An hour that clocks leave out is the hour after it.
 
     A folder that does not exist holds no files yet. A wildcard matches no name that begins with a dot (as in a shell)
     or an underscore. A file whose name ends in ``.tmp`` or ``.part`` is still being written, and is left out. Links are
@@ -92,6 +105,7 @@ def find(
         start: of the interval, UTC unless it has a zone; None for no bound.
         end: first moment after the interval; None for no bound.
         landed: paths that do not count against the limit of ``FILES_LIMIT`` files for each run.
+        zone: the time zone of the times in paths.
 
     Raises:
         ConfigurationError: a field of time is unknown, or stands without a coarser one that it needs; or a folder
@@ -103,8 +117,11 @@ def find(
     for path, name, size, modified in _list(parsed, pattern):
         found = parsed.path.fullmatch(name)
         interval = _period_start(found) if found else None
-        if interval is not None and (interval == 0 or _micros(start) <= interval < _micros(end, none=1 << 63)):
-            files.append(DumpFile(interval=interval, path=path, size=size, modified=modified))
+        if interval is not None:
+            starts = moments(interval, zone) if interval else ()
+            file = DumpFile(interval=interval, path=path, size=size, modified=modified, starts=starts)
+            if file.within(_micros(start), _micros(end, none=1 << 63)):
+                files.append(file)
     new = sum(file.path not in landed for file in files)
     if new > FILES_LIMIT:
         raise LandingError(
@@ -171,8 +188,21 @@ def _translate(token: re.Match[str], fields: list[str], pattern: str) -> str:
     return f"(?P<{field}>[0-9]{{{_DIGITS[field]}}})"
 
 
+def moments(shown: int, zone: tzinfo) -> tuple[int, ...]:
+    """Return the moments, epoch µs, at which the clock of a zone shows a time, given in µs since 1970 of that clock.
+
+    There are two where the clock is put back. A time that it leaves out counts as if it were not put forward yet.
+    """
+    wall = (_EPOCH + timedelta(microseconds=shown)).replace(tzinfo=zone)
+    try:
+        first, second = _micros(wall), _micros(wall.replace(fold=1))
+    except OverflowError:  # at the ends of the calendar
+        return (shown,)
+    return (first, second) if second > first else (first,)
+
+
 def _period_start(found: re.Match[str]) -> int | None:
-    """Return the start of the period that a path names, epoch µs; 0 if it names none, None if there is no such time."""
+    """Return the start of the period that a path names, µs; 0 if it names none, None if there is no such time."""
     part = {name: int(digits) for name, digits in found.groupdict().items()}
     if not part:
         return 0
@@ -188,7 +218,8 @@ def _period_start(found: re.Match[str]) -> int | None:
 def _micros(moment: datetime | None, *, none: int = -(1 << 63)) -> int:
     if moment is None:
         return none
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
+    utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (utc - _EPOCH) // timedelta(microseconds=1)
 
 
 def _list(parsed: _Pattern, pattern: str) -> Iterator[_Listed]:

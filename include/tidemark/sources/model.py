@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, LiteralString, Self
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     SerializeAsAny,
@@ -202,8 +202,10 @@ class Source(BaseModel):
     """Path or pattern of the dumps. Environment variables are replaced already; ``strftime`` fields are still in it."""
     files: Files = Files.WHOLE
     """In both cases, a landed file that grew lands what is new."""
+    timezone: Annotated[str, AfterValidator(fields.timezone)] = "UTC"
+    """The zone of the times in the landing path, of the schedule, and of a start date without a zone."""
     schedule: Annotated[str, AfterValidator(fields.schedule)] | None = None
-    start_date: Annotated[datetime, BeforeValidator(fields.start_date)] = EPOCH
+    start_date: datetime = EPOCH
     target: Annotated[str, AfterValidator(fields.target)] = "{source}.{table}"
     schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
     """The effect of a schema change at the source on the published tables. The key in the file is ``schema``."""
@@ -220,6 +222,11 @@ class Source(BaseModel):
     def dag_id(self) -> str:
         """Id of the source's DAG."""
         return f"{DAG_PREFIX}{self.source}"
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The zone that ``timezone`` names."""
+        return ZoneInfo(self.timezone)
 
     @property
     def message_limit(self) -> int:
@@ -242,6 +249,11 @@ class Source(BaseModel):
         if share is None:
             share = 1.0 if rows <= SMALL_TABLE else DEFAULT_MAX_DELETES
         return int(rows * share + 1e-9)  # so that 29 % of 100 rows are 29, although 100 * 0.29 is less
+
+    @field_validator("start_date", mode="before")
+    @classmethod
+    def _start_in_zone(cls, given: object, info: ValidationInfo) -> datetime:
+        return fields.start_date(given, ZoneInfo(info.data.get("timezone", "UTC")))
 
     @field_validator("format")
     @classmethod

@@ -130,12 +130,12 @@ def _waiting(file: Hashed) -> str:
 def _due(
     source: Source, ledger: Ledger, landed: Mapping[str, FileRow], start: datetime | None, end: datetime | None
 ) -> list[DumpFile]:
+    files = find(source.landing, start=None, end=None, landed=landed, zone=source.zone)
     if start is None and end is None:
-        return find(source.landing, start=None, end=None, landed=landed)
+        return files
     spans = [(start, end), *((row.start, row.end) for row in ledger.intervals())]
     bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in spans]
-    files = find(source.landing, start=None, end=None, landed=landed)
-    return [file for file in files if not file.interval or any(a <= file.interval < b for a, b in bounds)]
+    return [file for file in files if any(file.within(*span) for span in bounds)]
 
 
 def _micros(moment: datetime | None, default: int) -> int:

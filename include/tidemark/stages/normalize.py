@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, tzinfo
 
 import structlog
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
+from tidemark.dumps.listing import moments
 from tidemark.errors import LedgerError
 from tidemark.lake import names
 from tidemark.lake.branches import marker
@@ -36,6 +37,7 @@ from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.open_transactions import ChangeLog
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
+from tidemark.values.iso8601 import EPOCH
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +70,9 @@ def run(
     newest = int(marker(raw, "batch") or 0)
     again = ledger.reprocessing()
     if reprocess:
-        again |= _of_interval(ledger, start, end, done)
+        again |= {
+            row.batch for row in ledger.landed_files(done) if _within(row.interval_start, source.zone, start, end)
+        }
     rows: list[BatchRow] = []
     if raw is not None:
         tables = _Tables(lake=lake, ledger=ledger, source=source, raw=raw, changelog=changelog)
@@ -93,16 +97,15 @@ class _Tables:
     changelog: Table
 
 
-def _of_interval(ledger: Ledger, start: datetime | None, end: datetime | None, done: int) -> set[int]:
-    """Return the batches up to ``done`` that hold a file of the interval.
+def _within(shown: datetime | None, zone: tzinfo, start: datetime | None, end: datetime | None) -> bool:
+    """Return whether a file belongs to an interval; one whose path names no time belongs to every interval.
 
-    A file whose path names no time belongs to every interval.
+    ``shown`` is the time that the path names, as the clock of the zone shows it.
     """
-
-    def within(at: datetime | None) -> bool:
-        return at is None or ((start is None or at >= start) and (end is None or at < end))
-
-    return {row.batch for row in ledger.files() if row.batch <= done and within(row.interval_start)}
+    if shown is None:
+        return True
+    starts = (EPOCH + timedelta(microseconds=at) for at in moments((shown - EPOCH) // timedelta(microseconds=1), zone))
+    return any((start is None or at >= start) and (end is None or at < end) for at in starts)
 
 
 def _reprocess(tables: _Tables, done: int, batches: Sequence[int]) -> list[BatchRow]:
