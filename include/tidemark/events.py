@@ -136,6 +136,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     offset: int | None = None
     timestamp: int | None = None
     """Time of the Kafka record, epoch ms."""
+    file_order: str | None = None
+    """The text that stands for ``file`` in the order of files; None if the path itself does."""
 
     @property
     def order(self) -> Position:
@@ -145,7 +147,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """
         if self.offset is not None:
             return (1, self.partition or 0, self.offset)
-        return (0, self.interval, self.file, self.place)
+        return (0, self.interval, self.file_order or self.file, self.place)
 
 
 class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):

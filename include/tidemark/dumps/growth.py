@@ -13,7 +13,6 @@ from collections.abc import Callable
 import msgspec
 import pyarrow as pa
 
-from tidemark.dumps import containers
 from tidemark.dumps.containers import PARQUET, Inspection
 from tidemark.errors import LandingError
 
@@ -31,14 +30,16 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
 class Rest:
     """Takes all messages of a file that grew, and hands on those that are new."""
 
-    def __init__(self, path: str, landed: Beginning, take: Callable[[pa.RecordBatch], None], limit: int) -> None:
+    def __init__(
+        self, path: str, landed: Beginning, take: Callable[[pa.RecordBatch], None], inspect: Callable[..., Inspection]
+    ) -> None:
         """Read the beginning of the file again.
 
         Args:
             path: of the file.
             landed: what was landed of it.
             take: takes the new messages.
-            limit: most bytes of one message.
+            inspect: ``containers.inspect``, as the file is read.
 
         Raises:
             LandingError: the beginning does not read as it did when it was landed.
@@ -50,7 +51,7 @@ class Rest:
         if landed.container == PARQUET:
             raise self._refused("Parquet cannot grow, as its last bytes describe it")
         if landed.size:
-            found = containers.inspect(path, self._keep_last, sha256=landed.checksum, size=landed.size, limit=limit)
+            found = inspect(path, self._keep_last, sha256=landed.checksum, size=landed.size)
             if (found.container, found.messages) != (landed.container, landed.messages):
                 raise self._refused("these are read as other messages now")
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import structlog
 
+from tidemark.dumps.file_names import in_order, widths
 from tidemark.dumps.stored_file import locate
 from tidemark.errors import ConfigurationError, LandingError
 
@@ -47,9 +48,9 @@ _Listed = tuple[str, str, int, int]
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DumpFile:
-    """One file of a listing. Files are ordered by interval, then by path."""
+    """One file of a listing."""
 
     interval: int
     """Start of the period that the path names, as the clock of its zone shows it, in µs since 1970 of that clock; 0 if
@@ -88,7 +89,7 @@ def find(
     landed: Container[str] = frozenset(),
     zone: tzinfo = UTC,
 ) -> list[DumpFile]:
-    """Return the dump files of one run, ordered by interval and path.
+    """Return the dump files of one run, ordered by interval and by path, with the numbers in it as numbers.
 
     The path of a file names a period: a day with ``%Y-%m-%d``, an hour with ``%H`` too. The file belongs to the
     interval ``[start, end)`` that contains the start of the period. A path without fields of time belongs to every
@@ -127,7 +128,8 @@ def find(
         raise LandingError(
             f"{pattern}: {new} files for one run, the limit is {FILES_LIMIT}; take shorter intervals or join the files"
         )
-    return sorted(files)
+    width_at = widths(file.path for file in files)
+    return sorted(files, key=lambda file: (file.interval, in_order(file.path, width_at)))
 
 
 def _parse(pattern: str) -> _Pattern:

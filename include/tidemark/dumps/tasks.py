@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 import pyarrow as pa
 
 from tidemark.dumps import containers
-from tidemark.dumps.beyond_limit import LIMIT
 from tidemark.dumps.growth import Beginning, Rest
 from tidemark.dumps.hashing import Hashed, ToHash, hashed
+from tidemark.dumps.wrapping import Reading
 from tidemark.errors import LandingError
 from tidemark.lake.data_files import Target, Writer, WrittenFile
 from tidemark.lake.log_schemas import RAW
@@ -57,18 +58,18 @@ def hash_dumps(task: bytes) -> bytes:
     return msgspec.json.encode(Hashes(hashed=[hashed(file) for file in msgspec.json.decode(task, type=list[ToHash])]))
 
 
-def land(task: bytes, *, batch: int, landed_at: int, target: Target, limit: int = LIMIT) -> bytes:
+def land(task: bytes, *, batch: int, landed_at: int, target: Target, reading: Reading) -> bytes:
     """Write the messages of dump files (``list[list[Dump]]``) as rows of ``raw``, and return the ``Landing``.
 
     Each inner list has files with the same content. Its first sound file lands: the name may decide how a file is read,
-    so one of them may be sound where another is not. ``limit`` is the most bytes of one message.
+    so one of them may be sound where another is not.
     """
     shared = Writer(target)
     done = Landing()
     for same in msgspec.json.decode(task, type=list[list[Dump]]):
         for dump in same:
             own = Writer(target)
-            landed = _landed(dump, own, batch, landed_at, limit)
+            landed = _landed(dump, own, batch, landed_at, reading)
             done.landed.append(landed)
             if landed.problem is None:
                 done.files += own.hand_over(shared)
@@ -78,7 +79,7 @@ def land(task: bytes, *, batch: int, landed_at: int, target: Target, limit: int 
     return msgspec.json.encode(done)
 
 
-def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int, limit: int) -> Landed:
+def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int, reading: Reading) -> Landed:
     values = {
         "batch": batch,
         "interval_start": dump.interval or None,
@@ -91,9 +92,10 @@ def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int, limit: int) 
     def write(messages: pa.RecordBatch) -> None:
         writer.write((batch,), _as_raw(messages, constants))
 
+    inspect = partial(containers.inspect, limit=reading.limit, wrapping=reading.wrapping)
     try:
-        rest = Rest(dump.path, dump.landed, write, limit) if dump.landed else None
-        found = containers.inspect(dump.path, rest or write, sha256=dump.checksum, size=dump.size, limit=limit)
+        rest = Rest(dump.path, dump.landed, write, inspect) if dump.landed else None
+        found = inspect(dump.path, rest or write, sha256=dump.checksum, size=dump.size)
         if rest is not None:
             rest.check(found)
     except LandingError as error:

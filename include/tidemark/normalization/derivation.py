@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
+from tidemark.dumps.wrapping import Reading
 from tidemark.lake.data_files import Target, WrittenFile
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import inputs, open_transactions, tasks
+from tidemark.normalization import file_order, inputs, open_transactions, tasks
 from tidemark.normalization.open_transactions import ChangeLog
 from tidemark.normalization.tasks import Decoding, Done, KnownTransactions, Outputs
 from tidemark.sources.model import Source
@@ -87,14 +88,17 @@ def derive(
         The files that were written, and the counts by batch.
     """
     transactions = ledger_transactions.states(ledger, log.done)
+    files = ledger.files()
     work = partial(
         tasks.normalize,
         decoding=Decoding(
             format_name=source.format,
             options=source.options.model_dump(mode="json"),
             known=inputs.known(source, messages.parts, messages.read_from, log.table),
-            limit=source.message_limit,
+            reading=Reading(limit=source.message_limit, wrapping=source.container),
             declared=source.written(),
+            width_at=file_order.width_at(log.table, files),
+            sizes=file_order.sizes(files),
         ),
         raw=messages.read_from,
         outputs=Outputs(log=log.target, quarantine=quarantine),

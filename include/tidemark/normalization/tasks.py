@@ -16,11 +16,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark.dumps.beyond_limit import LIMIT
+from tidemark.dumps.wrapping import Reading
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
 from tidemark.ledger.tally import Tally
+from tidemark.normalization.arrow_rows import with_file_order
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.decoding import decode_message, metadata_of
 from tidemark.normalization.raised_limits import with_raised_limit
@@ -51,10 +52,14 @@ class Decoding:
     """Of the format, as the source file writes them."""
     known: Known | None = None
     """The metadata of the run; None if the format needs no metadata messages."""
-    limit: int = LIMIT
-    """Most bytes of one message now; one that was too long when it landed is read again from its dump file."""
+    reading: Reading = field(default_factory=Reading)
+    """How dump files are read now. A message that was too long when it landed is read again from its file."""
     declared: Mapping[str, DeclaredEncodings] = field(default_factory=dict)
     """By table or pattern, the types and encodings that the source file declares (``Source.written``)."""
+    width_at: Mapping[str, int] = field(default_factory=dict)
+    """Where numbers in paths differ in length (``file_names.widths``)."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Checksum to bytes of files that grew later: what they had when they were landed with that checksum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +140,8 @@ def normalize(
             decoder = Decoder(batch, decode, writer.write, put_aside, tracker, decoding.declared)
             decoders[part.batch] = decoder
         for messages in _batches(part, raw):
-            decoder.add(with_raised_limit(messages, decoding.limit))
+            whole = with_raised_limit(messages, decoding.reading, decoding.sizes)
+            decoder.add(with_file_order(whole, decoding.width_at))
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     return msgspec.json.encode(
         Done(files=writer.close(), set_aside=set_aside.close(), tallies=tallies, transactions=tracker.close())

@@ -28,6 +28,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidemark import formats
 from tidemark.dumps import beyond_limit
+from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
 from tidemark.sources import fields
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
@@ -200,6 +201,8 @@ class Source(BaseModel):
     """An instance of the format's own ``Options``."""
     landing: Annotated[str, AfterValidator(fields.landing)]
     """Path or pattern of the dumps. Environment variables are replaced already; ``strftime`` fields are still in it."""
+    container: Wrapping | None = None
+    """What the messages in text files are wrapped in. None: the content of each file tells."""
     files: Files = Files.WHOLE
     """In both cases, a landed file that grew lands what is new."""
     timezone: Annotated[str, AfterValidator(fields.timezone)] = "UTC"

@@ -23,6 +23,7 @@ from tidemark.dumps.growth import Beginning
 from tidemark.dumps.hashing import Hashed, ToHash
 from tidemark.dumps.listing import DumpFile, find
 from tidemark.dumps.tasks import Dump, Hashes, Landed, Landing
+from tidemark.dumps.wrapping import Reading
 from tidemark.lake import names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import WrittenFile
@@ -97,7 +98,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         batch=batch + 1,
         landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
         target=lake.target(raw, RAW, plain=VARIED),
-        limit=source.message_limit,
+        reading=Reading(limit=source.message_limit, wrapping=source.container),
     )
     accepted, written, unsound = _write(contents, work, batch + 1, bounded=growing) if contents else nothing
     if accepted:

@@ -13,7 +13,7 @@ back an event that is gone or changed, so compact is requested to build the tabl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
@@ -32,7 +32,7 @@ from tidemark.lake.properties import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BatchRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import inputs, open_transactions, retrying
+from tidemark.normalization import file_order, inputs, open_transactions, retrying
 from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.open_transactions import ChangeLog
 from tidemark.sources.model import Source
@@ -73,6 +73,7 @@ def run(
         again |= {
             row.batch for row in ledger.landed_files(done) if _within(row.interval_start, source.zone, start, end)
         }
+    changelog = _by_numbers(ledger, changelog, done, again)
     rows: list[BatchRow] = []
     if raw is not None:
         tables = _Tables(lake=lake, ledger=ledger, source=source, raw=raw, changelog=changelog)
@@ -83,7 +84,25 @@ def run(
     totals = {name: sum(getattr(row, name) for row in rows) for name in _COUNTS} if rows else {}
     log.info("normalized", source=source.source, **totals)
     summary = {**totals, "batch": newest, **({"reprocessed": len(again)} if again else {})}
-    return StageReport(stage="normalize", source=source.source, summary=summary)
+    remarks = () if file_order.is_by_numbers(changelog) else (_ORDERED_AS_TEXT.format(source.source),)
+    return StageReport(stage="normalize", source=source.source, summary=summary, remarks=remarks)
+
+
+_ORDERED_AS_TEXT = (
+    "names of files have numbers of different lengths, which are ordered as text here (10 before 9), because events "
+    "were decoded so before. `tidemark run {} --reprocess` orders them as numbers"
+)
+
+
+def _by_numbers(ledger: Ledger, changelog: Table, done: int, again: Collection[int]) -> Table:
+    """Let numbers in paths count as numbers, in a change log of an earlier version, where that contradicts no event."""
+    if file_order.is_by_numbers(changelog):
+        return changelog
+    files = ledger.landed_files(done)
+    anew = {row.batch for row in files} <= set(again)
+    if anew:
+        _announce(ledger, again)  # if this run is cut short now, the next one derives all events again
+    return file_order.adopted(changelog, files, anew=anew)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +127,17 @@ def _within(shown: datetime | None, zone: tzinfo, start: datetime | None, end: d
     return any((start is None or at >= start) and (end is None or at < end) for at in starts)
 
 
+def _announce(ledger: Ledger, batches: Collection[int]) -> None:
+    """Write to the ledger that the events of batches are being derived again."""
+    if batches:
+        rows = [ReprocessingRow(batch=batch) for batch in batches]
+        ledger.replace(ReprocessingRow, rows, among("batch", batches))
+
+
 def _reprocess(tables: _Tables, done: int, batches: Sequence[int]) -> list[BatchRow]:
     """Derive the events of batches again, and the events of messages that were retried of them."""
     ledger = tables.ledger
-    ledger.replace(ReprocessingRow, [ReprocessingRow(batch=batch) for batch in batches], among("batch", batches))
+    _announce(ledger, batches)
     retries = {row.batch for row in ledger.batches() if row.retry_of in set(batches)}
     replaced = among("batch", retries | set(batches))
     ledger.request_rebuild(row.object for row in ledger.contents(replaced))
