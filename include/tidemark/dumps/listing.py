@@ -70,13 +70,17 @@ class DumpFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pattern:
+class Pattern:
+    """A landing pattern, taken apart."""
+
     root: str
     """The folder above the first wildcard or field of time."""
     query: str
     """Options at the end of a URI, with the question mark."""
     path: re.Pattern[str]
     """Matches a path below ``root``."""
+    rest: str
+    """The pattern below ``root``."""
     depth: int | None
     """How many levels of folders to list, ``root`` included; None for all."""
 
@@ -113,11 +117,11 @@ def find(
             cannot be listed.
         LandingError: there are more files than the limit.
     """
-    parsed = _parse(pattern)
+    taken = parsed(pattern)
     files = []
-    for path, name, size, modified in _list(parsed, pattern):
-        found = parsed.path.fullmatch(name)
-        interval = _period_start(found) if found else None
+    for path, name, size, modified in _list(taken, pattern):
+        match = taken.path.fullmatch(name)
+        interval = _period_start(match) if match else None
         if interval is not None:
             starts = moments(interval, zone) if interval else ()
             file = DumpFile(interval=interval, path=path, size=size, modified=modified, starts=starts)
@@ -132,7 +136,12 @@ def find(
     return sorted(files, key=lambda file: (file.interval, in_order(file.path, width_at)))
 
 
-def _parse(pattern: str) -> _Pattern:
+def parsed(pattern: str) -> Pattern:
+    """Return a landing pattern, taken apart.
+
+    Raises:
+        ConfigurationError: a field of time is unknown, or stands without a coarser one that it needs.
+    """
     query = _QUERY.search(pattern) if "://" in pattern else None
     path = pattern[: query.start()] if query else pattern
     static, folder = _end(_STATIC, path), len(path.rstrip("/"))
@@ -144,7 +153,14 @@ def _parse(pattern: str) -> _Pattern:
         rest += "/*"
     regex, depth = _compile(rest, pattern), None if "**/" in rest else rest.count("/") + (1 if _ends_wild(rest) else 2)
     root = root.replace("%%", "%25" if "://" in root else "%")
-    return _Pattern(root=root, query=query[0] if query else "", path=regex, depth=depth)
+    return Pattern(root=root, query=query[0] if query else "", path=regex, rest=rest, depth=depth)
+
+
+def part_of(rest: str) -> re.Pattern[str]:
+    """Return the beginning of the part of a pattern below its root, down to a folder, as a regular expression."""
+    fields: list[str] = []
+    tokens = _TOKEN.finditer(rest.replace("%%", "\0"))
+    return re.compile("".join(_translate(token, fields, rest) for token in tokens), re.ASCII | re.DOTALL)
 
 
 def _end(regex: re.Pattern[str], text: str) -> int:
@@ -224,29 +240,29 @@ def _micros(moment: datetime | None, *, none: int = -(1 << 63)) -> int:
     return (utc - _EPOCH) // timedelta(microseconds=1)
 
 
-def _list(parsed: _Pattern, pattern: str) -> Iterator[_Listed]:
+def _list(taken: Pattern, pattern: str) -> Iterator[_Listed]:
     """Yield every file that may match."""
     try:
-        filesystem, root = locate(parsed.root)
+        filesystem, root = locate(taken.root)
         if filesystem is None:
-            yield from _list_local(Path(root).absolute(), parsed)
+            yield from _list_local(Path(root).absolute(), taken)
         else:
-            yield from _list_remote(filesystem, root, parsed)
+            yield from _list_remote(filesystem, root, taken)
     except (OSError, pa.ArrowException) as error:
         raise ConfigurationError(f"{pattern}: cannot be listed ({error}); correct the path or its rights") from error
 
 
-def _list_local(root: Path, parsed: _Pattern) -> Iterator[_Listed]:
+def _list_local(root: Path, taken: Pattern) -> Iterator[_Listed]:
     folders = [(str(root), 1)]
     while folders:
         folder, depth = folders.pop()
         for entry in _entries(folder):
             name = entry.path.removeprefix(str(root)).lstrip("/")
             if entry.is_dir(follow_symlinks=False):
-                if parsed.depth is None or depth < parsed.depth:
+                if taken.depth is None or depth < taken.depth:
                     folders.append((entry.path, depth + 1))
             elif not entry.is_file(follow_symlinks=False):
-                if parsed.path.fullmatch(name):
+                if taken.path.fullmatch(name):
                     _log.warning("landing_entry_skipped", path=entry.path, reason="not a regular file")
             elif status := _status(entry):
                 yield entry.path, name, status.st_size, status.st_mtime_ns
@@ -267,9 +283,9 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
         return None
 
 
-def _list_remote(filesystem: pafs.FileSystem, root: str, parsed: _Pattern) -> Iterator[_Listed]:
-    selector = pafs.FileSelector(root, allow_not_found=True, recursive=parsed.depth != 1)
+def _list_remote(filesystem: pafs.FileSystem, root: str, taken: Pattern) -> Iterator[_Listed]:
+    selector = pafs.FileSelector(root, allow_not_found=True, recursive=taken.depth != 1)
     for info in filesystem.get_file_info(selector):
         if info.is_file:
             name = info.path.removeprefix(root).lstrip("/")
-            yield f"{parsed.root}{quote(name)}{parsed.query}", name, info.size, info.mtime_ns or 0
+            yield f"{taken.root}{quote(name)}{taken.query}", name, info.size, info.mtime_ns or 0

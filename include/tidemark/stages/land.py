@@ -10,7 +10,7 @@ belong to no snapshot, which maintenance removes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -23,7 +23,9 @@ from tidemark.dumps.growth import Beginning
 from tidemark.dumps.hashing import Hashed, ToHash
 from tidemark.dumps.listing import DumpFile, find
 from tidemark.dumps.tasks import Dump, Hashes, Landed, Landing
+from tidemark.dumps.unmatched import unmatched
 from tidemark.dumps.wrapping import Reading
+from tidemark.errors import ConfigurationError
 from tidemark.lake import names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import WrittenFile
@@ -72,6 +74,8 @@ _Written = tuple[list[FileRow], list[WrittenFile], dict[str, str]]
 _Refused = dict[str, str]
 """Path to reason."""
 
+_Interval = tuple[datetime | None, datetime | None]
+
 
 def run(source: Source, start: datetime | None = None, end: datetime | None = None) -> StageReport:
     """Land the files of ``[start, end)``, and late ones of intervals that were landed before.
@@ -79,6 +83,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     Without bounds, all files not yet landed. Spark starts only for more than a little to read.
 
     Raises:
+        ConfigurationError: the landing path has a part that does not exist.
         LakeError: the store or the engine failed; running again continues where it was.
     """
     lake = Lake.open()
@@ -88,7 +93,9 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     ledger.forget_attempts(batch)
     rows = ledger.landed_files(batch)
     landed = _as_landed(rows)
-    fresh = [file for file in _due(source, ledger, landed, start, end) if not _unchanged(file, landed.get(file.path))]
+    listed = find(source.landing, start=None, end=None, landed=landed, zone=source.zone)
+    due = listed if start is None and end is None else _due(listed, [(start, end), *_intervals(ledger)])
+    fresh = [file for file in due if not _unchanged(file, landed.get(file.path))]
     growing = source.files is Files.APPEND
     found = _hashed(fresh, landed, growing=growing)
     contents, refused = _contents(fresh, landed, {row.checksum: row.path for row in rows}, found)
@@ -117,8 +124,31 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         source=source.source,
         summary=summary,
         problems=tuple(refused.values()),
-        remarks=tuple(_waiting(each) for each in found.values() if each.waiting),
+        remarks=(
+            *(_waiting(each) for each in found.values() if each.waiting),
+            *(() if fresh else [_nothing_new(source, len(listed), (start, end), landed=bool(rows))]),
+        ),
     )
+
+
+def _nothing_new(source: Source, listed: int, interval: _Interval, *, landed: bool) -> str:
+    """Return why there is nothing to land.
+
+    Raises:
+        ConfigurationError: the landing path has a part that does not exist.
+    """
+    bounds = [bound.isoformat() if bound else "" for bound in interval]
+    within = f" in [{bounds[0]}, {bounds[1]})" if any(bounds) else ""
+    if listed:
+        return f"no new files{within}: {listed} files match {source.landing}, and those that are due have landed"
+    missing = unmatched(source.landing, landed=landed)
+    if missing.certain:
+        raise ConfigurationError(
+            f"{source.landing}: there is no {missing.path}, so no file can match; correct `landing` in the source "
+            "file, or create the folder"
+        )
+    ever = "no file matches any more" if landed else "no file has ever matched"
+    return f"no new files{within}: {ever} {source.landing}; the first part without a match is {missing.path}"
 
 
 def _waiting(file: Hashed) -> str:
@@ -128,14 +158,12 @@ def _waiting(file: Hashed) -> str:
     )
 
 
-def _due(
-    source: Source, ledger: Ledger, landed: Mapping[str, FileRow], start: datetime | None, end: datetime | None
-) -> list[DumpFile]:
-    files = find(source.landing, start=None, end=None, landed=landed, zone=source.zone)
-    if start is None and end is None:
-        return files
-    spans = [(start, end), *((row.start, row.end) for row in ledger.intervals())]
-    bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in spans]
+def _intervals(ledger: Ledger) -> Iterator[_Interval]:
+    return ((row.start, row.end) for row in ledger.intervals())
+
+
+def _due(files: Iterable[DumpFile], intervals: Iterable[_Interval]) -> list[DumpFile]:
+    bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in intervals]
     return [file for file in files if any(file.within(*span) for span in bounds)]
 
 
