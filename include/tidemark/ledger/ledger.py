@@ -1,9 +1,9 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Twelve Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files, batches
-and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them alone:
-the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the tables
-of a source together.
+Thirteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
+batches and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them
+alone: the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the
+tables of a source together.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tidemark.ledger.rows import (
     BatchRow,
     ContentRow,
     CutRow,
+    DisorderRow,
     FileRow,
     IntervalRow,
     LedgerRow,
@@ -85,6 +86,10 @@ class Ledger:
     def batches(self, *conditions: BooleanExpression) -> list[BatchRow]:
         """Return what became of the messages of each batch."""
         return self._rows(BatchRow, conditions)
+
+    def disorders(self, *conditions: BooleanExpression) -> list[DisorderRow]:
+        """Return the tables for which names of files and times of events disagreed."""
+        return self._rows(DisorderRow, conditions)
 
     def contents(self, *conditions: BooleanExpression) -> list[ContentRow]:
         """Return what change events the batches hold."""

@@ -75,6 +75,28 @@ class BatchRow(LedgerRow, frozen=True, kw_only=True):
         return self.decoded + self.control + self.quarantined
 
 
+class DisorderRow(LedgerRow, frozen=True, kw_only=True):
+    """A table for which names of files and times of events disagree on the order."""
+
+    TABLE = "disorders"
+    batch: int
+    object: str
+    events: int
+    of: int
+    before: str
+    behind: str
+    written_at: datetime | None = None
+
+    def __str__(self) -> str:
+        """Return what is wrong, and what to do."""
+        return (
+            f"{self.object}: names of files and times of events disagree: {self.events} of {self.of} events stand in "
+            f"files that come behind files with newer events only ({self.behind} behind {self.before}), and the order "
+            "of files decides which event is newer. Rows may be older than they should be, unless the older events "
+            "were late: deliver files whose names rise with their events"
+        )
+
+
 class ContentRow(LedgerRow, frozen=True, kw_only=True):
     """Change events of a batch that a plan does not need to tell apart, counted."""
 

@@ -14,6 +14,7 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import file_order, inputs, open_transactions, tasks
+from tidemark.normalization.file_times import Disorder, disorders
 from tidemark.normalization.open_transactions import ChangeLog
 from tidemark.normalization.tasks import Decoding, Done, KnownTransactions, Outputs
 from tidemark.sources.model import Source
@@ -39,6 +40,8 @@ class Derived:
     """The states of transactions before these messages."""
     log: ChangeLog
     """The change log before these messages."""
+    disorders: Sequence[Disorder] = ()
+    """Tables for which names of files and times of events disagree."""
 
     @property
     def files(self) -> list[WrittenFile]:
@@ -89,6 +92,7 @@ def derive(
     """
     transactions = ledger_transactions.states(ledger, log.done)
     files = ledger.files()
+    width_at = file_order.width_at(log.table, files)
     work = partial(
         tasks.normalize,
         decoding=Decoding(
@@ -97,7 +101,7 @@ def derive(
             known=inputs.known(source, messages.parts, messages.read_from, log.table),
             reading=Reading(limit=source.message_limit, wrapping=source.container),
             declared=source.written(),
-            width_at=file_order.width_at(log.table, files),
+            width_at=width_at,
             sizes=file_order.sizes(files),
         ),
         raw=messages.read_from,
@@ -107,4 +111,7 @@ def derive(
         ),
         batches=batches,
     )
-    return Derived(tasks=spread.run(messages.parts, work, Done), transactions=transactions, log=log)
+    done = spread.run(messages.parts, work, Done)
+    noted = [times for task in done for times in task.file_times]
+    found = disorders(noted, file_order.places(files, width_at)) if noted else []
+    return Derived(tasks=done, transactions=transactions, log=log, disorders=found)

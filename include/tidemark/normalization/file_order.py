@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 
 from pyiceberg.table import Table
 
-from tidemark.dumps.file_names import widths
+from tidemark.dumps.file_names import in_order, widths
 from tidemark.lake.properties import BY_NUMBERS, FILE_ORDER_PROPERTY
 from tidemark.ledger.rows import FileRow
+from tidemark.values.iso8601 import EPOCH
 
 
 def width_at(changelog: Table, files: Iterable[FileRow]) -> dict[str, int]:
@@ -34,6 +36,17 @@ def adopted(changelog: Table, files: Sequence[FileRow], *, anew: bool) -> Table:
     with changelog.transaction() as transaction:
         transaction.set_properties({FILE_ORDER_PROPERTY: BY_NUMBERS})
     return changelog.refresh()
+
+
+def places(files: Iterable[FileRow], width_at: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:
+    """Return a function from the path of a file to its place in the order of files."""
+    starts = {row.path: row.interval_start for row in files}
+
+    def place(path: str) -> tuple[int, str]:
+        start = starts.get(path)
+        return (start - EPOCH) // timedelta(microseconds=1) if start else 0, in_order(path, width_at)
+
+    return place
 
 
 def sizes(files: Iterable[FileRow]) -> dict[str, int]:

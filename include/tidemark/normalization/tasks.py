@@ -20,10 +20,12 @@ from tidemark.dumps.wrapping import Reading
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
+from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger.tally import Tally
 from tidemark.normalization.arrow_rows import with_file_order
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.decoding import decode_message, metadata_of
+from tidemark.normalization.file_times import FileTimes, TimesNoted
 from tidemark.normalization.raised_limits import with_raised_limit
 from tidemark.normalization.transaction_tracker import READ, Tracker, TransactionsSeen
 from tidemark.values.declared_types import DeclaredEncodings
@@ -41,6 +43,8 @@ class Done(msgspec.Struct, kw_only=True):
     metadata: list[tuple[str, bytes]] = []
     """Id and content of each distinct metadata message."""
     transactions: TransactionsSeen | None = None
+    file_times: list[FileTimes] = []
+    """Of events that only their file orders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,19 +136,32 @@ def normalize(
     writer, set_aside = Writer(outputs.log), Writer(outputs.quarantine)
     decoders: dict[int, Decoder] = {}
     tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled)
+    times = TimesNoted()
+
+    def write(partition: Partition, rows: pa.RecordBatch) -> None:
+        writer.write(partition, rows)
+        if partition[1] == RowKind.CHANGE:
+            times.add(str(partition[2]), rows)
+
     for part in msgspec.json.decode(task, type=list[RawPart]):
         decoder = decoders.get(part.batch)
         if decoder is None:
             batch = batches.get(part.batch, part.batch)
             put_aside = partial(_put_aside, set_aside, part.batch)
-            decoder = Decoder(batch, decode, writer.write, put_aside, tracker, decoding.declared)
+            decoder = Decoder(batch, decode, write, put_aside, tracker, decoding.declared)
             decoders[part.batch] = decoder
         for messages in _batches(part, raw):
             whole = with_raised_limit(messages, decoding.reading, decoding.sizes)
             decoder.add(with_file_order(whole, decoding.width_at))
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     return msgspec.json.encode(
-        Done(files=writer.close(), set_aside=set_aside.close(), tallies=tallies, transactions=tracker.close())
+        Done(
+            files=writer.close(),
+            set_aside=set_aside.close(),
+            tallies=tallies,
+            transactions=tracker.close(),
+            file_times=times.close(),
+        )
     )
 
 

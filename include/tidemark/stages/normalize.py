@@ -13,7 +13,7 @@ back an event that is gone or changed, so compact is requested to build the tabl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
@@ -30,10 +30,11 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
 from tidemark.lake.properties import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import BatchRow, ReprocessingRow
+from tidemark.ledger.rows import BatchRow, DisorderRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import file_order, inputs, open_transactions, retrying
 from tidemark.normalization.derivation import Messages, derive
+from tidemark.normalization.file_times import Disorder
 from tidemark.normalization.open_transactions import ChangeLog
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
@@ -84,8 +85,13 @@ def run(
     totals = {name: sum(getattr(row, name) for row in rows) for name in _COUNTS} if rows else {}
     log.info("normalized", source=source.source, **totals)
     summary = {**totals, "batch": newest, **({"reprocessed": len(again)} if again else {})}
-    remarks = () if file_order.is_by_numbers(changelog) else (_ORDERED_AS_TEXT.format(source.source),)
-    return StageReport(stage="normalize", source=source.source, summary=summary, remarks=remarks)
+    of_batches = {row.batch for row in rows}
+    disorders = [row for row in ledger.disorders() if row.batch in of_batches] if rows else []
+    for disorder in disorders:
+        log.warning("files_in_disorder", source=source.source, table=disorder.object, events=disorder.events)
+    remarks = [] if file_order.is_by_numbers(changelog) else [_ORDERED_AS_TEXT.format(source.source)]
+    remarks += map(str, disorders)
+    return StageReport(stage="normalize", source=source.source, summary=summary, remarks=tuple(remarks))
 
 
 _ORDERED_AS_TEXT = (
@@ -182,6 +188,7 @@ def _decode(
     replaced = above("batch", before) if instead_of is None else instead_of
     if instead_of is None:
         derived.settle(ledger, newest)
+    _note_disorders(ledger, derived.disorders, max(batches), replaced)
     lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
     ledger.replace(BatchRow, rows, replaced)
     lake.append_files(changelog, derived.files, {"batch": str(newest)}, instead_of=instead_of)
@@ -189,6 +196,24 @@ def _decode(
         whole = ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
         open_transactions.settle_again(ledger, derived.tasks, whole)
     return rows
+
+
+def _note_disorders(ledger: Ledger, found: Iterable[Disorder], batch: int, replaced: BooleanExpression) -> None:
+    rows = [
+        DisorderRow(
+            batch=batch,
+            object=each.table,
+            events=each.events,
+            of=each.of,
+            before=each.before,
+            behind=each.behind,
+        )
+        for each in found
+    ]
+    if rows:
+        ledger.replace(DisorderRow, rows, replaced)
+    elif ledger.disorders(replaced):
+        ledger.forget(DisorderRow, replaced)
 
 
 def _accounted(ledger: Ledger, found: Mapping[int, Sequence[Tally]]) -> list[BatchRow]:
