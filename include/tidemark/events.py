@@ -128,13 +128,16 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     place: int
     """Counted from 1: the line in a file of JSON lines, or else the number of the message in the file."""
     interval: int = 0
-    """Start of the interval that the file belongs to, epoch µs, UTC. 0 if the landing path has no fields of time."""
+    """Start of the period that the path of the file names, as the clock of its zone shows it, in µs since 1970 of that
+    clock. 0 if the landing path has no fields of time."""
     key: bytes | None = None
     topic: str | None = None
     partition: int | None = None
     offset: int | None = None
     timestamp: int | None = None
     """Time of the Kafka record, epoch ms."""
+    file_order: str | None = None
+    """The text that stands for ``file`` in the order of files; None if the path itself does."""
 
     @property
     def order(self) -> Position:
@@ -144,7 +147,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """
         if self.offset is not None:
             return (1, self.partition or 0, self.offset)
-        return (0, self.interval, self.file, self.place)
+        return (0, self.interval, self.file_order or self.file, self.place)
 
 
 class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -241,11 +244,9 @@ def loaded(*sequence: int | str) -> Position:
 def placed(log_place: Position, delivery: Position, rest: Position = ()) -> Position:
     """Return the position of a change at a place of the log that other changes may have too.
 
-    Args:
-        log_place: the beginning: all that the log itself tells of the order.
-        delivery: orders the changes at one place: the number in the transaction, 0 for none, and the place in the dump.
-            It differs between the copies of an event that is sent again.
-        rest: what else distinguishes the changes at one place.
+    ``log_place`` is all that the log itself tells of the order. ``delivery`` orders the changes at one place, by the
+    number in the transaction, 0 for none, and the place in the dump: it differs between copies of an event. ``rest`` is
+    what else distinguishes the changes at one place.
     """
     return (*log_place, "", *delivery, "", *rest)
 
@@ -272,9 +273,6 @@ def encode_position(position: Iterable[int | str]) -> str:
 
     Raises:
         ValueError: a number is negative or has more than 99 digits.
-
-    >>> encode_position((1, 9)) < encode_position((1, 10))
-    True
     """
     return ".".join([_SMALL.get(part) or _encode_part(part) for part in position])
 
@@ -299,5 +297,4 @@ _COUNTS = tuple(f"{count:02d}" for count in range(100))
 _SMALL: dict[int | str, str] = {"": "~", **{number: f"{len(str(number)):02d}{number}" for number in range(1000)}}
 """Encoded numbers below 1000, and the empty text, which most positions have."""
 
-OLD_HALF, NEW_HALF = encode_position((0,)), encode_position((1,))
-"""Last parts of the two positions of an update in two events."""
+OLD_HALF, NEW_HALF = encode_position((0,)), encode_position((1,))  # last parts of the positions of an update in halves

@@ -106,6 +106,7 @@ def run_task(
         source=report.source,
         summary={**report.summary, "fresh": int(fresh)},
         problems=report.problems,
+        remarks=report.remarks,
         details=report.details,
     )
 

@@ -36,7 +36,8 @@ from tidemark.ledger.tally import Seen, merge_ranges, merged
 from tidemark.normalization.transaction_tracker import READ_OF_CONTROLS, Tracker, all_of
 from tidemark.pipeline import run_stage
 from tidemark.queries.status import status_of
-from tidemark.sources.model import Source, Transactions
+from tidemark.sources.choices import Transactions
+from tidemark.sources.model import Source
 
 INSERT, UPDATE, DELETE = Operation.INSERT, Operation.UPDATE, Operation.DELETE
 Told = tuple[str, int | None, bool | None]

@@ -128,7 +128,7 @@ def test_a_changed_file_is_refused(source: MakeSource, lake: Lake) -> None:
     shop = source("canal_json")
     deliver(shop, a_json=lines(0))
     land(shop)
-    deliver(shop, a_json=lines(0, 2 * MANY), b_json=lines(2 * MANY, 3))
+    deliver(shop, a_json=lines(1, 2 * MANY), b_json=lines(2 * MANY, 3))
     report = land(shop)
     assert report.summary == {"files": 1, "messages": 3, "refused": 1, "batch": 2}
     assert "a.json changed since it was landed (batch 1" in report.problems[0]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pyarrow.fs as pafs
 import pytest
@@ -119,6 +120,49 @@ def test_times_that_do_not_exist_are_no_match(tmp_path: Path) -> None:
     touch(tmp_path, "2026/2026-001.log", "2026/2025-001.log", "2026/2026-366.log")
     files = listing.find(f"{tmp_path}/%Y/%Y-%j.log", start=None, end=None)
     assert [(Path(file.path).name, file.interval) for file in files] == [("2026-001.log", JAN_1)]
+
+
+BERLIN, SHANGHAI = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Shanghai")
+
+
+def hours_of(names: list[str], folder: Path, first: datetime, hours: int, zone: ZoneInfo) -> dict[str, list[int]]:
+    """By name of a file ``<day>T<hour>.json``, which hours from ``first`` on find it, counted from 0."""
+    touch(folder, *(f"{name}.json" for name in names))
+    found: dict[str, list[int]] = {name: [] for name in names}
+    for hour in range(hours):
+        start = first + timedelta(hours=hour)
+        end = start + timedelta(hours=1)
+        for file in listing.find(f"{folder}/%Y-%m-%dT%H.json", start=start, end=end, zone=zone):
+            found[Path(file.path).stem].append(hour)
+    return found
+
+
+def test_hours_of_a_zone(tmp_path: Path) -> None:
+    """Each folder has the hours that the clock of the zone shows: on any day, and where clocks are put back or forward.
+
+    An hour that comes twice belongs to both runs, and its files come in the order of the first. An hour that is left
+    out, which a clock without summer time may write all the same, belongs to the run of the hour that follows.
+    """
+    plain = ["2026-01-02T00", "2026-01-02T01"]
+    start = datetime(2026, 1, 1, 16, tzinfo=UTC)
+    assert hours_of(plain, tmp_path / "a", start, 3, SHANGHAI) == {plain[0]: [0], plain[1]: [1]}
+    back = [f"2026-10-25T{hour:02d}" for hour in range(5)]
+    start = datetime(2026, 10, 24, 22, tzinfo=UTC)
+    assert list(hours_of(back, tmp_path / "b", start, 6, BERLIN).values()) == [[0], [1], [2, 3], [4], [5]]
+    forward = [f"2026-03-29T{hour:02d}" for hour in range(5)]
+    start = datetime(2026, 3, 28, 23, tzinfo=UTC)
+    assert list(hours_of(forward, tmp_path / "c", start, 5, BERLIN).values()) == [[0], [1], [2], [2], [3]]
+    files = listing.find(f"{tmp_path}/[bc]/%Y-%m-%dT%H.json".replace("[bc]", "*"), start=None, end=None, zone=BERLIN)
+    assert [Path(file.path).stem for file in files if "2026-01" not in file.path] == [*forward, *back]
+
+
+def test_days_of_a_zone_have_23_to_25_hours(tmp_path: Path) -> None:
+    """A day's folder belongs to the run that begins at its midnight, whatever the length of the day."""
+    names = [f"2026-{month}-{number:02d}" for month, number in (("03", 29), ("03", 30), ("10", 25), ("10", 26))]
+    touch(tmp_path, *(f"{name}.json" for name in names))
+    files = listing.find(f"{tmp_path}/%Y-%m-%d.json", start=None, end=None, zone=BERLIN)
+    starts = [datetime.fromtimestamp(start / 1e6, UTC).isoformat()[5:13] for file in files for start in file.starts]
+    assert starts == ["03-28T23", "03-29T22", "10-24T22", "10-25T23"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from tidemark.dumps import beyond_limit, containers
+from tidemark.dumps.wrapping import Reading
 from tidemark.events import Message, Quarantined
 from tidemark.formats import names, resolve
 from tidemark.lake.log_schemas import RAW
@@ -81,15 +82,15 @@ def test_what_is_kept_of_a_message_is_bounded() -> None:
 def test_a_message_is_read_again_once_the_limit_is_high_enough(dump: Path) -> None:
     """It comes back whole, with the place that Kafka gave it; its neighbours stay."""
     raw, whole = _landed(dump, 1000), _landed(dump, 1 << 20)
-    assert with_raised_limit(raw, 1000).equals(raw)
-    assert with_raised_limit(whole, 1 << 20) is whole
-    assert with_raised_limit(raw, 1 << 20).to_pylist() == whole.to_pylist()
+    assert with_raised_limit(raw, Reading(limit=1000)).equals(raw)
+    assert with_raised_limit(whole, Reading(limit=1 << 20)) is whole
+    assert with_raised_limit(raw, Reading(limit=1 << 20)).to_pylist() == whole.to_pylist()
 
 
 def test_a_message_whose_file_is_gone_or_changed_stays_set_aside(dump: Path) -> None:
     """Another content is never taken for the message."""
     raw = _landed(dump, 1000)
     dump.write_text(dump.read_text().replace("xxx", "yyy"))
-    assert with_raised_limit(raw, 1 << 20).equals(raw)
+    assert with_raised_limit(raw, Reading(limit=1 << 20)).equals(raw)
     dump.unlink()
-    assert with_raised_limit(raw, 1 << 20).equals(raw)
+    assert with_raised_limit(raw, Reading(limit=1 << 20)).equals(raw)

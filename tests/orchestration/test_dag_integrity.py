@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
+import pendulum
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import CronDataIntervalTimetable
+from airflow.timetables.interval import CronDataIntervalTimetable as CoreTimetable
 
+from tidemark.orchestration.intervals import next_moment, width
 from tidemark.sources import files
 from tidemark.stages import STAGES
 
@@ -71,6 +76,33 @@ def test_schedule_gives_intervals_of_full_width(tmp_path: Path, monkeypatch: pyt
     write(tmp_path, "erp", schedule)
     timetable = bag(tmp_path, monkeypatch).dags["cdc_erp"].timetable
     assert isinstance(timetable, CronDataIntervalTimetable)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Shanghai", "America/New_York", "Australia/Lord_Howe", "UTC"])
+def test_schedule_is_in_the_zone_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+    """Airflow's timetable has it, and the moments that stages compute are those of the timetable, in any week."""
+    write(tmp_path, "erp")
+    with (tmp_path / "erp.yaml").open("a") as file:
+        file.write(f"timezone: {zone}\nstart_date: 2026-01-01\n")
+    dag = bag(tmp_path, monkeypatch).dags["cdc_erp"]
+    midnight = datetime(2026, 1, 1, tzinfo=ZoneInfo(zone))
+    assert dag.start_date == midnight
+    assert dag.timetable == CronDataIntervalTimetable("@daily", timezone=zone)
+    for schedule in ("@hourly", "@daily", "30 2 * * *", "*/15 * * * *", "0 */6 * * *", "0 0 * * 0", "5 1-3 * * *"):
+        timetable = CoreTimetable(schedule, timezone=zone)
+        for month, number in ((1, 1), (3, 7), (3, 28), (4, 4), (10, 3), (10, 24), (10, 31)):
+            moment = pendulum.datetime(2026, month, number, 20)
+            for _ in range(60 if "*" in schedule[:4] else 10):
+                following = timetable._get_next(moment)
+                assert next_moment(schedule, moment, ZoneInfo(zone)) == following, (schedule, moment)
+                moment = following
+
+
+def test_days_of_23_and_25_hours() -> None:
+    """The interval of such a day is as long as the day."""
+    berlin = ZoneInfo("Europe/Berlin")
+    for month, number, hours in ((3, 29, 23), (3, 30, 24), (10, 25, 25)):
+        assert width("@daily", datetime(2026, month, number - 1, 12, tzinfo=berlin), berlin) == timedelta(hours=hours)
 
 
 def test_source_without_schedule_waits_for_a_trigger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

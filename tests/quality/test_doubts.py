@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidemark.events import changed, encode_position, loaded
-from tidemark.ledger.rows import SpanRow
+from tidemark.ledger.order_rows import SpanRow
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, doubts_about
 from tidemark.sources.model import Source
 

@@ -24,7 +24,7 @@ from tidemark.quality import data_docs
 from tidemark.quality.expectations import evaluate_all
 from tidemark.quality.verdicts import CheckResult, Invariant, Subject, Verdict
 from tidemark.services.spark_connect import SparkConnectServer
-from tidemark.sources.model import Severity
+from tidemark.sources.choices import Severity
 
 pytestmark = pytest.mark.spark
 

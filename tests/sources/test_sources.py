@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from unittest.mock import Mock
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,10 @@ from pydantic import ValidationError
 from tidemark import INCLUDE, formats
 from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
 from tidemark.sources import fields
+from tidemark.sources.choices import Deletes, Severity
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.files import find_source, load_source, load_sources, read_sources, validate
-from tidemark.sources.model import Deletes, Severity, Source, Table
+from tidemark.sources.model import Source, Table
 from tidemark.sources.yaml_document import MAX_BYTES, Value, dotted, read_document
 
 GALLERY = Path(__file__).parents[1] / "fixtures" / "invalid" / "sources"
@@ -208,6 +210,16 @@ def test_time_without_zone_is_utc(tmp_path: Path) -> None:
     assert load_source(path).start_date == datetime(2026, 1, 1, 6, 30, tzinfo=timezone(timedelta(hours=2)))
     path = write(tmp_path, "a.yaml", f"{text}start_date: 2026-01-01 06:30:00\n")
     assert load_source(path).start_date == datetime(2026, 1, 1, 6, 30, tzinfo=UTC)
+
+
+def test_a_start_date_is_in_the_zone_of_the_source(tmp_path: Path) -> None:
+    """Unless it has a zone of its own; the order of the keys in the file does not matter."""
+    text = SMALLEST.format(name="a")
+    path = write(tmp_path, "a.yaml", f"{text}start_date: 2026-01-01\ntimezone: Asia/Shanghai\n")
+    assert load_source(path).start_date == datetime(2025, 12, 31, 16, tzinfo=UTC)
+    path = write(tmp_path, "a.yaml", f"{text}start_date: 2026-01-01T00:00:00Z\ntimezone: Asia/Shanghai\n")
+    assert load_source(path).start_date == datetime(2026, 1, 1, tzinfo=UTC)
+    assert load_source(path).zone == ZoneInfo("Asia/Shanghai")
 
 
 def test_source_cannot_be_changed(full: Source) -> None:

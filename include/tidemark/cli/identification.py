@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
+from tidemark.dumps.wrapping import Wrapping
 from tidemark.errors import LandingError
 from tidemark.normalization.identifying import Identified, identify
 
@@ -14,8 +15,17 @@ _CONTAINERS = {
     "json_array": "a JSON array",
     "json_values": "JSON values one after another",
     "csv": "CSV",
+    "console": "lines",
     "parquet": "Parquet",
     "avro": "Avro",
+}
+
+
+_WRAPPINGS = {
+    Wrapping.PLAIN: "",
+    Wrapping.KAFKA: " of Kafka records",
+    Wrapping.KCAT: " of Kafka records, as kcat writes them",
+    Wrapping.CONSOLE: " of Kafka records, as the console consumer writes them",
 }
 
 
@@ -24,7 +34,7 @@ def described(path: str, found: Identified) -> list[str]:
 
     All lines together are YAML: what is not of the source file is a comment.
     """
-    container = _CONTAINERS[found.container] + (" of Kafka records" if found.kafka else "")
+    container = _CONTAINERS[found.container] + _WRAPPINGS[found.wrapping]
     return [f"# {_shown(path)}: {container}", *(_source_lines(path, found) if found.readings else _unknown(found))]
 
 

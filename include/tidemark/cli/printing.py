@@ -41,6 +41,8 @@ def print_status(found: Sequence[Mapping[str, Any]]) -> None:
                 tell(f"{name}: events are not applied + superseded + duplicate + held + quarantined")
         for path, problem in entry["refused"].items():
             tell(f"{path} refused: {problem}")
+        for disorder in entry["disorders"].values():
+            tell(disorder)
         for name, notes in entry["ddl_not_followed"].items():
             for note in notes:
                 tell(f"{name}: {note}")

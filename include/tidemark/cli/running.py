@@ -111,8 +111,10 @@ def run_stages(
 
 
 def print_report(report: StageReport) -> None:
-    """Print what a stage did to standard output: its summary in one line, then one line for each table."""
+    """Print what a stage did: its summary in one line, then one line for each table; remarks to standard error."""
     words = " ".join(f"{name}={value}" for name, value in report.summary.items())
     typer.echo(f"{report.source} {report.stage}: {words}")
     for table, counts in report.details.items():
         typer.echo(f"  {harmless(table)}: " + " ".join(f"{name}={value}" for name, value in counts.items()))
+    for remark in report.remarks:
+        tell(f"note: {remark}")

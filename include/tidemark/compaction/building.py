@@ -15,7 +15,7 @@ from tidemark.compaction.decisions import BuildAnew, Built
 from tidemark.compaction.keyed_candidate import Fold
 from tidemark.compaction.run import Run
 from tidemark.lake.branches import MARKER
-from tidemark.sources.model import SchemaPolicy
+from tidemark.sources.choices import SchemaPolicy
 from tidemark.spark.session import is_small, tuned_for
 from tidemark.tables.plan import Plan
 

@@ -18,7 +18,7 @@ from tidemark.compaction.event_log import new_events
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.ledger.ledger import BY_HAND
-from tidemark.sources.model import SchemaPolicy
+from tidemark.sources.choices import SchemaPolicy
 from tidemark.tables import columns as table_columns
 from tidemark.tables import epochs, planner
 from tidemark.tables.plan import Found, Plan

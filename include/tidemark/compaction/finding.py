@@ -18,7 +18,8 @@ from tidemark.lake.filters import above, equals
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import ContentRow, CutRow, ShapeRow, TableRow
-from tidemark.sources.model import SchemaPolicy, Source, Transactions
+from tidemark.sources.choices import SchemaPolicy, Transactions
+from tidemark.sources.model import Source
 from tidemark.tables import withheld as withholding
 from tidemark.tables.plan import Found
 from tidemark.tables.targets import target_of

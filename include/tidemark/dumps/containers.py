@@ -3,7 +3,8 @@
 A container is recognised by its content, CSV also by its name. There are:
 
 - JSON text in one of three layouts (``json_text.TextLayout``), Parquet, and Avro object container files
-  (``avro_file``). Their messages may be wrapped as Kafka records.
+  (``avro_file``). Their messages may be wrapped as Kafka records, JSON texts also as those of kcat (``kcat``).
+- Lines of Kafka's console consumer (``console_lines``).
 - CSV and Parquet with rows of a DataHub topic. Each row becomes a JSON object.
 
 To add a container, add a branch to ``_open`` and a function that yields record batches of ``MESSAGES``.
@@ -11,6 +12,7 @@ To add a container, add a branch to ``_open`` and a function that yields record 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,11 +22,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark.dumps import avro_file, datahub_csv, datahub_parquet, json_lines, kafka_records
+from tidemark.dumps import avro_file, console_lines, datahub_csv, datahub_parquet, json_lines, kafka_records, kcat
 from tidemark.dumps.beyond_limit import LIMIT, MARK
+from tidemark.dumps.foreign import refuse_foreign
 from tidemark.dumps.json_lines import Group
 from tidemark.dumps.json_text import TextLayout, Values, layout_of
 from tidemark.dumps.stored_file import READ_STEP, StoredFile, expand, opened, reading
+from tidemark.dumps.wrapping import Wrapping
 from tidemark.errors import LandingError
 
 MESSAGES: Final = kafka_records.MESSAGES
@@ -36,6 +40,8 @@ CSV: Final = "csv"
 
 AVRO: Final = "avro"
 
+CONSOLE: Final = "console"
+
 _BATCH_MESSAGES: Final = 10_000
 
 _BATCH_BYTES: Final = READ_STEP
@@ -45,18 +51,6 @@ _BEGINNING: Final = 1 << 20
 
 _MARK: Final = b"\xef\xbb\xbf"
 """UTF-8 byte-order mark. It belongs to the file, not to the first message."""
-
-_FOREIGN: Final = {
-    b"\x1f\x8b": "compressed twice",
-    b"\x28\xb5\x2f\xfd": "compressed twice",
-    b"BZh": "compressed twice",
-    b"PK\x03\x04": "a zip archive",
-    b"\xfd7zXZ": "xz",
-    b"\x04\x22\x4d\x18": "lz4",
-    b"PAR1": "compressed Parquet",
-    b"\xff\xfe": "UTF-16 text",
-    b"\xfe\xff": "UTF-16 text",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +63,23 @@ class Inspection:
     """Number of stored bytes."""
     messages: int
     container: str
-    """``json_lines``, ``json_array``, ``json_values``, ``csv``, ``parquet`` or ``avro``."""
+    """``json_lines``, ``json_array``, ``json_values``, ``csv``, ``console``, ``parquet`` or ``avro``."""
     kafka: bool
     """Whether the messages are wrapped as Kafka records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What a dump file holds, as far as its beginning tells; ``container`` and ``kafka`` are as in ``Inspection``."""
+    """What a dump file holds, as far as its beginning tells; ``container`` is as in ``Inspection``."""
 
     container: str
-    kafka: bool
+    wrapping: Wrapping
     batches: Iterator[pa.RecordBatch]
+
+    @property
+    def kafka(self) -> bool:
+        """Whether the messages are wrapped as Kafka records."""
+        return self.wrapping is not Wrapping.PLAIN
 
 
 def inspect(
@@ -88,7 +87,9 @@ def inspect(
     take: Callable[[pa.RecordBatch], None] | None = None,
     *,
     sha256: str | None = None,
+    size: int | None = None,
     limit: int = LIMIT,
+    wrapping: Wrapping | None = None,
 ) -> Inspection:
     """Read a dump file once, from start to end, and return what it holds.
 
@@ -99,15 +100,17 @@ def inspect(
         take: is called with each batch of messages, as ``read`` yields them. Whether the file is sound is known only at
             its end.
         sha256: the checksum that the file must have; None for any.
+        size: read the file as it was when it had this number of bytes; None: all of it.
         limit: most bytes of one message.
+        wrapping: what the messages of a text are wrapped in; None: its beginning tells.
 
     Raises:
         LandingError: the file is cut, damaged, still being written, not a regular file, or in an unknown container; it
             is beyond a limit (64 GiB expanded, 200 times expanded after 64 MiB); it has another checksum; or it goes
             on in a way that does not show where a message that is too long ends.
     """
-    with opened(path, limit=limit) as stored:
-        content = _open(stored, _BATCH_MESSAGES, _BATCH_BYTES)
+    with opened(path, limit=limit, size=size) as stored:
+        content = _open(stored, _BATCH_MESSAGES, _BATCH_BYTES, wrapping)
         messages = 0
         for batch in content.batches:
             messages += batch.num_rows
@@ -150,15 +153,17 @@ def opened_content(path: str) -> Iterator[Content]:
         yield _open(stored, _BATCH_MESSAGES, _BATCH_BYTES)
 
 
-def _open(stored: StoredFile, batch_messages: int, batch_bytes: int) -> Content:
+def _open(stored: StoredFile, batch_messages: int, batch_bytes: int, wrapping: Wrapping | None = None) -> Content:
     if stored.head().startswith(b"PAR1"):
         return _open_parquet(stored, batch_messages, batch_bytes)
     if stored.path.lower().endswith(".parquet"):
         raise LandingError(f"{stored.path}: named .parquet but does not begin as Parquet; fetch the file again")
-    return _open_text(stored, batch_messages, batch_bytes)
+    return _open_text(stored, batch_messages, batch_bytes, wrapping)
 
 
 def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> Content:
+    if stored.goes_on:
+        raise LandingError(f"{stored.path}: Parquet cannot grow, as its last bytes describe it; deliver another file")
     stored.sha256()
     with reading(stored.path):
         source = stored.random_access()
@@ -170,29 +175,42 @@ def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> 
         batches = itertools.starmap(_plain_batch, datahub_parquet.groups(stored, source, metadata, **limits))
     else:
         batches = kafka_records.parquet_batches(stored, source, metadata, **limits)
-    return Content(container=PARQUET, kafka=not rows, batches=batches)
+    return Content(container=PARQUET, wrapping=Wrapping.PLAIN if rows else Wrapping.KAFKA, batches=batches)
 
 
-def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int) -> Content:
+def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int, wrapping: Wrapping | None) -> Content:
     chunks = expand(stored, batch_bytes)
     text, whole = _beginning(chunks, stored.limit)
     if text.startswith(avro_file.MAGIC) or stored.path.lower().endswith(".avro"):
         return _open_avro(stored, text, chunks, batch_messages, batch_bytes)
-    _refuse_foreign(stored.path, text)
+    refuse_foreign(stored.path, text)
     text = text.removeprefix(_MARK)
-    if datahub_csv.is_csv(stored.path, text):
-        rows = datahub_csv.groups(itertools.chain((text,), chunks), stored, batch_bytes)
+    chunks = itertools.chain((text,), chunks)
+    if wrapping is None and datahub_csv.is_csv(stored.path, text):
+        rows = datahub_csv.groups(chunks, stored, batch_bytes)
         batches = itertools.starmap(_plain_batch, _split(rows, batch_messages))
-        return Content(container=CSV, kafka=False, batches=batches)
-    layout = layout_of(text, whole=whole)
-    groups = _groups(layout, itertools.chain((text,), chunks), stored, batch_bytes)
+        return Content(container=CSV, wrapping=Wrapping.PLAIN, batches=batches)
+    if wrapping is Wrapping.CONSOLE or (wrapping is None and console_lines.are_records(text, whole=whole)):
+        groups = json_lines.groups(chunks, stored.path, stored.limit, console_lines.is_whole)
+        container, wrapping = CONSOLE, Wrapping.CONSOLE
+    else:
+        layout = layout_of(text, whole=whole)
+        container, groups = layout.value, _groups(layout, chunks, stored, batch_bytes)
     first = list(_until_a_whole_message(groups))
-    # One Kafka record in the first group is proof. The only cost of an error is one message that looks like a record by
-    # chance. A broken record among others changes nothing.
-    kafka = any(kafka_records.is_record(value) for _, values in first for value in values)
-    to_batch = kafka_records.line_batch if kafka else _plain_batch
+    wrapping = wrapping or _wrapping([value for _, values in first for value in values])
     parts = _split(itertools.chain(first, groups), batch_messages)
-    return Content(container=layout.value, kafka=kafka, batches=itertools.starmap(to_batch, parts))
+    return Content(container=container, wrapping=wrapping, batches=itertools.starmap(_TO_BATCH[wrapping], parts))
+
+
+def _wrapping(values: Sequence[bytes]) -> Wrapping:
+    """Return what the messages of a JSON text are wrapped in, as the first ones tell.
+
+    One Kafka record among them is proof. The only cost of an error is one message that looks like a record by chance. A
+    broken record among others changes nothing.
+    """
+    if any(map(kafka_records.is_record, values)):
+        return Wrapping.KAFKA
+    return Wrapping.KCAT if kcat.are_records(values) else Wrapping.PLAIN
 
 
 def _until_a_whole_message(groups: Iterator[Group]) -> Iterator[Group]:
@@ -213,7 +231,8 @@ def _open_avro(
         raise LandingError(f"{stored.path}: named .avro but does not begin as Avro; fetch the file again, or rename it")
     whole = itertools.chain((text,), chunks)
     found = avro_file.opened(stored, whole, batch_messages=batch_messages, batch_bytes=batch_bytes)
-    return Content(container=AVRO, kafka=found.kafka, batches=found.batches)
+    wrapping = Wrapping.KAFKA if found.kafka else Wrapping.PLAIN
+    return Content(container=AVRO, wrapping=wrapping, batches=found.batches)
 
 
 def _beginning(chunks: Iterator[bytes], limit: int) -> tuple[bytes, bool]:
@@ -225,12 +244,6 @@ def _beginning(chunks: Iterator[bytes], limit: int) -> tuple[bytes, bool]:
         if enough or len(text) > limit:
             return bytes(text), False
     return bytes(text), True
-
-
-def _refuse_foreign(path: str, text: bytes) -> None:
-    for magic, kind in _FOREIGN.items():
-        if text.startswith(magic):
-            raise LandingError(f"{path}: {kind}, which is not read; unpack or convert it to JSON lines in UTF-8")
 
 
 def _groups(layout: TextLayout, chunks: Iterator[bytes], stored: StoredFile, batch_bytes: int) -> Iterator[Group]:
@@ -267,3 +280,11 @@ def _plain_batch(places: Sequence[int], values: list[bytes]) -> pa.RecordBatch:
         [columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in MESSAGES],
         schema=MESSAGES,
     )
+
+
+_TO_BATCH: Final[dict[Wrapping, Callable[[Sequence[int], list[bytes]], pa.RecordBatch]]] = {
+    Wrapping.PLAIN: _plain_batch,
+    Wrapping.KAFKA: functools.partial(kafka_records.line_batch, unwrap=kafka_records.unwrapped),
+    Wrapping.KCAT: functools.partial(kafka_records.line_batch, unwrap=kcat.unwrapped),
+    Wrapping.CONSOLE: functools.partial(kafka_records.line_batch, unwrap=console_lines.unwrapped),
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tidemark.dumps.beyond_limit import TooLong, within
 from tidemark.dumps.json_text import is_valid
@@ -12,8 +12,16 @@ Group = tuple[Sequence[int], list[bytes]]
 """Places and values of consecutive messages."""
 
 
-def groups(chunks: Iterator[bytes], path: str, limit: int) -> Iterator[Group]:
+def groups(
+    chunks: Iterator[bytes], path: str, limit: int, is_whole: Callable[[bytes], bool] = is_valid
+) -> Iterator[Group]:
     """Yield the lines of a text with their numbers. Of a line that is too long, ``beyond_limit`` says what is yielded.
+
+    Args:
+        chunks: of the text.
+        path: of the file.
+        limit: most bytes of one message.
+        is_whole: whether a last line without its end is a whole message.
 
     Raises:
         LandingError: the file ends inside a message.
@@ -45,16 +53,16 @@ def groups(chunks: Iterator[bytes], path: str, limit: int) -> Iterator[Group]:
                 long.add(piece)
             pending = []
     if long is not None or b"".join(pending).strip():
-        yield (number,), [_last_line(b"".join(pending), long, f"{path}: line {number}")]
+        yield (number,), [_last_line(b"".join(pending), long, is_whole, f"{path}: line {number}")]
 
 
-def _last_line(text: bytes, long: TooLong | None, where: str) -> bytes:
-    """Return the last line, which has no line end; it has to be a whole JSON value."""
-    if long is None and is_valid(text):
+def _last_line(text: bytes, long: TooLong | None, is_whole: Callable[[bytes], bool], where: str) -> bytes:
+    """Return the last line, which has no line end; it has to be a whole message."""
+    if long is None and is_whole(text):
         return text
     if long is not None and long.last in {b"}", b"]"}:
         return long.kept_line()
-    raise LandingError(f"{where}: the file ends inside a message (no line end, not JSON); fetch the file again")
+    raise LandingError(f"{where}: the file ends inside a message (no line end, not a whole one); fetch the file again")
 
 
 def _split_lines(text: bytes) -> list[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import binascii
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -30,15 +30,15 @@ MESSAGES: Final = pa.schema(
 the ordinal of the message. A null ``value`` is a Kafka record with a null value. Outside Kafka records, ``key`` and the
 last four columns are null. ``timestamp`` is epoch ms."""
 
-_Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
-_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 _TEXT: Final = (pa.types.is_string, pa.types.is_large_string)
 
 _NULL: Final = msgspec.Raw(b"null")
 
-_Row = tuple[bytes | None, bytes | None, str | None, int | None, int | None, int | None]
+Row = tuple[bytes | None, bytes | None, str | None, int | None, int | None, int | None]
 """The columns of ``MESSAGES`` after ``place``."""
 
 
@@ -46,10 +46,10 @@ class _Record(msgspec.Struct, frozen=True, gc=False):
     """A Kafka record in JSON. Other fields, such as ``headers``, are not read."""
 
     topic: str
-    partition: _Int32
-    offset: _Int64
+    partition: Int32
+    offset: Int64
     value: msgspec.Raw
-    timestamp: _Int64 | None = None
+    timestamp: Int64 | None = None
     key: msgspec.Raw = _NULL
 
 
@@ -76,23 +76,28 @@ def is_record(text: bytes) -> bool:
     return True
 
 
-def line_batch(places: Sequence[int], lines: list[bytes]) -> pa.RecordBatch:
-    """Return the messages of Kafka records in JSON.
+Unwrap = Callable[[bytes], "Row | None"]
+"""Returns the message in the text of a Kafka record; None if the text is none."""
+
+
+def line_batch(places: Sequence[int], lines: list[bytes], unwrap: Unwrap) -> pa.RecordBatch:
+    """Return the messages of Kafka records in texts.
 
     A record that is broken, or has a field of the wrong type, stays as it is: its whole text is the value, and it has
     no partition and no offset. Its decoder then sets it aside with its bytes.
     """
-    columns = zip(*map(_unwrapped, lines), strict=True)
+    columns = zip(*(unwrap(line) or (None, line, None, None, None, None) for line in lines), strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, list(MESSAGES)[1:], strict=True)]
     return pa.RecordBatch.from_arrays([pa.array(places, pa.int64()), *arrays], schema=MESSAGES)
 
 
-def _unwrapped(line: bytes) -> _Row:
+def unwrapped(line: bytes) -> Row | None:
+    """Return the message in a Kafka record in JSON; None if it is broken."""
     try:
         record = _DECODE_RECORD(line)
-        key, value = _content(record.key), _content(record.value)
+        key, value = content(record.key), content(record.value)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return None, line, None, None, None, None
+        return None
     if isinstance(value, str):
         value = bytes_of_text(value)
     if isinstance(key, str):
@@ -100,7 +105,7 @@ def _unwrapped(line: bytes) -> _Row:
     return key, value, record.topic, record.partition, record.offset, record.timestamp
 
 
-def _content(field: msgspec.Raw) -> bytes | str | None:
+def content(field: msgspec.Raw) -> bytes | str | None:
     """Return the text of a JSON string, None for null, or the verbatim bytes of an embedded object or array."""
     raw = bytes(field)
     if raw[:1] in {b"{", b"["}:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import structlog
 
+from tidemark.dumps.file_names import in_order, widths
 from tidemark.dumps.stored_file import locate
 from tidemark.errors import ConfigurationError, LandingError
 
@@ -47,40 +48,57 @@ _Listed = tuple[str, str, int, int]
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DumpFile:
-    """One file of a listing. Files are ordered by interval, then by path."""
+    """One file of a listing."""
 
     interval: int
-    """Start of the period that the path names, epoch µs, UTC; 0 if the pattern has no fields of time."""
+    """Start of the period that the path names, as the clock of its zone shows it, in µs since 1970 of that clock; 0 if
+    the pattern has no fields of time. It orders files, whatever the zone is said to be."""
     path: str
     """Absolute local path, or URI."""
     size: int
     """Number of stored bytes."""
     modified: int
     """Time of the last change, from the store; epoch ns."""
+    starts: tuple[int, ...] = ()
+    """The moments at which the clock shows ``interval``, epoch µs: two where it is put back."""
+
+    def within(self, start: int, end: int) -> bool:
+        """Return whether the file belongs to the interval ``[start, end)``, epoch µs."""
+        return not self.interval or any(start <= moment < end for moment in self.starts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pattern:
+class Pattern:
+    """A landing pattern, taken apart."""
+
     root: str
     """The folder above the first wildcard or field of time."""
     query: str
     """Options at the end of a URI, with the question mark."""
     path: re.Pattern[str]
     """Matches a path below ``root``."""
+    rest: str
+    """The pattern below ``root``."""
     depth: int | None
     """How many levels of folders to list, ``root`` included; None for all."""
 
 
 def find(
-    pattern: str, *, start: datetime | None, end: datetime | None, landed: Container[str] = frozenset()
+    pattern: str,
+    *,
+    start: datetime | None,
+    end: datetime | None,
+    landed: Container[str] = frozenset(),
+    zone: tzinfo = UTC,
 ) -> list[DumpFile]:
-    """Return the dump files of one run, ordered by interval and path.
+    """Return the dump files of one run, ordered by interval and by path, with the numbers in it as numbers.
 
     The path of a file names a period: a day with ``%Y-%m-%d``, an hour with ``%H`` too. The file belongs to the
     interval ``[start, end)`` that contains the start of the period. A path without fields of time belongs to every
-    interval.
+    interval. Where clocks are put back, a path may name two hours: it belongs to the intervals of both, and lands with
+    the first that finds it. An hour that clocks leave out is the hour after it.
 
     A folder that does not exist holds no files yet. A wildcard matches no name that begins with a dot (as in a shell)
     or an underscore. A file whose name ends in ``.tmp`` or ``.part`` is still being written, and is left out. Links are
@@ -92,28 +110,38 @@ def find(
         start: of the interval, UTC unless it has a zone; None for no bound.
         end: first moment after the interval; None for no bound.
         landed: paths that do not count against the limit of ``FILES_LIMIT`` files for each run.
+        zone: the time zone of the times in paths.
 
     Raises:
         ConfigurationError: a field of time is unknown, or stands without a coarser one that it needs; or a folder
             cannot be listed.
         LandingError: there are more files than the limit.
     """
-    parsed = _parse(pattern)
+    taken = parsed(pattern)
     files = []
-    for path, name, size, modified in _list(parsed, pattern):
-        found = parsed.path.fullmatch(name)
-        interval = _period_start(found) if found else None
-        if interval is not None and (interval == 0 or _micros(start) <= interval < _micros(end, none=1 << 63)):
-            files.append(DumpFile(interval=interval, path=path, size=size, modified=modified))
+    for path, name, size, modified in _list(taken, pattern):
+        match = taken.path.fullmatch(name)
+        interval = _period_start(match) if match else None
+        if interval is not None:
+            starts = moments(interval, zone) if interval else ()
+            file = DumpFile(interval=interval, path=path, size=size, modified=modified, starts=starts)
+            if file.within(_micros(start), _micros(end, none=1 << 63)):
+                files.append(file)
     new = sum(file.path not in landed for file in files)
     if new > FILES_LIMIT:
         raise LandingError(
             f"{pattern}: {new} files for one run, the limit is {FILES_LIMIT}; take shorter intervals or join the files"
         )
-    return sorted(files)
+    width_at = widths(file.path for file in files)
+    return sorted(files, key=lambda file: (file.interval, in_order(file.path, width_at)))
 
 
-def _parse(pattern: str) -> _Pattern:
+def parsed(pattern: str) -> Pattern:
+    """Return a landing pattern, taken apart.
+
+    Raises:
+        ConfigurationError: a field of time is unknown, or stands without a coarser one that it needs.
+    """
     query = _QUERY.search(pattern) if "://" in pattern else None
     path = pattern[: query.start()] if query else pattern
     static, folder = _end(_STATIC, path), len(path.rstrip("/"))
@@ -125,7 +153,14 @@ def _parse(pattern: str) -> _Pattern:
         rest += "/*"
     regex, depth = _compile(rest, pattern), None if "**/" in rest else rest.count("/") + (1 if _ends_wild(rest) else 2)
     root = root.replace("%%", "%25" if "://" in root else "%")
-    return _Pattern(root=root, query=query[0] if query else "", path=regex, depth=depth)
+    return Pattern(root=root, query=query[0] if query else "", path=regex, rest=rest, depth=depth)
+
+
+def part_of(rest: str) -> re.Pattern[str]:
+    """Return the beginning of the part of a pattern below its root, down to a folder, as a regular expression."""
+    fields: list[str] = []
+    tokens = _TOKEN.finditer(rest.replace("%%", "\0"))
+    return re.compile("".join(_translate(token, fields, rest) for token in tokens), re.ASCII | re.DOTALL)
 
 
 def _end(regex: re.Pattern[str], text: str) -> int:
@@ -171,8 +206,21 @@ def _translate(token: re.Match[str], fields: list[str], pattern: str) -> str:
     return f"(?P<{field}>[0-9]{{{_DIGITS[field]}}})"
 
 
+def moments(shown: int, zone: tzinfo) -> tuple[int, ...]:
+    """Return the moments, epoch µs, at which the clock of a zone shows a time, given in µs since 1970 of that clock.
+
+    There are two where the clock is put back. A time that it leaves out counts as if it were not put forward yet.
+    """
+    wall = (_EPOCH + timedelta(microseconds=shown)).replace(tzinfo=zone)
+    try:
+        first, second = _micros(wall), _micros(wall.replace(fold=1))
+    except OverflowError:  # at the ends of the calendar
+        return (shown,)
+    return (first, second) if second > first else (first,)
+
+
 def _period_start(found: re.Match[str]) -> int | None:
-    """Return the start of the period that a path names, epoch µs; 0 if it names none, None if there is no such time."""
+    """Return the start of the period that a path names, µs; 0 if it names none, None if there is no such time."""
     part = {name: int(digits) for name, digits in found.groupdict().items()}
     if not part:
         return 0
@@ -188,32 +236,33 @@ def _period_start(found: re.Match[str]) -> int | None:
 def _micros(moment: datetime | None, *, none: int = -(1 << 63)) -> int:
     if moment is None:
         return none
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
+    utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (utc - _EPOCH) // timedelta(microseconds=1)
 
 
-def _list(parsed: _Pattern, pattern: str) -> Iterator[_Listed]:
+def _list(taken: Pattern, pattern: str) -> Iterator[_Listed]:
     """Yield every file that may match."""
     try:
-        filesystem, root = locate(parsed.root)
+        filesystem, root = locate(taken.root)
         if filesystem is None:
-            yield from _list_local(Path(root).absolute(), parsed)
+            yield from _list_local(Path(root).absolute(), taken)
         else:
-            yield from _list_remote(filesystem, root, parsed)
+            yield from _list_remote(filesystem, root, taken)
     except (OSError, pa.ArrowException) as error:
         raise ConfigurationError(f"{pattern}: cannot be listed ({error}); correct the path or its rights") from error
 
 
-def _list_local(root: Path, parsed: _Pattern) -> Iterator[_Listed]:
+def _list_local(root: Path, taken: Pattern) -> Iterator[_Listed]:
     folders = [(str(root), 1)]
     while folders:
         folder, depth = folders.pop()
         for entry in _entries(folder):
             name = entry.path.removeprefix(str(root)).lstrip("/")
             if entry.is_dir(follow_symlinks=False):
-                if parsed.depth is None or depth < parsed.depth:
+                if taken.depth is None or depth < taken.depth:
                     folders.append((entry.path, depth + 1))
             elif not entry.is_file(follow_symlinks=False):
-                if parsed.path.fullmatch(name):
+                if taken.path.fullmatch(name):
                     _log.warning("landing_entry_skipped", path=entry.path, reason="not a regular file")
             elif status := _status(entry):
                 yield entry.path, name, status.st_size, status.st_mtime_ns
@@ -234,9 +283,9 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
         return None
 
 
-def _list_remote(filesystem: pafs.FileSystem, root: str, parsed: _Pattern) -> Iterator[_Listed]:
-    selector = pafs.FileSelector(root, allow_not_found=True, recursive=parsed.depth != 1)
+def _list_remote(filesystem: pafs.FileSystem, root: str, taken: Pattern) -> Iterator[_Listed]:
+    selector = pafs.FileSelector(root, allow_not_found=True, recursive=taken.depth != 1)
     for info in filesystem.get_file_info(selector):
         if info.is_file:
             name = info.path.removeprefix(root).lstrip("/")
-            yield f"{parsed.root}{quote(name)}{parsed.query}", name, info.size, info.mtime_ns or 0
+            yield f"{taken.root}{quote(name)}{taken.query}", name, info.size, info.mtime_ns or 0

@@ -47,20 +47,29 @@ _CODECS: Final = (
 """Codec, its magic bytes (RFC 1952 2.3.1; RFC 8878 3.1.1 and 3.1.2), the endings of its file names."""
 
 
+BINARY: Final = (b"PAR1", b"Obj\x01")
+"""First bytes of Parquet, and of Avro object container files."""
+
+
 class StoredFile:
     """The stored bytes of one dump file, read once from start to end and hashed on the way.
 
     pyarrow takes it as a readable binary file.
     """
 
-    def __init__(self, path: str, source: pa.NativeFile, expected_size: int, *, limit: int = LIMIT) -> None:
+    def __init__(
+        self, path: str, source: pa.NativeFile, stored_size: int, *, limit: int = LIMIT, size: int | None = None
+    ) -> None:
         self.path = path
         self.limit = limit
         """Most bytes of one message."""
         self.size = 0
         """Bytes read so far."""
+        self.goes_on = size is not None and size < stored_size
+        """Whether the file goes on behind the bytes that are read."""
         self._source = source
-        self._expected_size = expected_size
+        self._bounded = size is not None
+        self._expected_size = stored_size if size is None else size
         self._hash = hashlib.sha256()
         self._head = b""
         self._ended = False
@@ -73,6 +82,8 @@ class StoredFile:
             LandingError: the store failed; or the file is shorter or longer than when it was opened, so it is still
                 being written.
         """
+        if self._bounded:
+            count = min(count, self._expected_size - self.size)
         with reading(self.path):
             chunk = self._head or self._source.read(count)
         if self._head:
@@ -97,6 +108,10 @@ class StoredFile:
             self.read(READ_STEP)
         return self._hash.hexdigest()
 
+    def sha256_so_far(self) -> str:
+        """Return the hexadecimal SHA-256 of the bytes that were read."""
+        return self._hash.hexdigest()
+
     def close(self) -> None:
         """Mark the file as closed, for pyarrow. ``opened`` closes the file itself."""
         self.closed = True
@@ -111,12 +126,13 @@ class StoredFile:
 
 
 @contextmanager
-def opened(path: str, *, limit: int = LIMIT) -> Iterator[StoredFile]:
+def opened(path: str, *, limit: int = LIMIT, size: int | None = None) -> Iterator[StoredFile]:
     """Open a dump file for one reading.
 
     Args:
         path: local, or a URI (``s3://``, ``gs://``, ``hdfs://``, ``file://``).
         limit: most bytes of one message.
+        size: read the file as it was when it had this number of bytes; None: all of it.
 
     Raises:
         LandingError: the file does not exist, is not readable, is a symbolic link, or is not a regular file.
@@ -126,14 +142,15 @@ def opened(path: str, *, limit: int = LIMIT) -> Iterator[StoredFile]:
         remote = None if filesystem is None else filesystem.get_file_info(name)
     if filesystem is None or remote is None:
         with os.fdopen(_descriptor(path, name), "rb", buffering=0) as file:
-            yield StoredFile(path, pa.PythonFile(file, mode="r"), os.fstat(file.fileno()).st_size, limit=limit)
+            length = os.fstat(file.fileno()).st_size
+            yield StoredFile(path, pa.PythonFile(file, mode="r"), length, limit=limit, size=size)
         return
     if not remote.is_file:
         raise LandingError(f"{path}: not there, or not a file; give the address of a dump file")
     with reading(path):
         source = filesystem.open_input_stream(name, compression=None, buffer_size=_REMOTE_BUFFER)
     with source:
-        yield StoredFile(path, source, remote.size, limit=limit)
+        yield StoredFile(path, source, remote.size, limit=limit, size=size)
 
 
 def locate(path: str) -> tuple[pafs.FileSystem | None, str]:
@@ -184,6 +201,12 @@ def reading(path: str) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         raise LandingError(f"{path}: cannot be read ({error}); fetch the file again or correct the path") from error
+
+
+def is_text(stored: StoredFile) -> bool:
+    """Return whether the file is neither compressed nor in a binary container, as far as its first bytes tell."""
+    head = stored.head()
+    return not head.startswith(BINARY) and not any(magic.match(head) for _, magic, _ in _CODECS)
 
 
 def _plain(stored: StoredFile, step: int) -> Iterator[bytes]:

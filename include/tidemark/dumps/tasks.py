@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 import pyarrow as pa
 
 from tidemark.dumps import containers
-from tidemark.dumps.beyond_limit import LIMIT
-from tidemark.dumps.stored_file import opened
+from tidemark.dumps.growth import Beginning, Rest
+from tidemark.dumps.hashing import Hashed, ToHash, hashed
+from tidemark.dumps.wrapping import Reading
 from tidemark.errors import LandingError
 from tidemark.lake.data_files import Target, Writer, WrittenFile
 from tidemark.lake.log_schemas import RAW
-
-
-class Hashed(msgspec.Struct, frozen=True, kw_only=True):
-    """The SHA-256 of a dump file, or the problem why it is refused."""
-
-    path: str
-    checksum: str = ""
-    problem: str | None = None
 
 
 class Hashes(msgspec.Struct, kw_only=True):
@@ -45,6 +39,10 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     interval: int
     """Epoch µs; 0 for none."""
     checksum: str
+    size: int | None = None
+    """Bytes that the checksum is of, if the file may go on behind them."""
+    landed: Beginning | None = None
+    """What was landed of the file before it grew."""
 
 
 class Landing(msgspec.Struct, kw_only=True):
@@ -56,30 +54,22 @@ class Landing(msgspec.Struct, kw_only=True):
 
 
 def hash_dumps(task: bytes) -> bytes:
-    """Return the checksums (``Hashes``) of the stored bytes of dump files (``list[str]``: their paths)."""
-    return msgspec.json.encode(Hashes(hashed=[_hashed(path) for path in msgspec.json.decode(task, type=list[str])]))
+    """Return the checksums (``Hashes``) of the stored bytes of dump files (``list[ToHash]``)."""
+    return msgspec.json.encode(Hashes(hashed=[hashed(file) for file in msgspec.json.decode(task, type=list[ToHash])]))
 
 
-def _hashed(path: str) -> Hashed:
-    try:
-        with opened(path) as stored:
-            return Hashed(path=path, checksum=stored.sha256())
-    except LandingError as error:
-        return Hashed(path=path, problem=str(error))
-
-
-def land(task: bytes, *, batch: int, landed_at: int, target: Target, limit: int = LIMIT) -> bytes:
+def land(task: bytes, *, batch: int, landed_at: int, target: Target, reading: Reading) -> bytes:
     """Write the messages of dump files (``list[list[Dump]]``) as rows of ``raw``, and return the ``Landing``.
 
     Each inner list has files with the same content. Its first sound file lands: the name may decide how a file is read,
-    so one of them may be sound where another is not. ``limit`` is the most bytes of one message.
+    so one of them may be sound where another is not.
     """
     shared = Writer(target)
     done = Landing()
     for same in msgspec.json.decode(task, type=list[list[Dump]]):
         for dump in same:
             own = Writer(target)
-            landed = _landed(dump, own, batch, landed_at, limit)
+            landed = _landed(dump, own, batch, landed_at, reading)
             done.landed.append(landed)
             if landed.problem is None:
                 done.files += own.hand_over(shared)
@@ -89,7 +79,7 @@ def land(task: bytes, *, batch: int, landed_at: int, target: Target, limit: int 
     return msgspec.json.encode(done)
 
 
-def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int, limit: int) -> Landed:
+def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int, reading: Reading) -> Landed:
     values = {
         "batch": batch,
         "interval_start": dump.interval or None,
@@ -98,16 +88,20 @@ def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int, limit: int) 
         "landed_at": landed_at,
     }
     constants = {name: pa.scalar(value, RAW.field(name).type) for name, value in values.items()}
+
+    def write(messages: pa.RecordBatch) -> None:
+        writer.write((batch,), _as_raw(messages, constants))
+
+    inspect = partial(containers.inspect, limit=reading.limit, wrapping=reading.wrapping)
     try:
-        found = containers.inspect(
-            dump.path,
-            lambda messages: writer.write((batch,), _as_raw(messages, constants)),
-            sha256=dump.checksum,
-            limit=limit,
-        )
+        rest = Rest(dump.path, dump.landed, write, inspect) if dump.landed else None
+        found = inspect(dump.path, rest or write, sha256=dump.checksum, size=dump.size)
+        if rest is not None:
+            rest.check(found)
     except LandingError as error:
         return Landed(path=dump.path, problem=str(error))
-    return Landed(path=dump.path, messages=found.messages, container=found.container)
+    before = dump.landed.messages if dump.landed else 0
+    return Landed(path=dump.path, messages=found.messages - before, container=found.container)
 
 
 def _as_raw(messages: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:

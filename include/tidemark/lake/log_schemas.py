@@ -25,7 +25,8 @@ RAW = pa.schema(
     ]
 )
 """``raw.<source>``: one row for each message, verbatim. ``batch`` counts the land commits of a source. ``file`` and
-``place`` say where the message was, ``checksum`` is the SHA-256 of that file. Append only, partitioned by ``batch``."""
+``place`` say where the message was, ``checksum`` is the SHA-256 of that file as it was then. ``interval_start`` is the
+time that the path of the file names, as the clock of its zone shows it. Append only, partitioned by ``batch``."""
 
 CHANGE_LOG = pa.schema(
     [

@@ -28,12 +28,18 @@ KEPT_PROPERTIES: Mapping[str, str] = {
 }
 """Of tables in which a run keeps what later runs need."""
 
+FILE_ORDER_PROPERTY = "tidemark.file-order"
+
+BY_NUMBERS = "numbers"
+"""Of a change log in whose positions the numbers in paths of files count as numbers: see docs/adr/0033."""
+
 CHANGE_LOG_PROPERTIES: Mapping[str, str] = {
     **LOG_PROPERTIES,
     # For tables without a key, positions are looked up among earlier events: see docs/adr/0011.
     "write.metadata.metrics.column.position": "full",
     # A transaction that arrives again is looked up among the events of its time: see docs/adr/0013.
     "write.metadata.metrics.column.committed_at": "full",
+    FILE_ORDER_PROPERTY: BY_NUMBERS,
 }
 
 STATE_PROPERTIES: Mapping[str, str] = {

@@ -1,6 +1,6 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Thirteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
+Fourteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
 batches and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them
 alone: the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the
 tables of a source together.
@@ -23,6 +23,7 @@ from tidemark.lake.filters import above, among, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger import storage
+from tidemark.ledger.order_rows import DisorderRow, SpanRow
 from tidemark.ledger.rows import (
     BatchRow,
     ContentRow,
@@ -34,7 +35,6 @@ from tidemark.ledger.rows import (
     RefusalRow,
     ReprocessingRow,
     ShapeRow,
-    SpanRow,
     StatementRow,
     TableRow,
     TransactionRow,
@@ -75,6 +75,10 @@ class Ledger:
     def batches(self, *conditions: BooleanExpression) -> list[BatchRow]:
         """Return what became of the messages of each batch."""
         return self._rows(BatchRow, conditions)
+
+    def disorders(self, *conditions: BooleanExpression) -> list[DisorderRow]:
+        """Return the tables for which names of files and times of events disagreed."""
+        return self._rows(DisorderRow, conditions)
 
     def contents(self, *conditions: BooleanExpression) -> list[ContentRow]:
         """Return what change events the batches hold."""
@@ -162,9 +166,12 @@ class Ledger:
         if known := sorted(set(requests)):
             self.forget(RebuildRow, among("asked", known))
 
-    def landed_files(self, batch: int) -> dict[str, FileRow]:
-        """Return by path the files that are in ``raw``, which holds batches up to ``batch``."""
-        return {row.path: row for row in self.files() if row.batch <= batch}
+    def landed_files(self, batch: int) -> list[FileRow]:
+        """Return the files that are in ``raw``, which holds batches up to ``batch``, the oldest first.
+
+        A file that grew has a row for each batch that took of it.
+        """
+        return sorted((row for row in self.files() if row.batch <= batch), key=lambda row: row.batch)
 
     def forget_attempts(self, batch: int) -> None:
         """Drop the files of an attempt that wrote them here and never reached ``raw``."""

@@ -15,7 +15,7 @@ import msgspec
 from tidemark.events import Operation, Shape, TableId
 from tidemark.lake.names import Identifier
 from tidemark.ledger.event_counts import EventCounts
-from tidemark.ledger.tally import Content, LoggedStatement, Span, shape_from
+from tidemark.ledger.tally import Content, LoggedStatement, shape_from
 from tidemark.values.iso8601 import EPOCH
 
 
@@ -120,33 +120,8 @@ class ContentRow(LedgerRow, frozen=True, kw_only=True):
         )
 
 
-class SpanRow(LedgerRow, frozen=True, kw_only=True):
-    """What the change events of a table in a batch span."""
-
-    TABLE = "spans"
-    batch: int
-    object: str
-    newest: str
-    first: datetime | None = None
-    last: datetime | None = None
-    unplaced: int = 0
-    unplaced_last: datetime | None = None
-
-    @classmethod
-    def of(cls, batch: int, name: str, span: Span) -> SpanRow:
-        """Return the row of a span."""
-        return cls(
-            batch=batch,
-            object=name,
-            newest=span.newest,
-            first=_instant(span.first),
-            last=_instant(span.last),
-            unplaced=span.unplaced,
-            unplaced_last=_instant(span.unplaced_last),
-        )
-
-
-def _instant(micros: int | None) -> datetime | None:
+def instant_of(micros: int | None) -> datetime | None:
+    """Return epoch µs as a time."""
     return None if micros is None else EPOCH + timedelta(microseconds=micros)
 
 
@@ -190,7 +165,7 @@ class StatementRow(LedgerRow, frozen=True, kw_only=True):
             position=statement.position,
             dialect=statement.dialect,
             statement=statement.text,
-            at=_instant(statement.at),
+            at=instant_of(statement.at),
         )
 
 

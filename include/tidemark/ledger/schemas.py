@@ -51,6 +51,22 @@ A batch with ``retry_of`` holds messages that landed with that batch and were qu
 and the messages that decode now are subtracted from ``quarantined`` (0 = decoded + control - both). So the equation
 holds for the sums over all batches as well."""
 
+DISORDERS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("batch", pa.int32()),
+        ("object", pa.string()),
+        ("events", pa.int64()),
+        ("of", pa.int64()),
+        ("before", pa.string()),
+        ("behind", pa.string()),
+        ("at", INSTANT),
+    ]
+)
+"""Tables for which names of files and times of events disagreed on the order in the run that ended with ``batch``:
+``events`` of its events stand in files that come behind files with newer events only, such as the file ``behind``,
+which comes behind the file ``before``."""
+
 CONTENTS = pa.schema(
     [
         ("source", pa.string()),
@@ -197,6 +213,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "refusals": REFUSALS,
     "intervals": INTERVALS,
     "batches": BATCHES,
+    "disorders": DISORDERS,
     "contents": CONTENTS,
     "spans": SPANS,
     "shapes": SHAPES,

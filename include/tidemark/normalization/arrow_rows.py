@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.dumps.file_names import in_order
 from tidemark.events import TIMES, Message, Transaction
 from tidemark.lake.log_schemas import INSTANT
 
@@ -17,13 +18,27 @@ _NO_TRANSACTION = Transaction()
 NAME_LIST = pa.list_(pa.string())
 
 
+FILE_ORDER = "file_order"
+"""Column of a batch of ``RAW`` in which paths of files are not in the order of their text; see ``with_file_order``."""
+
+
+def with_file_order(raw: pa.RecordBatch, width_at: Mapping[str, int]) -> pa.RecordBatch:
+    """Return a batch of ``RAW`` with the text that orders the file of each message (``file_names.in_order``)."""
+    if not width_at:
+        return raw
+    files = raw.column("file").dictionary_encode()
+    texts = pa.array([in_order(path, width_at) for path in files.dictionary.to_pylist()], pa.string())
+    return raw.append_column(FILE_ORDER, texts.take(files.indices))
+
+
 def messages_of(raw: pa.RecordBatch) -> Iterator[Message]:
     """Yield the messages of a batch of ``RAW``, in its order."""
     start = raw.column("interval_start").cast(pa.int64()).fill_null(0)
     names = ("file", "place", "topic", "partition", "offset", "timestamp", "key", "value")
     values = [_values(raw.column(name)) for name in names]
-    for interval, file, place, topic, partition, offset, timestamp, key, value in zip(
-        start.to_pylist(), *values, strict=False
+    ordered = raw.column(FILE_ORDER).to_pylist() if FILE_ORDER in raw.schema.names else repeat(None)
+    for interval, file, place, topic, partition, offset, timestamp, key, value, file_order in zip(
+        start.to_pylist(), *values, ordered, strict=False
     ):
         yield Message(
             value=value,
@@ -35,6 +50,7 @@ def messages_of(raw: pa.RecordBatch) -> Iterator[Message]:
             partition=partition,
             offset=offset,
             timestamp=timestamp,
+            file_order=file_order,
         )
 
 

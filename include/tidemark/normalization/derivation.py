@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 
+from tidemark.dumps.wrapping import Reading
 from tidemark.lake.data_files import Target, WrittenFile
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import inputs, open_transactions, tasks
+from tidemark.normalization import file_order, inputs, open_transactions, tasks
+from tidemark.normalization.file_times import Disorder, disorders
 from tidemark.normalization.new_logs import NewLogs
 from tidemark.normalization.open_transactions import Known
 from tidemark.normalization.tasks import Decoding, Done, KnownTransactions, Outputs
@@ -42,6 +44,8 @@ class Derived:
     """What was known of transactions before these messages."""
     log: ChangeLog
     """The change log before these messages."""
+    disorders: Sequence[Disorder] = ()
+    """Tables for which names of files and times of events disagree."""
 
     @property
     def files(self) -> list[WrittenFile]:
@@ -91,15 +95,19 @@ def derive(
         The files that were written, and the counts by batch.
     """
     transactions = open_transactions.known(ledger, log, source.undelivered)
+    files = ledger.files()
+    width_at = file_order.width_at(log.table, files)
     work = partial(
         tasks.normalize,
         decoding=Decoding(
             format_name=source.format,
             options=source.options.model_dump(mode="json"),
             known=inputs.known(source, messages.parts, messages.read_from, log.table),
-            limit=source.message_limit,
+            reading=Reading(limit=source.message_limit, wrapping=source.container),
             declared=source.written(),
             new_logs=_new_logs(source),
+            width_at=width_at,
+            sizes=file_order.sizes(files),
         ),
         raw=messages.read_from,
         outputs=Outputs(log=log.target, quarantine=quarantine),
@@ -110,13 +118,16 @@ def derive(
         ),
         batches=batches,
     )
-    return Derived(tasks=spread.run(messages.parts, work, Done), transactions=transactions, log=log)
+    done = spread.run(messages.parts, work, Done)
+    noted = [times for task in done for times in task.file_times]
+    found = disorders(noted, file_order.places(files, width_at)) if noted else []
+    return Derived(tasks=done, transactions=transactions, log=log, disorders=found)
 
 
 def _new_logs(source: Source) -> NewLogs:
     """Return when positions of the source begin anew, for workers."""
     reloads = {name: _micros(table.reloads) for name, table in source.tables.items()}
-    return NewLogs(source=_micros(source.log_restarts), tables=reloads)
+    return NewLogs(source=_micros(source.log_restarts), tables=reloads, zone=source.timezone)
 
 
 def _micros(moments: Iterable[datetime]) -> tuple[int, ...]:

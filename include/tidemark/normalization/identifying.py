@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidemark.dumps import containers
 from tidemark.dumps.beyond_limit import MARK
+from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import ChangeEvent, Event, Message, Quarantined, SchemaChange
 from tidemark.formats import Format, gather, informed, names, resolve
 from tidemark.normalization.decoding import decode_message, messages_of, metadata_of
@@ -55,7 +56,7 @@ class Identified:
 
     container: str
     """As ``containers.Inspection`` names it."""
-    kafka: bool
+    wrapping: Wrapping
     messages: int
     """Messages that were tried."""
     readings: tuple[Reading, ...]
@@ -72,11 +73,11 @@ def identify(path: str) -> Identified:
     """
     with containers.opened_content(path) as content:
         sample = list(_first(content.batches, path))
-        container, kafka = content.container, content.kafka
+        container, wrapping = content.container, content.wrapping
     readings = sorted((_read(name, sample) for name in names()), key=lambda each: each.rank, reverse=True)
     found = tuple(each for each in readings if each.events + each.lacking)
     nearest = readings[0] if readings and not found and sample else None
-    return Identified(container=container, kafka=kafka, messages=len(sample), readings=found, nearest=nearest)
+    return Identified(container=container, wrapping=wrapping, messages=len(sample), readings=found, nearest=nearest)
 
 
 def _first(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[Message]:

@@ -12,9 +12,11 @@ import functools
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 
+from tidemark.dumps.listing import moments
 from tidemark.errors import UnknownTimeError
 from tidemark.events import ChangeEvent, Event, Message, Operation, Position, Quarantined, SchemaChange, TableId
 from tidemark.normalization.decoder import Decode
@@ -28,6 +30,8 @@ class NewLogs(msgspec.Struct, frozen=True, kw_only=True):
     """Moments at which the log of the source began anew."""
     tables: Mapping[str, tuple[int, ...]] = {}
     """By table or pattern, the moments at which tables were loaded anew."""
+    zone: str = "UTC"
+    """The zone whose clock the intervals of dumps show."""
 
     def __bool__(self) -> bool:
         """Return whether there is any moment."""
@@ -47,22 +51,22 @@ def ranked(decode: Decode, logs: NewLogs) -> Decode:
         if isinstance(events, Quarantined):
             return events
         try:
-            return [_ranked(event, message, logs.source, reloads_of) for event in events]
+            return [_ranked(event, message, logs, reloads_of) for event in events]
         except UnknownTimeError as error:
             return Quarantined(error.reason, str(error))
 
     return decoded
 
 
-def _ranked(event: Event, message: Message, restarts: tuple[int, ...], reloads_of: Callable[[str], Any]) -> Event:
+def _ranked(event: Event, message: Message, logs: NewLogs, reloads_of: Callable[[str], Any]) -> Event:
     if not isinstance(event, (ChangeEvent, SchemaChange)):
         return event
     reloads = reloads_of(str(event.table or TableId(None, None, "")))
-    if not (restarts or reloads):
+    if not (logs.source or reloads):
         return event
-    at = _time(event, message)
+    at = _time(event, message, logs.zone)
     reloaded = bisect_right(reloads, at)
-    rank = 2 * (bisect_right(restarts, at) + reloaded)
+    rank = 2 * (bisect_right(logs.source, at) + reloaded)
     if not rank:
         return event
     position = _raised(event.position, rank)
@@ -79,12 +83,14 @@ def _raised(position: Position, rank: int) -> Position:
     return (int(first) + rank, *rest)
 
 
-def _time(event: ChangeEvent | SchemaChange, message: Message) -> int:
+def _time(event: ChangeEvent | SchemaChange, message: Message, zone: str) -> int:
     """Return when an event was committed, else the best that is known of it; epoch µs."""
     recorded = None if message.timestamp is None else message.timestamp * 1000
-    for at in (event.committed_at, event.captured_at, recorded, message.interval or None):
+    for at in (event.committed_at, event.captured_at, recorded):
         if at is not None:
             return at
+    if message.interval:
+        return moments(message.interval, ZoneInfo(zone))[0]
     raise UnknownTimeError(
         "the message has no time, so nothing tells whether it belongs to the log before or after `log_restarts` or "
         "`reloads` of the source file. A landing path with fields of time would tell it"

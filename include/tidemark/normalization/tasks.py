@@ -16,14 +16,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark.dumps.beyond_limit import LIMIT
+from tidemark.dumps.wrapping import Reading
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
+from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger.completeness import Landed
 from tidemark.ledger.tally import Tally
+from tidemark.normalization.arrow_rows import with_file_order
 from tidemark.normalization.decoder import Decode, Decoder
 from tidemark.normalization.decoding import decode_message, metadata_of
+from tidemark.normalization.file_times import FileTimes, TimesNoted
 from tidemark.normalization.new_logs import NewLogs, ranked
 from tidemark.normalization.raised_limits import with_raised_limit
 from tidemark.normalization.transaction_tracker import READ, READ_OF_CONTROLS, Tracker, TransactionsSeen
@@ -42,6 +45,8 @@ class Done(msgspec.Struct, kw_only=True):
     metadata: list[tuple[str, bytes]] = []
     """Id and content of each distinct metadata message."""
     transactions: TransactionsSeen | None = None
+    file_times: list[FileTimes] = []
+    """Of events that only their file orders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +58,16 @@ class Decoding:
     """Of the format, as the source file writes them."""
     known: Known | None = None
     """The metadata of the run; None if the format needs no metadata messages."""
-    limit: int = LIMIT
-    """Most bytes of one message now; one that was too long when it landed is read again from its dump file."""
+    reading: Reading = field(default_factory=Reading)
+    """How dump files are read now. A message that was too long when it landed is read again from its file."""
     declared: Mapping[str, DeclaredEncodings] = field(default_factory=dict)
     """By table or pattern, the types and encodings that the source file declares (``Source.written``)."""
     new_logs: NewLogs = field(default_factory=NewLogs)
     """When positions begin anew, as the source file says."""
+    width_at: Mapping[str, int] = field(default_factory=dict)
+    """Where numbers in paths differ in length (``file_names.widths``)."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Checksum to bytes of files that grew later: what they had when they were landed with that checksum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,18 +144,32 @@ def normalize(
     writer, set_aside = Writer(outputs.log), Writer(outputs.quarantine)
     decoders: dict[int, Decoder] = {}
     tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled, landed=transactions.landed)
+    times = TimesNoted()
+
+    def write(partition: Partition, rows: pa.RecordBatch) -> None:
+        writer.write(partition, rows)
+        if partition[1] == RowKind.CHANGE:
+            times.add(str(partition[2]), rows)
+
     for part in msgspec.json.decode(task, type=list[RawPart]):
         decoder = decoders.get(part.batch)
         if decoder is None:
             batch = batches.get(part.batch, part.batch)
             put_aside = partial(_put_aside, set_aside, part.batch)
-            decoder = Decoder(batch, decode, writer.write, put_aside, tracker, decoding.declared)
+            decoder = Decoder(batch, decode, write, put_aside, tracker, decoding.declared)
             decoders[part.batch] = decoder
         for messages in messages_in(part, raw):
-            decoder.add(with_raised_limit(messages, decoding.limit))
+            whole = with_raised_limit(messages, decoding.reading, decoding.sizes)
+            decoder.add(with_file_order(whole, decoding.width_at))
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     return msgspec.json.encode(
-        Done(files=writer.close(), set_aside=set_aside.close(), tallies=tallies, transactions=tracker.close())
+        Done(
+            files=writer.close(),
+            set_aside=set_aside.close(),
+            tallies=tallies,
+            transactions=tracker.close(),
+            file_times=times.close(),
+        )
     )
 
 

@@ -37,7 +37,7 @@ def build_dag(source: Source) -> DAG:
     with DAG(
         dag_id=source.dag_id,
         description=f"{source.format} dumps of {source.source} into checked Iceberg tables",
-        schedule=_timetable(source.schedule),
+        schedule=_timetable(source.schedule, source.timezone),
         start_date=source.start_date,
         catchup=False,
         max_active_runs=1,
@@ -122,16 +122,16 @@ def _beside(
     )
 
 
-def _timetable(schedule: str | None) -> CronDataIntervalTimetable | None:
+def _timetable(schedule: str | None, timezone: str = "UTC") -> CronDataIntervalTimetable | None:
     # Airflow 3 would give a bare cron text intervals of zero length (its setting create_cron_data_intervals).
-    return CronDataIntervalTimetable(schedule, timezone="UTC") if schedule else None
+    return CronDataIntervalTimetable(schedule, timezone=timezone) if schedule else None
 
 
 def _deadline(source: Source) -> DeadlineAlert | None:
     """Return the deadline of a run: one more interval after its own, at least an hour. It only sends a notice."""
     if source.schedule is None:
         return None
-    interval = width(source.schedule, source.start_date)
+    interval = width(source.schedule, source.start_date, source.zone)
     return DeadlineAlert(
         # The start of the interval. With the time of queueing, Airflow 3.3 answers 500 if a task of the run is cleared.
         reference=DeadlineReference.DAGRUN_LOGICAL_DATE,
@@ -152,7 +152,8 @@ def _describe(source: Source) -> str:
     )
     head = "| table | key | deletes | history | checks |\n| --- | --- | --- | --- | --- |\n"
     return (
-        f"**{source.source}**: `{source.format}` dumps from `{source.landing}` into `{source.target}`.\n\n"
+        f"**{source.source}**: `{source.format}` dumps from `{source.landing}` into `{source.target}`. Times of the "
+        f"schedule and of paths are in the zone {source.timezone}.\n\n"
         f"{head + tables if tables else 'Tables are discovered, with the key that messages name.'}\n\n"
         "Triggered by hand, `start` and `end` (UTC) replace the data interval of the run. Past intervals are run by a "
         "backfill. Each published table is an asset, `tidemark://<namespace>/<table>`.\n"

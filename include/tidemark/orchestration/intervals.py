@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from airflow.sdk import TaskInstanceState
@@ -19,13 +19,14 @@ _LOOK_BACK = 10
 """Most earlier runs, backfills among them, that are searched for the previous scheduled run."""
 
 
-def interval_of(context: Mapping[str, Any], schedule: str | None = None) -> Interval:
+def interval_of(context: Mapping[str, Any], schedule: str | None = None, zone: tzinfo = UTC) -> Interval:
     """Return the interval of a run: from the trigger form, or else the partition, or else the data interval.
 
     Args:
         context: Airflow's task context: ``params`` (``start``, ``end``), ``dag_run`` (``partition_key``: the start of
             an interval of the schedule, ISO 8601) and ``data_interval_start``, ``data_interval_end``.
         schedule: schedule of the source, which gives the end of a partition.
+        zone: time zone of the schedule.
 
     Raises:
         ConfigurationError: a time cannot be read, the end does not come after the start, or the source has partitions
@@ -36,7 +37,7 @@ def interval_of(context: Mapping[str, Any], schedule: str | None = None) -> Inte
     partition = getattr(context.get("dag_run"), "partition_key", None)
     if start is None and end is None and partition:
         start = moment(partition)
-        end = _next(start, schedule, partition) if start else None
+        end = _end(start, schedule, zone, partition) if start else None
     elif start is None and end is None:
         start, end = moment(context.get("data_interval_start")), moment(context.get("data_interval_end"))
         if start == end:  # triggered by hand and without a schedule
@@ -46,7 +47,9 @@ def interval_of(context: Mapping[str, Any], schedule: str | None = None) -> Inte
     return start, end
 
 
-def with_passed_over(context: Mapping[str, Any], interval: Interval, schedule: str | None) -> Interval:
+def with_passed_over(
+    context: Mapping[str, Any], interval: Interval, schedule: str | None, zone: tzinfo = UTC
+) -> Interval:
     """Return the interval of a run, in which a scheduled run begins where the previous scheduled one ended.
 
     Airflow makes no run for intervals that passed while it was down, or while the previous run took longer than an
@@ -63,26 +66,34 @@ def with_passed_over(context: Mapping[str, Any], interval: Interval, schedule: s
             break
         at = before.logical_date
         if at and before.run_id.startswith("scheduled"):
-            return min(start, next_moment(schedule, at)), end
+            return min(start, next_moment(schedule, at, zone)), end
     return interval
 
 
-def width(schedule: str, after: datetime) -> timedelta:
+def width(schedule: str, after: datetime, zone: tzinfo = UTC) -> timedelta:
     """Return the time between the next two moments of a schedule."""
-    moments = croniter(schedule, after)
-    first: datetime = moments.get_next(datetime)
-    return moments.get_next(datetime) - first
+    first = next_moment(schedule, after, zone)
+    return next_moment(schedule, first, zone) - first
 
 
-def next_moment(schedule: str, after: datetime) -> datetime:
-    """Return the first moment of a schedule after ``after``."""
-    found: datetime = croniter(schedule, after).get_next(datetime)
-    return found
+def next_moment(schedule: str, after: datetime, zone: tzinfo = UTC) -> datetime:
+    """Return the first moment of a schedule after ``after``, in UTC, as Airflow's timetables find it.
+
+    Clocks of the zone may be put forward or back in between. A schedule for every hour goes on by the time that passes;
+    any other schedule names times that the clock shows, the second time where it shows them twice.
+    """
+    now = datetime.fromtimestamp(after.timestamp(), UTC)  # Airflow's own kind of datetime computes otherwise
+    local = now.astimezone(zone).replace(tzinfo=None)
+    cron = croniter(schedule, local)
+    shown: datetime = cron.get_next(datetime)
+    if cron.expanded[1] == ["*"]:
+        return now + (shown - local)
+    return max(shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
 
 
-def _next(start: datetime, schedule: str | None, partition: str) -> datetime:
+def _end(start: datetime, schedule: str | None, zone: tzinfo, partition: str) -> datetime:
     if schedule is None:
         raise ConfigurationError(
             f"partition '{partition}' has no end without a schedule: give `start` and `end`, or the source a schedule"
         )
-    return next_moment(schedule, start)
+    return next_moment(schedule, start, zone)

@@ -156,8 +156,9 @@ class StageOperator(SparkSubmitOperator):
         options = {name: value for name, value in given.items() if value is not None and value is not False}
         interval: Interval = (None, None)
         if self.stage in _BY_INTERVAL:
-            schedule = find_source(source).schedule
-            interval = with_passed_over(context, interval_of(context, schedule), schedule)
+            found = find_source(source)
+            interval = interval_of(context, found.schedule, found.zone)
+            interval = with_passed_over(context, interval, found.schedule, found.zone)
         return _Call(source=source, interval=interval, options=options)
 
     def _run_here(self, connection: Connection, call: _Call) -> StageReport | None:
@@ -206,6 +207,8 @@ class StageOperator(SparkSubmitOperator):
         if report.stage != self.stage:  # a dry run
             for table, counts in report.details.items():
                 self.log.info("%s would differ: %s", table, counts)
+        for remark in report.remarks:
+            self.log.warning("%s", remark)
         for problem in report.problems:
             self.log.error("%s", problem)
         if report.has_problems and self.stage in HOLDING:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tidemark import formats
-from tidemark.ledger.rows import SpanRow
+from tidemark.ledger.order_rows import SpanRow
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.model import Source
 

@@ -33,8 +33,8 @@ from tidemark.quality import disclosure
 from tidemark.quality.data_docs import CANDIDATE, METRICS, Recorder, index_page, open_context
 from tidemark.quality.disclosure import short
 from tidemark.quality.verdicts import CheckResult, Invariant, Subject, Verdict
+from tidemark.sources.choices import Severity
 from tidemark.sources.expectation_names import EXPECTATIONS
-from tidemark.sources.model import Severity
 from tidemark.text import suggestion
 
 _SEVERITIES: Final = {Severity.BLOCK: FailureSeverity.CRITICAL, Severity.WARN: FailureSeverity.WARNING}

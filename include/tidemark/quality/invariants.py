@@ -19,7 +19,8 @@ from tidemark.lake.properties import KEY_PROPERTY
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.rows import TableRow
 from tidemark.quality.verdicts import Invariant
-from tidemark.sources.model import Severity, Source
+from tidemark.sources.choices import Severity
+from tidemark.sources.model import Source
 from tidemark.spark.session import is_small
 from tidemark.tables import epochs
 from tidemark.tables.schemas import IS_CURRENT, POSITION

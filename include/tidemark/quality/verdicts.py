@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tidemark.sources.model import Severity
+from tidemark.sources.choices import Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

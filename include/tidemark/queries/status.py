@@ -14,6 +14,7 @@ from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.event_counts import NO_EVENTS, EventCounts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.waiting import waiting
 from tidemark.values.iso8601 import EPOCH
@@ -43,6 +44,7 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
         "messages": messages,
         "closes": messages["landed"] == sum(messages[name] for name in _MESSAGES[1:]),
         "refused": {row.path: row.problem for row in ledger.refusals()},
+        "disorders": {row.object: str(row) for row in _disorders(ledger)},
         "ddl_not_followed": {name: [note.text for note in found] for name, found in notes.items() if found},
         "transactions": _transactions(ledger),
         "tables": {row.target or name: _table(ledger, name, row) for name, row in sorted(rows.items())},
@@ -51,6 +53,17 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
 
 _MESSAGES = ("landed", "decoded", "control", "quarantined")
 """Counts of messages; the first one must equal the sum of the others."""
+
+
+_DISORDER_DAYS = 7
+"""Days for which a disorder of files is shown."""
+
+
+def _disorders(ledger: Ledger) -> list[DisorderRow]:
+    """Return the disorders of files that were found lately, the newest last."""
+    since = datetime.now(UTC) - timedelta(days=_DISORDER_DAYS)
+    rows = [row for row in ledger.disorders() if row.written_at is not None and row.written_at >= since]
+    return sorted(rows, key=lambda row: row.batch)
 
 
 def _lag(at: datetime | None) -> int | None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from string import Formatter
+from zoneinfo import ZoneInfo, available_timezones
 
 from croniter import croniter
 from pydantic_core import PydanticCustomError
 
 from tidemark.errors import ConfigurationError
-from tidemark.text import suggestion
+from tidemark.text import nearest, suggestion
 from tidemark.values.iso8601 import moment
 
 RESERVED_NAMES = frozenset({"raw", "changelog", "quarantine", "ledger", "state", "rebuild", "default"})
@@ -99,8 +100,19 @@ def unique_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def timezone(name: str) -> str:
+    """Return the name of a time zone, which must be in the IANA database: ``Europe/Berlin``."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        hint = nearest(name, available_timezones())
+        allowed = "names of the IANA database, such as Europe/Berlin, and UTC"
+        raise wrong(f"unknown time zone '{name}'.{hint} Allowed: {allowed}.") from None
+    return name
+
+
 def schedule(text: str) -> str:
-    """Return a schedule, which must be five cron fields or one of ``SCHEDULES``. Times of a schedule are UTC."""
+    """Return a schedule, which must be five cron fields or one of ``SCHEDULES``."""
     if text in SCHEDULES:
         return text
     if text.startswith("@"):
@@ -110,10 +122,10 @@ def schedule(text: str) -> str:
     return text
 
 
-def start_date(given: object) -> datetime:
-    """Return a date or a time as a moment; without a zone it is UTC."""
+def start_date(given: object, zone: tzinfo = UTC) -> datetime:
+    """Return a date or a time as a moment; without a zone of its own it is in ``zone``."""
     try:
-        found = moment(given)
+        found = moment(given, zone)
     except ConfigurationError:
         found = None
     if found is None:

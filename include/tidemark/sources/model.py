@@ -7,8 +7,8 @@ allowed. The module is cheap to import, because Airflow reads every source file 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Annotated, Any, LiteralString, Self
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -28,8 +28,10 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidemark import formats
 from tidemark.dumps import beyond_limit
+from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
 from tidemark.sources import fields
+from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import wrong
 from tidemark.text import nearest, suggestion
@@ -57,40 +59,6 @@ Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 
 
 Moment = Annotated[datetime, BeforeValidator(fields.start_date)]
-
-
-class Deletes(StrEnum):
-    """The effect of a delete on the row of the published table."""
-
-    HARD = "hard"
-    SOFT = "soft"
-
-
-class SchemaPolicy(StrEnum):
-    """The effect of a schema change at the source on the published table."""
-
-    EVOLVE = "evolve"
-    """The published table gets the change."""
-    STRICT = "strict"
-    """The table is stopped, with the reason, until the change is allowed."""
-    IGNORE = "ignore"
-    """The published table keeps its columns. Other columns of the source are left out."""
-
-
-class Transactions(StrEnum):
-    """Which events of the source's transactions are published."""
-
-    WHOLE = "whole"
-    """Whole transactions only, if the format marks their ends."""
-    IGNORE = "ignore"
-    """Every event, as soon as it has landed."""
-
-
-class Severity(StrEnum):
-    """The effect of a failed check on the run."""
-
-    BLOCK = "block"
-    WARN = "warn"
 
 
 class Check(BaseModel):
@@ -203,8 +171,14 @@ class Source(BaseModel):
     """An instance of the format's own ``Options``."""
     landing: Annotated[str, AfterValidator(fields.landing)]
     """Path or pattern of the dumps. Environment variables are replaced already; ``strftime`` fields are still in it."""
+    container: Wrapping | None = None
+    """What the messages in text files are wrapped in. None: the content of each file tells."""
+    files: Files = Files.WHOLE
+    """In both cases, a landed file that grew lands what is new."""
+    timezone: Annotated[str, AfterValidator(fields.timezone)] = "UTC"
+    """The zone of the times in the landing path, of the schedule, and of a start date without a zone."""
     schedule: Annotated[str, AfterValidator(fields.schedule)] | None = None
-    start_date: Moment = EPOCH
+    start_date: datetime = EPOCH
     target: Annotated[str, AfterValidator(fields.target)] = "{source}.{table}"
     schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
     """The effect of a schema change at the source on the published tables. The key in the file is ``schema``."""
@@ -231,6 +205,11 @@ class Source(BaseModel):
     def dag_id(self) -> str:
         """Id of the source's DAG."""
         return f"{DAG_PREFIX}{self.source}"
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The zone that ``timezone`` names."""
+        return ZoneInfo(self.timezone)
 
     @property
     def message_limit(self) -> int:
@@ -277,6 +256,11 @@ class Source(BaseModel):
         if share is None:
             return max(_part(count, DEFAULT_MAX_QUARANTINED), FEW_QUARANTINED - 1)
         return _part(count, share)
+
+    @field_validator("start_date", mode="before")
+    @classmethod
+    def _start_in_zone(cls, given: object, info: ValidationInfo) -> datetime:
+        return fields.start_date(given, ZoneInfo(info.data.get("timezone", "UTC")))
 
     @field_validator("format")
     @classmethod

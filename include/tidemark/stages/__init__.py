@@ -32,6 +32,8 @@ class StageReport:
     """Counts and names, for logs and for Airflow's result of the task."""
     problems: tuple[str, ...] = ()
     """What was held back, refused or stopped: sentences that say what, where and what to do."""
+    remarks: tuple[str, ...] = ()
+    """What a person should know, although nothing was held back for it."""
     details: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     """Per table, where the stage works by table."""
 

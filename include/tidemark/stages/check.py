@@ -37,7 +37,8 @@ from tidemark.quality.invariants import (
     quarantine_invariants,
 )
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
-from tidemark.sources.model import Severity, Source
+from tidemark.sources.choices import Severity
+from tidemark.sources.model import Source
 from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
 from tidemark.tables.schemas import DELETED

@@ -1,24 +1,31 @@
 """Land: dump files of an interval into ``raw``, one row a message, verbatim.
 
-Idempotent by content: a file that was landed lands nothing again, under whatever name; a changed file under the same
-name is refused, and so is one that is truncated or corrupt, each whole and by name, while the others land. So every
-file is hashed first; what is new is then read once, and its messages are written as they come. The files are written to
+Idempotent by content: a file that was landed lands nothing again, under whatever name. A file that grew, so that the
+landed bytes are its beginning, lands what is new. A file that was changed otherwise is refused, and so is one that is
+truncated or corrupt, each whole and by name, while the others land. So every file is hashed first; what is new is then
+read once, and its messages are written as they come. The files are written to
 the ledger before ``raw`` has their batch, and count only then: of a killed land nothing stays but data files that
 belong to no snapshot, which maintenance removes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import msgspec
 import structlog
-from pyiceberg.table import Table
 
 from tidemark.dumps import tasks
+from tidemark.dumps.growth import Beginning
+from tidemark.dumps.hashing import Hashed, ToHash
 from tidemark.dumps.listing import DumpFile, find
 from tidemark.dumps.tasks import Dump, Hashes, Landed, Landing
+from tidemark.dumps.unmatched import unmatched
+from tidemark.dumps.wrapping import Reading
+from tidemark.errors import ConfigurationError
 from tidemark.lake import names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import WrittenFile
@@ -27,6 +34,7 @@ from tidemark.lake.log_schemas import RAW, VARIED
 from tidemark.lake.properties import LOG_PROPERTIES
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow, IntervalRow, RefusalRow
+from tidemark.sources.choices import Files
 from tidemark.sources.model import Source
 from tidemark.spark import spread
 from tidemark.stages import StageReport
@@ -34,13 +42,40 @@ from tidemark.values.iso8601 import EPOCH
 
 log = structlog.get_logger(__name__)
 
-_Contents = dict[str, list[DumpFile]]
-"""Checksum to the files with that content."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fresh:
+    """A dump file with content that is not in ``raw`` yet."""
+
+    file: DumpFile
+    size: int
+    """Bytes that land, or have landed."""
+    landed: FileRow | None
+    """What was landed of it before it grew."""
+
+    def dump(self, checksum: str, *, bounded: bool) -> Dump:
+        """Return the file as land's task takes it."""
+        row = self.landed
+        return Dump(
+            path=self.file.path,
+            interval=self.file.interval,
+            checksum=checksum,
+            size=self.size if bounded else None,
+            landed=None
+            if row is None
+            else Beginning(size=row.size, checksum=row.checksum, container=row.container, messages=row.messages),
+        )
+
+
+_Contents = dict[str, list[_Fresh]]
+"""Checksum to the files with that content; files that grew come first."""
 
 _Written = tuple[list[FileRow], list[WrittenFile], dict[str, str]]
 
 _Refused = dict[str, str]
 """Path to reason."""
+
+_Interval = tuple[datetime | None, datetime | None]
 
 
 def run(source: Source, start: datetime | None = None, end: datetime | None = None) -> StageReport:
@@ -49,6 +84,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     Without bounds, all files not yet landed. Spark starts only for more than a little to read.
 
     Raises:
+        ConfigurationError: the landing path has a part that does not exist.
         LakeError: the store or the engine failed; running again continues where it was.
     """
     lake = Lake.open()
@@ -56,12 +92,23 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     raw = lake.ensure(names.raw(source.source), RAW, LOG_PROPERTIES, partition_by=["batch"])
     batch = int(marker(raw, "batch") or 0)
     ledger.forget_attempts(batch)
-    landed = ledger.landed_files(batch)
-    fresh = [file for file in _due(source, ledger, landed, start, end) if not _unchanged(file, landed.get(file.path))]
-    contents, refused = _contents(fresh, landed)
+    rows = ledger.landed_files(batch)
+    landed = _as_landed(rows)
+    listed = find(source.landing, start=None, end=None, landed=landed, zone=source.zone)
+    due = listed if start is None and end is None else _due(listed, [(start, end), *_intervals(ledger)])
+    fresh = [file for file in due if not _unchanged(file, landed.get(file.path))]
+    growing = source.files is Files.APPEND
+    found = _hashed(fresh, landed, growing=growing)
+    contents, refused = _contents(fresh, landed, {row.checksum: row.path for row in rows}, found)
     nothing: _Written = ([], [], {})
-    limit = source.message_limit
-    accepted, written, unsound = _write(lake, raw, contents, batch + 1, limit) if contents else nothing
+    work = partial(
+        tasks.land,
+        batch=batch + 1,
+        landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
+        target=lake.target(raw, RAW, plain=VARIED),
+        reading=Reading(limit=source.message_limit, wrapping=source.container),
+    )
+    accepted, written, unsound = _write(contents, work, batch + 1, bounded=growing) if contents else nothing
     if accepted:
         ledger.replace(FileRow, accepted)
         lake.append_files(raw, written, {"batch": str(batch + 1)})
@@ -73,18 +120,52 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     messages = sum(file.messages for file in accepted)
     log.info("landed", source=source.source, files=len(accepted), messages=messages, refused=len(refused))
     summary = {"files": len(accepted), "messages": messages, "refused": len(refused), "batch": batch + bool(accepted)}
-    return StageReport(stage="land", source=source.source, summary=summary, problems=tuple(refused.values()))
+    return StageReport(
+        stage="land",
+        source=source.source,
+        summary=summary,
+        problems=tuple(refused.values()),
+        remarks=(
+            *(_waiting(each) for each in found.values() if each.waiting),
+            *(() if fresh else [_nothing_new(source, len(listed), (start, end), landed=bool(rows))]),
+        ),
+    )
 
 
-def _due(
-    source: Source, ledger: Ledger, landed: Mapping[str, FileRow], start: datetime | None, end: datetime | None
-) -> list[DumpFile]:
-    if start is None and end is None:
-        return find(source.landing, start=None, end=None, landed=landed)
-    spans = [(start, end), *((row.start, row.end) for row in ledger.intervals())]
-    bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in spans]
-    files = find(source.landing, start=None, end=None, landed=landed)
-    return [file for file in files if not file.interval or any(a <= file.interval < b for a, b in bounds)]
+def _nothing_new(source: Source, listed: int, interval: _Interval, *, landed: bool) -> str:
+    """Return why there is nothing to land.
+
+    Raises:
+        ConfigurationError: the landing path has a part that does not exist.
+    """
+    bounds = [bound.isoformat() if bound else "" for bound in interval]
+    within = f" in [{bounds[0]}, {bounds[1]})" if any(bounds) else ""
+    if listed:
+        return f"no new files{within}: {listed} files match {source.landing}, and those that are due have landed"
+    missing = unmatched(source.landing, landed=landed)
+    if missing.certain:
+        raise ConfigurationError(
+            f"{source.landing}: there is no {missing.path}, so no file can match; correct `landing` in the source "
+            "file, or create the folder"
+        )
+    ever = "no file matches any more" if landed else "no file has ever matched"
+    return f"no new files{within}: {ever} {source.landing}; the first part without a match is {missing.path}"
+
+
+def _waiting(file: Hashed) -> str:
+    return (
+        f"{file.path} ends inside a line: its last {file.waiting} bytes wait until the line has its end "
+        "(`files: append` in the source file)"
+    )
+
+
+def _intervals(ledger: Ledger) -> Iterator[_Interval]:
+    return ((row.start, row.end) for row in ledger.intervals())
+
+
+def _due(files: Iterable[DumpFile], intervals: Iterable[_Interval]) -> list[DumpFile]:
+    bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in intervals]
+    return [file for file in files if any(file.within(*span) for span in bounds)]
 
 
 def _micros(moment: datetime | None, default: int) -> int:
@@ -96,11 +177,29 @@ def _unchanged(file: DumpFile, landed: FileRow | None) -> bool:
     return landed is not None and landed.size == file.size and landed.modified == str(file.modified)
 
 
-def _contents(files: Sequence[DumpFile], landed: Mapping[str, FileRow]) -> tuple[_Contents, _Refused]:
-    """What is not in ``raw`` yet, and files that are refused unread."""
-    done = spread.run([(file.path, file.size) for file in files], tasks.hash_dumps, Hashes)
-    hashed = {each.path: each for task in done for each in task.hashed}
-    known = {row.checksum: row.path for row in landed.values()}
+def _hashed(files: Sequence[DumpFile], landed: Mapping[str, FileRow], *, growing: bool) -> dict[str, Hashed]:
+    parts = []
+    for file in files:
+        before = landed.get(file.path)
+        to_hash = ToHash(path=file.path, landed=before.size if before else 0, size=file.size if growing else None)
+        parts.append((to_hash, file.size))
+    done = spread.run(parts, tasks.hash_dumps, Hashes)
+    return {each.path: each for task in done for each in task.hashed}
+
+
+def _as_landed(rows: Sequence[FileRow]) -> dict[str, FileRow]:
+    """Return by path what was landed of each file in all batches: its newest row, with the messages of all its rows."""
+    found: dict[str, FileRow] = {}
+    for row in rows:
+        before = found.get(row.path)
+        found[row.path] = msgspec.structs.replace(row, messages=row.messages + before.messages) if before else row
+    return found
+
+
+def _contents(
+    files: Sequence[DumpFile], landed: Mapping[str, FileRow], known: Mapping[str, str], hashed: Mapping[str, Hashed]
+) -> tuple[_Contents, _Refused]:
+    """Return what is not in ``raw`` yet, and files that are refused unread; ``known`` has what landed, by checksum."""
     contents: _Contents = {}
     refused: _Refused = {}
     for file in files:
@@ -108,56 +207,51 @@ def _contents(files: Sequence[DumpFile], landed: Mapping[str, FileRow]) -> tuple
         before = landed.get(file.path)
         if now.problem:
             refused[file.path] = now.problem
-        elif before is not None and before.checksum != now.checksum:
+        elif before is not None and before.size and before.checksum not in {now.checksum, now.landed}:
             refused[file.path] = _changed(file, before)
         elif now.checksum in known:
             log.info("already_landed", file=file.path, landed_as=known[now.checksum])
-        else:
-            contents.setdefault(now.checksum, []).append(file)
-    return contents, refused
+        elif now.size > (before.size if before else 0) or not now.waiting:
+            contents.setdefault(now.checksum, []).append(_Fresh(file=file, size=now.size, landed=before))
+    return {
+        checksum: sorted(same, key=lambda each: each.landed is None) for checksum, same in contents.items()
+    }, refused
 
 
 def _changed(file: DumpFile, before: FileRow) -> str:
     return (
         f"{file.path} changed since it was landed (batch {before.batch}, SHA-256 {before.checksum[:12]}...): "
-        "a landed file stays as it is. Deliver the new content under another name."
+        "what was landed is not its beginning any more, and stays as it is. Deliver the new content under another name."
     )
 
 
-def _write(lake: Lake, raw: Table, contents: _Contents, batch: int, limit: int) -> _Written:
+def _write(contents: _Contents, work: Callable[[bytes], bytes], batch: int, *, bounded: bool) -> _Written:
     """Write data files of ``raw``; return the dump files in them, the data files, and the files that are refused."""
-    work = partial(
-        tasks.land,
-        batch=batch,
-        landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
-        target=lake.target(raw, RAW, plain=VARIED),
-        limit=limit,
-    )
     parts = [
-        ([Dump(path=file.path, interval=file.interval, checksum=checksum) for file in same], same[0].size)
-        for checksum, same in contents.items()
+        ([each.dump(checksum, bounded=bounded) for each in same], same[0].size) for checksum, same in contents.items()
     ]
     done = spread.run(parts, work, Landing)
     outcomes = {landed.path: landed for task in done for landed in task.landed}
     accepted: list[FileRow] = []
     refused: _Refused = {}
     for checksum, same in contents.items():
-        for file in same:
-            landed = outcomes.get(file.path)
+        for each in same:
+            landed = outcomes.get(each.file.path)
             if landed is None:
-                log.info("already_landed", file=file.path, landed_as=accepted[-1].path)
+                log.info("already_landed", file=each.file.path, landed_as=accepted[-1].path)
             elif landed.problem:
-                refused[file.path] = landed.problem
+                refused[each.file.path] = landed.problem
             else:
-                accepted.append(_entry(file, checksum, landed, batch))
+                accepted.append(_entry(each, checksum, landed, batch))
     return accepted, [file for task in done for file in task.files], refused
 
 
-def _entry(file: DumpFile, checksum: str, landed: Landed, batch: int) -> FileRow:
+def _entry(fresh: _Fresh, checksum: str, landed: Landed, batch: int) -> FileRow:
+    file = fresh.file
     return FileRow(
         batch=batch,
         path=file.path,
-        size=file.size,
+        size=fresh.size,
         modified=str(file.modified),
         checksum=checksum,
         container=landed.container,

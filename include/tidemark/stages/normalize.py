@@ -13,14 +13,15 @@ back an event that is gone or changed, so compact is requested to build the tabl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, tzinfo
 
 import structlog
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
+from tidemark.dumps.listing import moments
 from tidemark.errors import LedgerError
 from tidemark.lake import names
 from tidemark.lake.branches import marker
@@ -30,13 +31,16 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
 from tidemark.lake.properties import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.rows import BatchRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import inputs, open_transactions, read_as, retrying
+from tidemark.normalization import file_order, inputs, open_transactions, read_as, retrying
 from tidemark.normalization.derivation import Messages, derive
+from tidemark.normalization.file_times import Disorder
 from tidemark.normalization.transaction_search import ChangeLog
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
+from tidemark.values.iso8601 import EPOCH
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +74,10 @@ def run(
     newest = int(marker(raw, "batch") or 0)
     again = ledger.reprocessing()
     if reprocess:
-        again |= _of_interval(ledger, start, end, done)
+        again |= {
+            row.batch for row in ledger.landed_files(done) if _within(row.interval_start, source.zone, start, end)
+        }
+    changelog = _by_numbers(ledger, changelog, done, again)
     rows: list[BatchRow] = []
     if raw is not None:
         tables = _Tables(lake=lake, ledger=ledger, source=source, raw=raw, changelog=changelog)
@@ -87,7 +94,30 @@ def run(
     summary: dict[str, int | str] = {**totals, "batch": newest, **({"reprocessed": len(again)} if again else {})}
     if changed:
         summary["changed_in_source_file"] = ",".join(changed)
-    return StageReport(stage="normalize", source=source.source, summary=summary)
+    of_batches = {row.batch for row in rows}
+    disorders = [row for row in ledger.disorders() if row.batch in of_batches] if rows else []
+    for disorder in disorders:
+        log.warning("files_in_disorder", source=source.source, table=disorder.object, events=disorder.events)
+    remarks = [] if file_order.is_by_numbers(changelog) else [_ORDERED_AS_TEXT.format(source.source)]
+    remarks += map(str, disorders)
+    return StageReport(stage="normalize", source=source.source, summary=summary, remarks=tuple(remarks))
+
+
+_ORDERED_AS_TEXT = (
+    "names of files have numbers of different lengths, which are ordered as text here (10 before 9), because events "
+    "were decoded so before. `tidemark run {} --reprocess` orders them as numbers"
+)
+
+
+def _by_numbers(ledger: Ledger, changelog: Table, done: int, again: Collection[int]) -> Table:
+    """Let numbers in paths count as numbers, in a change log of an earlier version, where that contradicts no event."""
+    if file_order.is_by_numbers(changelog):
+        return changelog
+    files = ledger.landed_files(done)
+    anew = {row.batch for row in files} <= set(again)
+    if anew:
+        _announce(ledger, again)  # if this run is cut short now, the next one derives all events again
+    return file_order.adopted(changelog, files, anew=anew)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,22 +145,28 @@ def _log_to(tables: _Tables) -> Target:
     return tables.lake.target(tables.changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
 
 
-def _of_interval(ledger: Ledger, start: datetime | None, end: datetime | None, done: int) -> set[int]:
-    """Return the batches up to ``done`` that hold a file of the interval.
+def _within(shown: datetime | None, zone: tzinfo, start: datetime | None, end: datetime | None) -> bool:
+    """Return whether a file belongs to an interval; one whose path names no time belongs to every interval.
 
-    A file whose path names no time belongs to every interval.
+    ``shown`` is the time that the path names, as the clock of the zone shows it.
     """
+    if shown is None:
+        return True
+    starts = (EPOCH + timedelta(microseconds=at) for at in moments((shown - EPOCH) // timedelta(microseconds=1), zone))
+    return any((start is None or at >= start) and (end is None or at < end) for at in starts)
 
-    def within(at: datetime | None) -> bool:
-        return at is None or ((start is None or at >= start) and (end is None or at < end))
 
-    return {row.batch for row in ledger.landed_files(done).values() if within(row.interval_start)}
+def _announce(ledger: Ledger, batches: Collection[int]) -> None:
+    """Write to the ledger that the events of batches are being derived again."""
+    if batches:
+        rows = [ReprocessingRow(batch=batch) for batch in batches]
+        ledger.replace(ReprocessingRow, rows, among("batch", batches))
 
 
 def _reprocess(tables: _Tables, done: int, batches: Sequence[int]) -> list[BatchRow]:
     """Derive the events of batches again, and the events of messages that were retried of them."""
     ledger = tables.ledger
-    ledger.replace(ReprocessingRow, [ReprocessingRow(batch=batch) for batch in batches], among("batch", batches))
+    _announce(ledger, batches)
     retries = {row.batch for row in ledger.batches() if row.retry_of in set(batches)}
     replaced = among("batch", retries | set(batches))
     ledger.request_rebuild(row.object for row in ledger.contents(replaced))
@@ -175,6 +211,7 @@ def _decode(
     replaced = above("batch", before) if instead_of is None else instead_of
     if instead_of is None:
         derived.settle(ledger, newest)
+    _note_disorders(ledger, derived.disorders, max(batches), replaced)
     lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
     ledger.replace(BatchRow, rows, replaced)
     marks = {"batch": str(newest), read_as.MARKER: read_as.told_by(tables.source)}
@@ -183,6 +220,24 @@ def _decode(
         whole = ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
         open_transactions.settle_again(ledger, tables.source.undelivered, derived.tasks, whole)
     return rows
+
+
+def _note_disorders(ledger: Ledger, found: Iterable[Disorder], batch: int, replaced: BooleanExpression) -> None:
+    rows = [
+        DisorderRow(
+            batch=batch,
+            object=each.table,
+            events=each.events,
+            of=each.of,
+            before=each.before,
+            behind=each.behind,
+        )
+        for each in found
+    ]
+    if rows:
+        ledger.replace(DisorderRow, rows, replaced)
+    elif ledger.disorders(replaced):
+        ledger.forget(DisorderRow, replaced)
 
 
 def _accounted(ledger: Ledger, found: Mapping[int, Sequence[Tally]]) -> list[BatchRow]:

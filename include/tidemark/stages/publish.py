@@ -15,7 +15,8 @@ from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.waiting import held_in, sentence
-from tidemark.sources.model import Source, Transactions
+from tidemark.sources.choices import Transactions
+from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 
 log = structlog.get_logger(__name__)

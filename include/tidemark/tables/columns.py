@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Column, Encoding, Shape
-from tidemark.sources import model
+from tidemark.sources import choices, model
 from tidemark.tables.common_types import agreed
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.reserved_names import refuse_names
@@ -109,7 +109,7 @@ def untyped(found: Found, source: model.Source, table: Table | None) -> list[str
     known = {*evolving.promised, *(name for name in evolving.before.values() if name not in unsettled)}
     known |= {name for name, column in evolving.message_columns() if column.type is not None}
     unknown = [name for name in dict.fromkeys(name for name, _ in evolving.message_columns()) if name not in known]
-    if table is not None and source.schema_policy is model.SchemaPolicy.IGNORE:
+    if table is not None and source.schema_policy is choices.SchemaPolicy.IGNORE:
         return [name for name in unknown if name in unsettled]  # columns that are left out need no type
     return unknown
 

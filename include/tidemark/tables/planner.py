@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 
 from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
-from tidemark.sources import model
+from tidemark.sources import choices, model
 from tidemark.tables.columns import Evolved, Evolving, evolved_columns, evolving_of, unsettled_names
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.plan import Found, Plan
@@ -37,14 +37,14 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     promised = source.table_for(found.object)
     claim(source, found, table)
     table = None if anew else table
-    follows = source.schema_policy is not model.SchemaPolicy.IGNORE
+    follows = source.schema_policy is not choices.SchemaPolicy.IGNORE
     evolving = evolving_of(source, found, table)
     evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=promised.history)
     columns, today = evolved.columns, evolved.today
-    if source.schema_policy is model.SchemaPolicy.STRICT and table is not None:
+    if source.schema_policy is choices.SchemaPolicy.STRICT and table is not None:
         _refuse_changes(found, table, evolved, unsettled_names(evolving, table))
     key = _key(source.source, evolving, promised, table, [column.name for column in columns])
-    soft = promised.deletes is model.Deletes.SOFT
+    soft = promised.deletes is choices.Deletes.SOFT
     if table is not None and not soft and DELETED in table.schema().column_names:
         raise IncompatibleSchemaError(
             f"{found.object}: the source file says `deletes: hard`, but the table holds rows that were deleted softly; "

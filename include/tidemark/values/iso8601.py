@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from tidemark.errors import ConfigurationError
 
@@ -51,11 +51,12 @@ def date(days: int) -> str:
     return f"{shown}-{month:02d}-{day + 1:02d}"
 
 
-def moment(given: object) -> datetime | None:
+def moment(given: object, zone: tzinfo = UTC) -> datetime | None:
     """Return a moment of an interval or a schedule, in UTC; None for nothing.
 
     Args:
-        given: a date, a time, or its ISO 8601 text; without a zone it is UTC.
+        given: a date, a time, or its ISO 8601 text.
+        zone: the zone of a time that has none.
 
     Raises:
         ConfigurationError: it is no ISO 8601 time.
@@ -66,7 +67,7 @@ def moment(given: object) -> datetime | None:
         found = datetime.fromisoformat(str(given))
     except ValueError:
         raise ConfigurationError(f"'{given}' is no time: write 2026-01-31 or 2026-01-31T06:00:00Z") from None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
 
 
 def _days(match: re.Match[str]) -> int:

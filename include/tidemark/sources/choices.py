@@ -1,0 +1,48 @@
+"""What a source file chooses between: the words and what they mean."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Deletes(StrEnum):
+    """The effect of a delete on the row of the published table."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
+class Files(StrEnum):
+    """How the dump files of a source are written."""
+
+    WHOLE = "whole"
+    """A file is whole when it is first seen."""
+    APPEND = "append"
+    """A file is written to while it is read: a last line without its end waits for the next run."""
+
+
+class SchemaPolicy(StrEnum):
+    """The effect of a schema change at the source on the published table."""
+
+    EVOLVE = "evolve"
+    """The published table gets the change."""
+    STRICT = "strict"
+    """The table is stopped, with the reason, until the change is allowed."""
+    IGNORE = "ignore"
+    """The published table keeps its columns. Other columns of the source are left out."""
+
+
+class Transactions(StrEnum):
+    """Which events of the source's transactions are published."""
+
+    WHOLE = "whole"
+    """Whole transactions only, if the format marks their ends."""
+    IGNORE = "ignore"
+    """Every event, as soon as it has landed."""
+
+
+class Severity(StrEnum):
+    """The effect of a failed check on the run."""
+
+    BLOCK = "block"
+    WARN = "warn"

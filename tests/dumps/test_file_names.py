@@ -1,0 +1,71 @@
+"""Numbers in paths of files are ordered as numbers, in any delivery, and padded ones keep the positions they had."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.dumps.file_names import in_order, widths
+from tidemark.events import encode_position
+
+names = st.lists(
+    st.sampled_from(["a", "b", "-", "/", ":", ".", "0", "00", "7", "9", "10", "010", "99", "100"]), max_size=6
+)
+paths = st.lists(names.map("".join), min_size=1, max_size=12, unique=True)
+
+
+def position(path: str, landed: list[str], place: int = 1) -> str:
+    """A position as the change log has it, of an event that its format does not order."""
+    return encode_position((1, 0, 0, in_order(path, widths(landed)), place))
+
+
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        ["changes-8.jsonl", "changes-9.jsonl", "changes-10.jsonl", "changes-11.jsonl", "changes-100.jsonl"],
+        ["p0/f9.gz", "p0/f10.gz", "p2/f1.gz", "p10/f0.gz"],
+        ["0998", "0999", "1000", "1001", "10000"],
+        ["f98", "f099", "f100", "f0101"],
+        ["a.jsonl", "a1.jsonl", "ab.jsonl"],
+        ["x-18446744073709551615", "x-18446744073709551616", "x-" + "9" * 60, "x-1" + "0" * 60],
+    ],
+    ids=lambda ordered: ordered[0],
+)
+def test_numbers_are_in_order_whichever_landed_first(ordered: list[str]) -> None:
+    """Also if they land one by one, so that positions are stored before the next names are known."""
+    for first in ordered:
+        positions = [position(path, [first, *ordered]) for path in ordered]
+        assert positions == sorted(positions)
+
+
+@given(landed=paths)
+def test_the_order_of_paths(landed: list[str]) -> None:
+    """Numbers count as numbers, no two paths have one place, and what landed before stays as it was written."""
+    texts = {path: in_order(path, widths(landed)) for path in landed}
+    assert len(set(texts.values())) == len(landed)
+    for count in range(1, len(landed) + 1):
+        assert all(in_order(path, widths(landed[:count])) == texts[path] for path in landed[:count])
+    for one, other in itertools.combinations(landed, 2):
+        shapes = [re.sub("[0-9]+", "#", path) for path in (one, other)]
+        values = [list(map(int, re.findall("[0-9]+", path))) for path in (one, other)]
+        if shapes[0] == shapes[1] and values[0] != values[1]:
+            assert (texts[one] < texts[other]) == (values[0] < values[1])
+
+
+@given(numbers=st.lists(st.integers(0, 9999), min_size=1, max_size=9, unique=True))
+def test_padded_names_are_written_as_they_are(numbers: list[int]) -> None:
+    """So lakes with such names go on with the positions that they have."""
+    landed = [f"/landing/shop/2026-01-{number % 28 + 1:02d}/changes-{number:04d}.jsonl" for number in numbers]
+    assert widths(landed) == {}
+    assert [in_order(path, widths(landed)) for path in landed] == landed
+
+
+def test_paths_that_look_like_marks_stay_apart() -> None:
+    """A path is a hostile text, and two files at one place would be one file."""
+    landed = ["a9", "a10", "a:10", "a:\x0010", "a:0002\x0010", "a0009", "a09", "a9\x000001", "a:\x00000210"]
+    texts = [in_order(path, widths(landed)) for path in landed if "\0" not in path]
+    assert len(set(texts)) == len(texts)
