@@ -118,7 +118,7 @@ def test_what_is_missing_is_told(source: Make, lake: Lake, tmp_path: Path) -> No
     why = {number_of(each["id"]): each["why"] for each in world.transactions()["open"]}
     assert why == {
         2: "1 of 2 events of public.two landed",
-        3: "its end has not landed",
+        3: "the end has not landed",
         4: "1 of 3 events landed; the counts of its end do not add up",
     }
     (told,) = (each for each in world.transactions()["open"] if number_of(each["id"]) == 2)

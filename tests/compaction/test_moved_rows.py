@@ -107,6 +107,15 @@ CASES: dict[str, tuple[Callable[[Log], list[list[Message]]], list[tuple[Any, ...
         [(1, "new", "N"), (5, "f", "A")],
         0,
     ),
+    "sent_again": (
+        lambda t: [
+            [t.insert(1, 1, "a", "A"), *t.move(5, 1, 101, "b"), *t.move(5, 1, 101, "b")],
+            [*t.move(6, 101, 102, "c"), *t.move(5, 1, 101, "b")],
+            t.move(6, 101, 102, "c"),
+        ],
+        [(102, "c", "A")],
+        0,
+    ),
     "moved_back": (
         lambda t: [[t.insert(1, 1, "a", "A")], [*t.move(5, 1, 2, "b"), *t.move(6, 2, 1, "c")]],
         [(1, "c", "A")],

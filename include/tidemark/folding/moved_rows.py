@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Operation
+from tidemark.folding import log_places
 from tidemark.folding.actions import lacks_cell
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.tables.plan import Plan
@@ -33,8 +34,8 @@ class Pairs(NamedTuple):
     """The INSERTs with placeholders that have a DELETE at their place."""
 
     rows: DataFrame
-    """``lookup`` (position of the INSERT), ``came_in`` (its first batch), ``k0 .. kn`` (its key), ``o0 .. on`` (key of
-    the DELETE), ``until`` (position of the DELETE)."""
+    """``lookup`` (identity of the INSERT), ``came`` (its position), ``came_in`` (its first batch), ``k0 .. kn`` (its
+    key), ``o0 .. on`` (key of the DELETE), ``until`` (position of the DELETE). Copies of an event are one event."""
 
 
 def marked(changes: DataFrame) -> DataFrame:
@@ -43,7 +44,8 @@ def marked(changes: DataFrame) -> DataFrame:
     named = F.exists(F.coalesce("absent", F.array().cast("array<string>")), lambda name: F.array_contains(held, name))
     lacks = (F.col("operation") == Operation.INSERT) & F.col("partial") & named
     # The last two parts are the number in the transaction, or in the event, and which half it is.
-    place = F.expr("left(position, length(position) - length(substring_index(position, '.', -2)))")
+    identity = log_places.identity()
+    place = F.left(identity, F.length(identity) - F.length(F.substring_index(identity, ".", -2)))
     spot = F.concat_ws(" ", place, "transaction_id")
     return changes.withColumns({LACKS: F.coalesce(lacks, F.lit(False)), SPOT: spot})
 
@@ -63,21 +65,20 @@ def pairs(acted: DataFrame, plan: Plan) -> Pairs:
         plan: the table's.
     """
     keys = key_names(plan)
-    event = F.struct("position", *keys)
+    event, one = F.struct("position", *keys), F.struct(log_places.identity(), *keys)
     grouped = acted.where(F.col("set_aside").isNull()).groupBy(SPOT)
     counted = grouped.agg(
-        F.count_distinct(F.when(F.col("deleted"), event)).alias("deletes"),
-        F.count_distinct(F.when(~F.col("deleted"), event)).alias("writes"),
+        F.count_distinct(F.when(F.col("deleted"), one)).alias("deletes"),
+        F.count_distinct(F.when(~F.col("deleted"), one)).alias("writes"),
         F.max(F.when(F.col("deleted"), event)).alias("old"),
         F.max(F.when(F.col(LACKS), event)).alias("new"),
+        F.max(F.when(F.col(LACKS), log_places.identity())).alias("lookup"),
         F.min(F.when(F.col(LACKS), F.col("batch"))).alias("came_in"),
     )
     alone = (F.col("deletes") == 1) & (F.col("writes") == 1) & (F.col("old.position") < F.col("new.position"))
     olds = [F.col(f"old.{key}").alias(old) for key, old in zip(keys, _old_names(plan), strict=True)]
-    rows = counted.where(alone).select(
-        F.col("new.position").alias("lookup"), "came_in", "new.*", *olds, F.col("old.position").alias("until")
-    )
-    return Pairs(rows.drop("position"))
+    rows = counted.where(alone).select("lookup", "came_in", "new.*", *olds, F.col("old.position").alias("until"))
+    return Pairs(rows.withColumnRenamed("position", "came"))
 
 
 def _old_names(plan: Plan) -> list[str]:
@@ -88,20 +89,20 @@ def lookups(acted: DataFrame, found: Pairs, plan: Plan) -> DataFrame:
     """Return where the values that INSERTs lack are looked up.
 
     Returns:
-        ``lookup`` (position of the INSERT), ``k0 .. kn`` and ``until``: the row of this key as the events before this
+        ``lookup`` (identity of the INSERT), ``k0 .. kn`` and ``until``: the row of this key as the events before this
         position left it; ``pair``: whether it is the row that moved. Else it is the row of the INSERT's own key.
     """
     keys = key_names(plan)
-    wanted = acted.where(F.col(LACKS) & F.col("set_aside").isNull()).select(
-        F.col("position").alias("lookup"), *(F.col(key).alias(f"own {key}") for key in keys)
-    )
-    joined = wanted.distinct().join(found.rows.drop("came_in", *keys), "lookup", "left")
+    lacking = acted.where(F.col(LACKS) & F.col("set_aside").isNull())
+    own = [F.col(key).alias(f"own {key}") for key in keys]
+    wanted = lacking.groupBy(log_places.identity().alias("lookup"), *own).agg(F.min("position").alias("first"))
+    joined = wanted.join(found.rows.drop("came", "came_in", *keys), "lookup", "left")
     pair = F.col("until").isNotNull()
     source = [
         F.when(pair, F.col(old)).otherwise(F.col(f"own {key}")).alias(key)
         for key, old in zip(keys, _old_names(plan), strict=True)
     ]
-    until = F.coalesce(_just_after("until"), F.col("lookup"))
+    until = F.coalesce(_just_after("until"), F.col("first"))
     return joined.select("lookup", *source, until.alias("until"), pair.alias("pair"))
 
 
@@ -120,7 +121,7 @@ def behind(missing: DataFrame, found: Pairs, plan: Plan) -> DataFrame:
         plan: the table's.
     """
     keys = key_names(plan)
-    earlier = found.rows.withColumnsRenamed({"until": "gone", "lookup": "came"})
+    earlier = found.rows.withColumnRenamed("until", "gone").drop("lookup")
     joined = missing.where("pair").join(F.broadcast(earlier), keys).where(F.col("came") < F.col("until"))
     joined = joined.where(F.col("emptied_at").isNull() | (F.col("came") > F.col("emptied_at")))
     last = F.max_by(F.struct("gone", *_old_names(plan)), "came").alias("last")
@@ -167,10 +168,11 @@ def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
 
     Args:
         acted: ``actions.actions`` of ``marked`` events.
-        found: ``lookup``, ``pair``, ``alive`` (whether the row that was looked up was there) and ``f<n>``: values.
+        found: ``lookup`` (identity of the INSERT), ``pair``, ``alive`` (whether the row that was looked up was there)
+            and ``f<n>``: values.
         plan: the table's.
     """
-    joined = acted.join(F.broadcast(found), F.col("position") == F.col("lookup"), "left")
+    joined = acted.join(F.broadcast(found), log_places.identity() == F.col("lookup"), "left")
     numbers = value_numbers(plan)
     pair = F.coalesce(F.col("pair"), F.lit(False))
     unknown = {n: lacks_cell(plan, n) & ~F.coalesce(pair & F.col(f"f{n}").isNotNull(), F.lit(False)) for n in numbers}

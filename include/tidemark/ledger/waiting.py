@@ -46,7 +46,7 @@ class Waiting:
         missing = ", ".join(map(_words, self.lacks))
         parts = [f"{missing} landed"] if missing else []
         if not self.ended:
-            parts.append("its end has not landed")
+            parts.append("the end has not landed")
         if self.contradicted:
             parts.append("the counts of its end do not add up")
         return "; ".join(parts) or "some of its events have not landed"

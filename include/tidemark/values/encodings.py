@@ -30,15 +30,21 @@ from tidemark.values.types import decimal_parts, spark_type
 from tidemark.values.verbatim import QUOTED, as_written, if_bare, number_at_place
 
 # With groups that do not capture and possessive quantifiers, Java needs half the time.
-_DAY = r"^\d{4}-\d{2}-\d{2}(?:[ T]00:00(?::00(?:\.0++)?+)?+)?+Z?$"
+# The year 0 is left out: readers of the lake know the years 1 to 9999 only.
+_DAY = r"^(?!0000)\d{4}-\d{2}-\d{2}(?:[ T]00:00(?::00(?:\.0++)?+)?+)?+Z?$"
 
-_WALL_CLOCK = r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}+0*+)?+)?+)?+Z?$"
+_WALL_CLOCK = r"^(?!0000)\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}+0*+)?+)?+)?+Z?$"
 
-_ZONED = r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}+0*+)?+)?+(?:Z|[+-]\d{2}(?::?+\d{2})?+)?+)?+$"
+_ZONED = (
+    r"^(?!0000)\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}+0*+)?+)?+(?:Z|[+-]\d{2}(?::?+\d{2})?+)?+)?+$"
+)
 
 _TEXT_OR_EPOCH = frozenset({Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS})
 
 _DAY_MICROS = 86_400_000_000
+
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""Days since 1970 of the years 1 to 9999. PyIceberg and DuckDB read no date or time outside of them."""
 
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 
@@ -109,7 +115,11 @@ def _timestamp(wire: Expression, _target: str) -> Expression:
 
 
 def _timestamptz(wire: Expression, _target: str) -> Expression:
-    return F.when(wire.rlike(_ZONED), wire.try_cast("timestamp"))
+    value = wire.try_cast("timestamp")
+    first, end = (F.timestamp_micros(F.lit(day * _DAY_MICROS)) for day in (_FIRST_DAY, _LAST_DAY + 1))
+    # Only on these days an offset shifts an instant out of the years that there are.
+    inner = ~(wire.startswith("0001-01-01") | wire.startswith("9999-12-31"))
+    return F.when(wire.rlike(_ZONED) & (inner | ((value >= first) & (value < end))), value)
 
 
 def _utf8(wire: Expression, _target: str) -> Expression:
@@ -191,7 +201,11 @@ def _shifted(unscaled: Expression, scale: Expression, target: str) -> Expression
 
 def _days(wire: Expression, target: str) -> Expression:
     day = F.date_add(F.lit("1970-01-01").cast("date"), wire.try_cast("int"))
-    return day.cast(spark_type(target)) if target in _TIMES or target == "string" else F.lit(None)
+    if target == "string":
+        return day.cast("string")
+    return (
+        F.when(wire.between(_FIRST_DAY, _LAST_DAY), day.cast(spark_type(target))) if target in _TIMES else F.lit(None)
+    )
 
 
 def _epoch(per_second: int) -> _Reader:
@@ -204,7 +218,10 @@ def _epoch(per_second: int) -> _Reader:
         if target not in _TIMES:
             return F.lit(None)
         instant = F.timestamp_micros(micros)
-        return instant if target == "timestamptz" else instant.cast(spark_type(target))
+        value = instant if target == "timestamptz" else instant.cast(spark_type(target))
+        first, end = (day * 86_400 * per_second for day in (_FIRST_DAY, _LAST_DAY + 1))
+        # a count of nanoseconds in 64 bits reaches the years 1677 to 2262
+        return F.when(wire.between(first, end - 1), value) if per_second <= 1_000_000 else value
 
     return read
 

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from decimal import Context, Decimal, Inexact
 
-from tidemark.events import Column
+from tidemark.events import TIMES, Column
 from tidemark.values import iso8601
 from tidemark.values.message_types import decimal_declared
 
@@ -97,18 +97,26 @@ def _as_date(written: str | bytes, column: Column) -> str:
     days, rest = divmod(iso8601.read(_string(written, column))[0], iso8601.DAY)
     if rest:
         raise ValueError("a date with a time of day")
-    return iso8601.date(within(days, 32))
+    _readable(days * iso8601.DAY)
+    return iso8601.date(days)
 
 
 def _as_timestamp(written: str | bytes, column: Column) -> str:
     """Return the wall-clock time as written. A zone in the text does not shift it."""
-    return iso8601.instant(within(iso8601.read(_string(written, column))[0], 64))
+    return iso8601.instant(_readable(iso8601.read(_string(written, column))[0]))
 
 
 def _as_timestamptz(written: str | bytes, column: Column) -> str:
     """Return the instant in UTC. A text without a zone is in UTC."""
     micros, offset = iso8601.read(_string(written, column))
-    return f"{iso8601.instant(within(micros - offset, 64))}Z"
+    return f"{iso8601.instant(_readable(micros - offset))}Z"
+
+
+def _readable(micros: int) -> int:
+    """Return epoch µs of a date or time that readers of the lake know."""
+    if micros not in TIMES:
+        raise ValueError("outside of the years 1 to 9999, which is all that readers of dates and times know")
+    return micros
 
 
 TYPES: dict[str, Callable[[str | bytes, Column], Value]] = {
