@@ -11,6 +11,7 @@ import pytest
 
 from support.counted import Told, generated, open_ones, transaction
 from support.histories import deliver
+from support.rounds import how_many
 from support.running import assert_ledger_closes, run_all
 from support.transactional import number_of
 from tidemark.lake.lake import Lake
@@ -86,7 +87,8 @@ def _mixed(seed: int, transactions: Sequence[Sequence[Told]], without: str) -> l
     return runs
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.more
+@pytest.mark.parametrize("seed", range(how_many(usually=1, proving=9)))
 def test_open_is_what_lacks_an_event_that_can_land(seed: int, source: Make, lake: Lake, tmp_path: Path) -> None:
     """After each run, and in whatever runs the same events land, the same transactions are open."""
     runs = _mixed(seed, generated(seed, 40), without="never")

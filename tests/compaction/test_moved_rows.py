@@ -10,11 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.histories import UNAVAILABLE, deliver
+from support.rounds import how_many
 from support.running import assert_ledger_closes, run_all
 from tidemark.lake.lake import Lake
 from tidemark.sources.model import Source
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 Message = bytes
 _RUNS = 3
@@ -146,6 +147,18 @@ CASES: dict[str, tuple[Callable[[Log], list[list[Message]]], list[tuple[Any, ...
     ),
 }
 """Messages by run, the rows that they must lead to, and how many events are set aside."""
+TRIED = how_many(
+    usually=(
+        "the_row_is_in_the_table",
+        "the_create_comes_a_run_earlier",
+        "the_row_comes_last",
+        "sent_again",
+        "the_row_was_never_seen",
+        "the_delete_never_comes",
+    ),
+    proving=tuple(CASES),
+)
+"""Each table looks for values of its own, in several Spark jobs, so ``make test`` tries some of them."""
 
 
 @pytest.fixture(scope="module")
@@ -153,17 +166,17 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sour
     """The cases as tables of one source, with a history or soft deletes here and there, in three runs."""
     landing = tmp_path_factory.mktemp("moved")
     told = [{}, {"history": True}, {"deletes": "soft"}]
-    promised = {f"app.public.{name}": {"key": ["id"], **told[n % 3]} for n, name in enumerate(CASES)}
+    promised = {f"app.public.{name}": {"key": ["id"], **told[n % 3]} for n, name in enumerate(TRIED)}
     fields = {"source": "moved", "format": "debezium_json", "landing": str(landing / "*"), "tables": promised}
     source = Source.model_validate({**fields, "max_deletes": 1})
     for run in range(_RUNS):
-        runs = [build(Log(name)) for name, (build, _, _) in CASES.items()]
+        runs = [CASES[name][0](Log(name)) for name in TRIED]
         deliver(landing, f"{run}", [message for made in runs if run < len(made) for message in made[run]])
         run_all(source)
     return source
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", TRIED)
 def test_a_moved_row_keeps_what_was_not_captured(name: str, cases: Source, lake: Lake) -> None:
     """The value is that of the row that moved, or the event is set aside and counted: never null."""
     _, expected, aside = CASES[name]
