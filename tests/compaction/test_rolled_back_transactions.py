@@ -56,7 +56,7 @@ def test_only_committed_transactions_show(seed: int, spark: SparkSession, lake: 
         "shop.three": {"key": ["id"], "deletes": "soft"},
     }
     fields = {"source": f"undone_{seed}", "format": "dts_avro", "landing": str(tmp_path / "*"), "tables": tables}
-    source = Source.model_validate({**fields, "max_deletes": 1})
+    source = Source.model_validate({**fields, "max_deletes": 1, "max_open_hours": 876_000})
     runs: list[list[Any]] = [[] for _ in range(_RUNS)]
     for step in dice.sample(steps, len(steps)):
         runs[dice.randrange(_RUNS)].append(step)

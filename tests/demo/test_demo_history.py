@@ -21,7 +21,7 @@ from tidemark.demo.story.model import History, Row, RowEvent, Rows, apply
 from tidemark.demo.story.shop_history import EXTREME, NEW_NUMBER, RENUMBERED, RETURNING, SPARSE, history
 from tidemark.dumps import containers
 from tidemark.errors import DecodeError, UnknownNameError
-from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, Position, SchemaChange
 from tidemark.formats import Informed, Known, gather, informed, resolve
 from tidemark.normalization.decoding import metadata_of
 from tidemark.sources.files import load_source
@@ -309,8 +309,17 @@ def _changes(dump: Dump, paths: list[Path] | tuple[Path, ...], shop: History) ->
             changes.append(alterations[event.statement]._replace(position=event.position))
         elif isinstance(event, ChangeEvent) and not (event.transaction and event.transaction.id in given_up):
             promised = dump.source.table_for(str(event.table))
-            changes.append(read_change(event, promised.key or (), promised.columns))
+            change = read_change(event, promised.key or (), promised.columns)
+            changes.append(change._replace(position=_without_delivery(change.position)))
     return changes
+
+
+def _without_delivery(position: Position) -> Position:
+    """Return the part of a position that the copies of an event share."""
+    if "" not in position:
+        return position
+    end = len(position) - position[::-1].index("")
+    return (*position[: position.index("")], *position[end:])
 
 
 def _alterations(shop: History) -> dict[str, Alteration]:

@@ -93,12 +93,12 @@ def test_a_softly_deleted_row_is_deleted_and_there(shop: Source, lake: Lake) -> 
     """It shows what its delete saw; a row that came again after its delete shows none of that."""
     deleted = explain(lake, "beside.soft", ["id=1"])
     assert _told(deleted.chapters) == [
-        ("INSERT", "superseded", "below the DELETE, event 2"),
+        ("INSERT", "stands", "still standing: note"),
         ("DELETE", "stands", "the row is deleted, and stays marked"),
     ]
     row = _row(deleted)
-    assert (row[DELETED], row["name"], row["note"]) == (True, "old", None)
-    assert _standing(deleted) == {"name": "old"}
+    assert (row[DELETED], row["name"], row["note"]) == (True, "old", "x")
+    assert _standing(deleted) == {"name": "old", "note": "x"}
     assert not {DELETED, POSITION} & {name for chapter in deleted.chapters for name in chapter.cells}
 
     moved = explain(lake, "beside.soft", ["id=2"])
