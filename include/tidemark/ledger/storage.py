@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationException
@@ -88,8 +89,13 @@ def _write(lake: Lake, table: Table, source: str, rows: pa.Table, instead_of: Se
 
 
 def _expire(table: Table) -> None:
-    """Drop old snapshots from the table's metadata; their files stay until `maintain` removes what nothing uses."""
+    """Drop old snapshots from the table's metadata; their files stay until `maintain` removes what nothing uses.
+
+    Where another writer was faster, or has dropped them (a ``ValueError``), the next commit finds what is left. The row
+    is written by then, so nothing may make the caller write it again.
+    """
     snapshots = sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
     if len(snapshots) >= _MANY_SNAPSHOTS:
         gone = [snapshot.snapshot_id for snapshot in snapshots[:-_KEPT_SNAPSHOTS]]
-        table.maintenance.expire_snapshots().by_ids(gone).commit()
+        with suppress(CommitFailedException, ValidationException, ValueError):
+            table.maintenance.expire_snapshots().by_ids(gone).commit()
