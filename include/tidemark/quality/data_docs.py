@@ -170,23 +170,23 @@ class _CompiledTemplates(BytecodeCache):
 _TEMPLATES: Final = _CompiledTemplates()
 
 
-class IndexPageView(DefaultJinjaIndexPageView):
-    """The index, whose templates are compiled once."""
+class _CompiledOnce(DefaultJinjaPageView):
+    """A page whose templates are compiled once a process."""
 
     def __init__(self) -> None:
         super().__init__()
         self.env.bytecode_cache = _TEMPLATES
 
 
-class InertPageView(DefaultJinjaPageView):
+class IndexPageView(_CompiledOnce, DefaultJinjaIndexPageView):
+    """The index."""
+
+
+class InertPageView(_CompiledOnce):
     """A page on which a column's name is plain text everywhere, and never HTML.
 
     Great Expectations escapes the parameters of its sentences, but not headings, navigation and cells.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.env.bytecode_cache = _TEMPLATES
 
     def render(self, document: RenderedDocumentContent, template: str | None = None, **settings: object) -> str:
         """Return the page's HTML."""

@@ -44,10 +44,12 @@ def doubts_about(source: Source, spans: Iterable[SpanRow], published: int) -> di
     for span in spans:
         (new if span.batch > published else old)[span.object].append(span)
     found = defaultdict[str, list[Doubt]](list)
-    for tables in _logs(source, old, new):
-        of_group = ({name: spans_of[name] for name in tables} for spans_of in (old, new))
-        for name, doubt in _went_back(source, *of_group).items():
-            found[name].append(doubt)
+    by_offset = formats.orders_by_offset(formats.resolve(source.format))
+    for tables in _logs(old, new, by_offset=by_offset):
+        before, now = ([span for name in tables for span in of[name] if _placed(span)] for of in (old, new))
+        doubts = _went_back(source, before, now)
+        for name in tables:
+            found[name] += doubts
     for name, rows in new.items():
         found[name] += _unplaced(source, name, old[name], rows)
     return {name: doubts for name, doubts in found.items() if doubts}
@@ -59,38 +61,35 @@ def invariants(doubts: Iterable[Doubt]) -> dict[str, Invariant]:
 
 
 def _logs(
-    source: Source, old: Mapping[str, Sequence[SpanRow]], new: Mapping[str, Sequence[SpanRow]]
+    old: Mapping[str, Sequence[SpanRow]], new: Mapping[str, Sequence[SpanRow]], *, by_offset: bool
 ) -> list[list[str]]:
     """Return the tables with new and old changes, in groups whose positions can be compared.
 
-    Where positions are offsets of Kafka, each table is in a partition of its own. Elsewhere all tables share the log of
+    Where positions are offsets of Kafka, each table is in a partition of its own. Files and lines say nothing: their
+    names are those of the delivery. Elsewhere all tables share the log of
     the source: in a log that is not in the order of commits, one table alone may well go back.
     """
     known = [name for name, rows in sorted(new.items()) if _any_placed(rows) and _any_placed(old.get(name, ()))]
-    if not known:
-        return []
-    return [[name] for name in known] if formats.orders_by_offset(formats.resolve(source.format)) else [known]
+    if by_offset:
+        return [[name] for name in known if _is_offset(max(span.newest for span in old[name] if _placed(span)))]
+    return [known] if known else []
 
 
-def _went_back(
-    source: Source, old: Mapping[str, Sequence[SpanRow]], new: Mapping[str, Sequence[SpanRow]]
-) -> dict[str, Doubt]:
-    """Return a doubt for each table of a group, if all new changes are later than all old ones and lie below them."""
-    before = [span for rows in old.values() for span in rows if _placed(span)]
-    now = [span for rows in new.values() for span in rows if _placed(span)]
-    highest, begins = max(span.newest for span in before), min((s.first for s in now if s.first), default=None)
+def _went_back(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
+    """Return the doubt about new changes that are all later than all old ones and lie below them."""
+    begins = min((span.first for span in now if span.first), default=None)
     ended = max((span.last for span in before if span.last), default=None)
-    if begins is None or ended is None or begins <= ended or max(span.newest for span in now) >= highest:
-        return {}
-    if formats.orders_by_offset(formats.resolve(source.format)) and not _is_offset(highest):
-        return {}
+    if begins is None or ended is None or begins <= ended:
+        return []
+    if max(span.newest for span in now) >= max(span.newest for span in before):
+        return []
     reason = (
         f"its changes from {_text(begins)} on are later than all that is published (to {_text(ended)}), and their "
         f"positions lie below it. If the source's log began anew (failover, upgrade, restore, new topic), write "
         f"`log_restarts: [{_text(begins)}]` into the source file and run `tidemark run {source.source} --reprocess` "
         f"for the intervals since then; if they are late events of the same log, approve the cut"
     )
-    return dict.fromkeys(new, Doubt(LOG_WENT_BACK, 1, reason))
+    return [Doubt(LOG_WENT_BACK, 1, reason)]
 
 
 def _unplaced(source: Source, name: str, old: Iterable[SpanRow], new: Iterable[SpanRow]) -> list[Doubt]:

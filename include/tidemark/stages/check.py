@@ -59,12 +59,11 @@ def run(source: Source) -> StageReport:
         return StageReport(stage="check", source=source.source, summary={"tables": 0})
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
-    spans = ledger.spans(at_most("batch", cut.batch))
-    doubts = doubts_about(source, spans, last.batch) if last else {}
+    doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), last.batch) if last else {}
     verdicts = _judge(lake, source, rows, cut.cut, doubts)
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
-    unread = _unread(ledger, source, cut)
+    unread = _unread(ledger, source, cut, last.batch if last else 0)
     state = _state(verdicts)
     if unread and state == cuts.CHECKED:
         state = cuts.AWAITING_APPROVAL
@@ -138,10 +137,12 @@ _APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD}
 """Invariants of which only a person can tell whether they are broken by mistake."""
 
 
-def _unread(ledger: Ledger, source: Source, cut: CutRow) -> str:
-    """Return that more of the cut's messages were set aside than may be; empty if it is not so."""
-    last = cuts.last_published(ledger)
-    batches = [row for row in ledger.batches(above("batch", last.batch if last else 0)) if row.batch <= cut.batch]
+def _unread(ledger: Ledger, source: Source, cut: CutRow, published: int) -> str:
+    """Return that more of the cut's messages were set aside than may be; empty if it is not so.
+
+    ``published`` is the last batch that is published; the cut's messages are those of later ones.
+    """
+    batches = ledger.batches(above("batch", published), at_most("batch", cut.batch))
     # What was retried leaves the quarantine, and is subtracted there.
     landed, quarantined = (sum(getattr(row, name) for row in batches) for name in ("landed", "quarantined"))
     allowed = source.quarantinable(landed)

@@ -64,8 +64,8 @@ def run(source: Source, approve: int | None = None) -> StageReport:
     if cut.state == cuts.AWAITING_APPROVAL:
         if approve is None:
             raise ExpectationError(
-                f"{source.source}: cut {cut.cut} waits for approval. Its check says why, and so does "
-                f"`tidemark status {source.source}`; `tidemark publish {source.source} --approve {cut.cut}` "
+                f"{source.source}: cut {cut.cut} waits for approval. `tidemark check {source.source}` says "
+                f"why; `tidemark publish {source.source} --approve {cut.cut}` "
                 f"publishes it nevertheless."
             )
         _write_approval(ledger, approve)
