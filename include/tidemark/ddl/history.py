@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -24,7 +23,7 @@ from tidemark.events import TableId, encode_position
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
 from tidemark.ledger.tally import LOAD, Load
-from tidemark.values.iso8601 import EPOCH
+from tidemark.values.iso8601 import to_micros
 
 
 class Addition(NamedTuple):
@@ -256,7 +255,7 @@ def _not_filled(column: str, reason: str, statement: str) -> str:
 
 def _micros(row: StatementRow) -> int:
     """Return when a statement was committed, or else when it was written to the ledger, in epoch µs, UTC."""
-    return 0 if row.at is None else (row.at - EPOCH) // timedelta(microseconds=1)
+    return 0 if row.at is None else to_micros(row.at)
 
 
 def _first_of_each(emptyings: Sequence[Emptying]) -> tuple[Emptying, ...]:

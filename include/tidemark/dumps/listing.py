@@ -18,6 +18,7 @@ import structlog
 from tidemark.dumps.file_names import in_order, widths
 from tidemark.dumps.stored_file import locate
 from tidemark.errors import ConfigurationError, LandingError
+from tidemark.values.iso8601 import from_micros, to_micros
 
 FILES_LIMIT: Final = 10_000
 """Most dump files of one run."""
@@ -27,7 +28,6 @@ _DIGITS: Final = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2}
 _COARSER: Final = {"m": "Y", "d": "m", "j": "Y", "H": "dj", "M": "H", "S": "M"}
 """By field of time: the coarser fields. The pattern needs one of them too."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _STATIC: Final = re.compile(r"(?:[^%*?]|%%)*")
 
@@ -211,7 +211,7 @@ def moments(shown: int, zone: tzinfo) -> tuple[int, ...]:
 
     There are two where the clock is put back. A time that it leaves out counts as if it were not put forward yet.
     """
-    wall = (_EPOCH + timedelta(microseconds=shown)).replace(tzinfo=zone)
+    wall = from_micros(shown).replace(tzinfo=zone)
     try:
         first, second = _micros(wall), _micros(wall.replace(fold=1))
     except OverflowError:  # at the ends of the calendar
@@ -237,7 +237,7 @@ def _micros(moment: datetime | None, *, none: int = -(1 << 63)) -> int:
     if moment is None:
         return none
     utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (utc - _EPOCH) // timedelta(microseconds=1)
+    return to_micros(utc)
 
 
 def _list(taken: Pattern, pattern: str) -> Iterator[_Listed]:

@@ -7,7 +7,7 @@ anew.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ from tidemark.events import Operation, Shape, TableId
 from tidemark.lake.names import Identifier
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.tally import Content, LoggedStatement, shape_from
-from tidemark.values.iso8601 import EPOCH
+from tidemark.values.iso8601 import from_micros
 
 
 class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, rename={"written_at": "at"}):
@@ -122,7 +122,7 @@ class ContentRow(LedgerRow, frozen=True, kw_only=True):
 
 def instant_of(micros: int | None) -> datetime | None:
     """Return epoch µs as a time."""
-    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+    return None if micros is None else from_micros(micros)
 
 
 class ShapeRow(LedgerRow, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 
@@ -22,7 +22,7 @@ from tidemark.normalization.tasks import Decoding, Done, KnownTransactions, Outp
 from tidemark.normalization.transaction_search import ChangeLog
 from tidemark.sources.model import Source
 from tidemark.spark import spread
-from tidemark.values.iso8601 import EPOCH
+from tidemark.values.iso8601 import to_micros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,4 +131,4 @@ def _new_logs(source: Source) -> NewLogs:
 
 
 def _micros(moments: Iterable[datetime]) -> tuple[int, ...]:
-    return tuple(sorted((moment - EPOCH) // timedelta(microseconds=1) for moment in moments))
+    return tuple(sorted(map(to_micros, moments)))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
 
 from pyiceberg.table import Table
 
 from tidemark.dumps.file_names import in_order, widths
 from tidemark.lake.properties import BY_NUMBERS, FILE_ORDER_PROPERTY
 from tidemark.ledger.rows import FileRow
-from tidemark.values.iso8601 import EPOCH
+from tidemark.values.iso8601 import to_micros
 
 
 def width_at(changelog: Table, files: Iterable[FileRow]) -> dict[str, int]:
@@ -44,7 +43,7 @@ def places(files: Iterable[FileRow], width_at: Mapping[str, int]) -> Callable[[s
 
     def place(path: str) -> tuple[int, str]:
         start = starts.get(path)
-        return (start - EPOCH) // timedelta(microseconds=1) if start else 0, in_order(path, width_at)
+        return to_micros(start) if start else 0, in_order(path, width_at)
 
     return place
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 
 import structlog
 from pyiceberg.expressions import BooleanExpression
@@ -40,7 +40,7 @@ from tidemark.normalization.file_times import Disorder
 from tidemark.normalization.transaction_search import ChangeLog
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
-from tidemark.values.iso8601 import EPOCH
+from tidemark.values.iso8601 import from_micros, to_micros
 
 log = structlog.get_logger(__name__)
 
@@ -152,7 +152,7 @@ def _within(shown: datetime | None, zone: tzinfo, start: datetime | None, end: d
     """
     if shown is None:
         return True
-    starts = (EPOCH + timedelta(microseconds=at) for at in moments((shown - EPOCH) // timedelta(microseconds=1), zone))
+    starts = map(from_micros, moments(to_micros(shown), zone))
     return any((start is None or at >= start) and (end is None or at < end) for at in starts)
 
 

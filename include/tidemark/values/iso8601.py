@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import calendar
 import re
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from tidemark.errors import ConfigurationError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_MICROSECOND = timedelta(microseconds=1)
 
 DAY = 86_400_000_000
 """Microseconds of a day."""
@@ -18,6 +20,16 @@ _DATE = re.compile(r"([+-]?[0-9]{4,6})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?")
 
 _ZONE = re.compile(r" ?(?:Z|UTC|([+-])([0-9]{2}):?([0-9]{2})?)")
+
+
+def to_micros(at: datetime) -> int:
+    """Return a moment in epoch µs."""
+    return (at - EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    """Return the moment of epoch µs, in UTC."""
+    return EPOCH + micros * _MICROSECOND
 
 
 def instant(micros: int, nanos: int = 0) -> str:
