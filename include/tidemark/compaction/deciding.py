@@ -17,6 +17,8 @@ from tidemark.compaction.decisions import BuildAnew, Decision, Stopped, Unmoved,
 from tidemark.compaction.event_log import new_events
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
+from tidemark.lake import foreign, names
+from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import BY_HAND
 from tidemark.sources.choices import SchemaPolicy
 from tidemark.tables import columns as table_columns
@@ -52,6 +54,11 @@ def _decide(run: Run, found: Found) -> Plan | Decision:
     if not found.events and not stated:
         return Unmoved(found=found, target=found.target)
     request = run.requests.get(found.object)
+    others = _changed_by_others(run, found, found.target, asked=request is not None)
+    return others or _planned(run, found, request)
+
+
+def _planned(run: Run, found: Found, request: str | None) -> Plan | Decision:
     try:
         plan = _plan(run, found, anew=request if found.shapes else None)
     except IncompatibleSchemaError as error:
@@ -62,6 +69,36 @@ def _decide(run: Run, found: Found) -> Plan | Decision:
             return _stopped(found, f"{error}. The table stays as it is; rebuild it: {again}")
         return BuildAnew(object=found.object, reason=str(error))
     return plan or Waiting(found=found, reason=_NOTHING_TELLS_COLUMNS, request=request)
+
+
+def _changed_by_others(run: Run, found: Found, target: Identifier, *, asked: bool) -> Stopped | BuildAnew | None:
+    """Return what is done about a table that another writer changed; None to go on.
+
+    Args:
+        run: the run.
+        found: the table.
+        target: the published table.
+        asked: whether it is to be built from its whole change log, which needs nothing of what others did.
+    """
+    if found.table is None:
+        return None
+    again = f"`tidemark rebuild {run.source.source} {found.object}`"
+    if found.table.format_version > foreign.WRITABLE_VERSION:
+        return _stopped(found, f"{foreign.changes(found.table)}: drop the table, then {again} makes it anew")
+    if asked:
+        return None
+    state = run.lake.find(names.state(target))
+    if state is None:
+        return BuildAnew(object=found.object, reason="the state of its rows is gone")
+    tables = (found.table, state, run.lake.find(names.history(target)))
+    told = [text for table in tables if table is not None and (text := foreign.changes(table))]
+    if not told:
+        return None
+    return _stopped(
+        found,
+        f"{'. '.join(told)}. No event tells of this, so nothing is published on top of it. Undo it, or {again} makes "
+        "the table again from its change log, without what the other writer did",
+    )
 
 
 def _stopped(found: Found, reason: str) -> Stopped:

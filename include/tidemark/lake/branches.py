@@ -8,12 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import structlog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table, TableProperties
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
@@ -29,15 +27,17 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 from pyiceberg.types import NestedField
-from pyiceberg.utils.properties import property_as_bool
 
 from tidemark.errors import PublishConflictError
+from tidemark.lake import metadata_files
 from tidemark.lake.names import tagged_cut
-
-log = structlog.get_logger(__name__)
+from tidemark.lake.properties import noted, published
 
 MARKER = "tidemark."
 """Prefix of the entries that Tidemark writes into snapshot summaries, in the commit that holds the data."""
+
+KEPT_MARKER = "tidemark.marker."
+"""Prefix of the properties that repeat a log's newest markers, for when their snapshots have expired."""
 
 
 def ancestry(table: Table, ref: str = MAIN_BRANCH) -> Iterator[Snapshot]:
@@ -66,13 +66,19 @@ def upper_bound(table: Table, files: Iterable[DataFile], column: str) -> str | N
 
 
 def marker(table: Table | None, key: str, ref: str = MAIN_BRANCH) -> str | None:
-    """Return what Tidemark last wrote under ``key`` into a snapshot summary on a branch; None if it never did."""
+    """Return what Tidemark last wrote under ``key`` into a snapshot summary on a branch; None if it never did.
+
+    Where other engines expired all snapshots that say so, the table's properties repeat it.
+    """
     if table is None:
         return None
+    oldest = None
     for snapshot in ancestry(table, ref):
         if snapshot.summary is not None and (value := snapshot.summary.additional_properties.get(MARKER + key)):
             return str(value)
-    return None
+        oldest = snapshot
+    cut_off = oldest is not None and oldest.parent_snapshot_id is not None
+    return table.properties.get(KEPT_MARKER + key) if cut_off else None
 
 
 def head(table: Table, ref: str = MAIN_BRANCH) -> int:
@@ -143,8 +149,9 @@ def remove_tags(table: Table, names: Sequence[str]) -> None:
 
 def put_back(table: Table, snapshot_id: int) -> None:
     """Set ``main`` to a snapshot that is still kept."""
-    if head(table) != snapshot_id:
-        table.manage_snapshots().set_current_snapshot(snapshot_id=snapshot_id).commit()
+    if (base := head(table)) != snapshot_id:
+        note = noted(snapshot_id, published(table.properties).get("schema", table.metadata.current_schema_id))
+        _commit(table, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), note, to(MAIN_BRANCH, snapshot_id))
 
 
 def tag(table: Table, name: str, snapshot_id: int) -> None:
@@ -153,6 +160,17 @@ def tag(table: Table, name: str, snapshot_id: int) -> None:
     if existing is not None and existing.snapshot_id == snapshot_id:
         return
     table.manage_snapshots().create_tag(snapshot_id=snapshot_id, tag_name=name).commit()
+
+
+def descends_from_main(table: Table, branch: str) -> bool:
+    """Return whether ``main`` is where a branch began, or further on along it."""
+    return head(table) in {snapshot.snapshot_id for snapshot in ancestry(table, branch)}
+
+
+def moved_meanwhile(table: Table, branch: str) -> PublishConflictError:
+    """Return the error of a candidate that another writer was faster than."""
+    name = ".".join(table.name())
+    return PublishConflictError(f"main of {name} moved since {branch} was built: run compact again")
 
 
 def fast_forward(table: Table, branch: str) -> int:
@@ -169,13 +187,14 @@ def fast_forward(table: Table, branch: str) -> int:
     target, base = head(table, branch), head(table)
     if target == base:
         return base
-    if base not in {snapshot.snapshot_id for snapshot in ancestry(table, branch)}:
-        name = ".".join(table.name())
-        raise PublishConflictError(f"main of {name} moved since {branch} was built: run compact again")
+    if not descends_from_main(table, branch):
+        raise moved_meanwhile(table, branch)
+    schema = table.metadata.current_schema_id
     _commit(
         table,
         (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),),
-        *_brought(table, target),
+        *(brought := _brought(table, target)),
+        noted(target, next((each.schema_id for each in brought if isinstance(each, SetCurrentSchemaUpdate)), schema)),
         to(MAIN_BRANCH, target),
     )
     return target
@@ -199,12 +218,14 @@ def put_schema(
     schema = Schema(*fields, schema_id=max(known) + 1)
     number = next((number for number, other in known.items() if other == schema), None)
     added = [] if number is not None else [AddSchemaUpdate.model_validate({"schema": schema})]
+    note = noted(head(table), schema.schema_id if number is None else number)
     _commit(
         table,
         (AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id}),),
         *added,
         SetCurrentSchemaUpdate.model_validate({"schema-id": -1 if number is None else number}),
         SetPropertiesUpdate(updates=dict(properties)),
+        note,
         RemovePropertiesUpdate(removals=list(without)),
     )
 
@@ -253,32 +274,4 @@ def _commit(table: Table, requirements: tuple[TableRequirement, ...], *updates: 
     except CommitFailedException as error:
         raise PublishConflictError(f"{'.'.join(table.name())}: {error}: run compact again") from error
     table.metadata, table.metadata_location = committed.metadata, committed.metadata_location
-    if _may_delete(committed.metadata):
-        for path in _metadata_files(before) - _metadata_files(committed.metadata):
-            _remove(table, path)
-
-
-def _may_delete(metadata: TableMetadata) -> bool:
-    """Return whether metadata files that drop out of the log may be deleted.
-
-    For a copy (``copies``) they may not: its log names files of the real table.
-    """
-    return property_as_bool(
-        metadata.properties,
-        TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED,
-        TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED_DEFAULT,
-    )
-
-
-def _metadata_files(metadata: TableMetadata) -> set[str]:
-    return {entry.metadata_file for entry in metadata.metadata_log}
-
-
-def _remove(table: Table, path: str) -> None:
-    """Remove a file that nothing needs. If this fails, the file is an orphan, which maintenance removes."""
-    try:
-        table.io.delete(path)
-    except FileNotFoundError:
-        return  # another writer was here first
-    except OSError as error:
-        log.warning("metadata_file_left", file=path, error=str(error))
+    metadata_files.remove_dropped(table, before, committed.metadata)

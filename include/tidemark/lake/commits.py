@@ -19,6 +19,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import TableUpdate
 from pyiceberg.typedef import Record
 
+from tidemark.lake.branches import KEPT_MARKER, MARKER
 from tidemark.lake.data_files import WrittenFile
 
 
@@ -31,6 +32,9 @@ def commit_files(
     branch: str = MAIN_BRANCH,
 ) -> None:
     """Commit files to a table, in one snapshot; without files and summary entries there is no commit.
+
+    On ``main`` the same commit repeats the summary's entries in the table's properties, as snapshots may be expired by
+    anybody.
 
     Args:
         table: the table.
@@ -52,6 +56,9 @@ def commit_files(
                 snapshot.delete_data_file(old)
             for new in made:
                 snapshot.append_data_file(new)
+        if summary and branch == MAIN_BRANCH:
+            kept = {KEPT_MARKER + name.removeprefix(MARKER): value for name, value in summary.items()}
+            transaction.set_properties(kept)
 
 
 class _Transaction(Transaction):

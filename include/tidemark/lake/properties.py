@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+
+from pyiceberg.table.update import SetPropertiesUpdate
 
 TABLE_PROPERTIES: Mapping[str, str] = {
     "format-version": "2",
@@ -66,3 +69,18 @@ SOURCE_PROPERTY = "tidemark.source"
 
 VOID_DOC = "No value so far; its type is that of the first ones"
 """Comment of a column whose type is not known yet. Iceberg has no type for such a column that every reader knows."""
+
+PUBLISHED_PROPERTY = "tidemark.published"
+"""JSON: ``snapshot`` and ``schema``, the ids that Tidemark's last move of ``main`` left; see ``foreign``."""
+
+
+def published(properties: Mapping[str, str]) -> dict[str, int]:
+    """Return the ``snapshot`` and ``schema`` that Tidemark left on ``main``; empty if an earlier version moved it."""
+    told: dict[str, int] = json.loads(properties.get(PUBLISHED_PROPERTY, "{}"))
+    return told
+
+
+def noted(snapshot_id: int, schema_id: int) -> SetPropertiesUpdate:
+    """Return the change of a table that notes what ``main`` is moved to, for the commit that moves it."""
+    told = json.dumps({"snapshot": snapshot_id, "schema": schema_id})
+    return SetPropertiesUpdate(updates={PUBLISHED_PROPERTY: told})

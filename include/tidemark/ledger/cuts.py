@@ -14,7 +14,7 @@ import structlog
 from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError, PublishConflictError
-from tidemark.lake import pending_schema
+from tidemark.lake import branches, pending_schema
 from tidemark.lake.branches import cut_tags, drop_ref, fast_forward, head, put_back, remove_tags, tag
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
@@ -46,8 +46,8 @@ WAITING = "waiting"
 """Nothing but TRUNCATE came for the table so far: there is no table yet, and it stands where a stopped one would."""
 
 REPLACED = "replaced"
-"""The cut awaited approval and was dropped for one that holds more, or it lost a candidate. Its number is not used
-again, as someone may be approving it."""
+"""The cut awaited approval and was dropped for one that holds more, it lost a candidate, or another writer moved a
+``main``. Its number is not used again, as someone may be approving it."""
 
 
 def last_published(ledger: Ledger) -> CutRow | None:
@@ -192,8 +192,14 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     tables = {name: lake.load(name) for row in built for name in moved_together(row.identifier)}
     _require_candidates(ledger, cut, tables.values())
     cut = set_state(ledger, cut, PUBLISHING)
-    for row in built:
-        _move(lake, row.identifier, cut.cut, tables)
+    try:
+        for row in built:
+            _move(lake, row.identifier, cut.cut, tables)
+    except PublishConflictError:
+        # Another writer was faster at this moment. Tables that were moved stay so: compact folds the same events onto
+        # them again, which changes no row.
+        set_state(ledger, cut, REPLACED)
+        raise
     shown = [msgspec.structs.replace(row, state=PUBLISHED) if is_built(row) else row for row in rows]
     ledger.replace(TableRow, shown, equals("cut", cut.cut))
     ledger.answered(row.rebuilt for row in shown if row.rebuilt and row.state != STOPPED)
@@ -202,10 +208,18 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
 
 
 def finish(lake: Lake, ledger: Ledger) -> None:
-    """Finish a cut whose publishing was cut short; every check had passed before it began."""
+    """Finish a cut whose publishing was cut short; every check had passed before it began.
+
+    Where another writer moved a ``main`` meanwhile, the cut is to be built again instead.
+    """
     for cut in ledger.cuts(equals("state", PUBLISHING)):
         log.info("publishing_resumed", cut=cut.cut)
-        publish(lake, ledger, cut)
+        try:
+            publish(lake, ledger, cut)
+        except PublishConflictError as error:
+            if not ledger.cuts(equals("cut", cut.cut), equals("state", REPLACED)):
+                raise
+            log.warning("cut_is_built_again", cut=cut.cut, reason=str(error))
 
 
 def next_number(lake: Lake, ledger: Ledger) -> int:
@@ -248,6 +262,13 @@ def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) 
     branch, name = candidate_branch(cut.cut), cut_tag(cut.cut)
     moved = [table for table in tables if name in table.refs()]
     gone = [".".join(table.name()) for table in tables if not {branch, name} & table.refs().keys()]
+    if not moved:
+        outrun = [
+            table for table in tables if branch in table.refs() and not branches.descends_from_main(table, branch)
+        ]
+        if outrun and not gone:
+            set_state(ledger, cut, REPLACED)
+            raise branches.moved_meanwhile(outrun[0], branch)
     if not gone:
         return
     if not moved:

@@ -26,7 +26,7 @@ from tidemark.dumps.tasks import Dump, Hashes, Landed, Landing
 from tidemark.dumps.unmatched import unmatched
 from tidemark.dumps.wrapping import Reading
 from tidemark.errors import ConfigurationError
-from tidemark.lake import names
+from tidemark.lake import foreign, names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import WrittenFile
 from tidemark.lake.lake import Lake
@@ -90,6 +90,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     raw = lake.ensure(names.raw(source.source), RAW, LOG_PROPERTIES, partition_by=["batch"])
+    foreign.require_in_step(raw, lake.find(names.change_log(source.source)))
     batch = int(marker(raw, "batch") or 0)
     ledger.forget_attempts(batch)
     rows = ledger.landed_files(batch)

@@ -23,7 +23,7 @@ from pyiceberg.table import Table
 
 from tidemark.dumps.listing import moments
 from tidemark.errors import LedgerError
-from tidemark.lake import names
+from tidemark.lake import foreign, names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import Target
 from tidemark.lake.filters import above, among
@@ -80,6 +80,7 @@ def run(
     changelog = _by_numbers(ledger, changelog, done, again)
     rows: list[BatchRow] = []
     if raw is not None:
+        foreign.require_in_step(raw, changelog)
         tables = _Tables(lake=lake, ledger=ledger, source=source, raw=raw, changelog=changelog)
         if again:
             rows += _reprocess(tables, done, sorted(again))

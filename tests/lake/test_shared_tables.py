@@ -1,0 +1,250 @@
+"""What becomes of a published table that another engine touches: each row of the documents' table is a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.debezium_log import Log
+from support.doc_tables import table as documented
+from support.running import assert_ledger_closes, run_all
+from tidemark.errors import ConfigurationError, PublishConflictError
+from tidemark.lake import names
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.sources.model import Source
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SOURCE = "shared"
+BEFORE = [(1, "a"), (2, "b"), (3, "c")]
+AFTER = [(1, "A"), (3, "c"), (4, "d")]
+OUTCOMES = {row[0]: row[1] for row in documented("../operations/shared-tables", "another writer")}
+LOGS = "rewrites and expires raw, change log, state and ledger"
+
+_REWRITE = "CALL {c}.system.rewrite_data_files(table => '{t}', options => map('rewrite-all', 'true'))"
+_EXPIRE = "CALL {c}.system.expire_snapshots(table => '{t}', older_than => TIMESTAMP '2100-01-01', retain_last => 1)"
+SQL: dict[str, tuple[str, ...]] = {
+    "rewrites data files, or sorts them": (
+        _REWRITE.replace("options", "strategy => 'sort', sort_order => 'v desc', options"),
+    ),
+    "expires snapshots, and drops tags of cuts": ("ALTER TABLE {c}.{t} DROP TAG cut_1", _REWRITE, _EXPIRE),
+    "adds partition fields and a sort order": (
+        "ALTER TABLE {c}.{t} ADD PARTITION FIELD bucket(4, id)",
+        "ALTER TABLE {c}.{t} WRITE ORDERED BY v",
+    ),
+    "sets properties, also another file format": (
+        "ALTER TABLE {c}.{t} SET TBLPROPERTIES ('write.format.default' = 'orc', 'owner.team' = 'x')",
+    ),
+    "adds a column": ("ALTER TABLE {c}.{t} ADD COLUMN note string",),
+    "drops the table": ("DROP TABLE {c}.{t}",),
+    "renames the table": ("ALTER TABLE {c}.{t} RENAME TO " + SOURCE + ".mine",),
+    "drops the history": ("DROP TABLE {c}.{t}__history",),
+    "inserts rows": ("INSERT INTO {c}.{t} (id, v) VALUES (99, 'mine')",),
+    "updates rows": ("UPDATE {c}.{t} SET v = 'mine' WHERE id = 3",),
+    "deletes rows": ("DELETE FROM {c}.{t} WHERE id = 3",),
+    "writes rows of the history": ("DELETE FROM {c}.{t}__history WHERE id = 3",),
+    "upgrades the table to format version 3": ("ALTER TABLE {c}.{t} SET TBLPROPERTIES ('format-version' = '3')",),
+}
+"""What another engine does by SQL; ``{c}`` is the catalog, ``{t}`` the table."""
+
+
+def _drop_state(lake: Lake, table: Identifier) -> None:
+    lake.catalog.drop_table(names.state(table))
+
+
+def _move_main(lake: Lake, table: Identifier) -> None:
+    loaded = lake.load(table)
+    loaded.manage_snapshots().set_current_snapshot(snapshot_id=loaded.metadata.snapshots[0].snapshot_id).commit()
+
+
+def _rename_column(lake: Lake, table: Identifier) -> None:
+    with lake.load(table).update_schema() as schema:
+        schema.rename_column("v", "w")
+
+
+def _drop_column(lake: Lake, table: Identifier) -> None:
+    with lake.load(table).update_schema(allow_incompatible_changes=True) as schema:
+        schema.delete_column("v")
+
+
+PYICEBERG: dict[str, Callable[[Lake, Identifier], None]] = {
+    "drops the state": _drop_state,
+    "moves main to another snapshot": _move_main,
+    "renames a column": _rename_column,
+    "drops a column": _drop_column,
+}
+"""What another engine does by PyIceberg."""
+
+TABLES = {what: f"{'h' if 'history' in what else 't'}{number}" for number, what in enumerate([*SQL, *PYICEBERG])}
+"""Each is done to a table of its own; those of which the name begins with ``h`` have a history."""
+
+
+class World(NamedTuple):
+    """What was published after others had touched the tables, and after the stopped ones were built again."""
+
+    rows: dict[str, list[tuple[Any, ...]]]
+    states: dict[str, tuple[str, str]]
+    rebuilt: dict[str, list[tuple[Any, ...]]]
+    landed: dict[str, int | str]
+
+
+def days(name: str) -> tuple[list[bytes], list[bytes]]:
+    """Three rows; then one is changed, one deleted, and one is new."""
+    log = Log(name)
+    first = [log.put(at, id=at, v=value) for at, value in BEFORE]
+    return first, [log.put(11, {"id": 1, "v": "a"}, id=1, v="A"), log.delete(12, id=2, v="b"), log.put(13, id=4, v="d")]
+
+
+def made(folder: Path, source: str, **fields: Any) -> Source:
+    """A source whose tables have a key, and some a history."""
+    tables = {"shop.*": {"key": ["id"]}, "shop.h*": {"key": ["id"], "history": True}}
+    told = {"source": source, "format": "debezium_json", "landing": f"{folder}/*", "tables": tables}
+    return Source.model_validate({**told, **fields})
+
+
+def deliver(folder: Path, day: int, *tables: str) -> None:
+    """Put a day of some tables into the folder where dumps land."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{day}.jsonl").write_bytes(b"".join(line + b"\n" for name in tables for line in days(name)[day - 1]))
+
+
+def rows(lake: Lake, source: str, name: str) -> list[tuple[Any, ...]]:
+    """The published rows of a table; Tidemark's own columns are left out."""
+    found = lake.load(Identifier(source, name)).scan().to_arrow()
+    columns = [column for column in found.column_names if not column.startswith("_cdc_")]
+    return sorted((tuple(row[column] for column in columns) for row in found.to_pylist()), key=repr)
+
+
+@pytest.fixture(scope="module")
+def world(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Two days of a source; others touch the tables after the first, and rebuilds follow after the second."""
+    folder = tmp_path_factory.mktemp("landing")
+    source = made(folder, SOURCE)
+    deliver(folder, 1, *TABLES.values())
+    run_all(source)
+    for what, statements in SQL.items():
+        for statement in statements:
+            spark.sql(statement.format(c=lake.name, t=f"{SOURCE}.{TABLES[what]}"))
+    for what, act in PYICEBERG.items():
+        act(lake, Identifier(SOURCE, TABLES[what]))
+    states = [f"state.{name}" for name in lake.tables("state") if name.startswith(f"{SOURCE}__")][:2]
+    ledger = [f"ledger.{name}" for name in ("files", "batches", "contents", "cuts", "tables")]
+    for name in (f"raw.{SOURCE}", f"changelog.{SOURCE}", *states, *ledger):
+        spark.sql(_REWRITE.format(c=lake.name, t=name))
+        spark.sql(_EXPIRE.format(c=lake.name, t=name))
+    deliver(folder, 2, *TABLES.values())
+    landed = run_all(source)["land"].summary
+    assert_ledger_closes(lake, SOURCE)
+    last = [row for row in Ledger(lake, SOURCE).tables() if row.cut == 2]
+    told = {row.object.removeprefix("shop."): (row.state, row.reason or "") for row in last}
+    shown = {name: rows(lake, SOURCE, name) for name in TABLES.values()}
+    stopped = [name for name, (state, _) in told.items() if state == "stopped"]
+    for name in stopped:
+        run_stage("rebuild", source, table=f"shop.{name}")
+    for stage in ("compact", "check", "publish"):
+        run_stage(stage, source)
+    return World(shown, told, {name: rows(lake, SOURCE, name) for name in stopped}, landed)
+
+
+@pytest.mark.parametrize("what", [what for what in TABLES if OUTCOMES[what] in {"fine", "built anew"}])
+def test_what_does_no_harm_is_followed_by_the_next_cut(world: World, what: str) -> None:
+    """The next cut publishes the second day on top of it; a column of an owner is null in new rows."""
+    table = TABLES[what]
+    assert world.states[table] == ("published", "")
+    wanted = [(*row, None) for row in AFTER] if what == "adds a column" else AFTER
+    assert world.rows[table] == wanted
+
+
+@pytest.mark.parametrize("what", [what for what in TABLES if OUTCOMES[what] == "stopped"])
+def test_what_no_event_tells_of_stops_the_table(world: World, what: str) -> None:
+    """Nothing is published on top of it, the reason names the table; and a rebuild shows what the events say."""
+    table = TABLES[what]
+    state, reason = world.states[table]
+    assert state == "stopped"
+    assert f"{SOURCE}.{table}" in reason
+    assert world.rows[table] != AFTER
+    if what != "upgrades the table to format version 3":
+        assert f"tidemark rebuild {SOURCE} shop.{table}" in reason
+        assert world.rebuilt[table] == AFTER
+
+
+def test_nothing_lands_again_when_others_keep_the_logs(world: World) -> None:
+    """Raw, change log, state and ledger were rewritten, and their snapshots expired: land takes the new file only."""
+    assert OUTCOMES[LOGS] == "fine"
+    assert world.landed == {"files": 1, "messages": 3 * len(TABLES), "refused": 0, "batch": 2}
+
+
+@pytest.mark.parametrize(
+    "what", ["adds partition fields and a sort order", "sets properties, also another file format"]
+)
+def test_layout_of_an_owner_outlives_cuts_and_rebuilds(world: World, lake: Lake, tmp_path: Path, what: str) -> None:
+    """Partitions, sort order and properties are as the owner set them, after a cut and after a rebuild."""
+    source = made(tmp_path, SOURCE)
+    table = Identifier(SOURCE, TABLES[what])
+
+    def layout() -> tuple[list[str], list[str], str | None]:
+        loaded = lake.load(table)
+        fields = [field.name for field in loaded.spec().fields]
+        return fields, [str(field) for field in loaded.sort_order().fields], loaded.properties.get("owner.team")
+
+    before = layout()
+    assert before in [(["id_bucket_4"], ["2 ASC NULLS FIRST"], None), ([], [], "x")]
+    run_stage("rebuild", source, table=f"shop.{table.name}")
+    for stage in ("compact", "check", "publish"):
+        run_stage(stage, source)
+    assert layout() == before
+    assert rows(lake, SOURCE, table.name) == AFTER
+
+
+def test_rewrite_between_check_and_publish_is_told_and_built_again(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """Publish says that main moved, readers see the day before whole, and the next run publishes by itself."""
+    source = made(tmp_path / "landing", "between")
+    deliver(tmp_path / "landing", 1, "orders")
+    run_all(source)
+    deliver(tmp_path / "landing", 2, "orders")
+    for stage in ("land", "normalize", "compact", "check"):
+        run_stage(stage, source)
+    spark.sql(_REWRITE.format(c=lake.name, t="between.orders"))
+    with pytest.raises(PublishConflictError, match=r"main of between\.orders moved"):
+        run_stage("publish", source)
+    assert rows(lake, "between", "orders") == BEFORE
+    run_all(source)
+    assert rows(lake, "between", "orders") == AFTER
+
+
+def test_logs_that_were_moved_back_lose_nothing(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """A change log that stands at an earlier batch is decoded again. A raw table that does is refused by land."""
+    source = made(tmp_path / "landing", "back")
+    deliver(tmp_path / "landing", 1, "orders")
+    run_all(source)
+    changelog, raw = lake.load(names.change_log("back")), lake.load(names.raw("back"))
+    decoded, landed = changelog.metadata.current_snapshot_id, raw.metadata.current_snapshot_id
+    deliver(tmp_path / "landing", 2, "orders")
+    for stage in ("land", "normalize"):
+        run_stage(stage, source)
+    raw.refresh().manage_snapshots().set_current_snapshot(snapshot_id=landed).commit()
+    with pytest.raises(ConfigurationError, match=r"raw\.back stands at batch 1, but batch 2 of it is decoded"):
+        run_stage("land", source)
+    changelog.refresh().manage_snapshots().set_current_snapshot(snapshot_id=decoded).commit()
+    run_all(source)
+    assert rows(lake, "back", "orders") == AFTER
+
+
+def test_every_documented_row_is_tried() -> None:
+    """The table in the documents and the tests here name the same deeds."""
+    others = {
+        LOGS,
+        "rewrites data files between check and publish",
+        "moves the change log back to an earlier snapshot",
+        "moves raw back to an earlier snapshot",
+    }
+    assert OUTCOMES.keys() == TABLES.keys() | others
