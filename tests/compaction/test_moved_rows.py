@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,3 +196,35 @@ def test_a_moved_row_keeps_what_was_not_captured(name: str, cases: Source, lake:
 def test_every_event_is_accounted_for(cases: Source, lake: Lake) -> None:
     """The ledger closes over moved rows."""
     assert_ledger_closes(lake, "moved")
+
+
+def test_an_event_that_was_held_reaches_the_row_that_moved_meanwhile(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its transaction ends in a later run than the move. A run of newer events does not look at the change log."""
+    log = Log("held")
+    open_ = {"id": "2:200", "total_order": 1, "data_collection_order": 1}
+    held = json.dumps({**json.loads(log.update(2, 1, "d", "D")), "transaction": open_}).encode()
+    begin, end = (
+        json.dumps({"status": status, "id": "2:200", "ts_ms": 1_767_225_602_000, **count}).encode()
+        for status, count in (("BEGIN", {}), ("END", {"event_count": 1}))
+    )
+    source = Source.model_validate(
+        {
+            "source": "moved_held",
+            "format": "debezium_json",
+            "landing": str(tmp_path / "*"),
+            "tables": {"app.public.held": {"key": ["id"]}},
+        }
+    )
+    runs = [[log.insert(1, 1, "a", "A"), begin, held, *log.move(5, 1, 101, "b")], [log.insert(6, 7, "x", "X")], [end]]
+    expected = [[(101, "b", "A")], [(7, "x", "X"), (101, "b", "A")], [(7, "x", "X"), (101, "b", "D")]]
+    read = pkgutil.resolve_name("tidemark.compaction.moved_rows._everything")
+    reads: list[int] = []
+    monkeypatch.setattr("tidemark.compaction.moved_rows._everything", lambda *log: reads.append(number) or read(*log))
+    for number, (messages, wanted) in enumerate(zip(runs, expected, strict=True)):
+        deliver(tmp_path, f"{number}", messages)
+        run_all(source)
+        rows = lake.load(("moved_held", "held")).scan().to_arrow().to_pylist()
+        assert sorted((row["id"], row["title"], row["body"]) for row in rows) == wanted
+    assert set(reads) == {0, 2}

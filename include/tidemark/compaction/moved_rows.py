@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
+from pyiceberg.expressions import And
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction.event_log import EventLog, Events
 from tidemark.events import Operation
 from tidemark.folding import actions, frames, keyed, moved_rows
+from tidemark.lake import names
+from tidemark.lake.branches import lower_bound
+from tidemark.lake.filters import above, equals
 from tidemark.spark.session import checkpointed
 from tidemark.tables.plan import Plan
 from tidemark.values.table_columns import field
@@ -57,14 +61,19 @@ def _found(log: EventLog, read: DataFrame) -> DataFrame | None:
     return checkpointed(_nearest(reduce(DataFrame.unionByName, rounds), plan))
 
 
-def _everything(log: EventLog) -> tuple[DataFrame, moved_rows.Pairs, Plan]:
-    """Return the actions of the whole change log, the pairs in it, and the plan that they were read by."""
+def _everything(log: EventLog, more: Sequence[str] = ()) -> tuple[DataFrame, moved_rows.Pairs, Plan]:
+    """Return the actions of the whole change log, the pairs in it, and the plan that they were read by.
+
+    Args:
+        log: the change log of the table.
+        more: columns of the change log that the actions keep beside the usual ones.
+    """
     plan, changes = log.whole()
     # As with soft deletes, what is deleted shows what it was, and what its delete tells.
     plan = replace(plan, soft=True)
     changes = moved_rows.marked(changes.where(F.col("operation") != Operation.TRUNCATE))
     kept = [*actions.KEPT, moved_rows.LACKS, moved_rows.SPOT]
-    every = actions.actions(changes, plan, None, kept)
+    every = actions.actions(changes, plan, None, [*kept, *more])
     pairs = moved_rows.pairs(actions.actions(moved_rows.near(changes), plan, None, kept), plan)
     return every, moved_rows.Pairs(checkpointed(pairs.rows)), plan
 
@@ -72,14 +81,34 @@ def _everything(log: EventLog) -> tuple[DataFrame, moved_rows.Pairs, Plan]:
 def are_outdated(log: EventLog) -> bool:
     """Return whether new events are of rows before they moved, and the moved rows were written without them.
 
-    The DELETE of a pair may come after its INSERT, which was set aside then. The table is built from its whole change
-    log in either case.
+    The DELETE of a pair may come after its INSERT, which was set aside then. An event may have been held, because its
+    transaction was open. The table is built from its whole change log in all of these cases.
     """
     found = log.plan.found
-    if not (found.moved and found.after):
+    if not (found.moved and found.after) or _are_all_newer(log):
         return False
-    every, pairs, plan = _everything(log)
-    return not moved_rows.late(every, pairs, plan, found.after).isEmpty()
+    every, pairs, plan = _everything(log, ["transaction_id"])
+    released = F.col("transaction_id").isin(*sorted(found.withheld.released))
+    taken = (F.col("batch") <= found.after) & ~F.coalesce(released, F.lit(False))
+    return not moved_rows.late(every, pairs, plan, found.after, taken).isEmpty()
+
+
+def _are_all_newer(log: EventLog) -> bool:
+    """Return whether all new events are newer than every row that has moved so far, as the ledger and statistics say.
+
+    So it is in a stream without late events, and the change log is not read then.
+    """
+    found, run = log.plan.found, log.run
+    if found.withheld.released:
+        return False
+    of_table = equals("object", found.object)
+    moved = run.ledger.contents(of_table, equals("operation", Operation.INSERT), equals("partial", value=True))
+    batches = {row.batch for row in moved if row.batch <= found.after}
+    newest = {row.batch: row.newest for row in run.ledger.spans(of_table) if row.batch in batches}
+    changelog = run.lake.load(names.change_log(run.source.source))
+    files = changelog.scan(row_filter=And(of_table, above("batch", found.after))).plan_files()
+    oldest = lower_bound(changelog, (task.file for task in files), "position")
+    return newest.keys() == batches and oldest is not None and oldest > max(newest.values(), default="")
 
 
 def _asked(plan: Plan) -> list[str]:

@@ -144,7 +144,7 @@ def events_of(acted: DataFrame, wanted: DataFrame, plan: Plan) -> DataFrame:
     return joined.where(F.col("position") < F.col("until")).drop("until")
 
 
-def late(acted: DataFrame, found: Pairs, plan: Plan, after: int) -> DataFrame:
+def late(acted: DataFrame, found: Pairs, plan: Plan, after: int, taken: Expression) -> DataFrame:
     """Return new events of rows before they moved, where the INSERT came in an earlier batch and was filled then.
 
     Args:
@@ -152,13 +152,14 @@ def late(acted: DataFrame, found: Pairs, plan: Plan, after: int) -> DataFrame:
         found: all pairs.
         plan: the table's.
         after: the batch that the table stands at.
+        taken: whether the table has taken in an event of ``acted``. Of copies of an event, one is enough.
     """
     keys = key_names(plan)
     olds = [F.col(old).alias(key) for key, old in zip(keys, _old_names(plan), strict=True)]
     earlier = found.rows.where(F.col("came_in") <= after).select(*olds, "until")
-    joined = acted.where(F.col("set_aside").isNull()).join(F.broadcast(earlier), keys)
-    before = joined.where(F.col("position") <= F.col("until"))
-    return before.groupBy(*keys, "position").agg(F.min("batch").alias("batch")).where(F.col("batch") > after)
+    sound = acted.where(F.col("set_aside").isNull()).withColumn("taken", taken)
+    before = sound.join(F.broadcast(earlier), keys).where(F.col("position") <= F.col("until"))
+    return before.groupBy(*keys, "position").agg(F.max("taken").alias("taken")).where(~F.col("taken"))
 
 
 def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:

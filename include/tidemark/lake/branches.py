@@ -65,6 +65,16 @@ def upper_bound(table: Table, files: Iterable[DataFile], column: str) -> str | N
     return None if None in bounds else max((bound.decode() for bound in bounds if bound is not None), default="")
 
 
+def lower_bound(table: Table, files: Iterable[DataFile], column: str) -> str | None:
+    """Return a lower bound of a text column in some files of a table, from their statistics.
+
+    No value is below it. None if there are no rows, or the statistics of a file have no bound.
+    """
+    field = table.schema().find_field(column)
+    bounds = [(file.lower_bounds or {}).get(field.field_id) for file in files if file.record_count]
+    return None if None in bounds else min((bound.decode() for bound in bounds if bound is not None), default=None)
+
+
 def marker(table: Table | None, key: str, ref: str = MAIN_BRANCH) -> str | None:
     """Return what Tidemark last wrote under ``key`` into a snapshot summary on a branch; None if it never did.
 
