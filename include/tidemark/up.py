@@ -87,7 +87,8 @@ def _recorded(airflow: AirflowService) -> Iterator[None]:
     A process is recorded with the time when it began, because the system uses process ids again.
     """
     servers = [[server.pid, server.create_time()] for server in airflow.processes]
-    running = {"pid": os.getpid(), "created": psutil.Process().create_time(), "servers": servers}
+    created = psutil.Process().create_time()
+    running = {"pid": os.getpid(), "created": created, "servers": servers, "url": airflow.url}
     _record().write_text(json.dumps(running), encoding="utf-8")
     try:
         yield
