@@ -9,7 +9,8 @@ import msgspec
 import typer
 
 from tidemark.cli.app import app
-from tidemark.cli.running import AsJson, exits
+from tidemark.cli.running import AsJson, End, SourceName, Start, exits, interval
+from tidemark.sources.files import find_source
 from tidemark.text import harmless
 
 
@@ -41,3 +42,28 @@ def doctor(
         typer.echo(f"{len(findings)} things looked at: {problems} problems, {warnings} warnings")
     if problems:
         raise typer.Exit(1)
+
+
+@app.command()
+@exits
+def plan(source: SourceName, start: Start = None, end: End = None, *, as_json: AsJson = False) -> None:
+    """Show what a run would land, and what changes of the source file need; status 1 if one needs a command."""
+    from tidemark.cli import plan_text
+    from tidemark.queries.source_plan import plan_of
+
+    found = plan_of(find_source(source), *interval(start, end))
+    if as_json:
+        typer.echo(msgspec.json.encode(plan_text.as_json(found)).decode())
+    else:
+        typer.echo("\n".join(plan_text.as_text(found)))
+    if found.needs_a_command:
+        raise typer.Exit(1)
+
+
+@app.command()
+@exits
+def schema() -> None:
+    """Print the JSON Schema of source files, with which editors complete and check them."""
+    from tidemark.sources.json_schema import as_text
+
+    typer.echo(as_text(), nl=False)

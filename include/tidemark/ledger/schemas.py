@@ -208,6 +208,10 @@ TRANSACTIONS = pa.schema(
 ``batch``, ``seen`` is a ``tally.Seen`` as JSON. The row without an id, in state ``marked``, says that the source sends
 markers; its ``seen`` is a ``transactions.Facts`` as JSON."""
 
+SOURCE_FILES = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("declared", pa.string()), ("at", INSTANT)])
+"""What the source file said, without defaults, as JSON, when messages were last read: one row a source. Of the landing
+path, which may hold the keys of a store, it is a digest."""
+
 SCHEMAS: Mapping[str, pa.Schema] = {
     "files": FILES,
     "refusals": REFUSALS,
@@ -223,6 +227,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "reprocessing": REPROCESSING,
     "cuts": CUTS,
     "transactions": TRANSACTIONS,
+    "source_files": SOURCE_FILES,
 }
 
 NAMES = tuple(SCHEMAS)
