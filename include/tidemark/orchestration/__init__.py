@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from tidemark.orchestration.dags import build_dag, build_maintenance, build_on_demand, table_param
+from tidemark.orchestration.dags import (
+    build_dag,
+    build_maintenance,
+    build_on_demand,
+    number_param,
+    table_param,
+    text_param,
+)
 
-__all__ = ["build_dag", "build_maintenance", "build_on_demand", "table_param"]
+__all__ = ["build_dag", "build_maintenance", "build_on_demand", "number_param", "table_param", "text_param"]

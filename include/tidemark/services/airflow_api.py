@@ -60,6 +60,11 @@ class AirflowApi:
         """Return the ids of the DAGs that the DAG processor has read."""
         return {dag["dag_id"] for dag in self.request("GET", "dags", params={"limit": 1000})["dags"]}
 
+    def paused_dag_ids(self) -> set[str]:
+        """Return the ids of the DAGs whose runs do not start."""
+        found = self.request("GET", "dags", params={"limit": 1000, "paused": True})["dags"]
+        return {dag["dag_id"] for dag in found}
+
     def import_errors(self) -> dict[str, str]:
         """Return DAG file -> its import error."""
         found = self.request("GET", "importErrors", params={"limit": 1000})["import_errors"]
@@ -68,6 +73,10 @@ class AirflowApi:
     def unpause(self, dag_id: str) -> None:
         """Allow runs of a DAG to start."""
         self.request("PATCH", f"dags/{dag_id}", json={"is_paused": False})
+
+    def pause(self, dag_id: str) -> None:
+        """Let no run of a DAG start."""
+        self.request("PATCH", f"dags/{dag_id}", json={"is_paused": True})
 
     def backfill(
         self, dag_id: str, start: datetime, end: datetime, *, again: bool = False, backwards: bool = False
