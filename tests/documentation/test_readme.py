@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from tidemark.cli.app import app
 from tidemark.lake.lake import Lake
+from tidemark.stages import STAGES
 
 ROOT = Path(__file__).parents[2]
 
@@ -101,6 +102,11 @@ def test_every_block_works_as_written(
     assert "b.jsonl" in shown["quarantine show erp"]
     assert shown["identify examples/erp/dumps/2026-01-01/a.jsonl"].count("canal_json")
     assert "nothing to do" in shown["plan erp"]
+    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python-api.md").read_text("utf-8"), re.DOTALL)
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(snippet, "python-api.md", "exec"), {})  # noqa: S102 - our own page
+    assert [line.split()[0] for line in printed.getvalue().splitlines()][-5:] == list(STAGES)
 
 
 def test_its_source_file_is_the_examples_own() -> None:

@@ -129,6 +129,8 @@ def test_each_change_is_told_with_what_it_touches_and_needs(shop: Shop, spark: S
     ):
         assert changed(shop, {"shop.orders": entry}) == wanted
     assert changed(shop, {"shop.none": ORDERS, "shop.orders": ORDERS})[0] == 0
+    shop.declare({"shop.orders": {"key": ["id"]}})  # the type is not declared any more, and the table has it
+    assert "source file of" not in RUNNER.invoke(app, ["normalize", NAME]).stderr
     assert changed(shop, options={"row_image": "partial"}) == (
         1,
         [("options.row_image", "run --reprocess", both)],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -138,10 +138,14 @@ def remember(ledger: Ledger, source: Source, batch: int) -> None:
         ledger.note_source_file(SourceFileRow(batch=batch, declared=said))
 
 
-def warn(source: Source, ledger: Ledger) -> list[Change]:
-    """Log what has no effect on what landed before, part by part, and return it."""
+def without_effect(source: Source, ledger: Ledger) -> list[Change]:
+    """Return the changes that have no effect on what landed before, as far as the source file alone can tell."""
     before = known(ledger)
-    changes = [] if before is None else [change for change in since(before, source) if change.need in _COMMANDS]
+    return [] if before is None else [change for change in since(before, source) if change.need in _COMMANDS]
+
+
+def warn(source: Source, changes: Sequence[Change]) -> None:
+    """Log changes that have no effect on what landed before, part by part."""
     for part in NEEDS:
         if of_part := [change for change in changes if change.part == part]:
             log.warning(
@@ -152,7 +156,6 @@ def warn(source: Source, ledger: Ledger) -> list[Change]:
                 effect="counts for what lands from now on; what landed before stays as it was read",
                 command=_command(source.source, of_part[0].need),
             )
-    return changes
 
 
 def remarks(source: str, changes: Iterable[Change]) -> Iterator[str]:

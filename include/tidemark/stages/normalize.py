@@ -38,6 +38,7 @@ from tidemark.normalization import file_order, inputs, open_transactions, retryi
 from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.file_times import Disorder
 from tidemark.normalization.transaction_search import ChangeLog
+from tidemark.queries import source_plan
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 from tidemark.values.iso8601 import from_micros, to_micros
@@ -69,7 +70,8 @@ def run(
     changelog = lake.ensure(
         names.change_log(source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
     )
-    changed = [] if reprocess else source_changes.warn(source, ledger)
+    changed = [] if reprocess else source_plan.unmet(lake, ledger, source)
+    source_changes.warn(source, changed)
     done = int(marker(changelog, "batch") or 0)
     newest = int(marker(raw, "batch") or 0)
     again = ledger.reprocessing()
