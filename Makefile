@@ -47,7 +47,7 @@ docs: $(READY) ## Build the documents as a site, build/site/index.html; a broken
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)/docs
 	$(BIN)/uv pip sync --quiet --python $(VENV)/docs/bin/python --require-hashes requirements-docs.lock
 	rm -rf build/docs && mkdir -p build/docs/bench
-	cp -R README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE docs build/docs
+	cp -R README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md LICENSE docs build/docs
 	cp bench/*.md build/docs/bench && mv build/docs/docs/.nav.yml build/docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build
 
