@@ -15,6 +15,7 @@ import typer
 
 from tidemark.cli import (
     quarantine_commands,
+    reconcile_command,  # noqa: F401  its command
     stage_commands,  # noqa: F401  imported first, so that the help lists its commands first
 )
 from tidemark.cli.app import app

@@ -208,6 +208,35 @@ TRANSACTIONS = pa.schema(
 ``batch``, ``seen`` is a ``tally.Seen`` as JSON. The row without an id, in state ``marked``, says that the source sends
 markers; its ``seen`` is a ``transactions.Facts`` as JSON."""
 
+RECONCILIATIONS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("run", pa.int32()),
+        ("object", pa.string()),
+        ("target", pa.string()),
+        ("result", pa.string()),
+        ("reason", pa.string()),
+        ("cut", pa.int32()),
+        ("batch", pa.int32()),
+        ("source_rows", pa.int64()),
+        ("lake_rows", pa.int64()),
+        ("columns", pa.int32()),
+        ("left_out", pa.string()),
+        ("behind", pa.int64()),
+        ("lost", pa.int64()),
+        ("extra", pa.int64()),
+        ("different", pa.int64()),
+        ("keys", pa.string()),
+        ("read_at", INSTANT),
+        ("place", pa.string()),
+        ("sequence", pa.string()),
+        ("verified_through", INSTANT),
+        ("verified_place", pa.string()),
+        ("at", INSTANT),
+    ]
+)
+"""How published tables compared with the source database: see ``reconciliation_rows.ReconciliationRow``."""
+
 SCHEMAS: Mapping[str, pa.Schema] = {
     "files": FILES,
     "refusals": REFUSALS,
@@ -223,6 +252,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "reprocessing": REPROCESSING,
     "cuts": CUTS,
     "transactions": TRANSACTIONS,
+    "reconciliations": RECONCILIATIONS,
 }
 
 NAMES = tuple(SCHEMAS)

@@ -1,7 +1,15 @@
-"""The only code that imports Airflow: DAGs, their operator, alerts, assets and intervals."""
+"""The only code that imports Airflow: DAGs, their operators, alerts, assets and intervals."""
 
 from __future__ import annotations
 
 from tidemark.orchestration.dags import build_dag, build_maintenance, build_on_demand, table_param
+from tidemark.orchestration.reconcile_operator import RECONCILE_PREFIX, build_reconciliation
 
-__all__ = ["build_dag", "build_maintenance", "build_on_demand", "table_param"]
+__all__ = [
+    "RECONCILE_PREFIX",
+    "build_dag",
+    "build_maintenance",
+    "build_on_demand",
+    "build_reconciliation",
+    "table_param",
+]
