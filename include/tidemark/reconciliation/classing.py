@@ -42,6 +42,10 @@ _LATE = timedelta(seconds=5)
 _BY_PLACE = {"debezium_json": {"postgres": 1, "mysql": 2}}
 """Format and dialect whose positions begin with the place in the log -> how many numbers a place has."""
 
+_OF_SERVER = frozenset({2})
+"""Numbers of a place that each server of a group has for itself: a binary log is not that of its primary or replica,
+so the capture tool may have read another one. Then places never meet, and commit times decide."""
+
 Changes = list[tuple[str, bool]]
 """Text of a key, and whether an event of it is in the change log and not published."""
 
@@ -66,15 +70,17 @@ class Log:
         return cls(max((span.newest for span in spans), default=""), max(times, default=None), numbers)
 
     def passed(self, at: datetime | None, sequence: Sequence[int]) -> bool:
-        """Return whether the log has what the source had committed at a place.
+        """Return whether the log has what the source had committed at a place: its newest event is from behind it.
 
-        The newest event is from behind the place: by its position where positions tell places, and by its commit time.
+        Where positions tell places, they decide, as far as the commit time of the newest event does not contradict.
         """
         if at is None or self.last is None:
             return False
-        if self.numbers and len(sequence) == self.numbers:
-            return self.newest > encode_position(changed(*sequence)) + "/" and self.last >= at - _LATE
-        return self.last > at
+        later = self.last > at
+        if not self.numbers or len(sequence) != self.numbers:
+            return later
+        behind = self.newest > encode_position(changed(*sequence)) + "/" and self.last >= at - _LATE
+        return behind or (later and self.numbers in _OF_SERVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,7 @@ class Events:
     def _keys(self, reader: Reader, row: LogRow) -> list[str]:
         if not self.pairs.key or row["operation"] == Operation.TRUNCATE:
             return [""]
-        return [canonical.key_of(self.pairs.key, key) for key in reader.keys(row)]
+        return [_storable(canonical.key_of(self.pairs.key, key)) for key in reader.keys(row)]
 
     def _held(self) -> dict[str, int]:
         """Return the open transactions whose events the published table lacks, each with its first batch."""
@@ -127,6 +133,11 @@ class Events:
         ledger = Ledger(self.lake, self.source)
         history = histories(ledger, [self.row.object]).get(self.row.object, SchemaHistory())
         return Reader.of(self.lake, self.table, history)
+
+
+def _storable(text: str) -> str:
+    """Return a text without halves of surrogate pairs, which JSON can write and no database can hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def settling(earlier: Sequence[ReconciliationRow], log: Log) -> ReconciliationRow | None:

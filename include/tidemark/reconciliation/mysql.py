@@ -28,6 +28,8 @@ _BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 _PLACES = ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
 """The first is of MySQL 8.2 and newer, where the second is gone. MariaDB has both names in newer versions only."""
 
+_REPLICAS = ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+
 _COLUMNS = """
 SELECT column_name, lower(data_type) FROM information_schema.columns
  WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
@@ -78,8 +80,17 @@ class MySQL(Database):
         if file is None:
             return Place(at=at, text=None)
         number = file.rpartition(".")[2]
-        sequence = (int(number), offset) if number.isdecimal() else ()
+        sequence = (int(number), offset) if number.isdecimal() and self._is_primary() else ()
         return Place(at=at, text=f"{file}:{offset}", sequence=sequence)
+
+    def _is_primary(self) -> bool:
+        """Return whether the server is known to copy no other one. Events name the places of the log of the primary."""
+        for statement in _REPLICAS:
+            try:
+                return not self._all(statement)
+            except (pymysql.err.ProgrammingError, pymysql.err.OperationalError):
+                continue
+        return False
 
     def _log(self) -> tuple[str | None, int]:
         """Return the file and the offset of the binary log; None if there is none, or the user may not know."""
