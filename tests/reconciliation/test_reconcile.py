@@ -198,9 +198,13 @@ def test_equal_rows_of_a_table_without_a_key_are_counted(
     database.execute("INSERT INTO bags.notes VALUES (1, 'x'), (1, 'x'), (NULL, ''), (2, 'y'), (2, 'y')")
     here = [{"a": 1, "b": "x"}] * 3 + [{"a": None, "b": ""}, {"a": 2, "b": "y"}, {"a": None, "b": None}]
     published(lake, "bags", TableId("db", "bags", "notes"), {"a": "int", "b": "string"}, here)
-    has_come_to(lake, "bags", 1, FAR_AHEAD)
+    has_come_to(lake, "bags", 1, LONG_AGO)
     (row,) = reconcile(_source("bags"))
-    assert (row.result, row.source_rows, row.lake_rows) == (Result.DIFFERS, 5, 6)
+    assert (row.result, row.source_rows, row.lake_rows) == (Result.BEHIND, 5, 6)
+    assert (row.behind, row.keys) == (3, "[]")
+    # The log passes that moment, and no event of the table came.
+    has_come_to(lake, "bags", 1, datetime.now(UTC))
+    (row,) = reconcile(_source("bags"))
     assert (row.lost, row.extra, row.different, row.keys) == (1, 2, 0, "[]")
 
 
