@@ -24,6 +24,7 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.reconciliation_rows import ReconciliationRow, Result
+from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.queries.status import status_of
 from tidemark.reconciliation import run as reconciling
 from tidemark.reconciliation import statements
@@ -187,6 +188,11 @@ def test_what_is_counted_is_exact_and_what_is_kept_is_bounded(
     )
     with pytest.raises(UnknownNameError, match=r"Unknown table 'order' of many\..*Allowed: db\.elsewhere"):
         list(reconcile(source, "order"))
+    typo = _source("many", reconcile={"connection": CONNECTION, "tables": ["db.many.*", "db.many.ordres"]})
+    with pytest.raises(UnknownNameError, match=r"no published table is 'db\.many\.ordres'\. Did you mean"):
+        list(reconcile(typo))
+    with pytest.raises(ConfigurationError, match="nothing of none is published yet"):
+        list(reconcile(_source("none")))
 
 
 def test_equal_rows_of_a_table_without_a_key_are_counted(
@@ -206,6 +212,20 @@ def test_equal_rows_of_a_table_without_a_key_are_counted(
     has_come_to(lake, "bags", 1, datetime.now(UTC))
     (row,) = reconcile(_source("bags"))
     assert (row.lost, row.extra, row.different, row.keys) == (1, 2, 0, "[]")
+
+
+def test_a_stopped_table_is_compared_as_it_is_published(
+    lake: Lake, connected: str, database: psycopg.Connection
+) -> None:
+    """Its row of the newest cut names no published table, and the rows of an earlier cut are there to be read."""
+    _make(database, "still", _rows(2))
+    published(lake, "still", TableId("db", "still", "orders"), COLUMNS, _rows(2), key=["id"])
+    ledger = Ledger(lake, "still")
+    ledger.replace(CutRow, [CutRow(cut=2, state="published", batch=2)])
+    stopped = TableRow(cut=2, object="db.still.orders", state="stopped", reason="a type", batch=1, held=1, events=1)
+    ledger.replace(TableRow, [stopped, TableRow(cut=2, object="db.still.never", state="waiting", batch=0)])
+    (row,) = reconcile(_source("still"))
+    assert (row.target, row.result, row.batch) == ("still.orders", Result.EQUAL, 1)
 
 
 def test_softly_deleted_rows_are_no_rows(lake: Lake, connected: str, database: psycopg.Connection) -> None:
@@ -285,11 +305,12 @@ def test_command_prints_classes_with_the_command_that_explains_and_no_secret(
 
 @pytest.mark.parametrize("kind", ["postgresql", "mysql"])
 def test_a_source_that_does_not_answer_is_status_3_without_its_address(
-    kind: str, secret: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    kind: str, lake: Lake, secret: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also a wrong password: neither it, nor the user, nor the host is in any text."""
     caplog.set_level(logging.DEBUG)
     _file(tmp_path, monkeypatch, "unreachable")
+    published(lake, "unreachable", TableId("db", "public", "orders"), COLUMNS, [], key=["id"])
     monkeypatch.setenv(CONNECTION, f"{kind}://nobodyknows:{secret}@127.0.0.1:1/hiddendb")
     done = RUNNER.invoke(app, ["reconcile", "unreachable"])
     assert done.exit_code == 3
@@ -298,9 +319,10 @@ def test_a_source_that_does_not_answer_is_status_3_without_its_address(
         assert not re.search(f"{secret}|nobodyknows|127.0.0.1", text), text
 
 
-def test_a_wrong_password_is_not_repeated(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_password_is_not_repeated(lake: Lake, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server refuses, and the error has neither password nor user."""
     monkeypatch.setenv(CONNECTION, make_url(url).set(password=WRONG).render_as_string(hide_password=False))
+    published(lake, "refused", TableId("db", "public", "orders"), COLUMNS, [], key=["id"])
     with pytest.raises(SourceDatabaseError) as caught:
         list(reconcile(_source("refused")))
     assert not re.search(f"{WRONG}|postgres", str(caught.value).replace("password authentication", ""))

@@ -60,13 +60,13 @@ def reconcile(
         )
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
-    rows = _wanted(source, ledger.published_tables(), table)
     address = address_of(source.reconcile.connection, connection)
+    rows = _wanted(source, _published(ledger), table)
     earlier = ledger.reconciliations()
     number = earlier[-1].run + 1 if earlier else 1
     with _opened(address) as database:
         for each in rows:
-            row = ledger.published_tables().get(each.object, each)  # a cut may have been published meanwhile
+            row = _published(ledger).get(each.object, each)  # a cut may have been published meanwhile
             work = _Work(lake, ledger, source, database, [past for past in earlier if past.object == row.object])
             outcome = work.outcome(row, number)
             ledger.replace(ReconciliationRow, [outcome], at_most("run", number - KEPT_RUNS))
@@ -78,18 +78,36 @@ def _opened(address: Address) -> Database:
     return _DATABASES[address.dialect](address)
 
 
-def _wanted(source: Source, published: Mapping[str, TableRow], table: str | None) -> list[TableRow]:
-    """Return where the tables stand that are to be compared."""
-    named = {name: row for name, row in sorted(published.items()) if row.target is not None}
+def _published(ledger: Ledger) -> dict[str, TableRow]:
+    """Return by object where published tables stand, also those that are stopped; each row has its target."""
+    targets = ledger.targets()
+    return {
+        name: msgspec.structs.replace(row, target=str(targets[name]))
+        for name, row in sorted(ledger.published_tables().items())
+        if name in targets
+    }
+
+
+def _wanted(source: Source, named: Mapping[str, TableRow], table: str | None) -> list[TableRow]:
+    """Return where the tables stand that are to be compared.
+
+    Raises:
+        ConfigurationError: nothing is published, or a name is that of no published table: comparing less than was asked
+            for would look like success.
+    """
+    if not named:
+        raise ConfigurationError(f"nothing of {source.source} is published yet: `tidemark run {source.source}`")
     if table is not None:
         found = [row for name, row in named.items() if table in {name, row.target, row.identifier.name}]
         if not found:
             raise UnknownNameError(f"Unknown table '{table}' of {source.source}.{suggestion(table, named)}")
         return found
     patterns = source.reconcile.tables if source.reconcile else ()
-    if not patterns:
-        return list(named.values())
-    return [row for name, row in named.items() if entry_for(dict.fromkeys(patterns, True), name)]
+    for pattern in patterns:
+        if not any(entry_for({pattern: True}, name) for name in named):
+            hint = suggestion(pattern, named)
+            raise UnknownNameError(f"`reconcile: tables` of {source.source}: no published table is '{pattern}'.{hint}")
+    return [row for name, row in named.items() if not patterns or entry_for(dict.fromkeys(patterns, True), name)]
 
 
 @dataclass(frozen=True, slots=True)
