@@ -137,3 +137,7 @@ class SparkWithheldError(LakeError):
 
 class PublishConflictError(LakeError):
     """``main`` moved after the candidate was built: run compact again."""
+
+
+class SourceDatabaseError(TidemarkError):
+    """The source database cannot be reached, or refused a query. The command can be run again. No text has secrets."""

@@ -156,6 +156,9 @@ def test_the_file_runs_as_it_is(
         "quarantined": 0,
         "held": 0,
         "closes": True,
+        "reconciled": None,
+        "verified_through": None,
+        "verified_place": None,
     }
     shown = RUNNER.invoke(app, ["status", "drafted"]).stdout
     assert "drafted: 2 messages landed = 1 decoded + 0 control + 1 quarantined\n" in shown

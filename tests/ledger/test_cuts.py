@@ -17,6 +17,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, candidate_branch, cut_tag, moved_together
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import CutRow, TableRow
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -220,7 +221,15 @@ def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
     cuts.publish(shop.lake, shop.ledger, shop.build(1, stopped="two"))
     shop.publish(2)
     shop.build(3)
+    compared = [
+        ReconciliationRow(
+            run=run, object="shop.one", target=str(shop.target("one")), result="equal", cut=run, batch=run
+        )
+        for run in (1, 2)
+    ]
+    shop.ledger.replace(ReconciliationRow, compared)
     assert cuts.restore(shop.lake, shop.ledger, 1) == 1
+    assert [row.cut for row in shop.ledger.reconciliations()] == [1]
     assert shop.rows("one") == [1]
     assert shop.lake.find(shop.target("two")) is None
     assert cut_tags(shop.lake.load(shop.target("one"))) == [1]
@@ -237,8 +246,12 @@ def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
         ("tidemark.ledger.cuts.put_back", 2),
         ("tidemark.ledger.cuts.remove_tags", 1),
         ("tidemark.ledger.ledger.Ledger.forget", 2),
+        ("tidemark.ledger.ledger.Ledger.forget", 3),
     ],
-    ids=["before_the_cuts_go", "before_the_first_table", "between_two_tables", "before_the_tags", "before_the_rows_go"],
+    ids=[
+        *("before_the_cuts_go", "before_the_first_table", "between_two_tables", "before_the_tags"),
+        *("before_the_rows_go", "before_the_comparisons_go"),
+    ],
 )
 def test_a_killed_restore_is_done_again(shop: Source, monkeypatch: pytest.MonkeyPatch, window: tuple[str, int]) -> None:
     """Restoring again does what is left, wherever the first one was killed."""

@@ -17,6 +17,7 @@ from tidemark.cli import (
     airflow_command,  # noqa: F401
     diagnosis_commands,  # noqa: F401
     quarantine_commands,
+    reconcile_command,  # noqa: F401  its command
     stage_commands,  # noqa: F401  imported first, so that the help lists its commands first
 )
 from tidemark.cli.app import app

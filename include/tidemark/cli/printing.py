@@ -72,12 +72,25 @@ def _print_source_status(entry: Mapping[str, Any]) -> None:
             ", ..." if len(elsewhere) > _OPEN_SHOWN else ""
         )
         tell(f"{entry['source']}: transactions do not wait for events of {names}: they are counted, and never landed")
+    _print_verified(entry)
     cut = entry["cut"]
     if cut and cut["state"] == "held":
         tell(
             f"{entry['source']}: cut {cut['number']} is held, as it deletes many rows: "
             f"`tidemark publish {entry['source']} --approve {cut['number']}`"
         )
+
+
+def _print_verified(entry: Mapping[str, Any]) -> None:
+    """Print up to when the tables that were compared with the source database are known to be right."""
+    compared = {name: table for name, table in entry["tables"].items() if table["reconciled"]}
+    for name, table in compared.items():
+        if table["reconciled"] == "differs":
+            tell(f"{_short(name)} differs from the source database: `tidemark reconcile {entry['source']}` lists keys")
+    times = [table["verified_through"] for table in compared.values()]
+    if times:
+        oldest = "not all verified yet" if None in times else f"verified through {min(times)}"
+        typer.echo(f"{entry['source']}: {len(times)} tables compared with the source database, {oldest}")
 
 
 def _short(text: str, most: int = _NAME_SHOWN) -> str:

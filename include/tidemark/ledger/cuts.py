@@ -20,6 +20,7 @@ from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, candidate_branch, cut_tag, history, is_history, moved_together
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import CutRow, TableRow
 
 log = structlog.get_logger(__name__)
@@ -160,6 +161,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
             later = [number for number in cut_tags(table.refresh()) if number > cut]
             remove_tags(table, [cut_tag(number) for number in later])
     ledger.forget(TableRow, above("cut", cut))
+    ledger.forget(ReconciliationRow, above("cut", cut))  # what was found right of later rows says nothing of these
     return len(shown)
 
 

@@ -24,6 +24,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger import storage
 from tidemark.ledger.order_rows import DisorderRow, SpanRow
+from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import (
     BatchRow,
     ContentRow,
@@ -56,10 +57,13 @@ class Ledger:
         self._lake = lake
         self._source = source
 
-    def read(self, name: str, *conditions: BooleanExpression) -> list[dict[str, Any]]:
+    def read(self, name: str, *conditions: BooleanExpression, columns: Sequence[str] = ("*",)) -> list[dict[str, Any]]:
         """Return the rows of one ledger table for this source as dictionaries, stamp and all, in no order."""
         table = self._lake.find(table_names.ledger(name))
-        return [] if table is None else table.scan(row_filter=self._where(*conditions)).to_arrow().to_pylist()
+        if table is None:
+            return []
+        scan = table.scan(row_filter=self._where(*conditions), selected_fields=tuple(columns))
+        return list(scan.to_arrow().to_pylist())
 
     def files(self, *conditions: BooleanExpression) -> list[FileRow]:
         """Return the files that were landed, and the files of an attempt that never reached ``raw``."""
@@ -124,6 +128,16 @@ class Ledger:
     def note_source_file(self, row: SourceFileRow) -> None:
         """Put what the source file says in the place of what it said before."""
         self.replace(SourceFileRow, [row], above("batch", -1))
+
+    def reconciliations(self, *conditions: BooleanExpression) -> list[ReconciliationRow]:
+        """Return how tables compared with the source database, the newest run last."""
+        return sorted(self._rows(ReconciliationRow, conditions), key=lambda row: row.run)
+
+    def last_reconciliations(self) -> dict[str, ReconciliationRow]:
+        """Return by object how it compared last, without the keys that differ."""
+        columns = [name for name in SCHEMAS[ReconciliationRow.TABLE].names if name not in {"keys", "left_out"}]
+        rows = msgspec.convert(self.read(ReconciliationRow.TABLE, columns=columns), list[ReconciliationRow])
+        return {row.object: row for row in sorted(rows, key=lambda row: row.run)}
 
     def _rows(self, kind: type[R], conditions: Iterable[BooleanExpression] = ()) -> list[R]:
         return msgspec.convert(self.read(kind.TABLE, *conditions), list[kind])  # type: ignore[valid-type]

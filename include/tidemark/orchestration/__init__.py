@@ -1,4 +1,4 @@
-"""The only code that imports Airflow: DAGs, their operator, alerts, assets and intervals."""
+"""The only code that imports Airflow: DAGs, their operators, alerts, assets and intervals."""
 
 from __future__ import annotations
 
@@ -10,5 +10,15 @@ from tidemark.orchestration.dags import (
     table_param,
     text_param,
 )
+from tidemark.orchestration.reconcile_operator import RECONCILE_PREFIX, build_reconciliation
 
-__all__ = ["build_dag", "build_maintenance", "build_on_demand", "number_param", "table_param", "text_param"]
+__all__ = [
+    "RECONCILE_PREFIX",
+    "build_dag",
+    "build_maintenance",
+    "build_on_demand",
+    "build_reconciliation",
+    "number_param",
+    "table_param",
+    "text_param",
+]

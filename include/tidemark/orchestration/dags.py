@@ -17,7 +17,7 @@ from tidemark.sources.model import Source
 from tidemark.stages import STAGES
 from tidemark.values.iso8601 import EPOCH
 
-_TASKS: Mapping[str, Any] = {
+TASKS: Mapping[str, Any] = {
     "owner": "tidemark",
     "retries": 3,
     "retry_delay": timedelta(seconds=20),
@@ -42,7 +42,7 @@ def build_dag(source: Source) -> DAG:
         catchup=False,
         max_active_runs=1,
         deadline=_deadline(source),
-        default_args=dict(_TASKS),
+        default_args=dict(TASKS),
         params={
             "start": _moment("Start of the interval", "In place of the run's own, as 2026-01-31 00:00."),
             "end": _moment("End of the interval", "The first moment that is not part of it, as 2026-02-01 00:00."),
@@ -125,7 +125,7 @@ def _beside(
         catchup=False,
         max_active_runs=1,
         max_active_tasks=2,
-        default_args=dict(_TASKS),
+        default_args=dict(TASKS),
         params={"source": choice, **(options or {"table": table_param()})},
         tags={"tidemark", "lake"},
         doc_md=f"{description}\n\nIt waits for other runs of the same source, because a source has one writer.\n",

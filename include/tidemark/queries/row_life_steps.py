@@ -96,6 +96,16 @@ class Reader:
                 if step is not None:
                     yield replace(step, aside=aside(row) or step.aside)
 
+    def keys(self, row: LogRow) -> list[dict[str, Value]]:
+        """Return the keys of the rows that an event may concern: of its old and its new image, as far as they tell."""
+        found: list[dict[str, Value]] = []
+        for side in ("before", "after"):
+            image, _ = self._image(row, side, only=self.key)
+            key = {name: image.get(name) for name in self.key}
+            if None not in key.values() and key not in found:
+                found.append(key)
+        return found
+
     def _pattern(self, name: str, value: Value) -> str | None:
         """Return a pattern that every image with this value matches, unless there is a backslash in the image.
 

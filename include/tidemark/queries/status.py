@@ -15,6 +15,7 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.event_counts import NO_EVENTS, EventCounts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
+from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.waiting import waiting
 from tidemark.values.iso8601 import EPOCH
@@ -34,6 +35,7 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
     for row in cuts.tables_of(ledger, newest.cut) if newest else []:
         rows[row.object] = row
     published_at = published.written_at if published else None
+    compared = ledger.last_reconciliations()
     notes = {name: history.notes for name, history in sorted(histories(ledger, rows).items())}
     return {
         "source": source,
@@ -47,7 +49,10 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
         "disorders": {row.object: str(row) for row in _disorders(ledger)},
         "ddl_not_followed": {name: [note.text for note in found] for name, found in notes.items() if found},
         "transactions": _transactions(ledger),
-        "tables": {row.target or name: _table(ledger, name, row) for name, row in sorted(rows.items())},
+        "tables": {
+            row.target or name: _table(ledger, name, row) | _reconciled(compared.get(name))
+            for name, row in sorted(rows.items())
+        },
     }
 
 
@@ -64,6 +69,18 @@ def _disorders(ledger: Ledger) -> list[DisorderRow]:
     since = datetime.now(UTC) - timedelta(days=_DISORDER_DAYS)
     rows = [row for row in ledger.disorders() if row.written_at is not None and row.written_at >= since]
     return sorted(rows, key=lambda row: row.batch)
+
+
+def _reconciled(row: ReconciliationRow | None) -> dict[str, Any]:
+    """Return how a table last compared with the source database, and up to when it is known to be right."""
+    if row is None:
+        return {"reconciled": None, "verified_through": None, "verified_place": None}
+    through = row.verified_through
+    return {
+        "reconciled": row.result,
+        "verified_through": through and through.isoformat(),
+        "verified_place": row.verified_place,
+    }
 
 
 def _lag(at: datetime | None) -> int | None:

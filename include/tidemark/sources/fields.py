@@ -35,6 +35,8 @@ TARGET_FIELDS = ("source", "database", "schema", "table")
 
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
+_CONNECTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 _TARGET_TEXT = re.compile(r"[A-Za-z0-9_.]*")
@@ -131,6 +133,16 @@ def start_date(given: object, zone: tzinfo = UTC) -> datetime:
     if found is None:
         raise wrong(f"'{given}' is no date: write 2026-01-31 or 2026-01-31T06:00:00Z.")
     return found
+
+
+def connection(text: str) -> str:
+    """Return the name of a connection. A text that is no name may be a URL with a password in it."""
+    if not _CONNECTION.fullmatch(text):
+        raise wrong(
+            "no name of a connection: a letter, then letters, digits, underscores, dots or dashes. A URL does not "
+            "belong into the file: put it into an environment variable, and write the variable's name."
+        )
+    return text
 
 
 def landing(text: str) -> str:

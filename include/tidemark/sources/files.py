@@ -15,6 +15,7 @@ from tidemark import INCLUDE, formats
 from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
 from tidemark.sources.model import Maintenance, Source, Table
 from tidemark.sources.problems import explain
+from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.yaml_document import DocumentError, Location, Problem, Value, read_document
 from tidemark.text import suggestion
 
@@ -137,7 +138,12 @@ def _read(path: Path) -> Source | list[Problem]:
 
 
 def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:
-    models: dict[Location, type[BaseModel]] = {(): Source, ("tables", "*"): Table, ("maintenance",): Maintenance}
+    models: dict[Location, type[BaseModel]] = {
+        (): Source,
+        ("tables", "*"): Table,
+        ("maintenance",): Maintenance,
+        ("reconcile",): Reconcile,
+    }
     if values.get("format") in formats.names():
         models["options",] = formats.resolve(str(values["format"])).Options
     return models

@@ -34,6 +34,7 @@ from tidemark.sources import fields
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import wrong
+from tidemark.sources.reconcile import Reconcile
 from tidemark.text import nearest, suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
@@ -208,6 +209,8 @@ class Source(BaseModel):
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
     maintenance: Maintenance = Maintenance()
     """What ``tidemark maintain`` keeps, and for how long."""
+    reconcile: Reconcile | None = None
+    """The source database that published tables are compared with."""
 
     @property
     def dag_id(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -24,6 +25,8 @@ _EXPECTED: Mapping[str, str] = {
     "tuple_type": "must be a list, as in [id]",
 }
 """Pydantic's type of error -> what the file must hold instead."""
+
+_URL = re.compile(r"[^\s'\"]*://[^\s'\"]*")
 
 _AT_KEY = frozenset({"extra_forbidden", "unknown_key"})
 
@@ -49,8 +52,16 @@ def _problem(document: Document, details: ErrorDetails, models: Mapping[Location
         return document.problem(location[:-1], _message(details), at_key=True)
     if kind == "extra_forbidden":
         known = _known_keys(location[:-1], models)
-        return document.problem(location, f"unknown key.{suggestion(str(location[-1]), known)}", at_key=True)
-    return document.problem(location, _message(details), at_key=kind in _AT_KEY)
+        problem = document.problem(location, f"unknown key.{suggestion(str(location[-1]), known)}", at_key=True)
+        return _without_urls(problem)
+    return _without_urls(document.problem(location, _message(details), at_key=kind in _AT_KEY))
+
+
+def _without_urls(problem: Problem) -> Problem:
+    """Return the problem; where the file has a URL in ``reconcile``, without it: it may have a password."""
+    if not problem.key.startswith("reconcile") or not ("://" in problem.text or "://" in problem.message):
+        return problem
+    return replace(problem, text="", message=_URL.sub("(a URL)", problem.message))
 
 
 def _known_keys(location: Location, models: Mapping[Location, type[BaseModel]]) -> list[str]:

@@ -1,0 +1,136 @@
+"""``tidemark reconcile``: the published tables of a source against its database."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from tidemark.cli.app import app
+from tidemark.cli.printing import print_table, tell
+from tidemark.cli.running import AsJson, SourceName, exits
+from tidemark.sources.files import find_source
+from tidemark.text import harmless
+
+if TYPE_CHECKING:
+    from tidemark.ledger.reconciliation_rows import DifferingKey, ReconciliationRow
+
+_SHOWN = 20
+"""Most keys of a table that are printed as text."""
+
+_COLUMNS = ("table", "result", "source", "lake", "behind", "lost", "extra", "different", "verified through")
+
+_WORDS = {
+    "behind": "behind",
+    "lost": "lost: the source has it, the lake does not",
+    "extra": "extra: the lake has it, the source does not",
+    "different": "different",
+}
+
+
+@app.command()
+@exits
+def reconcile(
+    source: SourceName,
+    table: Annotated[
+        str | None,
+        typer.Argument(metavar="[TABLE]", help="Name as published (erp.orders) or at the source; default: all."),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Compare published tables with the source database, down to keys; change nothing."""
+    from tidemark.ledger.reconciliation_rows import Result
+    from tidemark.reconciliation.run import reconcile as compare
+
+    found = []
+    for row in compare(find_source(source), table):
+        found.append(row)
+        if as_json:
+            typer.echo(msgspec.json.encode(as_object(row)).decode())
+    if not as_json:
+        _print(found)
+    results = {row.result for row in found}
+    if results & {Result.DIFFERS, Result.BEHIND}:
+        raise typer.Exit(1)
+    if Result.NOT_COMPARED in results:
+        raise typer.Exit(2)
+
+
+def as_object(row: ReconciliationRow) -> dict[str, Any]:
+    """Return the row of a table for JSON; the page of ``reconcile`` describes the keys."""
+    return {
+        "table": row.target,
+        "object": row.object,
+        "result": row.result,
+        "reason": row.reason,
+        "cut": row.cut,
+        "rows": {"source": row.source_rows, "lake": row.lake_rows},
+        "behind": row.behind,
+        "lost": row.lost,
+        "extra": row.extra,
+        "different": row.different,
+        "keys": [
+            {
+                "why": each.why,
+                "kind": each.kind,
+                "key": each.key,
+                "columns": each.columns,
+                "pending": each.pending,
+                "explain": explanation(row, each),
+            }
+            for each in row.differing
+        ],
+        "columns_compared": row.columns,
+        "not_compared": json.loads(row.left_out),
+        "read_at": row.read_at and row.read_at.isoformat(),
+        "place": row.place,
+        "verified_through": row.verified_through and row.verified_through.isoformat(),
+        "verified_place": row.verified_place,
+    }
+
+
+def explanation(row: ReconciliationRow, key: DifferingKey) -> str:
+    """Return the command that shows the life of a row."""
+    parts = ["tidemark", "explain", row.target, *(f"{name}={value}" for name, value in key.key.items())]
+    return shlex.join(parts)
+
+
+def _print(rows: list[ReconciliationRow]) -> None:
+    counts = ("source_rows", "lake_rows", "behind", "lost", "extra", "different")
+    cells = [
+        [
+            row.target,
+            row.result,
+            *("" if getattr(row, name) is None else str(getattr(row, name)) for name in counts),
+            row.verified_through.isoformat(timespec="seconds") if row.verified_through else "",
+        ]
+        for row in rows
+    ]
+    print_table([list(_COLUMNS), *cells])
+    for row in rows:
+        if row.reason:
+            tell(f"{row.target} is not compared: {row.reason}")
+        for name, why in json.loads(row.left_out).items():
+            tell(f"{row.target}: column {harmless(name)} is not compared: {why}")
+        _print_keys(row)
+
+
+def _print_keys(row: ReconciliationRow) -> None:
+    keys = row.differing
+    if row.behind:
+        place = f" ({row.place})" if row.place else ""
+        tell(
+            f"{row.target}: {row.behind} differ because the lake is behind the source{place}; "
+            "compare again after the next runs"
+        )
+    for each in keys[:_SHOWN]:
+        columns = f" in {', '.join(each.columns)}" if each.columns else ""
+        waits = ", and a change of it waits to be published" if each.pending else ""
+        typer.echo(harmless(f"  {_WORDS[each.why]}{columns}{waits}: {explanation(row, each)}"))
+    more = row.behind + row.lost + row.extra + row.different - min(len(keys), _SHOWN)
+    if keys and more > 0:
+        tell(f"{row.target}: {more} more keys differ; --json lists up to 500")

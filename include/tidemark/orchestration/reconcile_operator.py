@@ -1,0 +1,90 @@
+"""The comparison of a source with its database as an Airflow task, and the DAG that runs it by its own schedule."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from airflow.sdk import DAG, BaseHook, BaseOperator, Context, CronDataIntervalTimetable, Param
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+
+from tidemark.errors import ConfigurationError
+from tidemark.orchestration.dags import TASKS
+from tidemark.sources.files import find_source
+from tidemark.sources.model import Source
+from tidemark.values.iso8601 import EPOCH
+
+RECONCILE_PREFIX = "reconcile_"
+"""Prefix of the ids of the DAGs."""
+
+
+class ReconcileOperator(BaseOperator):
+    """Compares the published tables of a source with its database.
+
+    The task fails if a key is lost, extra or different. It does not fail where the lake is only behind: it always is.
+    """
+
+    ui_color = "#c7e3ea"
+
+    def __init__(self, *, source: str, **kwargs: Any) -> None:  # noqa: ANN401 - Airflow's own arguments
+        """Name the task after what it does."""
+        kwargs.setdefault("task_id", "reconcile")
+        super().__init__(**kwargs)
+        self.source = source
+
+    def execute(self, context: Context) -> dict[str, str]:
+        """Compare, and return the result of each table for XCom.
+
+        Raises:
+            AirflowFailException: something differs, or the source file or its connection is wrong.
+        """
+        from tidemark.ledger.reconciliation_rows import Result  # noqa: PLC0415 - a DAG is parsed without an engine
+        from tidemark.reconciliation.run import reconcile  # noqa: PLC0415
+
+        results: dict[str, str] = {}
+        try:
+            source = find_source(self.source)
+            name = source.reconcile.connection if source.reconcile else ""
+            for row in reconcile(source, context["params"].get("table"), connection=_connection(name)):
+                results[row.target] = row.result
+                counts = {word: getattr(row, word) for word in ("behind", "lost", "extra", "different")}
+                self.log.info("%s: %s %s%s", row.target, row.result, counts, f": {row.reason}" if row.reason else "")
+        except ConfigurationError as error:
+            raise AirflowFailException(f"{type(error).__name__}: {error}") from error
+        wrong = [target for target, result in results.items() if result == Result.DIFFERS]
+        if wrong:
+            raise AirflowFailException(
+                f"{', '.join(wrong)} differ from the source database: `tidemark reconcile {self.source}` lists keys"
+            )
+        return results
+
+
+def build_reconciliation(source: Source) -> DAG:
+    """Return the DAG that compares a source with its database; it does not wait for other runs of the source."""
+    schedule = source.reconcile.schedule if source.reconcile else None
+    with DAG(
+        dag_id=f"{RECONCILE_PREFIX}{source.source}",
+        description=f"Compare the published tables of {source.source} with its database.",
+        schedule=CronDataIntervalTimetable(schedule, timezone=source.timezone) if schedule else None,
+        start_date=EPOCH,
+        catchup=False,
+        max_active_runs=1,
+        default_args=dict(TASKS),
+        params={"table": Param(None, type=["null", "string"], description="Published table; default: all.")},
+        tags={"tidemark", "lake"},
+    ) as dag:
+        ReconcileOperator(source=source.source)
+    return dag
+
+
+def _connection(name: str) -> str | None:
+    """Return an Airflow connection as JSON; None if the environment has one, or Airflow does not."""
+    if not name or os.environ.get(name):
+        return None
+    try:
+        found = BaseHook.get_connection(name)
+    except AirflowNotFoundException:
+        return None
+    parts = {name: getattr(found, name) for name in ("conn_type", "login", "password", "host", "schema", "port")}
+    return json.dumps({**parts, "extra": found.extra_dejson})

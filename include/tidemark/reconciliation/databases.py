@@ -1,0 +1,62 @@
+"""What both kinds of source database offer: the columns of a table, a place in the log, the answers to queries."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tidemark.events import TableId
+from tidemark.reconciliation.kinds import SourceColumn
+
+BATCH = 20_000
+"""Rows that are fetched at once."""
+
+CONNECT_SECONDS = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A moment of the source database: all that a snapshot shows was committed by then."""
+
+    at: datetime
+    """By the clock of the database, UTC."""
+    text: str | None
+    """Place in its log, as it writes it; None where it tells none."""
+    sequence: tuple[int, ...] = ()
+    """The same as numbers that rise: the log sequence number, or the number of the log file and the offset in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable:
+    """A table as the source database has it."""
+
+    namespace: str
+    """Schema of PostgreSQL, database of MySQL."""
+    name: str
+    columns: tuple[SourceColumn, ...]
+
+
+class Database(AbstractContextManager["Database"], ABC):
+    """A connection that only reads. Every method raises ``SourceDatabaseError`` if the database fails or refuses."""
+
+    dialect: str
+
+    @abstractmethod
+    def begin(self) -> Place:
+        """Begin a transaction that sees one moment of the database, and return a place that is not before it."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End the transaction."""
+
+    @abstractmethod
+    def find(self, table: TableId) -> SourceTable | None:
+        """Return a table by the name that the messages have for it; None if the user sees no such table."""
+
+    @abstractmethod
+    def rows(self, statement: str) -> Iterator[Sequence[tuple[Any, ...]]]:
+        """Yield the rows of a query in lists, as they come, without keeping them."""

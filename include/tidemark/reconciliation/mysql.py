@@ -1,0 +1,139 @@
+"""MySQL and MariaDB as the source database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC
+from types import TracebackType
+from typing import Any
+
+import pymysql
+from pymysql.cursors import SSCursor
+
+from tidemark.errors import SourceDatabaseError
+from tidemark.events import TableId
+from tidemark.reconciliation.connections import Address
+from tidemark.reconciliation.databases import BATCH, CONNECT_SECONDS, Database, Place, SourceTable
+from tidemark.reconciliation.kinds import SourceColumn
+
+_SESSION = (
+    "SET SESSION sql_mode = ''",  # quotes and backslashes mean what the dialect of sqlglot says
+    "SET SESSION time_zone = '+00:00'",
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+)
+
+_BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+
+_PLACES = ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
+"""The first is of MySQL 8.2 and newer, where the second is gone. MariaDB has both names in newer versions only."""
+
+_REPLICAS = ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+
+_COLUMNS = """
+SELECT column_name, lower(data_type) FROM information_schema.columns
+ WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
+"""
+
+
+class MySQL(Database):
+    """A connection to MySQL or MariaDB."""
+
+    dialect = "mysql"
+
+    def __init__(self, address: Address) -> None:
+        """Connect.
+
+        Raises:
+            SourceDatabaseError: the database cannot be reached.
+        """
+        self._address = address
+        options: dict[str, Any] = dict(address.options)
+        for flag in ("ssl_verify_cert", "ssl_verify_identity"):
+            if flag in options:
+                options[flag] = options[flag].lower() == "true"
+        with self._told():
+            self._connection = pymysql.connect(
+                host=address.host or "localhost",
+                port=address.port,
+                user=address.user,
+                password=address.password or "",
+                database=address.database,
+                charset="utf8mb4",
+                connect_timeout=CONNECT_SECONDS,
+                autocommit=True,
+                **options,
+            )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def begin(self) -> Place:
+        """Begin a transaction, and read the place after it."""
+        with self._told():
+            for statement in (*_SESSION, _BEGIN):
+                self._all(statement)
+            at = self._all("SELECT UTC_TIMESTAMP(6)")[0][0].replace(tzinfo=UTC)
+            file, offset = self._log()
+        if file is None:
+            return Place(at=at, text=None)
+        number = file.rpartition(".")[2]
+        sequence = (int(number), offset) if number.isdecimal() and self._is_primary() else ()
+        return Place(at=at, text=f"{file}:{offset}", sequence=sequence)
+
+    def _is_primary(self) -> bool:
+        """Return whether the server is known to copy no other one. Events name the places of the log of the primary."""
+        for statement in _REPLICAS:
+            try:
+                return not self._all(statement)
+            except (pymysql.err.ProgrammingError, pymysql.err.OperationalError):
+                continue
+        return False
+
+    def _log(self) -> tuple[str | None, int]:
+        """Return the file and the offset of the binary log; None if there is none, or the user may not know."""
+        for statement in _PLACES:
+            try:
+                rows = self._all(statement)
+            except (pymysql.err.ProgrammingError, pymysql.err.OperationalError):
+                continue
+            if rows:
+                return str(rows[0][0]), int(rows[0][1])
+        return None, 0
+
+    def end(self) -> None:
+        """End the transaction."""
+        with self._told():
+            self._connection.rollback()
+
+    def find(self, table: TableId) -> SourceTable | None:
+        """Return a table; without a database in its name, of the database of the connection."""
+        namespace = table.database or table.schema or self._address.database or ""
+        with self._told():
+            found = self._all(_COLUMNS, (namespace, table.name))
+        columns = tuple(SourceColumn(name=name, type=kind) for name, kind in found)
+        return SourceTable(namespace=namespace, name=table.name, columns=columns) if columns else None
+
+    def rows(self, statement: str) -> Iterator[Sequence[tuple[Any, ...]]]:
+        """Yield the rows of a query, as the server sends them."""
+        with self._told(), self._connection.cursor(SSCursor) as cursor:
+            cursor.execute(statement)
+            while rows := cursor.fetchmany(BATCH):
+                yield rows
+
+    def _all(self, statement: str, given: Sequence[str] | None = None) -> Sequence[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, given)
+            return list(cursor.fetchall())
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (pymysql.MySQLError, OSError) as error:
+            what = f"the source database of connection '{self._address.name}' failed or refused"
+            told = self._address.told(error)
+            # Without the driver's error, which may have parts of the address.
+            raise SourceDatabaseError(f"{what}: {told}") from None

@@ -1,0 +1,67 @@
+"""The comparison with the source database under Airflow: its DAG by its own schedule, its task with a connection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import CronDataIntervalTimetable
+from airflow.sdk.exceptions import AirflowFailException
+from sqlalchemy.engine import make_url
+
+from support import source_databases
+from support.source_databases import FAR_AHEAD, has_come_to, published
+from tidemark.events import TableId
+from tidemark.lake.lake import Lake
+from tidemark.orchestration.reconcile_operator import ReconcileOperator
+
+DAGS = Path(__file__).parents[2] / "dags"
+SOURCE = "source: {name}\nformat: canal_json\nlanding: /landing/*\ntimezone: Europe/Berlin\n"
+RECONCILE = 'reconcile: {connection: erp_db, schedule: "30 5 * * *", tables: ["db.*"]}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Source files: one with a database to compare with, one without."""
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "airy.yaml").write_text(SOURCE.format(name="airy") + RECONCILE)
+    (folder / "plain.yaml").write_text(SOURCE.format(name="plain"))
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(folder))
+    return folder
+
+
+def test_a_source_with_a_database_has_a_dag_of_its_own_schedule(folder: Path) -> None:
+    """In the zone of the source; a source without a database has none."""
+    found = DagBag(dag_folder=str(DAGS / "reconcile_sources.py"), bundle_path=DAGS, bundle_name="dags-folder")
+    assert found.import_errors == {}
+    assert set(found.dags) == {"reconcile_airy"}
+    dag = found.dags["reconcile_airy"]
+    assert dag.timetable == CronDataIntervalTimetable("30 5 * * *", timezone="Europe/Berlin")
+    assert [task.task_id for task in dag.tasks] == ["reconcile"]
+
+
+def test_the_task_uses_airflows_connection_and_fails_for_what_differs(
+    folder: Path, lake: Lake, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Being behind fails nothing; a wrong connection is no reason to try again."""
+    context: Any = {"params": {"table": None}}
+    task = ReconcileOperator(source="airy")
+    with pytest.raises(AirflowFailException, match="connection 'erp_db' is not set"):
+        task.execute(context)
+    password = source_databases.password()
+    with source_databases.postgres(tmp_path_factory.mktemp("pg"), password) as url:
+        host = str(make_url(url).query["host"])
+        with psycopg.connect(host=host, user="postgres", password=password, autocommit=True) as database:
+            database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+            database.execute("INSERT INTO t VALUES (1)")
+        monkeypatch.setenv("AIRFLOW_CONN_ERP_DB", url.replace("postgresql+psycopg", "postgres"))
+        published(lake, "airy", TableId("db", "public", "t"), {"id": "int"}, [], key=["id"])
+        assert task.execute(context) == {"airy.t": "behind"}
+        has_come_to(lake, "airy", 1, FAR_AHEAD)
+        with pytest.raises(AirflowFailException, match=r"airy\.t differ from the source database") as caught:
+            task.execute(context)
+        assert password not in str(caught.value)

@@ -1,0 +1,390 @@
+"""The lake against a real PostgreSQL: every kind of difference is found, and why it is one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy.engine import make_url
+from typer.testing import CliRunner
+
+from support import source_databases
+from support.source_databases import FAR_AHEAD, LONG_AGO, add_rows, has_come_to, published
+from tidemark.cli.app import app
+from tidemark.errors import ConfigurationError, SourceDatabaseError, UnknownNameError
+from tidemark.events import TableId, changed, encode_position
+from tidemark.lake.filters import at_least
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.order_rows import SpanRow
+from tidemark.ledger.reconciliation_rows import ReconciliationRow, Result
+from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.queries.status import status_of
+from tidemark.reconciliation import run as reconciling
+from tidemark.reconciliation import statements
+from tidemark.reconciliation.connections import address_of
+from tidemark.reconciliation.run import reconcile
+from tidemark.sources.model import Source
+
+CONNECTION = "DB_OF_TEST"
+WRONG = "wrong-and-secret"
+COLUMNS = {"id": "long", "name": "string", "total": "decimal(10, 2)"}
+RUNNER = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def secret() -> str:
+    """The password of the database."""
+    return source_databases.password()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory, secret: str) -> Iterator[str]:
+    """The URL of a PostgreSQL of this module."""
+    with source_databases.postgres(tmp_path_factory.mktemp("pg"), secret) as url:
+        yield url
+
+
+@pytest.fixture
+def connected(url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL, which the environment has."""
+    monkeypatch.setenv(CONNECTION, url)
+    return url
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[psycopg.Connection]:
+    """A connection that writes."""
+    parts = make_url(url)
+    host, name = str(parts.query["host"]), "postgres"
+    with psycopg.connect(host=host, user=name, password=parts.password, autocommit=True) as connection:
+        yield connection
+
+
+def _source(name: str, **more: Any) -> Source:
+    file = {"source": name, "format": "canal_json", "landing": "/none/*", "reconcile": {"connection": CONNECTION}}
+    return Source.model_validate({**file, **more})
+
+
+def _rows(count: int) -> list[dict[str, Any]]:
+    return [{"id": number, "name": f"n{number}", "total": None} for number in range(count)]
+
+
+def _make(database: psycopg.Connection, schema: str, rows: list[dict[str, Any]]) -> None:
+    """A table ``orders`` of the source with such rows."""
+    database.execute(f'CREATE SCHEMA "{schema}"'.encode())
+    database.execute(
+        f'CREATE TABLE "{schema}".orders (id bigint PRIMARY KEY, name text, total numeric(10, 2))'.encode()
+    )
+    with database.cursor() as cursor:
+        insert = f'INSERT INTO "{schema}".orders VALUES (%(id)s, %(name)s, %(total)s)'  # noqa: S608
+        cursor.executemany(insert.encode(), rows)
+
+
+def _classes(row: ReconciliationRow) -> dict[str, str]:
+    return {each.key["id"]: each.why for each in row.differing}
+
+
+def test_each_fault_is_found_and_classed_once_the_log_is_past_it(
+    lake: Lake, connected: str, database: psycopg.Connection
+) -> None:
+    """What was changed behind the back of the capture tool is different, extra or lost; a newer change is behind.
+
+    The first look, before the log has passed, can only say behind; the second settles each key by the change log.
+    """
+    _make(database, "faults", _rows(300))
+    source = _source("faults")
+    published(lake, "faults", TableId("db", "faults", "orders"), COLUMNS, _rows(300), key=["id"])
+    has_come_to(lake, "faults", 1, LONG_AGO)
+    (row,) = reconcile(source)
+    assert (row.result, row.source_rows, row.lake_rows) == (Result.EQUAL, 300, 300)
+    assert (row.verified_through, row.verified_place) == (row.read_at, row.place)
+    through = row.verified_through
+
+    database.execute("UPDATE faults.orders SET total = 1.5 WHERE id = 7")
+    database.execute("DELETE FROM faults.orders WHERE id = 8")
+    database.execute("INSERT INTO faults.orders VALUES (999, '', NULL)")
+    (row,) = reconcile(source)
+    assert row.result == Result.BEHIND
+    assert _classes(row) == {"7": "behind", "8": "behind", "999": "behind"}
+    assert {each.key["id"]: each.kind for each in row.differing} == {"7": "different", "8": "extra", "999": "lost"}
+
+    has_come_to(lake, "faults", 1, datetime.now(UTC))
+    database.execute("UPDATE faults.orders SET name = NULL WHERE id = 9")
+    (row,) = reconcile(source)
+    assert (row.result, row.behind, row.lost, row.extra, row.different) == (Result.DIFFERS, 1, 1, 1, 1)
+    assert _classes(row) == {"7": "different", "8": "extra", "999": "lost", "9": "behind"}
+    assert {each.key["id"]: each.columns for each in row.differing if each.columns} == {"7": ["total"], "9": ["name"]}
+    assert row.verified_through == through
+
+    has_come_to(lake, "faults", 1, FAR_AHEAD)
+    (row,) = reconcile(source)
+    assert _classes(row) == {"7": "different", "8": "extra", "999": "lost", "9": "different"}
+
+    shown = status_of(lake, "faults")["tables"]["faults.orders"]
+    assert (shown["reconciled"], shown["verified_through"]) == ("differs", through and through.isoformat())
+
+
+def test_a_moment_is_verified_later_when_nothing_of_it_differs_any_more(
+    lake: Lake, connected: str, database: psycopg.Connection
+) -> None:
+    """A busy table is never equal; what differed at one look and does not at the next was on its way."""
+    _make(database, "busy", _rows(3))
+    source = _source("busy")
+    table = published(lake, "busy", TableId("db", "busy", "orders"), COLUMNS, _rows(1), key=["id"])
+    has_come_to(lake, "busy", 1, LONG_AGO)
+    (first,) = reconcile(source)
+    assert (first.result, first.verified_through) == (Result.BEHIND, None)
+    has_come_to(lake, "busy", 2, datetime.now(UTC))
+    add_rows(lake, table, _rows(2)[1:])
+    (row,) = reconcile(source)
+    assert row.verified_through is None  # key 2 differs still, so the first look is not explained
+    add_rows(lake, table, _rows(3)[2:])
+    database.execute("DELETE FROM busy.orders WHERE id = 0")
+    has_come_to(lake, "busy", 2, datetime.now(UTC))
+    (now,) = reconcile(source)
+    assert _classes(now) == {"0": "behind"}
+    assert (now.verified_through, now.verified_place) == (row.read_at, row.place)
+
+
+def test_a_place_in_the_log_is_compared_as_a_place(lake: Lake, connected: str, database: psycopg.Connection) -> None:
+    """Where positions begin with the place in the log, an event past it tells that nothing else will come."""
+    _make(database, "places", _rows(3))
+    source = _source("places", format="debezium_json")
+    published(lake, "places", TableId("db", "places", "orders"), COLUMNS, _rows(2), key=["id"])
+    high, low = str(database.execute("SELECT pg_current_wal_insert_lsn()").fetchall()[0][0]).split("/")
+    before = (int(high, 16) << 32) + int(low, 16)
+    ledger = Ledger(lake, "places")
+    for place, expected in ((before, "behind"), (before + (1 << 30), "lost")):
+        span = SpanRow(batch=1, object="other", newest=encode_position(changed(place, 0, 1)), last=FAR_AHEAD)
+        ledger.replace(SpanRow, [span], at_least("batch", 1))
+        (row,) = reconcile(source)
+        assert _classes(row) == {"2": expected}, place
+        assert row.places > (before - 1,)
+
+
+def test_what_is_counted_is_exact_and_what_is_kept_is_bounded(
+    lake: Lake, connected: str, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many keys differ, in more buckets than a query names; a second table of the source is left out."""
+    monkeypatch.setattr("tidemark.reconciliation.comparing._MANY_BUCKETS", 3)
+    _make(database, "many", _rows(2500))
+    source = _source("many", reconcile={"connection": CONNECTION, "tables": ["db.many.*"]})
+    published(lake, "many", TableId("db", "many", "orders"), COLUMNS, _rows(100), key=["id"])
+    published(lake, "many", TableId("db", "elsewhere", "orders2"), COLUMNS, [], key=["id"])
+    has_come_to(lake, "many", 1, FAR_AHEAD)
+    (row,) = reconcile(source)
+    assert (row.lost, row.extra, row.different, len(row.differing)) == (2400, 0, 0, 500)
+    (row,) = reconcile(source, "orders2")
+    assert (row.result, row.reason) == (
+        Result.NOT_COMPARED,
+        "the user of the connection sees no such table in the source database",
+    )
+    with pytest.raises(UnknownNameError, match=r"Unknown table 'order' of many\..*Allowed: db\.elsewhere"):
+        list(reconcile(source, "order"))
+    typo = _source("many", reconcile={"connection": CONNECTION, "tables": ["db.many.*", "db.many.ordres"]})
+    with pytest.raises(UnknownNameError, match=r"no published table is 'db\.many\.ordres'\. Did you mean"):
+        list(reconcile(typo))
+    with pytest.raises(ConfigurationError, match="nothing of none is published yet"):
+        list(reconcile(_source("none")))
+
+
+def test_equal_rows_of_a_table_without_a_key_are_counted(
+    lake: Lake, connected: str, database: psycopg.Connection
+) -> None:
+    """Two of one row at the source and three in the lake is one extra, whatever the order."""
+    database.execute("CREATE SCHEMA bags")
+    database.execute("CREATE TABLE bags.notes (a int, b text)")
+    database.execute("INSERT INTO bags.notes VALUES (1, 'x'), (1, 'x'), (NULL, ''), (2, 'y'), (2, 'y')")
+    here = [{"a": 1, "b": "x"}] * 3 + [{"a": None, "b": ""}, {"a": 2, "b": "y"}, {"a": None, "b": None}]
+    published(lake, "bags", TableId("db", "bags", "notes"), {"a": "int", "b": "string"}, here)
+    has_come_to(lake, "bags", 1, LONG_AGO)
+    (row,) = reconcile(_source("bags"))
+    assert (row.result, row.source_rows, row.lake_rows) == (Result.BEHIND, 5, 6)
+    assert (row.behind, row.keys) == (3, "[]")
+    # The log passes that moment, and no event of the table came.
+    has_come_to(lake, "bags", 1, datetime.now(UTC))
+    (row,) = reconcile(_source("bags"))
+    assert (row.lost, row.extra, row.different, row.keys) == (1, 2, 0, "[]")
+
+
+def test_a_stopped_table_is_compared_as_it_is_published(
+    lake: Lake, connected: str, database: psycopg.Connection
+) -> None:
+    """Its row of the newest cut names no published table, and the rows of an earlier cut are there to be read."""
+    _make(database, "still", _rows(2))
+    published(lake, "still", TableId("db", "still", "orders"), COLUMNS, _rows(2), key=["id"])
+    ledger = Ledger(lake, "still")
+    ledger.replace(CutRow, [CutRow(cut=2, state="published", batch=2)])
+    stopped = TableRow(cut=2, object="db.still.orders", state="stopped", reason="a type", batch=1, held=1, events=1)
+    ledger.replace(TableRow, [stopped, TableRow(cut=2, object="db.still.never", state="waiting", batch=0)])
+    (row,) = reconcile(_source("still"))
+    assert (row.target, row.result, row.batch) == ("still.orders", Result.EQUAL, 1)
+
+
+def test_softly_deleted_rows_are_no_rows(lake: Lake, connected: str, database: psycopg.Connection) -> None:
+    """A row that the source no longer has and the lake keeps, marked, is no difference; an unmarked one is extra."""
+    _make(database, "soft", _rows(3))
+    here = [{**row, "_cdc_deleted": None if row["id"] else False} for row in _rows(3)]
+    gone = [{"id": 50, "name": "gone", "total": None, "_cdc_deleted": True}]
+    published(lake, "soft", TableId("db", "soft", "orders"), COLUMNS, here + gone, key=["id"], soft=True)
+    (row,) = reconcile(_source("soft"))
+    assert (row.result, row.lake_rows) == (Result.EQUAL, 3)
+
+
+def test_a_table_that_cannot_be_compared_says_why(
+    lake: Lake, connected: str, database: psycopg.Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A key or a row that has no exact text on both sides is never taken for equal; the numbers of rows are told."""
+    database.execute("CREATE SCHEMA odd")
+    database.execute("CREATE TABLE odd.times (at time PRIMARY KEY, v int)")
+    database.execute("CREATE TABLE odd.bag (j jsonb)")
+    database.execute("INSERT INTO odd.times VALUES ('10:00', 1)")
+    published(lake, "odd", TableId("db", "odd", "times"), {"at": "string", "v": "int"}, [], key=["at"])
+    published(lake, "odd", TableId("db", "odd", "bag"), {"j": "string"}, [{"j": "{}"}])
+    bag, times = reconcile(_source("odd"))
+    assert (times.result, times.source_rows, times.lake_rows) == (Result.NOT_COMPARED, 1, 0)
+    assert times.reason is not None
+    assert times.reason.startswith("its key cannot be compared: at: time without time zone at the source and string")
+    assert (bag.result, bag.reason) == (Result.NOT_COMPARED, "it has no key, and not every column can be compared: j")
+
+
+def _file(folder: Any, patched: pytest.MonkeyPatch, name: str) -> None:
+    text = f"source: {name}\nformat: canal_json\nlanding: /none/*\nreconcile: {{connection: {CONNECTION}}}\n"
+    (folder / f"{name}.yaml").write_text(text)
+    patched.setenv("TIDEMARK_SOURCES", str(folder))
+
+
+def test_command_prints_classes_with_the_command_that_explains_and_no_secret(
+    lake: Lake,
+    connected: str,
+    secret: str,
+    database: psycopg.Connection,
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Exit status 0 for equal, 1 for differences; JSON is one object a line; no value outside the key leaves."""
+    caplog.set_level(logging.DEBUG)
+    database.execute("CREATE SCHEMA shown")
+    database.execute("CREATE TABLE shown.tags (a text, b bytea, v text, PRIMARY KEY (a, b))")
+    kinds = {"a": "string", "b": "binary", "v": "string"}
+    here = [{"a": "it's \x1b[31m|", "b": b"\xff", "v": "a value of the lake"}]
+    published(lake, "shown", TableId("db", "shown", "tags"), kinds, here, key=["a", "b"])
+    has_come_to(lake, "shown", 1, FAR_AHEAD)
+    _file(tmp_path, monkeypatch, "shown")
+    texts = []
+    done = RUNNER.invoke(app, ["reconcile", "shown", "--json"])
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["extra"], told["result"]) == (1, 1, "differs")
+    texts.append(done.output)
+    assert told["keys"][0]["key"] == {"a": "it's \x1b[31m|", "b": "/w=="}
+    assert told["keys"][0]["explain"] == "tidemark explain shown.tags 'a=it'\"'\"'s \x1b[31m|' b=/w=="
+    database.execute("INSERT INTO shown.tags VALUES (%s, %s, 'a value of the source')", [here[0]["a"], here[0]["b"]])
+    done = RUNNER.invoke(app, ["reconcile", "shown", "shown.tags"])
+    assert done.exit_code == 1
+    assert re.search(r"different in v: tidemark explain shown\.tags 'a=it'\"'\"'s \\x1b\[31m\|' b=/w==", done.output)
+    texts.append(done.output)
+    database.execute("UPDATE shown.tags SET v = 'a value of the lake'")
+    done = RUNNER.invoke(app, ["reconcile", "shown"])
+    assert done.exit_code == 0, done.output
+    texts.append(done.output)
+    status = RUNNER.invoke(app, ["status", "shown"])
+    assert "shown: 1 tables compared with the source database, verified through 20" in status.output
+    kept = [str(Ledger(lake, "shown").read("reconciliations")), status.output, caplog.text, *texts]
+    for text in kept:
+        assert secret not in text
+        assert "a value of" not in text
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mysql"])
+def test_a_source_that_does_not_answer_is_status_3_without_its_address(
+    kind: str, lake: Lake, secret: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also a wrong password: neither it, nor the user, nor the host is in any text."""
+    caplog.set_level(logging.DEBUG)
+    _file(tmp_path, monkeypatch, "unreachable")
+    published(lake, "unreachable", TableId("db", "public", "orders"), COLUMNS, [], key=["id"])
+    monkeypatch.setenv(CONNECTION, f"{kind}://nobodyknows:{secret}@127.0.0.1:1/hiddendb")
+    done = RUNNER.invoke(app, ["reconcile", "unreachable"])
+    assert done.exit_code == 3
+    assert f"SourceDatabaseError: the source database of connection '{CONNECTION}' failed or refused" in done.output
+    for text in (done.output, caplog.text):
+        assert not re.search(f"{secret}|nobodyknows|127.0.0.1", text), text
+
+
+def test_a_wrong_password_is_not_repeated(lake: Lake, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server refuses, and the error has neither password nor user."""
+    monkeypatch.setenv(CONNECTION, make_url(url).set(password=WRONG).render_as_string(hide_password=False))
+    published(lake, "refused", TableId("db", "public", "orders"), COLUMNS, [], key=["id"])
+    with pytest.raises(SourceDatabaseError) as caught:
+        list(reconcile(_source("refused")))
+    assert not re.search(f"{WRONG}|postgres", str(caught.value).replace("password authentication", ""))
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, "is not set: put a URL"),
+        ("oracle://u:s3cr3t@h/d", "is of the kind 'oracle'"),
+        ("postgresql://u:s3cr3t@h/d?sslmod=require", "unknown option 'sslmod'. Did you mean 'sslmode'?"),
+        ("s3cr3t no url", "holds no URL"),
+        ('{"conn_type": "postgres", "password": "s3cr3t", "port": "x"}', "holds no readable JSON"),
+    ],
+)
+def test_a_connection_that_is_none_is_told_without_what_it_holds(
+    text: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the connection, and what is allowed."""
+    monkeypatch.delenv(CONNECTION, raising=False)
+    if text is not None:
+        monkeypatch.setenv(CONNECTION, text)
+    with pytest.raises(ConfigurationError) as caught:
+        address_of(CONNECTION)
+    assert expected in str(caught.value)
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_connections_are_airflows_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a URL or as JSON in Airflow's variable, with an escaped password, and never shown by ``repr``."""
+    monkeypatch.setenv("AIRFLOW_CONN_ERP_DB", "mysql://reader:p%40ss%2Fword@db.example:3307/shop")
+    address = address_of("erp_db")
+    assert (address.dialect, address.host, address.port) == ("mysql", "db.example", 3307)
+    assert (address.user, address.password, address.database) == ("reader", "p@ss/word", "shop")
+    parts = {"conn_type": "postgres", "login": "a", "password": "p@ss", "host": "h", "schema": "d", "extra": "{}"}
+    address = address_of("erp_db", json.dumps({**parts, "port": None}))
+    assert (address.dialect, address.port, address.password) == ("postgres", 5432, "p@ss")
+    assert "p@ss" not in repr(address)
+
+
+def test_names_never_leave_their_quotes() -> None:
+    """A name with every quotation mark is one identifier in each dialect, and a statement stays one statement."""
+    import sqlglot
+
+    name = "a\"b`c'd]; DROP TABLE x; -- \\"
+    for dialect in ("postgres", "mysql", "duckdb"):
+        kinds = reconciling.kinds.Kind
+        side = statements.Side(
+            dialect=dialect,
+            table=statements.table(name, name),
+            key=[(name, kinds.TEXT)],
+            columns=[(name, kinds.TEXT), ("n", kinds.NUMBER)],
+        )
+        for query in (
+            statements.buckets(side, 2),
+            statements.keys(side, 2, ["0a"]),
+            statements.columns(side, ["f" * 32]),
+        ):
+            parsed = sqlglot.parse(query.sql(dialect=dialect), read=dialect)
+            assert len(parsed) == 1
+            assert parsed[0] is not None
+            names = {each.name for each in parsed[0].find_all(sqlglot.exp.Identifier)}
+            assert names <= {name, "n", "k", "d", "b", "s", "r", "c0", "c1"}, names
+            assert name in names
