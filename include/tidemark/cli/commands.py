@@ -15,6 +15,7 @@ import typer
 
 from tidemark.cli import (
     quarantine_commands,
+    report_command,  # noqa: F401
     stage_commands,  # noqa: F401  imported first, so that the help lists its commands first
 )
 from tidemark.cli.app import app

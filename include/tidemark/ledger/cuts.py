@@ -19,6 +19,7 @@ from tidemark.lake.branches import cut_tags, drop_ref, fast_forward, head, put_b
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, candidate_branch, cut_tag, history, is_history, moved_together
+from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 
@@ -160,6 +161,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
             later = [number for number in cut_tags(table.refresh()) if number > cut]
             remove_tags(table, [cut_tag(number) for number in later])
     ledger.forget(TableRow, above("cut", cut))
+    ledger.forget(CheckRow, above("cut", cut))
     return len(shown)
 
 
