@@ -57,7 +57,7 @@ def source_view(figures: Figures) -> View:
                 "quarantined": cut["messages"]["quarantined"] + cut["events"]["quarantined"],
                 "tables": len(cut["tables"]),
             }
-            for cut in shown
+            for cut in reversed(shown)
         ],
         "quarantine": figures["quarantine"] | {"reasons": _reasons(figures["quarantine"]["reasons"])},
         "open": status["transactions"]["open"],
@@ -229,11 +229,11 @@ def _flow(messages: Mapping[str, int], events: Mapping[str, int], published: int
     told = {f"messages {name}": messages[name] for name in MESSAGES if name in messages}
     told |= {"events" if name == "events" else f"events {name}": events[name] for name in ("events", *FATES)}
     told |= {} if published is None else {"rows published": published}
-    parts = [(name, messages[name]) for name in MESSAGES[1:] if messages.get(name)]
-    parts += [(name, events[name]) for name in FATES if events[name]]
+    parts = [(name, f"messages {name}", messages[name]) for name in MESSAGES[1:] if messages.get(name)]
+    parts += [(name, f"events {name}", events[name]) for name in FATES if events[name]]
     return {
         "plot": plots.flow(messages, {name: events[name] for name in ("events", *FATES)}, published),
-        "legend": [(name, f"{name} {number(count)}") for name, count in parts],
+        "legend": [(kind, f"{name} {number(count)}") for kind, name, count in parts],
         "rows": [(name, number(count)) for name, count in told.items()],
     }
 
