@@ -81,7 +81,8 @@ def run(source: Source) -> StageReport:
     summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": warnings}
     if verdicts:
         summary["docs"] = str(verdicts[0].docs)
-    return StageReport(stage="check", source=source.source, summary=summary, problems=problems)
+    remarks = tuple(warning for verdict in verdicts for warning in verdict.warnings())
+    return StageReport(stage="check", source=source.source, summary=summary, problems=problems, remarks=remarks)
 
 
 def _judge(

@@ -57,6 +57,7 @@ def run(source: Source, cut: int | None = None) -> StageReport:
         source=source.source,
         summary={"cut": cut, "tables": len(verdicts), "failed": len(failed)},
         problems=problems,
+        remarks=tuple(warning for verdict in verdicts for warning in verdict.warnings()),
         details={verdict.table: _detail(verdict, shown[verdict.table]) for verdict in verdicts},
     )
 
