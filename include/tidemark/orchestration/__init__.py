@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from tidemark.orchestration.dags import build_dag, build_maintenance, build_on_demand, table_param
+from tidemark.orchestration.notifiers import require as require_notifiers
 
-__all__ = ["build_dag", "build_maintenance", "build_on_demand", "table_param"]
+__all__ = ["build_dag", "build_maintenance", "build_on_demand", "require_notifiers", "table_param"]

@@ -12,6 +12,7 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from tidemark.orchestration import alerts
 from tidemark.orchestration.intervals import width
+from tidemark.orchestration.notifiers import notifiers_of
 from tidemark.orchestration.stage_operator import StageOperator
 from tidemark.sources.model import Source
 from tidemark.stages import STAGES
@@ -42,7 +43,7 @@ def build_dag(source: Source) -> DAG:
         catchup=False,
         max_active_runs=1,
         deadline=_deadline(source),
-        default_args=dict(_TASKS),
+        default_args={**_TASKS, "on_failure_callback": [alerts.task_failed, *notifiers_of(source)]},
         params={
             "start": _moment("Start of the interval, in place of the run's own."),
             "end": _moment("First moment after the interval."),

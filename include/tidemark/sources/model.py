@@ -34,6 +34,7 @@ from tidemark.sources import fields
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import wrong
+from tidemark.sources.notifier import Notifier
 from tidemark.text import nearest, suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
@@ -200,6 +201,8 @@ class Source(BaseModel):
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
     maintenance: Maintenance = Maintenance()
+    on_failure: tuple[Notifier, ...] = ()
+    """Airflow's notifiers that are told when a task of the source has failed for good."""
 
     @property
     def dag_id(self) -> str:
