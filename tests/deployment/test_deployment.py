@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,18 @@ def test_every_service_is_pinned_checked_and_on_loopback() -> None:
     for copied in re.findall(r"^COPY (.+) \S+$", docker, re.MULTILINE):
         assert all((ROOT / path).exists() for path in copied.split()), copied
     assert "docker.sock" not in TEXT
+
+
+def test_the_web_server_shows_the_report_that_tasks_write() -> None:
+    """Tasks and the web server have one home, on one volume; the image's package announces the plugin."""
+    writer, reader = SERVICES["scheduler"], SERVICES["api-server"]
+    assert reader["environment"]["TIDEMARK_HOME"] == writer["environment"]["TIDEMARK_HOME"]
+    assert "home:/var/lib/tidemark" in set(reader["volumes"]) & set(writer["volumes"])
+    assert writer["environment"]["TIDEMARK_HOME"].startswith("/var/lib/tidemark/")
+    docker = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    assert "uv pip install --no-cache --no-deps --editable ." in docker
+    announced = {entry.name: entry.value for entry in entry_points(group="airflow.plugins")}
+    assert announced["tidemark"] == "tidemark.orchestration.plugin:TidemarkPlugin"
 
 
 def test_all_that_is_secret_comes_from_make_env(tmp_path: Path) -> None:
