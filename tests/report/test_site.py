@@ -18,6 +18,7 @@ from support.html_pages import Page
 from support.ledgers import Written, counts, moment
 from tidemark.cli.app import app
 from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import RefusalRow, TransactionRow
 from tidemark.ledger.tally import Seen
 from tidemark.pipeline import REPORT_VARIABLE, run_stage
@@ -126,7 +127,7 @@ def test_nothing_of_a_row_is_shown() -> None:
 
 def test_figures_are_those_of_status_and_ledger(lake: Lake) -> None:
     """Totals equal ``status``, cuts equal the ledger, and pages show both."""
-    figures, status = figures_of(lake, "calm"), status_of(lake, "calm")
+    figures, status = figures_of(lake, "calm"), status_of(lake, "calm", Ledger(lake, "calm"))
     table = status["tables"]["calm.orders"]
     assert {key: table[key] for key in table if key != "lag_seconds"} == figures["status"]["tables"]["calm.orders"]
     assert (

@@ -37,6 +37,7 @@ class OutputFormat(StrEnum):
 
 _LOOK_NEXT = """
 Look next:
+  the report    {report}
   Data Docs     {docs}
   a table       {program} sql "SELECT * FROM shop_canal.customers LIMIT 5"
   its events    {program} sql "SELECT operation, after.name FROM shop_canal.customers__changes LIMIT 5"
@@ -67,7 +68,8 @@ def demo(
     typer.echo(
         f"\n{len(outcome.statuses)} sources had one history and published the same tables ({outcome.seconds:.0f} s)."
     )
-    typer.echo(_LOOK_NEXT.format(docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
+    report = home() / "quality" / "site" / "index.html"
+    typer.echo(_LOOK_NEXT.format(report=report, docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
 
 
 @app.command()
