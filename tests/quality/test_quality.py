@@ -64,7 +64,10 @@ def test_a_published_cut_is_judged_by_the_checks_of_today(landing: Path, lake: L
     assert reports[2].details["judged.it ems"]["failed"] == 1
     assert _everything(lake) == before
 
-    again = [row for row in Ledger(lake, "judged").checks() if row.stage == "quality"]
+    rows = Ledger(lake, "judged").checks()
+    before_publishing = {(row.cut, row.target) for row in rows if row.stage == "check" and row.success}
+    assert before_publishing == {(1, "judged.it ems"), (1, "judged.quiet"), (2, "judged.it ems"), (3, "judged.it ems")}
+    again = [row for row in rows if row.stage == "quality"]
     failed = [(row.cut, row.target, row.name, row.columns, row.observed) for row in again if not row.success]
     assert failed == [
         (2, "judged.it ems", "expect_column_values_to_be_between", ("amount",), "1 of 2 unexpected"),
