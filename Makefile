@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove up down env bench lint types contracts format lock clean
+.PHONY: help setup demo docs test prove up down env bench lint types contracts format lock clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 VENV := .venv
@@ -42,6 +42,14 @@ prove: $(READY) ## Run what takes long: thousands of generated histories, every 
 
 bench: $(READY) ## Measure land, normalize and compact against the floor (bench/README.md)
 	$(BIN)/python bench/run.py
+
+docs: $(READY) ## Build the documents as a site, build/site/index.html; a broken link fails
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)/docs
+	$(BIN)/uv pip sync --quiet --python $(VENV)/docs/bin/python --require-hashes requirements-docs.lock
+	rm -rf build/docs && mkdir -p build/docs/bench
+	cp -R README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md LICENSE docs build/docs
+	cp bench/*.md build/docs/bench && mv build/docs/docs/.nav.yml build/docs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,10 +1,11 @@
-"""DAGs beside the flow: maintenance each night, and on demand checks of a cut, a rebuild, a retry of the quarantine."""
+"""Airflow DAGs beside the flow: maintenance each night; on demand checks of a cut, rebuilds, retries of the quarantine.
+
+Airflow reads a file only if its text holds the words "airflow" and "dag".
+"""
 
 from __future__ import annotations
 
-from airflow.sdk import Param
-
-from tidemark.orchestration import build_maintenance, build_on_demand, table_param
+from tidemark.orchestration import build_maintenance, build_on_demand, number_param, table_param, text_param
 from tidemark.sources import read_sources
 from tidemark.stages import REBUILD, RETRY
 
@@ -17,7 +18,7 @@ lake_quality = build_on_demand(
     ["quality"],
     "Check the tables of a source at a published cut, and report the results of each cut.",
     sources,
-    {"cut": Param(None, type=["null", "integer"], description="Number of a cut; default: the newest.")},
+    {"cut": number_param("Cut (number)", "A published cut that is still kept, as 12. Empty: the newest.")},
 )
 
 lake_rebuild = build_on_demand(
@@ -33,5 +34,5 @@ lake_retry = build_on_demand(
     RETRY,
     "Decode the quarantined messages of a source again.",
     sources,
-    {"reason": Param(None, type=["null", "string"], description="Only messages with this reason; default: all.")},
+    {"reason": text_param("Reason", "Only messages with this reason, as malformed. Empty: all.")},
 )

@@ -66,6 +66,18 @@ def jar_paths() -> list[str]:
     return [str(path) for path in paths]
 
 
+def verified() -> list[Path]:
+    """Return the paths of all pinned jars, whose checksums are those of ``jars.lock``.
+
+    Raises:
+        ConfigurationError: a jar is missing, or has another checksum.
+    """
+    paths = [Path(path) for path in jar_paths()]
+    for path, jar in zip(paths, locked(), strict=True):
+        _verify(path, jar)
+    return paths
+
+
 def fetch() -> list[Path]:
     """Fetch missing jars, verify all jars against both lock files, and return their paths.
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from tidemark import INCLUDE
+from tidemark.cli.airflow_command import demo_landing, environment_of_tasks
 from tidemark.cli.logs import configure_logging
 from tidemark.demo import runner
 from tidemark.demo.render import SOURCES, deliver_late
@@ -33,20 +34,20 @@ _STOP_SECONDS = 90.0
 
 
 def main() -> None:
-    """Start Airflow, print its address, and wait. The first start in a folder makes the password and prints it too."""
+    """Start Airflow, print its address, and wait. The first ``make up`` of a folder prints the password too."""
     configure_logging()
-    environment = {
-        "TIDEMARK_SOURCES": str(default_folder()),
-        "TIDEMARK_LANDING": str(_landing()),
-        "AIRFLOW_CONN_SPARK_DEFAULT": os.environ.get(
-            "AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[*]"}'
-        ),
-    }
+    environment = environment_of_tasks(_landing())
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    new = not (home() / "airflow" / "secrets.json").exists()
-    with AirflowService(home(), dags=_ROOT / "dags", environment=environment) as airflow, _recorded(airflow):
-        password = f"password {airflow.password}" if new else f"password in {airflow.folder / 'passwords.json'}"
-        sys.stdout.write(f"Airflow is at {airflow.url} (user {USER}, {password}). Ctrl-C or `make down` stops it.\n")
+    service = AirflowService(home(), dags=_ROOT / "dags", environment=environment, triggerer=True)
+    with service as airflow, _recorded(airflow):
+        told = airflow.folder / "password-told"  # the demo may have made the password, and tells it to nobody
+        password = (
+            f"password in {airflow.folder / 'passwords.json'}" if told.exists() else f"password {airflow.password}"
+        )
+        told.touch()
+        sys.stdout.write(
+            f"Airflow is at {airflow.url} (user {USER}, password {password}). Ctrl-C or `make down` stops it.\n"
+        )
         sys.stdout.flush()
         signal.pause()
 
@@ -87,7 +88,8 @@ def _recorded(airflow: AirflowService) -> Iterator[None]:
     A process is recorded with the time when it began, because the system uses process ids again.
     """
     servers = [[server.pid, server.create_time()] for server in airflow.processes]
-    running = {"pid": os.getpid(), "created": psutil.Process().create_time(), "servers": servers}
+    created = psutil.Process().create_time()
+    running = {"pid": os.getpid(), "created": created, "servers": servers, "url": airflow.url}
     _record().write_text(json.dumps(running), encoding="utf-8")
     try:
         yield
@@ -108,7 +110,7 @@ def _landing() -> Path:
     """Return the folder of the dumps; write the demo dumps of the bundled sources, unless the user names a folder."""
     if given := os.environ.get("TIDEMARK_LANDING"):
         return Path(given)
-    landing = home() / "demo" / "landing"
+    landing = demo_landing()
     if default_folder() == _ROOT / "include" / "sources":
         names = [source.source for source in load_sources() if source.source in SOURCES]
         runner.lay_out(names, landing)

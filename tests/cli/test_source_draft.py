@@ -118,7 +118,7 @@ def test_what_cannot_be_written_is_told(arguments: list[str], wanted: str, folde
     done = RUNNER.invoke(app, ["init", *arguments])
     assert done.exit_code == 2, done.output
     assert wanted in done.stderr
-    assert [path.name for path in folder.iterdir()] == ["taken.yaml"]
+    assert sorted(path.name for path in folder.iterdir()) == ["taken.yaml", "tidemark.schema.json"]
     assert (folder / "taken.yaml").read_bytes() == before
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,29 @@ def test_the_web_server_shows_the_report_that_tasks_write() -> None:
     assert "uv pip install --no-cache --no-deps --editable ." in docker
     announced = {entry.name: entry.value for entry in entry_points(group="airflow.plugins")}
     assert announced["tidemark"] == "tidemark.orchestration.plugin:TidemarkPlugin"
+
+
+def test_a_change_of_code_fetches_no_jar(tmp_path: Path) -> None:
+    """The image copies only what fetches the jars before it fetches them, and that is enough to fetch them."""
+    docker = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    before, fetching, after = docker.partition("RUN python -m tidemark.jars")
+    (copied,) = re.findall(r"^COPY (include/.+) (\S+)$", before, re.MULTILINE)
+    assert fetching
+    assert "COPY include/tidemark include/tidemark\n" in after
+    files = copied[0].split()
+    assert len(files) == 5
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "include")}
+    program = [
+        sys.executable,
+        "-P",
+        "-c",
+        "import tidemark.jars; print(tidemark.jars.__file__, *tidemark.jars.fetch())",
+    ]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    assert str(tmp_path) in done.stdout
 
 
 def test_all_that_is_secret_comes_from_make_env(tmp_path: Path) -> None:

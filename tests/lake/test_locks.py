@@ -59,11 +59,14 @@ def holder(source: str) -> subprocess.Popen[str]:
 
 @pytest.mark.usefixtures("catalog")
 def test_another_process_keeps_a_source_until_it_ends_however_it_ends() -> None:
-    """Busy at once without patience; other sources are free; SIGKILL leaves nothing to be cleared."""
+    """Busy at once without patience; other sources are free; SIGKILL leaves nothing to be cleared, nor a holder."""
+    assert locks.holder("erp") is None
     process = holder("erp")
     try:
-        with pytest.raises(SourceBusyError, match="erp: another run is writing"), locks.hold("erp", patience=0.2):
+        told = f"erp: another run is writing this source: process {process.pid} on .*, since 20"
+        with pytest.raises(SourceBusyError, match=told), locks.hold("erp", patience=0.2):
             pytest.fail("two writers")
+        assert locks.holder("crm") is None
         with locks.hold("crm", patience=0):
             pass
     finally:
@@ -71,6 +74,7 @@ def test_another_process_keeps_a_source_until_it_ends_however_it_ends() -> None:
         process.communicate()
     with locks.hold("erp", patience=5):
         pass
+    assert locks.holder("erp") is None
 
 
 def test_who_waits_goes_on_when_the_other_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,21 @@ def test_dag_is_five_stages_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "canal_json" in str(dag.doc_md)
 
 
+def test_forms_say_what_they_take_and_nothing_is_mandatory_but_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each field has a title and a text; only the source of work on demand has to be filled in, and it is already."""
+    for dag in bag(ROOT / "include" / "sources", monkeypatch).dags.values():
+        for name, param in dag.params.items():
+            field = dag.params.get_param(name)
+            schema = field.schema
+            assert schema["title"], (dag.dag_id, name)
+            assert field.description, (dag.dag_id, name)
+            # As Airflow's form decides it.
+            mandatory = not isinstance(schema["type"], list) or "null" not in schema["type"]
+            on_demand = dag.dag_id in LAKE - {"lake_maintenance"}
+            assert mandatory == (on_demand and name == "source"), (dag.dag_id, name)
+            assert param is not None or not mandatory
+
+
 @pytest.mark.parametrize("schedule", ['"@daily"', '"@hourly"', '"15 3 * * 1"'])
 def test_schedule_gives_intervals_of_full_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: str) -> None:
     """Airflow's default for a cron text, an interval without width, is never used."""

@@ -20,6 +20,7 @@ import pytest
 
 from support.airflow_world import connection_for_notices, kill_first, receiving_notices
 from support.browser import PROGRAM, browser
+from tidemark.demo.runner import unpaused
 from tidemark.errors import ConfigurationError
 from tidemark.services.airflow import AirflowService
 from tidemark.services.processes import wait_until
@@ -337,6 +338,15 @@ def test_secrets_are_private_and_nothing_listens_beyond_this_machine(
     assert set().union(*addresses.values()) <= {"0100007F", "0000000000000000FFFF00000100007F"}
 
 
+def test_demo_pauses_what_it_unpaused(airflow: AirflowService) -> None:
+    """And leaves DAGs alone that ran before it: ``make up`` starts no run that nobody asked for."""
+    airflow.api.pause("cdc_erp")
+    with unpaused(airflow, ["cdc_erp", "cdc_held"]):
+        assert not {"cdc_erp", "cdc_held"} & airflow.api.paused_dag_ids()
+    assert {"cdc_erp", "cdc_held"} & airflow.api.paused_dag_ids() == {"cdc_erp"}
+    airflow.api.unpause("cdc_erp")
+
+
 def test_home_holds_one_airflow(airflow: AirflowService, place: Path) -> None:
     """A second service from the same home is refused before it touches anything, and is told which processes run."""
     second = AirflowService(place, dags=ROOT / "dags", environment={}, port=None)
@@ -380,6 +390,12 @@ class MakeUp:
         command = [*self.command, "down"]
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
 
+    def airflow(self, *arguments: str) -> str:
+        """Return what Airflow's own command line prints, run as `tidemark airflow`."""
+        program = "from tidemark.cli import main; main()"
+        command = [sys.executable, "-c", program, "airflow", *arguments]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
+
     def password(self) -> str:
         """Return the password of the only user."""
         return str(json.loads(self.passwords.read_text("utf-8"))["admin"])
@@ -409,14 +425,19 @@ def test_down_stops_what_a_killed_up_left_and_nothing_else(make: MakeUp, tmp_pat
 
 @pytest.mark.prove
 def test_down_stops_what_up_started_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
-    """``make up`` ends by itself then; the password is printed the first time only."""
+    """``make up`` ends by itself then; the password is printed once; `tidemark airflow` works with it and without."""
     process, printed = make.up()
     assert f"password {make.password()})" in printed
     assert make.down() == "Airflow is stopped.\n"
     assert process.wait(10) == 0
     assert belonging_to(tmp_path) == ["sleep 600 "]
-    process, printed = make.up()
-    assert make.password() not in printed
+    for running in (False, True):
+        if running:
+            process, printed = make.up()
+            assert make.password() not in printed
+        assert "lake_maintenance" in make.airflow("dags", "list", "--output", "plain")
+        if not running:
+            assert belonging_to(tmp_path) == ["sleep 600 "]
     assert make.down() == "Airflow is stopped.\n"
     assert process.wait(10) == 0
     assert belonging_to(tmp_path) == ["sleep 600 "]

@@ -14,6 +14,8 @@ import msgspec
 import typer
 
 from tidemark.cli import (
+    airflow_command,  # noqa: F401
+    diagnosis_commands,  # noqa: F401
     quarantine_commands,
     report_command,  # noqa: F401
     stage_commands,  # noqa: F401  imported first, so that the help lists its commands first

@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import wraps
 from types import MappingProxyType
 from typing import Annotated, Any, ParamSpec
@@ -61,6 +62,18 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
+def interval(start: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
+    """Return the bounds of an interval that the user wrote.
+
+    Raises:
+        ConfigurationError: a bound is no moment, or the interval ends before it starts.
+    """
+    bounds = moment(start), moment(end)
+    if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
+        raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
+    return bounds
+
+
 def run_stages(
     stages: Sequence[str],
     name: str,
@@ -86,9 +99,7 @@ def run_stages(
     from tidemark.lake import locks
     from tidemark.pipeline import rehearse, run_stage
 
-    bounds = moment(start), moment(end)
-    if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
-        raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
+    bounds = interval(start, end)
     source = find_source(name)
     if rehearsed:
         for report in rehearse(stages, source, *bounds):

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 from tidemark.errors import ConfigurationError
 from tidemark.events import ChangeEvent, Operation, Quarantined, SchemaChange
 from tidemark.normalization.decoding import check_options, decoded_files
+from tidemark.sources import json_schema
 from tidemark.sources.fields import source_name
 from tidemark.sources.files import default_folder, read_sources
 from tidemark.values.message_types import table_type
@@ -69,6 +70,7 @@ def write_draft(
     folder.mkdir(parents=True, exist_ok=True)
     with path.open("x", encoding="utf-8") as file:
         file.write(text)
+    json_schema.write_beside(folder)
     remarks = [f"{count} messages cannot be read: {reason}" for reason, count in sorted(sample.quarantined.items())]
     if samples and not sample.tables:
         remarks.append(f"no change event among the {sample.messages} messages of the sample: tables are not named yet")
@@ -102,6 +104,7 @@ def _note(sample: _Sample, event: ChangeEvent) -> None:
 
 def _lines(name: str, format_name: str, options: BaseModel, sample: _Sample, today: date) -> Iterator[str]:
     given = options.model_dump(mode="json", exclude_unset=True)
+    yield f"# yaml-language-server: $schema={json_schema.FILE}"
     yield f"source: {name}"
     yield f"format: {format_name}"
     yield f"options: {_flow(given)}  # the format's own: docs/formats/{format_name}.md"

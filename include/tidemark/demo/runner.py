@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from tidemark import INCLUDE
 from tidemark.demo.render import SOURCES, STAGING, deliver_late, render
 from tidemark.demo.story.model import History
 from tidemark.demo.story.shop_history import history
-from tidemark.errors import ContractError, UnknownNameError
+from tidemark.errors import ContractError, RetriableLakeError, UnknownNameError
 from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -124,14 +124,29 @@ def _run_days(airflow: AirflowService, names: Sequence[str], landing: Path) -> N
     A second backfill would have to wait, because Airflow notes only every 30 s that a backfill is over.
     """
     dags = [f"{DAG_PREFIX}{name}" for name in names]
-    airflow.wait_dags(dags)
-    for dag in dags:
-        airflow.backfill(dag, DAYS[0], DAYS[2], again=True)
-    _wait(airflow, dict.fromkeys(dags, "backfill__"))
-    for name in names:
-        deliver_late(name, landing)
-    form = {"start": DAYS[3].isoformat(), "end": (DAYS[3] + timedelta(days=1)).isoformat()}
-    _wait(airflow, {dag: airflow.api.trigger(dag, form) for dag in dags})
+    with unpaused(airflow, dags):
+        for dag in dags:
+            airflow.backfill(dag, DAYS[0], DAYS[2], again=True)
+        _wait(airflow, dict.fromkeys(dags, "backfill__"))
+        for name in names:
+            deliver_late(name, landing)
+        form = {"start": DAYS[3].isoformat(), "end": (DAYS[3] + timedelta(days=1)).isoformat()}
+        _wait(airflow, {dag: airflow.api.trigger(dag, form) for dag in dags})
+
+
+@contextmanager
+def unpaused(airflow: AirflowService, dags: Sequence[str]) -> Iterator[None]:
+    """Let DAGs run within the context. Afterwards those that were paused are paused again.
+
+    ``make up`` uses the same Airflow, and would start a scheduled run of each DAG that is left unpaused.
+    """
+    paused = airflow.wait_dags(dags)
+    try:
+        yield
+    finally:
+        with suppress(RetriableLakeError):  # an Airflow that ended: the error of the demo says why
+            for dag in sorted(paused):
+                airflow.api.pause(dag)
 
 
 def _wait(airflow: AirflowService, requested: Mapping[str, str]) -> None:

@@ -28,7 +28,25 @@ def catalog_name() -> str:
 
 
 def catalog_properties() -> Mapping[str, str]:
+    """Return the properties of the catalog, as ``told_properties``; make the folder of an embedded warehouse.
+
+    Raises:
+        ConfigurationError: the path of the embedded catalog contains a question mark.
+    """
+    if not is_configured():
+        (home() / "warehouse").mkdir(parents=True, exist_ok=True)
+    return told_properties()
+
+
+def is_configured() -> bool:
+    """Return whether PyIceberg's configuration names the catalog. If it does not, the embedded one is used."""
+    return bool(Config().get_catalog_config(catalog_name()))
+
+
+def told_properties() -> Mapping[str, str]:
     """Return the catalog's properties as PyIceberg is configured, else those of the embedded catalog on SQLite.
+
+    Nothing is made: the embedded catalog may not be there yet.
 
     Raises:
         ConfigurationError: the path of the embedded catalog contains a question mark.
@@ -39,7 +57,6 @@ def catalog_properties() -> Mapping[str, str]:
     base = home()
     if "?" in str(base):  # behind it, Java's driver reads options
         raise ConfigurationError(f"TIDEMARK_HOME is {str(base)!r}: a path without '?' is needed.")
-    (base / "warehouse").mkdir(parents=True, exist_ok=True)
     return {
         "type": "sql",
         "uri": f"sqlite:///{quote(str(base / 'catalog.db'))}",

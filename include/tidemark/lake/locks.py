@@ -26,7 +26,9 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.pool import NullPool
 
 from tidemark.errors import SourceBusyError
-from tidemark.lake.catalog import catalog_name, catalog_properties, home, opening
+from tidemark.lake import lock_holders
+from tidemark.lake.catalog import catalog_name, catalog_properties, home, opening, told_properties
+from tidemark.lake.lock_holders import Holder
 
 log = structlog.get_logger(__name__)
 
@@ -74,26 +76,58 @@ def _wait(source: str, patience: float) -> Release:
     while (release := _take(source)) is None:
         if time.monotonic() >= give_up:
             raise SourceBusyError(
-                f"{source}: another run is writing this source, and was not done after {patience:.0f} s. "
-                "Nothing was done; run it again when the other is over."
+                f"{source}: another run is writing this source: {holder(source) or 'unknown'}; it was not done after "
+                f"{patience:.0f} s. Nothing was done; run it again when the other is over."
             )
         if not logged:
-            log.info("waiting_for_other_writer", source=source, patience=patience)
+            log.info("waiting_for_other_writer", source=source, patience=patience, holder=str(holder(source)))
             logged = True
         time.sleep(_POLL)
     return release
 
 
+def holder(source: str) -> Holder | None:
+    """Return who holds the lock of a source, as far as it can be told; None if nobody does.
+
+    It takes no lock, so no writer notices, and makes nothing.
+
+    Raises:
+        ConfigurationError: the catalog cannot be opened as it is configured.
+        RetriableLakeError: the database of the catalog cannot be reached.
+    """
+    with opening():
+        url, name = _database(told_properties()), _name(source)
+        if reaches_all_machines():
+            with _engine(url).connect() as connection:
+                return lock_holders.of_database(connection, _key(name))
+    return lock_holders.of_file(_file(url, name))
+
+
+def reaches_all_machines() -> bool:
+    """Return whether the lock excludes writers on other machines too; a lock on a file excludes those of this one."""
+    return _database(told_properties()).get_backend_name() == "postgresql"
+
+
 def _take(source: str) -> Release | None:
     """Take the lock if it is free, and return how to release it; else None."""
     with opening():
-        properties = catalog_properties()
-        url = make_url(properties.get("uri", "")) if properties.get("type") == "sql" else None
-        name = f"{catalog_name()}.{source}"
-        if url is not None and url.get_backend_name() == "postgresql":
+        url, name = _database(catalog_properties()), _name(source)
+        if reaches_all_machines():
             return _take_advisory(url, name)
-    beside = Path(url.database).parent if url is not None and url.database else home()
-    return _take_file(beside / "locks" / name)
+    return _take_file(_file(url, name))
+
+
+def _database(properties: Mapping[str, str]) -> URL:
+    """Return the database of a catalog; an empty URL if it has none."""
+    return make_url(properties.get("uri", "")) if properties.get("type") == "sql" else URL.create("none")
+
+
+def _name(source: str) -> str:
+    return f"{catalog_name()}.{source}"
+
+
+def _file(url: URL, name: str) -> Path:
+    return (Path(url.database).parent if url.database else home()) / "locks" / name
 
 
 def _take_file(file: Path) -> Release | None:
@@ -104,14 +138,23 @@ def _take_file(file: Path) -> Release | None:
     except BlockingIOError:
         os.close(handle)
         return None
-    return partial(os.close, handle)
+    lock_holders.write(handle)
+    return partial(_release_file, handle)
+
+
+def _release_file(handle: int) -> None:
+    os.ftruncate(handle, 0)
+    os.close(handle)
+
+
+def _key(name: str) -> int:
+    """Return the number of an advisory lock: a signed 64-bit integer, as PostgreSQL wants."""
+    return int.from_bytes(hashlib.sha256(f"tidemark:{name}".encode()).digest()[:8], signed=True)
 
 
 def _take_advisory(url: URL, name: str) -> Release | None:
-    # A signed 64-bit integer, as PostgreSQL wants.
-    key = int.from_bytes(hashlib.sha256(f"tidemark:{name}".encode()).digest()[:8], signed=True)
     connection = _engine(url).connect()
-    if connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}).scalar():
+    if connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _key(name)}).scalar():
         return connection.close  # not pooled: closing ends the session, and the session's end releases the lock
     connection.close()
     return None
@@ -120,4 +163,5 @@ def _take_advisory(url: URL, name: str) -> Release | None:
 @lru_cache(maxsize=4)
 def _engine(url: URL) -> Engine:
     alive = {"keepalives": 1, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 5}
-    return create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=alive)
+    session = {**alive, "connect_timeout": 30, "application_name": lock_holders.session_name()}
+    return create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=session)

@@ -1,6 +1,6 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Fifteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
+Sixteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
 batches and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them
 alone: the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the
 tables of a source together.
@@ -36,6 +36,7 @@ from tidemark.ledger.rows import (
     RefusalRow,
     ReprocessingRow,
     ShapeRow,
+    SourceFileRow,
     StatementRow,
     TableRow,
     TransactionRow,
@@ -120,6 +121,14 @@ class Ledger:
     def transactions(self) -> list[TransactionRow]:
         """Return how transactions that were not whole at the end of a run stood after each batch."""
         return self._rows(TransactionRow)
+
+    def source_files(self) -> list[SourceFileRow]:
+        """Return what the source file said when messages were last read: one row, or none."""
+        return self._rows(SourceFileRow)
+
+    def note_source_file(self, row: SourceFileRow) -> None:
+        """Put what the source file says in the place of what it said before."""
+        self.replace(SourceFileRow, [row], above("batch", -1))
 
     def _rows(self, kind: type[R], conditions: Iterable[BooleanExpression] = ()) -> list[R]:
         return msgspec.convert(self.read(kind.TABLE, *conditions), list[kind])  # type: ignore[valid-type]

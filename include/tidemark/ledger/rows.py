@@ -75,6 +75,14 @@ class BatchRow(LedgerRow, frozen=True, kw_only=True):
         return self.decoded + self.control + self.quarantined
 
 
+class SourceFileRow(LedgerRow, frozen=True, kw_only=True):
+    """What the source file said (JSON) when messages were last read, and the newest batch then."""
+
+    TABLE = "source_files"
+    batch: int
+    declared: str
+
+
 class ContentRow(LedgerRow, frozen=True, kw_only=True):
     """Change events of a batch that a plan does not need to tell apart, counted."""
 

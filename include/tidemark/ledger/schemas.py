@@ -228,6 +228,10 @@ CHECKS = pa.schema(
 published) or ``quality`` (the newest time that it was judged again). ``place`` is the check's place among those of its
 table."""
 
+SOURCE_FILES = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("declared", pa.string()), ("at", INSTANT)])
+"""What the source file said, without defaults, as JSON, when messages were last read: one row a source. Of the landing
+path, which may hold the keys of a store, it is a digest."""
+
 SCHEMAS: Mapping[str, pa.Schema] = {
     "files": FILES,
     "refusals": REFUSALS,
@@ -244,6 +248,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "cuts": CUTS,
     "transactions": TRANSACTIONS,
     "checks": CHECKS,
+    "source_files": SOURCE_FILES,
 }
 
 NAMES = tuple(SCHEMAS)

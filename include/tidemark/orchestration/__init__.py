@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from tidemark.orchestration.dags import build_dag, build_maintenance, build_on_demand, table_param
+from tidemark.orchestration.dags import (
+    build_dag,
+    build_maintenance,
+    build_on_demand,
+    number_param,
+    table_param,
+    text_param,
+)
 from tidemark.orchestration.notifiers import require as require_notifiers
 
-__all__ = ["build_dag", "build_maintenance", "build_on_demand", "require_notifiers", "table_param"]
+__all__ = [
+    "build_dag",
+    "build_maintenance",
+    "build_on_demand",
+    "number_param",
+    "require_notifiers",
+    "table_param",
+    "text_param",
+]

@@ -45,18 +45,16 @@ def build_dag(source: Source) -> DAG:
         deadline=_deadline(source),
         default_args={**_TASKS, "on_failure_callback": [alerts.task_failed, *notifiers_of(source)]},
         params={
-            "start": _moment("Start of the interval, in place of the run's own."),
-            "end": _moment("First moment after the interval."),
-            "reprocess": Param(False, type="boolean", description="Decode again what was decoded before."),  # noqa: FBT003 - Airflow's own
-            "dry_run": Param(
-                False,  # noqa: FBT003 - Airflow's own
-                type="boolean",
-                description="Reprocess on copies, log how many rows of each table would differ, and change nothing.",
+            "start": _moment("Start of the interval", "In place of the run's own, as 2026-01-31 00:00."),
+            "end": _moment("End of the interval", "The first moment that is not part of it, as 2026-02-01 00:00."),
+            "reprocess": _switch("Reprocess", "Decode again what landed in the interval before."),
+            "dry_run": _switch(
+                "Dry run of reprocessing",
+                "With Reprocess: work on copies, log how many rows of each table would differ, and change nothing.",
             ),
-            "approve": Param(
-                None,
-                type=["null", "integer"],
-                description="Publish this cut, which awaits approval, as it is, and do nothing else.",
+            "approve": number_param(
+                "Approve cut (number)",
+                "Publish this cut, which awaits approval, as it is, and do nothing else: 12. `tidemark status` has it.",
             ),
         },
         tags={"tidemark", "cdc", source.format},
@@ -93,7 +91,17 @@ def build_on_demand(
 
 def table_param() -> Param:
     """Return the field of a trigger form for a table."""
-    return Param(None, type=["null", "string"], description="Published table, without its namespace; default: all.")
+    return text_param("Table", "A published table, without its namespace, as orders. Empty: all tables.")
+
+
+def text_param(title: str, description: str) -> Param:
+    """Return a field of a trigger form for a text, which may stay empty."""
+    return Param(None, type=["null", "string"], title=title, description=description)
+
+
+def number_param(title: str, description: str) -> Param:
+    """Return a field of a trigger form for a number, which may stay empty."""
+    return Param(None, type=["null", "integer"], minimum=1, title=title, description=description)
 
 
 def _beside(
@@ -105,9 +113,11 @@ def _beside(
     options: Mapping[str, Param] | None = None,
 ) -> DAG:
     names = [source.source for source in sources]
-    choice = Param(None, type=["null", "string"], enum=[None, *names], description="Source; default: all.")
+    every = "The source to work on. Empty: all sources."
+    choice = Param(None, type=["null", "string"], enum=[None, *names], title="Source", description=every)
     if schedule is None:
-        choice = Param(names[0] if names else None, type="string", enum=names or None, description="Source.")
+        first, one = names[0] if names else None, "The source to work on."
+        choice = Param(first, type="string", enum=names or None, title="Source", description=one)
     return DAG(
         dag_id=dag_id,
         description=description,
@@ -141,8 +151,13 @@ def _deadline(source: Source) -> DeadlineAlert | None:
     )
 
 
-def _moment(description: str) -> Param:
-    return Param(None, type=["null", "string"], format="date-time", description=f"{description} UTC.")
+def _moment(title: str, description: str) -> Param:
+    return Param(None, type=["null", "string"], format="date-time", title=f"{title} (UTC)", description=description)
+
+
+def _switch(title: str, description: str) -> Param:
+    # With the type "boolean" alone, the form would mark the field as mandatory.
+    return Param(False, type=["boolean", "null"], title=title, description=description)  # noqa: FBT003 - Airflow's own
 
 
 def _describe(source: Source) -> str:

@@ -27,6 +27,7 @@ from tidemark.services.airflow_settings import (
     COMPONENTS,
     DEFAULT_PORT,
     MAIN,
+    TRIGGERER,
     USER,
     WARM,
     environment_of,
@@ -63,6 +64,7 @@ class AirflowService:
         port: int | None = DEFAULT_PORT,
         parallelism: int = 4,
         schedules: bool = True,
+        triggerer: bool = False,
     ) -> None:
         """Start nothing yet.
 
@@ -73,6 +75,7 @@ class AirflowService:
         self.folder = self.home / "airflow"
         self.port = free_port(port)
         self._dags = dags.resolve()
+        self._components = {**COMPONENTS, **(TRIGGERER if triggerer else {})}
         self._extra = {
             "AIRFLOW__CORE__PARALLELISM": str(parallelism),
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": str(schedules),
@@ -135,7 +138,7 @@ class AirflowService:
         }
         self._migrate()
         log.info("airflow_database_ready", seconds=round(time.monotonic() - began, 1))
-        for name, arguments in COMPONENTS.items():
+        for name, arguments in self._components.items():
             self._servers.append(self._start(name, arguments, self._lock))
         self._lock.writelines(f"{server.pid}\n" for server in self._servers)
         self._lock.flush()
@@ -181,8 +184,8 @@ class AirflowService:
         command = [sys.executable, "-m", "airflow", *arguments]
         return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)  # noqa: S603
 
-    def wait_dags(self, dag_ids: Iterable[str], *, seconds: float = 60.0) -> None:
-        """Wait until the DAG processor has read these DAGs, then let them run.
+    def wait_dags(self, dag_ids: Iterable[str], *, seconds: float = 60.0) -> set[str]:
+        """Wait until the DAG processor has read these DAGs, then let them run; return those that were paused.
 
         Raises:
             RetriableLakeError: a DAG is missing after this time; with Airflow's import errors.
@@ -195,8 +198,10 @@ class AirflowService:
             missing = ", ".join(sorted(wanted - self.api.dag_ids()))
             problems = self.api.import_errors().values()
             raise RetriableLakeError("\n".join([f"no such DAG: {missing}", *problems])) from error
+        paused = wanted & self.api.paused_dag_ids()
         for dag_id in sorted(wanted):
             self.api.unpause(dag_id)
+        return paused
 
     def backfill(self, dag_id: str, start: datetime, end: datetime, *, again: bool = False) -> int:
         """Request a run of every interval from ``start`` to ``end``, as ``AirflowApi.backfill``; return its id.

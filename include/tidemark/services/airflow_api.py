@@ -13,6 +13,15 @@ from tidemark.errors import RetriableLakeError
 _PARTS = ("metadatabase", "scheduler", "dag_processor")
 
 
+def health_of(url: str) -> dict[str, Any] | None:
+    """Return what the Airflow at an address says of its parts, which needs no user; None if it does not answer."""
+    try:
+        answer = httpx.get(f"{url.rstrip('/')}/api/v2/monitor/health", timeout=5).raise_for_status().json()
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
 class AirflowApi:
     """One Airflow, used as one of its users (simple auth manager). It logs in at the first request."""
 
@@ -30,10 +39,7 @@ class AirflowApi:
 
     def is_healthy(self) -> bool:
         """Return whether database, scheduler and DAG processor report that they work."""
-        try:
-            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
-        except (httpx.HTTPError, ValueError):
-            return False
+        health = health_of(self.url) or {}
         return all((health.get(part) or {}).get("status") == "healthy" for part in _PARTS)
 
     def request(self, method: str, path: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401 - httpx's own
@@ -62,6 +68,11 @@ class AirflowApi:
         """Return the ids of the DAGs that the DAG processor has read."""
         return {dag["dag_id"] for dag in self.request("GET", "dags", params={"limit": 1000})["dags"]}
 
+    def paused_dag_ids(self) -> set[str]:
+        """Return the ids of the DAGs whose runs do not start."""
+        found = self.request("GET", "dags", params={"limit": 1000, "paused": True})["dags"]
+        return {dag["dag_id"] for dag in found}
+
     def import_errors(self) -> dict[str, str]:
         """Return DAG file -> its import error."""
         found = self.request("GET", "importErrors", params={"limit": 1000})["import_errors"]
@@ -70,6 +81,10 @@ class AirflowApi:
     def unpause(self, dag_id: str) -> None:
         """Allow runs of a DAG to start."""
         self.request("PATCH", f"dags/{dag_id}", json={"is_paused": False})
+
+    def pause(self, dag_id: str) -> None:
+        """Let no run of a DAG start."""
+        self.request("PATCH", f"dags/{dag_id}", json={"is_paused": True})
 
     def backfill(
         self, dag_id: str, start: datetime, end: datetime, *, again: bool = False, backwards: bool = False

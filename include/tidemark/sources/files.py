@@ -91,9 +91,12 @@ def _mentions(file: Path, text: str) -> bool:
 
 
 def default_folder() -> Path:
-    """Return the folder ``TIDEMARK_SOURCES``, or else ``sources`` beside the package."""
-    named = os.environ.get(FOLDER_VARIABLE)
-    return Path(named) if named else INCLUDE / "sources"
+    """Return the folder ``TIDEMARK_SOURCES``, else ``sources`` beside the package, else in the working directory.
+
+    A package that pip installed has no sources beside it.
+    """
+    named, beside = os.environ.get(FOLDER_VARIABLE), INCLUDE / "sources"
+    return Path(named) if named else beside if beside.is_dir() else Path("sources")
 
 
 def _files(path: Path) -> list[Path]:

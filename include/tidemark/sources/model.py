@@ -69,6 +69,7 @@ class Check(BaseModel):
 
     type: str
     severity: Severity = Severity.BLOCK
+    """``block``: a failed check holds the cut back. ``warn``: it is told, and the cut is published."""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -119,6 +120,7 @@ class Table(BaseModel):
     encodings: dict[str, Encoding] = Field(default_factory=dict)
     """Column -> how its values are written, where the messages do not say. The column's type stands in ``columns``."""
     checks: tuple[Check, ...] = ()
+    """Expectations of Great Expectations, by their own names and with their own arguments."""
     reloads: tuple[Moment, ...] = ()
     """When the table was loaded anew by a tool that does not mark its loads: rows loaded from then on replace it."""
 
@@ -168,6 +170,7 @@ class Source(BaseModel):
     source: Annotated[str, AfterValidator(fields.source_name)]
     """Name of the source, and of the namespace of its tables; also part of the names of its DAG and its raw table."""
     format: str
+    """The wire format of the dumps: the name of a module in ``formats``."""
     options: SerializeAsAny[BaseModel] = Field(default_factory=dict, validate_default=True)
     """An instance of the format's own ``Options``."""
     landing: Annotated[str, AfterValidator(fields.landing)]
@@ -179,11 +182,15 @@ class Source(BaseModel):
     timezone: Annotated[str, AfterValidator(fields.timezone)] = "UTC"
     """The zone of the times in the landing path, of the schedule, and of a start date without a zone."""
     schedule: Annotated[str, AfterValidator(fields.schedule)] | None = None
+    """``@daily`` and the like, or five cron fields. None: only a person starts a run."""
     start_date: datetime = EPOCH
+    """When the schedule begins: a date or a time."""
     target: Annotated[str, AfterValidator(fields.target)] = "{source}.{table}"
+    """Where tables are published: fields are ``{source}``, ``{database}``, ``{schema}`` and ``{table}``."""
     schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
     """The effect of a schema change at the source on the published tables. The key in the file is ``schema``."""
     transactions: Transactions = Transactions.WHOLE
+    """``whole``: whole source transactions only are published, where the format marks them. ``ignore``: every event."""
     undelivered: Annotated[tuple[str, ...], AfterValidator(fields.unique_names)] = ()
     """Collections, or patterns, as the ends of transactions name them, whose events never land: none waits for them."""
     max_open_hours: Annotated[StrictInt, Field(ge=0, le=876_000)] = 24
@@ -201,6 +208,7 @@ class Source(BaseModel):
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
     maintenance: Maintenance = Maintenance()
+    """What ``tidemark maintain`` keeps, and for how long."""
     on_failure: tuple[Notifier, ...] = ()
     """Airflow's notifiers that are told when a task of the source has failed for good."""
 

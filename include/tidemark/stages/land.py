@@ -10,18 +10,17 @@ belong to no snapshot, which maintenance removes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-import msgspec
 import structlog
 
 from tidemark.dumps import tasks
 from tidemark.dumps.growth import Beginning
 from tidemark.dumps.hashing import Hashed, ToHash
-from tidemark.dumps.listing import DumpFile, find
+from tidemark.dumps.listing import DumpFile
 from tidemark.dumps.tasks import Dump, Hashes, Landed, Landing
 from tidemark.dumps.unmatched import unmatched
 from tidemark.dumps.wrapping import Reading
@@ -34,6 +33,7 @@ from tidemark.lake.log_schemas import RAW, VARIED
 from tidemark.lake.properties import LOG_PROPERTIES
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow, IntervalRow, RefusalRow
+from tidemark.queries.pending_files import Interval, pending
 from tidemark.sources.choices import Files
 from tidemark.sources.model import Source
 from tidemark.spark import spread
@@ -75,8 +75,6 @@ _Written = tuple[list[FileRow], list[WrittenFile], dict[str, str]]
 _Refused = dict[str, str]
 """Path to reason."""
 
-_Interval = tuple[datetime | None, datetime | None]
-
 
 def run(source: Source, start: datetime | None = None, end: datetime | None = None) -> StageReport:
     """Land the files of ``[start, end)``, and late ones of intervals that were landed before.
@@ -93,11 +91,8 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     foreign.require_in_step(raw, lake.find(names.change_log(source.source)))
     batch = int(marker(raw, "batch") or 0)
     ledger.forget_attempts(batch)
-    rows = ledger.landed_files(batch)
-    landed = _as_landed(rows)
-    listed = find(source.landing, start=None, end=None, landed=landed, zone=source.zone)
-    due = listed if start is None and end is None else _due(listed, [(start, end), *_intervals(ledger)])
-    fresh = [file for file in due if not _unchanged(file, landed.get(file.path))]
+    files = pending(source, ledger, batch, start, end)
+    rows, landed, fresh = files.rows, files.landed, files.fresh
     growing = source.files is Files.APPEND
     found = _hashed(fresh, landed, growing=growing)
     contents, refused = _contents(fresh, landed, {row.checksum: row.path for row in rows}, found)
@@ -128,12 +123,12 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         problems=tuple(refused.values()),
         remarks=(
             *(_waiting(each) for each in found.values() if each.waiting),
-            *(() if fresh else [_nothing_new(source, len(listed), (start, end), landed=bool(rows))]),
+            *(() if fresh else [_nothing_new(source, files.listed, (start, end), landed=bool(rows))]),
         ),
     )
 
 
-def _nothing_new(source: Source, listed: int, interval: _Interval, *, landed: bool) -> str:
+def _nothing_new(source: Source, listed: int, interval: Interval, *, landed: bool) -> str:
     """Return why there is nothing to land.
 
     Raises:
@@ -160,24 +155,6 @@ def _waiting(file: Hashed) -> str:
     )
 
 
-def _intervals(ledger: Ledger) -> Iterator[_Interval]:
-    return ((row.start, row.end) for row in ledger.intervals())
-
-
-def _due(files: Iterable[DumpFile], intervals: Iterable[_Interval]) -> list[DumpFile]:
-    bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in intervals]
-    return [file for file in files if any(file.within(*span) for span in bounds)]
-
-
-def _micros(moment: datetime | None, default: int) -> int:
-    return default if moment is None else int(moment.timestamp() * 1_000_000)
-
-
-def _unchanged(file: DumpFile, landed: FileRow | None) -> bool:
-    """Same name, size and time of change as when it was landed: not worth another read."""
-    return landed is not None and landed.size == file.size and landed.modified == str(file.modified)
-
-
 def _hashed(files: Sequence[DumpFile], landed: Mapping[str, FileRow], *, growing: bool) -> dict[str, Hashed]:
     parts = []
     for file in files:
@@ -186,15 +163,6 @@ def _hashed(files: Sequence[DumpFile], landed: Mapping[str, FileRow], *, growing
         parts.append((to_hash, file.size))
     done = spread.run(parts, tasks.hash_dumps, Hashes)
     return {each.path: each for task in done for each in task.hashed}
-
-
-def _as_landed(rows: Sequence[FileRow]) -> dict[str, FileRow]:
-    """Return by path what was landed of each file in all batches: its newest row, with the messages of all its rows."""
-    found: dict[str, FileRow] = {}
-    for row in rows:
-        before = found.get(row.path)
-        found[row.path] = msgspec.structs.replace(row, messages=row.messages + before.messages) if before else row
-    return found
 
 
 def _contents(

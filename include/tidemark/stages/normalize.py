@@ -34,10 +34,11 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.rows import BatchRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import file_order, inputs, open_transactions, read_as, retrying
+from tidemark.normalization import file_order, inputs, open_transactions, retrying, source_changes
 from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.file_times import Disorder
 from tidemark.normalization.transaction_search import ChangeLog
+from tidemark.queries import source_plan
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 from tidemark.values.iso8601 import from_micros, to_micros
@@ -69,7 +70,8 @@ def run(
     changelog = lake.ensure(
         names.change_log(source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
     )
-    changed = [] if reprocess else read_as.warn_of_changes(source, changelog)
+    changed = [] if reprocess else source_plan.unmet(lake, ledger, source)
+    source_changes.warn(source, changed)
     done = int(marker(changelog, "batch") or 0)
     newest = int(marker(raw, "batch") or 0)
     again = ledger.reprocessing()
@@ -94,13 +96,14 @@ def run(
     log.info("normalized", source=source.source, **totals)
     summary: dict[str, int | str] = {**totals, "batch": newest, **({"reprocessed": len(again)} if again else {})}
     if changed:
-        summary["changed_in_source_file"] = ",".join(changed)
+        summary["changed_in_source_file"] = ",".join(dict.fromkeys(change.part for change in changed))
     of_batches = {row.batch for row in rows}
     disorders = [row for row in ledger.disorders() if row.batch in of_batches] if rows else []
     for disorder in disorders:
         log.warning("files_in_disorder", source=source.source, table=disorder.object, events=disorder.events)
     remarks = [] if file_order.is_by_numbers(changelog) else [_ORDERED_AS_TEXT.format(source.source)]
     remarks += map(str, disorders)
+    remarks += source_changes.remarks(source.source, changed)
     return StageReport(stage="normalize", source=source.source, summary=summary, remarks=tuple(remarks))
 
 
@@ -215,8 +218,8 @@ def _decode(
     _note_disorders(ledger, derived.disorders, max(batches), replaced)
     lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
     ledger.replace(BatchRow, rows, replaced)
-    marks = {"batch": str(newest), read_as.MARKER: read_as.told_by(tables.source)}
-    lake.append_files(changelog, derived.files, marks, instead_of=instead_of)
+    lake.append_files(changelog, derived.files, {"batch": str(newest)}, instead_of=instead_of)
+    source_changes.remember(ledger, tables.source, newest)
     if instead_of is not None:
         whole = ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
         open_transactions.settle_again(ledger, tables.source.undelivered, derived.tasks, whole)

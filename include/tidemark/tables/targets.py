@@ -7,6 +7,7 @@ import re
 from pyiceberg.table import Table
 
 from tidemark.errors import IncompatibleSchemaError
+from tidemark.events import TableId
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.sources import model
@@ -19,17 +20,22 @@ def target_of(source: model.Source, found: Found) -> Identifier:
     Raises:
         IncompatibleSchemaError: the names in the messages cannot be names of a table in the catalog.
     """
-    parts = {
-        "source": source.source,
-        "database": found.database or "",
-        "schema": found.schema or "",
-        "table": found.name,
-    }
-    target = Identifier.parse(source.target.format_map(parts))
+    target = named(source, TableId(found.database, found.schema, found.name))
     for part in target:
         if problem := name_problem(part):
             raise IncompatibleSchemaError(f"{found.object}: {part!r} {problem}; name the table with `target:`")
     return target
+
+
+def named(source: model.Source, table: TableId) -> Identifier:
+    """Return the name that the source file's ``target`` gives a table, whether it may be one or not."""
+    parts = {
+        "source": source.source,
+        "database": table.database or "",
+        "schema": table.schema or "",
+        "table": table.name,
+    }
+    return Identifier.parse(source.target.format_map(parts))
 
 
 def claim(source: model.Source, found: Found, table: Table | None) -> None:

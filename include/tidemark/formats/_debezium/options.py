@@ -13,6 +13,7 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dialect: Literal["debezium", "lindorm"] = "debezium"
+    """Who writes the messages: ``lindorm`` for Lindorm's "Debezium Format V2.0"."""
     table: str | None = None
     """Table (``database.table``, ``database.schema.table``) of messages that name no table."""
     unavailable_value: str = Field(default="__debezium_unavailable_value", min_length=1)

@@ -1,0 +1,51 @@
+"""``tidemark airflow``: Airflow's own command line, for the Airflow of ``make up``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import typer
+
+from tidemark import INCLUDE
+from tidemark.cli.app import app
+from tidemark.cli.running import exits
+from tidemark.sources.files import default_folder
+
+
+def demo_landing() -> Path:
+    """Return the folder of the demo's dumps."""
+    from tidemark.lake.catalog import home
+
+    return home() / "demo" / "landing"
+
+
+def environment_of_tasks(landing: Path) -> dict[str, str]:
+    """Return the environment that tasks of the Airflow of ``make up`` need beside Airflow's own.
+
+    Args:
+        landing: what ``TIDEMARK_LANDING`` in source files stands for.
+    """
+    local = '{"conn_type": "spark", "host": "local[*]"}'
+    return {
+        "TIDEMARK_SOURCES": str(default_folder()),
+        "TIDEMARK_LANDING": str(landing),
+        "AIRFLOW_CONN_SPARK_DEFAULT": os.environ.get("AIRFLOW_CONN_SPARK_DEFAULT", local),
+    }
+
+
+@app.command(
+    "airflow",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)
+@exits
+def airflow(context: typer.Context) -> None:
+    """Run Airflow's own command line in the environment of `make up`: tidemark airflow backfill create ..."""
+    from tidemark.lake.catalog import home
+    from tidemark.services.airflow_commands import run
+
+    landing = Path(os.environ.get("TIDEMARK_LANDING") or demo_landing())
+    environment = environment_of_tasks(landing)
+    if status := run(home(), context.args, dags=INCLUDE.parent / "dags", environment=environment):
+        raise typer.Exit(status)

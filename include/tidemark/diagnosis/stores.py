@@ -1,0 +1,151 @@
+"""What the lake has: its home, its catalog, and who writes to it. Nothing is made, and no lock is taken."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from pyiceberg.exceptions import RESTError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from tidemark.diagnosis.findings import Finding, ok, problem, warning
+from tidemark.errors import LakeError, TidemarkError
+from tidemark.lake import locks
+from tidemark.lake.catalog import catalog_name, home, is_configured, opening, told_properties
+from tidemark.lake.lake import Lake
+from tidemark.text import first_line
+
+_CONNECT_SECONDS: Final = 5.0
+
+_LOCAL_EXECUTORS: Final = frozenset({"LocalExecutor", "SequentialExecutor"})
+
+_PORTS: Final = {"postgresql": 5432, "mysql": 3306, "http": 80, "https": 443, "thrift": 9083}
+
+
+def examined(sources: Sequence[str]) -> Iterator[Finding]:
+    """Yield what was found about the lake; ``sources`` are the names of the sources whose writers are looked for."""
+    yield _home()
+    catalog = _catalog()
+    yield catalog
+    if catalog.level != "problem":
+        yield lock_reach()
+        yield from _writers(sources)
+
+
+def _home() -> Finding:
+    folder = home()
+    if not folder.exists():
+        do = "the first run makes it; if you expect a lake, let TIDEMARK_HOME name its folder"
+        return warning("home", f"{folder} does not exist yet", do)
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return problem("home", f"{folder} may not be read and written", "correct its owner or mode, or TIDEMARK_HOME")
+    return ok("home", str(folder))
+
+
+def _catalog() -> Finding:
+    do = "correct `.pyiceberg.yaml` or PYICEBERG_CATALOG__...: docs/operations/catalog-and-environment.md"
+    try:
+        properties = told_properties()
+        address = shown_address(properties.get("uri", ""))
+        if not is_configured() and not (home() / "catalog.db").exists():
+            return ok("catalog", f"embedded, not made yet: the first run makes {address}")
+        _connect(properties.get("uri", ""))
+        with opening():
+            # Else PyIceberg makes the tables of an SQL catalog.
+            lake = Lake(catalog_name(), {**properties, "init_catalog_tables": "false"})
+            try:
+                spaces = lake.catalog.list_namespaces()
+            except SQLAlchemyError:
+                return ok("catalog", f"{catalog_name()} at {address} answers, and holds no lake yet")
+    except (TidemarkError, OSError, RESTError, ValueError) as error:
+        mend = "start it, or correct its address" if isinstance(error, LakeError | OSError) else do
+        return problem("catalog", f"{catalog_name()}: {_without_secrets(first_line(error))}", mend)
+    return ok("catalog", f"{catalog_name()} at {address} answers, {len(spaces)} namespaces")
+
+
+def shown_address(uri: str) -> str:
+    """Return the address of a catalog without user, password and options."""
+    if uri.startswith(("http://", "https://", "thrift://")):
+        parts = urlsplit(uri)
+        return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    with suppress(SQLAlchemyError, ValueError):
+        url = make_url(uri)
+        port = f":{url.port}" if url.port else ""
+        return f"{url.drivername}://{url.host or ''}{port}/{url.database or ''}"
+    return "(no address)"
+
+
+def _without_secrets(text: str) -> str:
+    """Return an error's text without the catalog's address, if it has one with secrets in it."""
+    for secret in told_properties().values():
+        if len(secret) > 3:
+            text = text.replace(secret, "...")
+    return text
+
+
+def _connect(uri: str) -> None:
+    """Connect to the server of the catalog, so that one that does not answer takes seconds, and not minutes.
+
+    Raises:
+        OSError: it does not answer.
+    """
+    with suppress(SQLAlchemyError, ValueError):
+        url = make_url(uri)
+        port = url.port or _PORTS.get(url.get_backend_name())
+        if url.host and port:
+            socket.create_connection((url.host, port), _CONNECT_SECONDS).close()
+
+
+def lock_reach() -> Finding:
+    """Return whether the lock of a source excludes every process that may write it."""
+    if locks.reaches_all_machines():
+        return ok("lock", "in the database of the catalog: it excludes writers on all machines")
+    found = "a file of this machine: it excludes writers of this machine only"
+    many = [*_executors(), *_clustered_drivers()]
+    if not many:
+        return ok("lock", found)
+    do = "put the catalog into PostgreSQL, which has a lock for all machines, or run all tasks on one machine"
+    return problem("lock", f"{found}, and tasks run on others: {', '.join(many)}", do)
+
+
+def _executors() -> list[str]:
+    """Return Airflow's executors that run tasks on other machines."""
+    given = os.environ.get("AIRFLOW__CORE__EXECUTOR") or _airflow_setting("core", "executor") or "LocalExecutor"
+    names = [name.strip().rpartition(":")[2] for name in given.split(",")]
+    return [name for name in names if name.rpartition(".")[2] not in _LOCAL_EXECUTORS]
+
+
+def _airflow_setting(section: str, name: str) -> str | None:
+    file = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser() / "airflow.cfg"
+    settings = configparser.ConfigParser(interpolation=None)
+    with suppress(configparser.Error, OSError, UnicodeDecodeError):
+        settings.read(file, encoding="utf-8")
+    return settings.get(section, name, fallback=None)
+
+
+def _clustered_drivers() -> list[str]:
+    """Return the Spark connection of the environment, if its jobs run on a machine of the cluster."""
+    with suppress(ValueError, TypeError, AttributeError):
+        extra = json.loads(os.environ.get("AIRFLOW_CONN_SPARK_DEFAULT", "{}")).get("extra") or {}
+        extra = json.loads(extra) if isinstance(extra, str) else extra
+        return ["spark_default has deploy-mode cluster"] if extra.get("deploy-mode") == "cluster" else []
+    return []
+
+
+def _writers(sources: Sequence[str]) -> Iterator[Finding]:
+    for source in sources:
+        try:
+            holder = locks.holder(source)
+        except LakeError as error:
+            yield problem("lock", first_line(error), "start the database of the catalog, or correct its address")
+            return
+        if holder:
+            yield ok(f"lock of {source}", f"held by {holder}")

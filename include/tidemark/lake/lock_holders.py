@@ -1,0 +1,106 @@
+"""Who holds the lock of a source: written down by the holder, for people who wait for it.
+
+What is written decides nothing. The lock itself does, and it ends with its process: a record that a killed process
+left is told from a living one by the process that it names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import psutil
+from sqlalchemy import Connection, text
+
+_COMMAND_SHOWN: Final = 200
+
+_SESSION_NAME: Final = 63
+"""Bytes that PostgreSQL keeps of the name of a session."""
+
+_RECORD_BYTES: Final = 4096
+
+_RUN: Final = ("AIRFLOW_CTX_DAG_ID", "AIRFLOW_CTX_DAG_RUN_ID")
+"""Environment of a task of Airflow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A writer of a source."""
+
+    who: str
+    """Process, machine and command, or what the database knows of it."""
+    since: datetime | None
+
+    def __str__(self) -> str:
+        """Return one line: who, and since when."""
+        return f"{self.who}, since {self.since:%Y-%m-%d %H:%M:%S} UTC" if self.since else self.who
+
+
+def write(handle: int) -> None:
+    """Write who this process is into the open file that it has locked."""
+    process = psutil.Process()
+    record = {
+        "pid": process.pid,
+        "host": socket.gethostname(),
+        "began": process.create_time(),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": _command(),
+    }
+    with suppress(OSError):  # a full disk keeps nobody from the lock
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps(record).encode(), 0)
+
+
+def of_file(file: Path) -> Holder | None:
+    """Return who holds the lock on a file; None if nobody does, or if the process that wrote it down has ended."""
+    try:
+        with file.open("rb") as opened:
+            record = json.loads(opened.read(_RECORD_BYTES))
+        here = record["host"] == socket.gethostname()
+        if here and not _lives(int(record["pid"]), float(record["began"])):
+            return None
+        who = f"process {int(record['pid'])} on {record['host']} ({record['command']})"
+        return Holder(who=who, since=datetime.fromisoformat(record["since"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def of_database(connection: Connection, key: int) -> Holder | None:
+    """Return who holds an advisory lock of PostgreSQL; None if nobody does."""
+    found = connection.execute(
+        text(
+            "SELECT a.application_name, a.client_addr, a.backend_start FROM pg_locks l JOIN pg_stat_activity a "
+            "ON a.pid = l.pid WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 "
+            "AND ((l.classid::bigint << 32) | l.objid::bigint) = :key LIMIT 1"
+        ),
+        {"key": key},
+    ).first()
+    if found is None:
+        return None
+    at = f" from {found[1]}" if found[1] else ""
+    return Holder(who=f"{found[0] or 'a session'}{at}", since=found[2].astimezone(UTC) if found[2] else None)
+
+
+def session_name() -> str:
+    """Return the name of this process's session in the database: process, machine and command."""
+    name = f"process {os.getpid()} on {socket.gethostname()} ({_command()})"
+    return name.encode()[:_SESSION_NAME].decode(errors="ignore")
+
+
+def _command() -> str:
+    run = [os.environ[name] for name in _RUN if name in os.environ]
+    return f"Airflow, {' '.join(run)}" if run else " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:_COMMAND_SHOWN]
+
+
+def _lives(pid: int, began: float) -> bool:
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return abs(process.create_time() - began) < 1 and process.status() != psutil.STATUS_ZOMBIE
+    return False

@@ -1,0 +1,80 @@
+"""Which dump files a run would land: what land reads, and what ``tidemark plan`` shows before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from tidemark.dumps.listing import DumpFile, find
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import FileRow
+from tidemark.sources.model import Source
+
+Interval = tuple[datetime | None, datetime | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """The files of a landing pattern, and what is known of them."""
+
+    listed: int
+    """Files that match the pattern, whatever their interval."""
+    fresh: Sequence[DumpFile]
+    """Files of the interval, and late ones of intervals that were landed before, that are not landed as they are."""
+    rows: Sequence[FileRow]
+    """What was landed before, the oldest first."""
+    landed: Mapping[str, FileRow]
+    """By path: the newest row of each file, with the messages of all its rows."""
+
+
+def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime | None, end: datetime | None) -> Pending:
+    """Return the files that a run for an interval looks at; without bounds, all that are not landed.
+
+    Args:
+        source: the source.
+        ledger: its ledger; None if there is no lake yet.
+        batch: newest batch of ``raw``.
+        start: start of the interval.
+        end: first moment after the interval.
+
+    Raises:
+        ConfigurationError: a folder cannot be listed, or the pattern is wrong.
+        LandingError: there are more files than one run may land.
+    """
+    rows = ledger.landed_files(batch) if ledger else []
+    landed = _as_landed(rows)
+    listed = find(source.landing, start=None, end=None, landed=landed, zone=source.zone)
+    earlier = _intervals(ledger) if ledger else iter(())
+    due = listed if start is None and end is None else _due(listed, [(start, end), *earlier])
+    fresh = [file for file in due if not _unchanged(file, landed.get(file.path))]
+    return Pending(listed=len(listed), fresh=fresh, rows=rows, landed=landed)
+
+
+def _intervals(ledger: Ledger) -> Iterator[Interval]:
+    return ((row.start, row.end) for row in ledger.intervals())
+
+
+def _due(files: Iterable[DumpFile], intervals: Iterable[Interval]) -> list[DumpFile]:
+    bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in intervals]
+    return [file for file in files if any(file.within(*span) for span in bounds)]
+
+
+def _micros(moment: datetime | None, default: int) -> int:
+    return default if moment is None else int(moment.timestamp() * 1_000_000)
+
+
+def _unchanged(file: DumpFile, landed: FileRow | None) -> bool:
+    """Same name, size and time of change as when it was landed: not worth another read."""
+    return landed is not None and landed.size == file.size and landed.modified == str(file.modified)
+
+
+def _as_landed(rows: Sequence[FileRow]) -> dict[str, FileRow]:
+    """Return by path what was landed of each file in all batches: its newest row, with the messages of all its rows."""
+    found: dict[str, FileRow] = {}
+    for row in rows:
+        before = found.get(row.path)
+        found[row.path] = msgspec.structs.replace(row, messages=row.messages + before.messages) if before else row
+    return found

@@ -1,0 +1,119 @@
+"""The package: what pip installs, what `import tidemark` costs, and the Python API."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+import tidemark
+from tidemark.errors import ConfigurationError, UnknownNameError
+
+ROOT = Path(__file__).parents[2]
+
+DUMPS = [ROOT / "examples" / "erp" / "dumps" / day for day in ("2026-01-01/a.jsonl", "2026-01-02/b.jsonl")]
+
+
+def pinned() -> dict[str, str]:
+    """Return the pins of the two requirement files by name."""
+    lines = [line for name in ("", "-dev") for line in (ROOT / f"requirements{name}.txt").read_text().splitlines()]
+    pins = (re.match(r"([A-Za-z0-9_.-]+)(?:\[[^]]*\])?==(\S+)", line) for line in lines)
+    return {pin[1].lower(): pin[2] for pin in pins if pin}
+
+
+def project() -> dict[str, Any]:
+    """Return the metadata that pyproject.toml declares."""
+    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"])
+
+
+def test_ranges_hold_what_is_pinned() -> None:
+    """`pip install` may take what every test runs on; each pin stands in one list, and each range has a pin."""
+    pins, declared = pinned(), project()
+    extras = declared["optional-dependencies"]
+    ranges = [Requirement(text) for text in [*declared["dependencies"], *extras["airflow"], *extras["dev"]]]
+    assert sorted(each.name for each in ranges) == sorted(pins)
+    for each in ranges:
+        assert each.specifier.contains(pins[each.name]), (str(each), pins[each.name])
+
+
+def test_classifiers_name_the_python_that_is_required() -> None:
+    """No version of Python is promised that the package refuses, nor one that no test runs on."""
+    declared = project()
+    versions = [name for name in declared["classifiers"] if re.search(r":: 3\.\d+$", name)]
+    assert versions == ["Programming Language :: Python :: 3.11"]
+    assert declared["requires-python"] == ">=3.11,<3.12"
+
+
+def test_import_is_quick() -> None:
+    """`import tidemark` imports no library, and the names of the API are there."""
+    program = "import sys, tidemark; print(dir(tidemark)); print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    names, modules = done.stdout.splitlines()
+    assert {"'run'", "'decode'", "'Source'", "'__version__'"} <= set(names.strip("[]").split(", "))
+    assert not {"pydantic", "pyspark", "pyiceberg", "pyarrow", "msgspec", "typer"} & set(modules.split())
+    assert (tidemark.PACKAGE / "py.typed").exists()
+    with pytest.raises(AttributeError, match="no attribute 'decod'"):
+        _ = tidemark.decod  # type: ignore[attr-defined]
+
+
+def test_decode_yields_what_the_command_prints() -> None:
+    """Events in order, with exact values as text, and a broken message with its reason."""
+    events = list(tidemark.decode("canal_json", *DUMPS))
+    assert len(events) == 20
+    assert [event["operation"] for event in events[:3]] == ["INSERT"] * 3
+    assert events[3]["after"]["total"] == "19.90"
+    assert [event["quarantined"]["reason"] for event in events if "quarantined" in event] == ["malformed"]
+    with pytest.raises(UnknownNameError, match="canal_json"):
+        next(tidemark.decode("canl_json", DUMPS[0]))
+    with pytest.raises(ConfigurationError, match="row_image"):
+        next(tidemark.decode("canal_json", DUMPS[0], options={"row_imag": "full"}))
+
+
+def test_run_refuses_what_it_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it writes anything."""
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    file = ROOT / "examples" / "erp" / "erp.yaml"
+    with pytest.raises(ConfigurationError, match="before it starts"):
+        tidemark.run(file, "2026-01-02", "2026-01-01")
+    with pytest.raises(UnknownNameError):
+        tidemark.run("nowhere")
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.more
+@pytest.mark.slow
+def test_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
+    """With its own dependencies, held to the repository's pins; without Airflow: help, decode, identify, validate."""
+    uv = str(Path(sys.executable).with_name("uv"))
+    environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+
+    def run(*command: str, **more: str) -> str:
+        done = subprocess.run(
+            command, env=environment | more, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (command, done.stderr)
+        return done.stdout
+
+    run(uv, "build", "--quiet", "--wheel", "--out-dir", str(tmp_path / "dist"), str(ROOT))
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    locked = re.findall(r"^([A-Za-z0-9_.-]+==[^\s;]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    (tmp_path / "constraints.txt").write_text("\n".join(locked))
+    run(uv, "venv", "--quiet", "--python", sys.executable, str(tmp_path / "venv"))
+    python = str(tmp_path / "venv" / "bin" / "python")
+    constraints = ("--constraints", str(tmp_path / "constraints.txt"))
+    run(uv, "pip", "install", "--quiet", "--python", python, *constraints, str(wheel))
+    program = str(tmp_path / "venv" / "bin" / "tidemark")
+    assert "decode" in run(program, "--help")
+    assert len(run(program, "decode", "canal_json", *map(str, DUMPS)).splitlines()) == 20
+    assert "canal_json" in run(program, "identify", str(DUMPS[0]))
+    assert "1 source files are valid" in run(program, "validate", str(ROOT / "examples" / "erp" / "erp.yaml"))
+    run(program, "init", "erp", "--format", "canal_json", str(DUMPS[0]))
+    assert (tmp_path / "sources" / "erp.yaml").exists()
+    assert "apache-airflow" not in run(uv, "pip", "list", "--python", python)
