@@ -74,7 +74,7 @@ clean: ## Remove the environment and the embedded lake
 
 # Bytecode is made once, here: where Python may not write it (PYTHONDONTWRITEBYTECODE), each process would compile all that
 # it imports, which takes a stage 2.5 CPU seconds.
-$(READY): requirements.lock requirements-uv.lock pyproject.toml include/tidemark/jars.lock
+$(READY): requirements.lock requirements-uv.lock pyproject.toml include/tidemark/jars.lock include/tidemark/pages.lock
 	@test -n "$(PYTHON)" || { echo "Python 3.11 is missing: apt-get install python3.11 python3.11-venv"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "$(PYTHON) is not Python 3.11: make PYTHON=..."; exit 1; }
 	@command -v java >/dev/null || { echo "Java 17 is missing: apt-get install openjdk-17-jre-headless"; exit 1; }

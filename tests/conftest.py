@@ -69,6 +69,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_reports() -> Iterator[None]:
+    """Let stages write no pages: hundreds of runs would write them twice each. Tests of the report turn this off."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TIDEMARK_REPORT", "off")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _quick_compiler() -> Iterator[None]:
     """Let every JVM, also those of processes that tests start, compile by its quick compiler alone.
 

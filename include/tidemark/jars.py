@@ -1,7 +1,8 @@
-"""The pinned jars that Spark needs: fetched once, verified by checksum, then used from disk.
+"""The pinned jars: what Spark needs, and WebJars with the scripts and styles of pages.
 
-``python -m tidemark.jars`` (part of ``make setup``) fetches them from Maven Central with Spark's own resolver, and
-puts them under the environment's ``share/tidemark/jars``. A run resolves nothing over the network.
+They are fetched once, verified by checksum, then used from disk. ``python -m tidemark.jars`` (part of ``make setup``)
+fetches them from Maven Central with Spark's own resolver, and puts them under the environment's
+``share/tidemark/jars``. A run resolves nothing over the network.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from tidemark import PACKAGE
 from tidemark.errors import ConfigurationError
 
 LOCK = PACKAGE / "jars.lock"
+
+PAGES_LOCK = PACKAGE / "pages.lock"
+"""Jars of another kind: scripts and styles of pages, which Spark never sees."""
 
 
 class Jar(NamedTuple):
@@ -40,9 +44,9 @@ def folder() -> Path:
     return Path(os.environ.get("TIDEMARK_JARS", Path(sys.prefix) / "share" / "tidemark" / "jars"))
 
 
-def locked() -> Iterator[Jar]:
-    """Yield the jars that ``jars.lock`` pins."""
-    for line in LOCK.read_text(encoding="utf-8").splitlines():
+def locked(lock: Path = LOCK) -> Iterator[Jar]:
+    """Yield the jars that a lock file pins, by default those that Spark needs."""
+    for line in lock.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             coordinates, sha256 = line.split()
             group, artifact, version = coordinates.split(":")
@@ -75,12 +79,12 @@ def verified() -> list[Path]:
 
 
 def fetch() -> list[Path]:
-    """Fetch missing jars, verify all jars against ``jars.lock``, and return their paths.
+    """Fetch missing jars, verify all jars against both lock files, and return their paths.
 
     Raises:
         ConfigurationError: a jar has another checksum than the pinned one. Such a jar is not installed.
     """
-    return install(list(locked()), folder())
+    return install([*locked(), *locked(PAGES_LOCK)], folder())
 
 
 def install(jars: Sequence[Jar], target: Path) -> list[Path]:
@@ -121,7 +125,7 @@ def _verify(path: Path, jar: Jar) -> None:
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != jar.sha256:
         raise ConfigurationError(
-            f"{path.name} has SHA-256 {found}, but jars.lock pins {jar.sha256}: delete {path} and run `make setup`"
+            f"{path.name} has SHA-256 {found}, but its lock pins {jar.sha256}: delete {path} and run `make setup`"
         )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+import structlog
 from pyiceberg.exceptions import CommitFailedException, RESTError
 from pyspark.errors import PySparkException
 from sqlalchemy.exc import SQLAlchemyError
@@ -28,6 +30,14 @@ STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTEr
 HOLDING = frozenset({"check", "publish", "quality"})
 """Stages that fail a scheduled run if they have problems. Problems of earlier stages do not fail it there, so that the
 rest of the data is published; publish reports them again."""
+
+REPORTED = frozenset({"check", "publish", "quality", "restore"})
+"""Stages after which the pages of the source are written again."""
+
+REPORT_VARIABLE = "TIDEMARK_REPORT"
+"""Environment variable: with ``off`` no stage writes the pages, and only ``tidemark report`` does."""
+
+log = structlog.get_logger(__name__)
 
 
 def run_stage(
@@ -63,7 +73,21 @@ def run_stage(
     bounds = {name: bound for name, bound in (("start", start), ("end", end)) if name in known}
     with _store_errors(stage, source), locks.hold(source.source, patience=patience):
         report: StageReport = module.run(source, **bounds, **given)
+        if stage in REPORTED:
+            _write_report(source)
     return report
+
+
+def _write_report(source: Source) -> None:
+    """Write the pages of a source. They can be written again at any time, so a failure fails no stage."""
+    if os.environ.get(REPORT_VARIABLE) == "off":
+        return
+    from tidemark.report import site  # noqa: PLC0415  only some stages need it
+
+    try:
+        site.write(Lake.open(), [source.source])
+    except Exception as error:  # noqa: BLE001
+        log.warning("report_not_written", source=source.source, error=first_line(error), next="tidemark report")
 
 
 def run_task(

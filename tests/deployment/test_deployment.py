@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,18 @@ def test_every_service_is_pinned_checked_and_on_loopback() -> None:
     assert "docker.sock" not in TEXT
 
 
+def test_the_web_server_shows_the_report_that_tasks_write() -> None:
+    """Tasks and the web server have one home, on one volume; the image's package announces the plugin."""
+    writer, reader = SERVICES["scheduler"], SERVICES["api-server"]
+    assert reader["environment"]["TIDEMARK_HOME"] == writer["environment"]["TIDEMARK_HOME"]
+    assert "home:/var/lib/tidemark" in set(reader["volumes"]) & set(writer["volumes"])
+    assert writer["environment"]["TIDEMARK_HOME"].startswith("/var/lib/tidemark/")
+    docker = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    assert "uv pip install --no-cache --no-deps --editable ." in docker
+    announced = {entry.name: entry.value for entry in entry_points(group="airflow.plugins")}
+    assert announced["tidemark"] == "tidemark.orchestration.plugin:TidemarkPlugin"
+
+
 def test_a_change_of_code_fetches_no_jar(tmp_path: Path) -> None:
     """The image copies only what fetches the jars before it fetches them, and that is enough to fetch them."""
     docker = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
@@ -81,7 +94,7 @@ def test_a_change_of_code_fetches_no_jar(tmp_path: Path) -> None:
     assert fetching
     assert "COPY include/tidemark include/tidemark\n" in after
     files = copied[0].split()
-    assert len(files) == 4
+    assert len(files) == 5
     for file in files:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pendulum
@@ -15,6 +16,8 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import CronDataIntervalTimetable
 from airflow.timetables.interval import CronDataIntervalTimetable as CoreTimetable
 
+from support.airflow_world import Heard
+from tidemark.orchestration import alerts
 from tidemark.orchestration.intervals import next_moment, width
 from tidemark.sources import files
 from tidemark.stages import STAGES
@@ -141,6 +144,32 @@ def test_wrong_file_is_one_import_error_and_takes_no_other_source_with_it(
     assert list(found.import_errors) == ["cdc_source_errors.py"]
     message = found.import_errors["cdc_source_errors.py"]
     assert f"{tmp_path / 'crm.yaml'}:2:9: format: unknown format 'canl_json'. Did you mean 'canal_json'?" in message
+
+
+def test_notifiers_of_a_source_are_told_of_its_failed_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source file names Airflow's notifiers with their arguments; a wrong one is an import error and stops no DAG."""
+    write(tmp_path, "erp")
+    with (tmp_path / "erp.yaml").open("a", encoding="utf-8") as file:
+        file.write("on_failure: [{notifier: support.airflow_world.Heard, text: '{{ ti.task_id }} of erp'}]\n")
+    write(tmp_path, "crm")
+    with (tmp_path / "crm.yaml").open("a", encoding="utf-8") as file:
+        file.write(
+            "on_failure: [{notifier: no.such.Notifier}, {notifier: pathlib.Path},\n"
+            "             {notifier: support.airflow_world.Heard, txt: a}]\n"
+        )
+    found = bag(tmp_path, monkeypatch)
+    assert {"cdc_erp", "cdc_crm"} <= set(found.dags)
+    first, heard = found.dags["cdc_erp"].get_task("check").on_failure_callback
+    assert first is alerts.task_failed
+    heard({"ti": SimpleNamespace(task_id="check"), "dag": None})
+    assert Heard.texts == ["check of erp"]
+    message = found.import_errors["cdc_source_errors.py"]
+    for sentence in (
+        "crm: on_failure: there is no no.such.Notifier: No module named 'no'. Is its provider installed?",
+        "crm: on_failure: pathlib.Path is no notifier of Airflow",
+        "crm: on_failure: support.airflow_world.Heard does not take these arguments",
+    ):
+        assert sentence in message
 
 
 def test_parsing_is_quick_and_imports_no_engine() -> None:

@@ -14,10 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
 from support.airflow_world import connection_for_notices, kill_first, receiving_notices
+from support.browser import PROGRAM, browser
 from tidemark.demo.runner import unpaused
 from tidemark.errors import ConfigurationError
 from tidemark.services.airflow import AirflowService
@@ -124,6 +126,7 @@ def airflow(
         "PYICEBERG_CATALOG__TIDEMARK__WAREHOUSE": (place / "warehouse").as_uri(),
         "PYICEBERG_CATALOG__TIDEMARK__PASSWORD": CANARY,
         "AIRFLOW_CONN_TIDEMARK_ALERTS": connection_for_notices(notices[0]),
+        "TIDEMARK_REPORT": "on",
     }
     (place / "warehouse").mkdir()
     with AirflowService(place, dags=ROOT / "dags", environment=environment, port=None, schedules=False) as service:
@@ -235,9 +238,12 @@ def test_killed_stage_is_tried_again_and_its_cut_is_published_once(airflow: Airf
 
 
 def test_failed_check_ends_the_run_and_is_not_tried_again(
-    airflow: AirflowService, notices: tuple[int, list[dict[str, Any]]]
+    airflow: AirflowService, notices: tuple[int, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    """Data that a blocking check holds back is a matter for people: one attempt, a notice, and no publish."""
+    """Data that a blocking check holds back is a matter for people: one attempt, a notice, and no publish.
+
+    The notice has the reason, and the task a button that leads to the page of its source, in Airflow's own frame too.
+    """
     airflow.backfill("cdc_held", DAYS[0], DAYS[0])
     runs = airflow.wait_runs(["cdc_held"], seconds=500)["cdc_held"]
     assert list(runs.values()) == ["failed"]
@@ -248,6 +254,41 @@ def test_failed_check_ends_the_run_and_is_not_tried_again(
     assert {(notice["event"], notice["dag"], notice["task"]) for notice in notices[1]} == {
         ("failed", "cdc_held", "check")
     }
+    assert "held.orders: expect_column_values_to_be_between (id) failed: 3 of 5 unexpected" in notices[1][0]["text"]
+    run = f"dags/cdc_held/dagRuns/{min(runs)}/taskInstances/check/links"
+    links = airflow.api.request("GET", run)["extra_links"]
+    assert links["Quality"] == "/tidemark/quality/site/held/index.html"
+    assert airflow.api.get_page(links["Quality"]).status_code == 200
+    assert airflow.api.get_page(links["Data Docs"]).status_code == 200
+    if PROGRAM:
+        _look_at_the_report(airflow, tmp_path / "profile")
+
+
+def _look_at_the_report(airflow: AirflowService, profile: Path) -> None:
+    """Open the navigation's view of the report in a browser, and follow a link in it."""
+    with browser(profile) as tab:
+        tab.look(width=1280)
+        tab.open(f"{airflow.url}/plugin/quality", cookies={"_token": airflow.api.token()})
+        shown = "(document.querySelector('iframe')?.contentDocument?.querySelector('h1') ?? {}).textContent"
+        heading = lambda: tab.value(shown)  # noqa: E731
+        wait_until(lambda: heading() == "Quality of all sources", servers=[], seconds=60, what="the report in Airflow")
+        assert "Quality" in tab.value("document.querySelector('nav, aside, body').innerText")
+        tab.value("document.querySelector('iframe').contentDocument.querySelector('.todo a').click()")
+        wait_until(lambda: heading() == "held", servers=[], seconds=60, what="the page of the source")
+
+
+def test_the_report_is_for_people_whom_airflow_knows(airflow: AirflowService, place: Path) -> None:
+    """An anonymous request gets 401, whatever it asks for; a known user gets the page, and nothing beside the site."""
+    page = place / "quality" / "site" / "by_hand" / "index.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text("<p>a page", encoding="utf-8")
+    for path in ("quality/site/by_hand/index.html", "quality/none", "dag/cdc_erp", "quality/%2e%2e/catalog.db"):
+        assert httpx.get(f"{airflow.url}/tidemark/{path}").status_code == 401
+    assert airflow.api.get_page("/tidemark/quality/site/by_hand/index.html").text == "<p>a page"
+    for path in ("site/%2e%2e/%2e%2e/catalog.db", "site/..%2f..%2fsources/erp.yaml", "gx/great_expectations.yml"):
+        assert airflow.api.get_page(f"/tidemark/quality/{path}").status_code == 404
+    plugins = {plugin["name"]: plugin for plugin in airflow.api.request("GET", "plugins")["plugins"]}
+    assert [view["destination"] for view in plugins["tidemark"]["external_views"]] == ["nav", "dag"]
 
 
 def test_connection_alone_decides_that_stages_are_submitted(

@@ -32,6 +32,8 @@ told = {"arguments": sys.argv[1:], "canary": os.environ["TIDEMARK_TEST_CANARY"],
 command = Path("/proc/self/cmdline").read_bytes() + Path(f"/proc/{os.getppid()}/cmdline").read_bytes()
 told["command"] = command.decode().replace(chr(0), " ")
 Path(os.environ["TIDEMARK_TEST_TOLD"]).write_text(json.dumps(told))
+if problem := os.environ.get("TIDEMARK_TEST_PROBLEM"):
+    Path(os.environ["TIDEMARK_PROBLEMS"]).write_text(json.dumps([problem]))
 sys.exit(int(os.environ["TIDEMARK_TEST_STATUS"]))
 """
 
@@ -246,14 +248,27 @@ def test_package_reaches_executors_on_any_machine(erp: Path, tmp_path: Path) -> 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("status", "error"), [(0, None), (1, AirflowFailException), (2, AirflowFailException), (3, AirflowException)]
+    ("status", "error", "problem"),
+    [
+        (0, None, ""),
+        (1, AirflowFailException, "erp.orders: null keys (table) failed: 3; expected 0"),
+        (2, AirflowFailException, ""),
+        (3, AirflowException, "the catalog does not answer"),
+    ],
 )
 def test_what_needs_spark_is_submitted_and_its_status_is_understood(
-    erp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, error: type[Exception] | None
+    erp: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    status: int,
+    error: type[Exception] | None,
+    problem: str,
 ) -> None:
     """spark-submit runs jobs/<stage>.py: held data and configuration end the task, the rest is tried again.
 
-    The job finds the library, and secrets stay in the environment: they are in no command line.
+    What the job says of it is in the error and in the log, at level ERROR. The job finds the library, and secrets stay
+    in the environment: they are in no command line.
     """
     row = {"data": [{"id": "1"}], "mysqlType": {"id": "bigint"}, "sqlType": {"id": -5}, "old": None, "pkNames": ["id"]}
     head = {"database": "shop", "table": "orders", "type": "INSERT", "isDdl": False, "sql": "", "es": 1, "ts": 1}
@@ -270,11 +285,15 @@ def test_what_needs_spark_is_submitted_and_its_status_is_understood(
     monkeypatch.setenv("TIDEMARK_TEST_CANARY", "canary-7f3a")
     monkeypatch.setenv("TIDEMARK_TEST_TOLD", str(told))
     monkeypatch.setenv("TIDEMARK_TEST_STATUS", str(status))
+    monkeypatch.setenv("TIDEMARK_TEST_PROBLEM", problem)
     operator = StageOperator(stage="compact", source="erp")
     if error:
         with pytest.raises(error) as caught:
             operator.execute(context())
         assert isinstance(caught.value, AirflowFailException) is (error is AirflowFailException)
+        text = str(caught.value)
+        assert text == f"compact of erp: {problem}" if problem else "configuration: a file or a setting" in text
+        assert f"[error    ] {problem}\n" in capsys.readouterr().out or not problem
     else:
         operator.execute(context())
     heard = json.loads(told.read_text("utf-8"))

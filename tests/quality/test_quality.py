@@ -1,4 +1,4 @@
-"""Published cuts are judged again on demand, and the trend tells what became of them."""
+"""Published cuts are judged again on demand, and the ledger keeps what was found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.schemas import NAMES
 from tidemark.pipeline import run_stage
-from tidemark.quality import trend
 from tidemark.sources.model import Source
 
 pytestmark = pytest.mark.spark
@@ -61,31 +60,23 @@ def test_a_published_cut_is_judged_by_the_checks_of_today(landing: Path, lake: L
     (problem,) = reports[2].problems
     assert problem.startswith("judged.it ems: expect_column_values_to_be_between (amount) failed")
     assert reports[None].summary == {"cut": 3, "tables": 2, "failed": 0}
-    assert reports[3].details["judged.quiet"] == {"cut": 1, "rows": 1, "checks": 3, "failed": 0}
+    assert reports[3].details["judged.quiet"] == {"cut": 1, "rows": 1, "checks": 3, "failed": 0, "warned": 0}
+    assert reports[2].details["judged.it ems"]["failed"] == 1
     assert _everything(lake) == before
 
-    told = {(entry["cut"], entry["table"]): entry for entry in trend.trend_of(lake, "judged", _home())}
-    assert list(told) == [(3, "judged.it ems"), (2, "judged.it ems"), (1, "judged.it ems"), (1, "judged.quiet")]
-    assert [entry["failed"] for entry in told.values()] == [
-        [],
-        ["expect_column_values_to_be_between (amount)"],
-        [],
-        [],
+    rows = Ledger(lake, "judged").checks()
+    before_publishing = {(row.cut, row.target) for row in rows if row.stage == "check" and row.success}
+    assert before_publishing == {(1, "judged.it ems"), (1, "judged.quiet"), (2, "judged.it ems"), (3, "judged.it ems")}
+    again = [row for row in rows if row.stage == "quality"]
+    failed = [(row.cut, row.target, row.name, row.columns, row.observed) for row in again if not row.success]
+    assert failed == [
+        (2, "judged.it ems", "expect_column_values_to_be_between", ("amount",), "1 of 2 unexpected"),
     ]
-    assert [entry["rows"] for entry in told.values()] == [1, 2, 1, 1]
-    assert told[1, "judged.it ems"]["quarantined_share"] == 0.5
-    assert {entry["verdict"] for entry in told.values()} == {"passed"}
-
-
-def _home() -> Path:
-    from tidemark.lake.catalog import home
-
-    return home()
 
 
 def _everything(lake: Lake) -> dict[str, object]:
     ledger = Ledger(lake, "judged")
-    told = {name: sorted(map(str, ledger.read(name))) for name in NAMES}
+    told = {name: sorted(map(str, ledger.read(name))) for name in NAMES if name != "checks"}
     return {**told, "refs": str(lake.load(("judged", "it ems")).refs())}
 
 
@@ -117,10 +108,8 @@ def _move_tag(lake: Lake, snapshot: int) -> None:
     tag(table.refresh(), "cut_1", snapshot)
 
 
-def test_the_command_prints_the_trend_and_writes_a_page(
-    landing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A failed check ends it with 1; --json is one object a table and cut; names on the page are text."""
+def test_the_command_prints_what_was_found(landing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed check ends it with 1; --json is one object a table."""
     check = "{type: expect_column_values_to_be_between, column: amount, min_value: 0}"
     (tmp_path / "judged.yaml").write_text(
         f"source: judged\nformat: debezium_json\nlanding: {landing}/*\n"
@@ -131,15 +120,10 @@ def test_the_command_prints_the_trend_and_writes_a_page(
     done = CliRunner().invoke(app, ["quality", "judged", "--cut", "2", "--json"])
     assert done.exit_code == 1, done.output
     entries = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {entry["cut"] for entry in entries} == {1, 2, 3}
-    page = trend.write_page([{**entries[0], "table": "<script>"}], "judged", _home())
-    text = page.read_text(encoding="utf-8")
-    assert "<script>" not in text
-    assert "&lt;script&gt;" in text
+    assert [(entry["table"], entry["failed"]) for entry in entries] == [("judged.it ems", 1), ("judged.quiet", 0)]
 
 
 def test_a_source_without_cuts_has_nothing_to_judge(lake: Lake, spark: SparkSession) -> None:
-    """No cut, no verdict, no page row."""
+    """No cut, no verdict."""
     source = Source.model_validate({"source": "judged_never", "format": "canal_json", "landing": "/nowhere/*"})
     assert run_stage("quality", source, None, None).summary == {"tables": 0}
-    assert trend.trend_of(lake, "judged_never", _home()) == []

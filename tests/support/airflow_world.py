@@ -8,12 +8,30 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
+from airflow.sdk import BaseNotifier
 
 from tidemark.services.airflow import AirflowService
 from tidemark.services.processes import wait_until
+
+
+class Heard(BaseNotifier):
+    """A notifier that keeps what it is told."""
+
+    template_fields = ("text",)
+    texts: ClassVar[list[str]] = []
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def notify(self, context: Any) -> None:
+        """Keep the text."""
+        assert context
+        self.texts.append(self.text)
+
 
 HANG = 1800
 """Seconds that nothing takes on the slowest machine."""

@@ -18,6 +18,7 @@ from tidemark.cli import (
     diagnosis_commands,  # noqa: F401
     quarantine_commands,
     reconcile_command,  # noqa: F401  its command
+    report_command,  # noqa: F401
     stage_commands,  # noqa: F401  imported first, so that the help lists its commands first
 )
 from tidemark.cli.app import app
@@ -39,6 +40,7 @@ class OutputFormat(StrEnum):
 
 _LOOK_NEXT = """
 Look next:
+  the report    {report}
   Data Docs     {docs}
   a table       {program} sql "SELECT * FROM shop_canal.customers LIMIT 5"
   its events    {program} sql "SELECT operation, after.name FROM shop_canal.customers__changes LIMIT 5"
@@ -69,7 +71,8 @@ def demo(
     typer.echo(
         f"\n{len(outcome.statuses)} sources had one history and published the same tables ({outcome.seconds:.0f} s)."
     )
-    typer.echo(_LOOK_NEXT.format(docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
+    report = home() / "quality" / "site" / "index.html"
+    typer.echo(_LOOK_NEXT.format(report=report, docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
 
 
 @app.command()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +13,9 @@ import typer
 from tidemark.cli.logs import configure_logging
 from tidemark.cli.printing import tell
 from tidemark.cli.running import End, SourceName, Start, exits, print_report
+from tidemark.errors import TidemarkError
 from tidemark.sources.files import find_source
+from tidemark.stages import PROBLEMS_VARIABLE
 from tidemark.values.iso8601 import moment
 
 
@@ -44,7 +50,12 @@ def job(stage: str) -> None:
             "reprocess": reprocess,
             "dry_run": dry_run,
         }
-        report = run_task(stage, find_source(source), moment(start), moment(end), **options)
+        try:
+            report = run_task(stage, find_source(source), moment(start), moment(end), **options)
+        except TidemarkError as error:
+            _leave([f"{type(error).__name__}: {error}"])
+            raise
+        _leave(report.problems)
         print_report(report)
         for problem in report.problems:
             tell(f"held back: {problem}")
@@ -52,3 +63,9 @@ def job(stage: str) -> None:
             raise typer.Exit(1)
 
     typer.run(exits(command))
+
+
+def _leave(problems: Sequence[str]) -> None:
+    """Leave problems where the task that submitted this job looks for them."""
+    if place := os.environ.get(PROBLEMS_VARIABLE):
+        Path(place).write_text(json.dumps(list(problems)), encoding="utf-8")

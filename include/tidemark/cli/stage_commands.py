@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from tidemark.cli.app import app
-from tidemark.cli.printing import print_table, tell
+from tidemark.cli.printing import tell
 from tidemark.cli.running import AsJson, End, SourceName, Start, exits, print_report, run_stages
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
@@ -128,28 +128,18 @@ def quality(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Check a published cut again, and show the results of each cut; change nothing."""
-    from tidemark.lake.catalog import home
-    from tidemark.lake.lake import Lake
+    """Check a published cut again, by the checks of today; change nothing of the cut."""
     from tidemark.pipeline import run_stage
-    from tidemark.quality import trend
+    from tidemark.report import site
 
-    name = find_source(source).source
     report = run_stage("quality", find_source(source), None, None, cut=cut)
-    entries = trend.trend_of(Lake.open(), name, home())
-    page = trend.write_page(entries, name, home())
     if as_json:
-        for entry in entries:
-            typer.echo(msgspec.json.encode(entry).decode())
+        for table, counts in report.details.items():
+            typer.echo(msgspec.json.encode({"source": report.source, "table": table, **counts}).decode())
     else:
         print_report(report)
-        print_table([list(trend.COLUMNS), *([_plain(entry[column]) for column in trend.COLUMNS] for entry in entries)])
-        typer.echo(f"page: {page}")
+        typer.echo(f"report: {site.index_page()}")
     for problem in report.problems:
         tell(problem)
     if report.has_problems:
         raise typer.Exit(1)
-
-
-def _plain(value: object) -> str:
-    return ", ".join(value) if isinstance(value, list) else str("" if value is None else value)

@@ -19,6 +19,7 @@ from tidemark.lake.branches import cut_tags, drop_ref, fast_forward, head, put_b
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, candidate_branch, cut_tag, history, is_history, moved_together
+from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import CutRow, TableRow
@@ -161,7 +162,8 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
             later = [number for number in cut_tags(table.refresh()) if number > cut]
             remove_tags(table, [cut_tag(number) for number in later])
     ledger.forget(TableRow, above("cut", cut))
-    ledger.forget(ReconciliationRow, above("cut", cut))  # what was found right of later rows says nothing of these
+    for kind in (ReconciliationRow, CheckRow):  # what was found of later rows says nothing of these
+        ledger.forget(kind, above("cut", cut))
     return len(shown)
 
 
@@ -198,8 +200,7 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
         for row in built:
             _move(lake, row.identifier, cut.cut, tables)
     except PublishConflictError:
-        # Another writer was faster at this moment. Tables that were moved stay so: compact folds the same events onto
-        # them again, which changes no row.
+        # Another writer was faster. Moved tables stay so: folding the same events onto them again changes no row.
         set_state(ledger, cut, REPLACED)
         raise
     shown = [msgspec.structs.replace(row, state=PUBLISHED) if is_built(row) else row for row in rows]

@@ -208,6 +208,26 @@ TRANSACTIONS = pa.schema(
 ``batch``, ``seen`` is a ``tally.Seen`` as JSON. The row without an id, in state ``marked``, says that the source sends
 markers; its ``seen`` is a ``transactions.Facts`` as JSON."""
 
+CHECKS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("cut", pa.int32()),
+        ("stage", pa.string()),
+        ("target", pa.string()),
+        ("place", pa.int32()),
+        ("name", pa.string()),
+        ("columns", pa.list_(pa.string())),
+        ("severity", pa.string()),
+        ("success", pa.bool_()),
+        ("observed", pa.string()),
+        ("expected", pa.string()),
+        ("at", INSTANT),
+    ]
+)
+"""What each check of a cut found: counts and figures, never a value of a row. ``stage`` is ``check`` (before the cut is
+published) or ``quality`` (the newest time that it was judged again). ``place`` is the check's place among those of its
+table."""
+
 SOURCE_FILES = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("declared", pa.string()), ("at", INSTANT)])
 """What the source file said, without defaults, as JSON, when messages were last read: one row a source. Of the landing
 path, which may hold the keys of a store, it is a digest."""
@@ -255,6 +275,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "reprocessing": REPROCESSING,
     "cuts": CUTS,
     "transactions": TRANSACTIONS,
+    "checks": CHECKS,
     "source_files": SOURCE_FILES,
     "reconciliations": RECONCILIATIONS,
 }

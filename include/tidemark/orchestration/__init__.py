@@ -10,6 +10,7 @@ from tidemark.orchestration.dags import (
     table_param,
     text_param,
 )
+from tidemark.orchestration.notifiers import require as require_notifiers
 from tidemark.orchestration.reconcile_operator import RECONCILE_PREFIX, build_reconciliation
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "build_on_demand",
     "build_reconciliation",
     "number_param",
+    "require_notifiers",
     "table_param",
     "text_param",
 ]

@@ -12,6 +12,7 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from tidemark.orchestration import alerts
 from tidemark.orchestration.intervals import width
+from tidemark.orchestration.notifiers import notifiers_of
 from tidemark.orchestration.stage_operator import StageOperator
 from tidemark.sources.model import Source
 from tidemark.stages import STAGES
@@ -42,7 +43,7 @@ def build_dag(source: Source) -> DAG:
         catchup=False,
         max_active_runs=1,
         deadline=_deadline(source),
-        default_args=dict(TASKS),
+        default_args={**TASKS, "on_failure_callback": [alerts.task_failed, *notifiers_of(source)]},
         params={
             "start": _moment("Start of the interval", "In place of the run's own, as 2026-01-31 00:00."),
             "end": _moment("End of the interval", "The first moment that is not part of it, as 2026-02-01 00:00."),

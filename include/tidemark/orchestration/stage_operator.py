@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -36,8 +37,10 @@ from tidemark import INCLUDE
 from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkWithheldError
 from tidemark.orchestration.assets import announce
 from tidemark.orchestration.intervals import Interval, interval_of, with_passed_over
+from tidemark.orchestration.links import DataDocsLink, QualityLink
+from tidemark.orchestration.submitted import failure, place_for_problems, taken
 from tidemark.sources.files import find_source
-from tidemark.stages import STAGES
+from tidemark.stages import PROBLEMS_VARIABLE, STAGES
 
 if TYPE_CHECKING:
     from tidemark.stages import StageReport
@@ -62,13 +65,10 @@ _BY_INTERVAL = frozenset({"land", "normalize"})
 _REHEARSES = "normalize"
 """The stage that reprocesses. In a dry run it reports which rows would differ."""
 
-_SUBMITTED = frozenset({"spark", "yarn", "k8s"})
+_JUDGING = frozenset({"check", "publish", "quality"})
+"""Stages whose tasks have buttons that lead to the report and to the Data Docs."""
 
-_NO_RETRY: Mapping[int, str] = {
-    1: "data held back: nothing of it is published. See the log above and `tidemark status`",
-    2: "configuration: a file or a setting must be changed. See the log above",
-}
-"""Exit statuses of a job that another attempt would give again."""
+_SUBMITTED = frozenset({"spark", "yarn", "k8s"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,10 @@ class StageOperator(SparkSubmitOperator):
         super().__init__(conn_id=CONNECTION, name=f"{source or 'tidemark'}-{stage}", max_active_tis_per_dag=1, **kwargs)
         self.stage = stage
         self.source = source
+        if stage in _JUDGING:
+            self.operator_extra_links = (QualityLink(), DataDocsLink())
         self.options = tuple(options)
+        self._problems: Path | None = None
 
     def execute(self, context: Context) -> dict[str, int | str] | None:  # type: ignore[override]
         """Run the stage as the connection says, and return its summary for XCom; None after a submitted job."""
@@ -123,7 +126,7 @@ class StageOperator(SparkSubmitOperator):
         except (ConfigurationError, ContractError) as error:
             raise AirflowFailException(f"{type(error).__name__}: {error}") from error
         if report is None:
-            self._submit(context)
+            self._submit(call, context)
             return None
         return self._tell(report, call, context)
 
@@ -230,7 +233,8 @@ class StageOperator(SparkSubmitOperator):
             self.application_args += [option] if value is True else [option, str(value)]
         if connection.extra_dejson.get("deploy-mode") != "cluster":
             path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
-            self.env_vars = {"PYTHONPATH": os.pathsep.join(path)}
+            self._problems = place_for_problems()
+            self.env_vars = {"PYTHONPATH": os.pathsep.join(path), PROBLEMS_VARIABLE: str(self._problems)}
         if re.fullmatch(r"local(\[.*\])?", str(connection.host)):
             self.conf = dict(local_settings())
             self.env_vars = {**(self.env_vars or {}), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -238,15 +242,22 @@ class StageOperator(SparkSubmitOperator):
             self.jars = ",".join(jar_paths())
             self.py_files = str(archive())  # executors on other machines need the package
 
-    def _submit(self, context: Context) -> None:
+    def _submit(self, call: _Call, context: Context) -> None:
+        """Submit the job; where it fails, say what it left to say, in the log and in the error."""
         try:
             super().execute(context)
         except AirflowException as error:
-            process = getattr(self._hook, "_submit_sp", None)
-            reason = _NO_RETRY.get(process.returncode) if process else None
-            if reason:
-                raise AirflowFailException(f"{self.stage} of {self.source}: {reason}") from error
-            raise
+            failed = self._failure(call)
+            raise failed or error from None
+        finally:
+            taken(self._problems)
+
+    def _failure(self, call: _Call) -> AirflowException | None:
+        problems = taken(self._problems)
+        for problem in problems:
+            self.log.error("%s", problem)
+        process = getattr(self._hook, "_submit_sp", None)
+        return failure(f"{self.stage} of {call.source}", process and process.returncode, problems)
 
 
 def _connection() -> Connection:

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import html
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import CodeType
 from typing import Any, Final
 
 import great_expectations as gx
@@ -30,10 +28,9 @@ from great_expectations.data_context.types.resource_identifiers import (
     ValidationResultIdentifier,
 )
 from great_expectations.expectations.expectation import Expectation
-from great_expectations.render.components import RenderedDocumentContent
-from great_expectations.render.view.view import DefaultJinjaIndexPageView, DefaultJinjaPageView
-from jinja2 import BytecodeCache
-from jinja2.bccache import Bucket
+
+from tidemark.quality import page_assets
+from tidemark.quality.docs_pages import WARNED, IndexPageView, InertPageView
 
 CANDIDATE: Final = "candidate"
 """Name of the data source, asset and batch definition for a table's rows, which are a Spark frame."""
@@ -43,8 +40,11 @@ METRICS: Final = "metrics"
 
 _NAME_LENGTH: Final = 120
 
-_VIEW: Final = {"module_name": __name__, "class_name": "InertPageView"}
-_INDEX_VIEW: Final = {"module_name": __name__, "class_name": "IndexPageView"}
+_WARNED_KEPT: Final = 200
+
+# By the names that folders of earlier versions have in their configuration.
+_VIEW: Final = {"module_name": __name__, "class_name": InertPageView.__name__}
+_INDEX_VIEW: Final = {"module_name": __name__, "class_name": IndexPageView.__name__}
 
 _SITE: Final[Any] = {
     "class_name": "SiteBuilder",
@@ -104,6 +104,7 @@ class Recorder:
         self._run = RunIdentifier(run_name=_file_name(cut), run_time=datetime.now(UTC))
         # Great Expectations takes both kinds of key in one list; its annotation does not.
         self._pages: list[Any] = []
+        self._warned: list[str] = []
 
     def record(
         self,
@@ -139,68 +140,28 @@ class Recorder:
         key = ValidationResultIdentifier(suite_key, self._run, batch_identifier=str(snapshot))
         self._context.validation_results_store.set(key, validation)
         self._pages += [suite_key, key]
+        if success and good < len(results):
+            parts: tuple[object, ...] = key.to_tuple()  # type: ignore[no-untyped-call]
+            self._warned.append("/".join(["validations", *map(str, parts)]) + ".html")
 
     def write_pages(self) -> None:
         """Write a page for each suite and each result that was recorded, and the index."""
         if self._pages:  # without keys, Great Expectations would write all pages of the folder again
             with _locked(self._folder):
-                self._context.build_data_docs(resource_identifiers=self._pages)
+                page_assets.lay_out(index_page(self._folder).parent)
+                mark = WARNED.set(self._all_warned())
+                try:
+                    self._context.build_data_docs(resource_identifiers=self._pages)
+                finally:
+                    WARNED.reset(mark)
 
-
-class _CompiledTemplates(BytecodeCache):
-    """The compiled templates of this process.
-
-    Great Expectations makes a view for each kind of page of each run. Each view would compile its templates again.
-    """
-
-    def __init__(self) -> None:
-        self._compiled: dict[str, tuple[str, CodeType | None]] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Give a template its compiled code, if it was compiled before and has not changed."""
-        checksum, code = self._compiled.get(bucket.key, ("", None))
-        if checksum == bucket.checksum:
-            bucket.code = code
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep the compiled code of a template."""
-        self._compiled[bucket.key] = bucket.checksum, bucket.code
-
-
-_TEMPLATES: Final = _CompiledTemplates()
-
-
-class _CompiledOnce(DefaultJinjaPageView):
-    """A page whose templates are compiled once a process."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.env.bytecode_cache = _TEMPLATES
-
-
-class IndexPageView(_CompiledOnce, DefaultJinjaIndexPageView):
-    """The index."""
-
-
-class InertPageView(_CompiledOnce):
-    """A page on which a column's name is plain text everywhere, and never HTML.
-
-    Great Expectations escapes the parameters of its sentences, but not headings, navigation and cells.
-    """
-
-    def render(self, document: RenderedDocumentContent, template: str | None = None, **settings: object) -> str:
-        """Return the page's HTML."""
-        page = self._get_template(template or self._template)
-        return str(page.render(_inert(document.to_json_dict()), **settings))
-
-
-def _inert(node: Any) -> Any:  # noqa: ANN401 - JSON of any depth
-    if isinstance(node, str):
-        return html.escape(node, quote=False)
-    if isinstance(node, dict):
-        done = {"params", "styling"}  # the first are escaped later, the second are Great Expectations' own
-        return {key: value if key in done else _inert(value) for key, value in node.items()}
-    return [_inert(value) for value in node] if isinstance(node, list) else node
+    def _all_warned(self) -> frozenset[str]:
+        """Return the pages of results with warnings that the index may show, of this run and of earlier ones."""
+        known = self._folder / "warned.txt"
+        before = known.read_text(encoding="utf-8").splitlines() if known.exists() else []
+        now = [*before, *self._warned][-_WARNED_KEPT:]
+        known.write_text("\n".join(now), encoding="utf-8")
+        return frozenset(now)
 
 
 @contextmanager

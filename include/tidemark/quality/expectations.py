@@ -1,4 +1,4 @@
-"""Judges tables with Great Expectations, which only this module and ``data_docs`` import.
+"""Judges tables with Great Expectations, which only this module, ``data_docs`` and ``docs_pages`` import.
 
 The import takes about four seconds, so the stages import this module only when there is something to judge. Great
 Expectations accepts frames of a classic session and of Spark Connect alike. The checks of one table are bundled into
@@ -139,10 +139,11 @@ def _build_invariant(place: int, name: str, invariant: Invariant) -> _Check:
     So the page shows the number.
     """
     low, high, severity = invariant.minimum, invariant.maximum, _SEVERITIES[invariant.severity]
-    expectation = ExpectColumnMaxToBeBetween(
-        column=name, min_value=low, max_value=high, severity=severity, meta={_PLACE: place}
-    )
     expected = str(low) if low == high else f"{low} to {high}"
+    said = f"There are no {name}." if low == high == 0 else f"Number of {name}: {expected}."
+    expectation = ExpectColumnMaxToBeBetween(
+        column=name, min_value=low, max_value=high, severity=severity, meta={_PLACE: place}, description=said
+    )
     return _Check(name, (), invariant.severity, expected, expectation, shows_observed=True)
 
 

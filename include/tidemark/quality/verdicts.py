@@ -67,8 +67,19 @@ class Verdict:
     def problems(self) -> list[str]:
         """Return a sentence for each blocking check that failed: what was found, and what was expected."""
         return [
-            f"{self.table}: {result.name} ({', '.join(result.columns) or 'table'}) failed: {result.observed}; "
-            f"expected {result.expected}. See {self.docs}"
+            f"{self._words(result, 'failed')}. See {self.docs}"
             for result in self.results
             if not result.success and result.severity is Severity.BLOCK
         ]
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for each check that failed and only warns."""
+        return [
+            self._words(result, "warns")
+            for result in self.results
+            if not result.success and result.severity is Severity.WARN
+        ]
+
+    def _words(self, result: CheckResult, outcome: str) -> str:
+        where = ", ".join(result.columns) or "table"
+        return f"{self.table}: {result.name} ({where}) {outcome}: {result.observed}; expected {result.expected}"

@@ -15,19 +15,20 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.event_counts import NO_EVENTS, EventCounts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
+from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.waiting import waiting
 from tidemark.values.iso8601 import EPOCH
 
 
-def status_of(lake: Lake, source: str) -> dict[str, Any]:
+def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str, Any]:
     """Return the cut, the messages and the tables of one source, ready for JSON; the docs describe the keys.
 
     Times are ISO 8601, UTC. The counts of a table are totals over its published cuts and the newest cut; each event is
-    counted in one of them.
+    counted in one of them. ``ledger`` is the ledger of the source, where the caller has one that was read already.
     """
-    ledger = Ledger(lake, source)
+    ledger = ledger or ReadOnce(lake, source)
     newest, published = ledger.last_cut(), cuts.last_published(ledger)
     batches = ledger.batches()
     messages = {name: sum(getattr(row, name) for row in batches) for name in _MESSAGES}

@@ -56,6 +56,14 @@ class AirflowApi:
             raise RetriableLakeError(f"Airflow answers {response.status_code} to {method} {path}: {response.text}")
         return dict(response.json()) if response.content else {}
 
+    def get_page(self, path: str) -> httpx.Response:
+        """Return the answer for a page of the web server, as its user gets it; the path begins with a slash."""
+        return self._connected().get(f"{self.url}{path}", follow_redirects=True)
+
+    def token(self) -> str:
+        """Return the token of the user, which the web interface keeps in the cookie ``_token``."""
+        return str(self._connected().headers["Authorization"]).partition(" ")[2]
+
     def dag_ids(self) -> set[str]:
         """Return the ids of the DAGs that the DAG processor has read."""
         return {dag["dag_id"] for dag in self.request("GET", "dags", params={"limit": 1000})["dags"]}

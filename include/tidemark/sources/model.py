@@ -34,6 +34,7 @@ from tidemark.sources import fields
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import wrong
+from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
 from tidemark.text import nearest, suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
@@ -211,6 +212,8 @@ class Source(BaseModel):
     """What ``tidemark maintain`` keeps, and for how long."""
     reconcile: Reconcile | None = None
     """The source database that published tables are compared with."""
+    on_failure: tuple[Notifier, ...] = ()
+    """Airflow's notifiers that are told when a task of the source has failed for good."""
 
     @property
     def dag_id(self) -> str:

@@ -21,6 +21,9 @@ REBUILD = ("rebuild", "compact", "check", "publish")
 RETRY = ("normalize", "retry", "compact", "check", "publish")
 """What tries quarantined messages again: after what landed meanwhile."""
 
+PROBLEMS_VARIABLE = "TIDEMARK_PROBLEMS"
+"""Environment variable: the file in which a submitted job leaves why it failed, for the task that submitted it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageReport:

@@ -20,6 +20,7 @@ from tidemark.lake.catalog import home
 from tidemark.lake.filters import above, at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
+from tidemark.ledger.check_rows import CHECK
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
@@ -36,6 +37,7 @@ from tidemark.quality.invariants import (
     opened_candidate,
     quarantine_invariants,
 )
+from tidemark.quality.records import record
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
@@ -63,6 +65,7 @@ def run(source: Source) -> StageReport:
     verdicts = _judge(lake, source, rows, cut.cut, doubts)
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
+    record(ledger, cut.cut, CHECK, verdicts)
     unread = _unread(ledger, source, cut, last.batch if last else 0)
     state = _state(verdicts)
     if unread and state == cuts.CHECKED:
@@ -78,7 +81,8 @@ def run(source: Source) -> StageReport:
     summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": warnings}
     if verdicts:
         summary["docs"] = str(verdicts[0].docs)
-    return StageReport(stage="check", source=source.source, summary=summary, problems=problems)
+    remarks = tuple(warning for verdict in verdicts for warning in verdict.warnings())
+    return StageReport(stage="check", source=source.source, summary=summary, problems=problems, remarks=remarks)
 
 
 def _judge(

@@ -12,6 +12,7 @@ from tidemark.errors import ConfigurationError, ExpectationError
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
+from tidemark.ledger.failed_checks import failed_checks
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.waiting import held_in, sentence
@@ -50,8 +51,9 @@ def run(source: Source, approve: int | None = None) -> StageReport:
         return StageReport(stage="publish", source=source.source, summary={"tables": 0})
     if cut.state == cuts.FAILED:
         raise ExpectationError(
-            f"{source.source}: cut {cut.cut} failed a blocking check, nothing of it is published. Look at "
-            f"`tidemark status {source.source}` and the Data Docs; after a fix of the data or the check, run "
+            f"{source.source}: cut {cut.cut} failed a blocking check, nothing of it is published "
+            f"({failed_checks(ledger, cut.cut) or 'which, the Data Docs tell'}). Look at `tidemark status "
+            f"{source.source}` and the report; after a fix of the data or the check, run "
             f"`tidemark check {source.source}` and `tidemark publish {source.source}` again."
         )
     if cut.state == cuts.REPLACED:

@@ -1,7 +1,8 @@
 """Quality: let Great Expectations judge the tables of a cut that is published already. Beside the flow, on demand.
 
 The same checks as before publishing, as the source file declares them now, over the rows that the cut shows; of keys
-all rows are looked at, not only the rows that the cut wrote. Whatever the verdict, nothing of the cut changes.
+all rows are looked at, not only the rows that the cut wrote. Whatever the verdict, nothing of the cut changes: the
+results are kept beside those of before publishing.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from pyspark.sql import SparkSession
 from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
+from tidemark.ledger.check_rows import QUALITY
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
 from tidemark.quality.invariants import published_invariants
+from tidemark.quality.records import record
 from tidemark.quality.verdicts import Subject, Verdict
+from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
 from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
@@ -28,7 +32,8 @@ def run(source: Source, cut: int | None = None) -> StageReport:
     """Judge what a published cut shows (default: the newest); does nothing when there is none.
 
     Returns:
-        Details by table: the cut that last changed it, its rows, how many checks it has and how many failed.
+        Details by table: the cut that last changed it, its rows, how many checks it has, how many of them failed, and
+        how many that only warn.
         Problems are the blocking checks that failed.
 
     Raises:
@@ -43,6 +48,7 @@ def run(source: Source, cut: int | None = None) -> StageReport:
         cut = last.cut
     shown = cuts.shown_by(ledger, cut)
     verdicts = _judge(lake, source, shown, cut)
+    record(ledger, cut, QUALITY, verdicts)
     failed = [verdict for verdict in verdicts if not verdict.success]
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
     log.info("judged", source=source.source, cut=cut, tables=len(verdicts), failed=len(failed))
@@ -51,13 +57,16 @@ def run(source: Source, cut: int | None = None) -> StageReport:
         source=source.source,
         summary={"cut": cut, "tables": len(verdicts), "failed": len(failed)},
         problems=problems,
+        remarks=tuple(warning for verdict in verdicts for warning in verdict.warnings()),
         details={verdict.table: _detail(verdict, shown[verdict.table]) for verdict in verdicts},
     )
 
 
 def _detail(verdict: Verdict, row: TableRow) -> dict[str, int | str]:
-    failed = sum(not result.success for result in verdict.results)
-    return {"cut": row.cut, "rows": row.rows_after or 0, "checks": len(verdict.results), "failed": failed}
+    severities = [result.severity for result in verdict.results if not result.success]
+    failed = severities.count(Severity.BLOCK)
+    counts = {"checks": len(verdict.results), "failed": failed, "warned": len(severities) - failed}
+    return {"cut": row.cut, "rows": row.rows_after or 0, **counts}
 
 
 def _judge(lake: Lake, source: Source, shown: dict[str, TableRow], cut: int) -> tuple[Verdict, ...]:

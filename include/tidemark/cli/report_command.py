@@ -1,0 +1,39 @@
+"""The command that writes the quality report and says where it is."""
+
+from __future__ import annotations
+
+import webbrowser
+from typing import Annotated
+
+import msgspec
+import typer
+
+from tidemark.cli.app import app
+from tidemark.cli.printing import tell
+from tidemark.cli.running import AsJson, exits
+from tidemark.sources.files import find_source, load_sources
+
+
+@app.command()
+@exits
+def report(
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="[SOURCE...]", help="Names of sources; default: all.")
+    ] = None,
+    *,
+    as_json: AsJson = False,
+    show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
+) -> None:
+    """Write the quality report, a folder of static pages, and print where it is."""
+    from tidemark.lake.lake import Lake
+    from tidemark.report import site
+
+    known = [found.source for found in load_sources()]
+    names = [find_source(name).source for name in sources] if sources else known
+    for figures in site.write(Lake.open(), dict.fromkeys(names), only=None if sources else known):
+        if as_json:
+            typer.echo(msgspec.json.encode(figures).decode())
+    if not as_json:
+        typer.echo(site.index_page())
+    if show and not webbrowser.open(site.index_page().as_uri()):
+        tell("no browser was found: open the page yourself")

@@ -1,0 +1,103 @@
+"""What of a source needs a person now, each with the command that goes on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tidemark.ledger import cuts
+
+URGENT, LOOK = "urgent", "look"
+"""Something is held back; or it is not, and a person should know of it."""
+
+
+def attention(
+    source: str, status: Mapping[str, Any], newest: Mapping[str, Any] | None, quarantine: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return what needs a person: ``level`` (``urgent``, ``look``), ``text``, ``command`` or null, ``cut`` or null.
+
+    Args:
+        source: name of the source.
+        status: of the source, as ``status_of`` gives it.
+        newest: the newest cut, as ``figures_of`` gives it.
+        quarantine: as ``set_aside`` gives it.
+    """
+    found = [
+        *(_of_cut(source, newest) if newest else ()),
+        *_of_ledger(source, status),
+        *_of_tables(source, status["tables"]),
+        *_of_rest(source, status, quarantine),
+    ]
+    return sorted(found, key=lambda item: item["level"] != URGENT)
+
+
+def _of_cut(source: str, cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    number, state = cut["cut"], cut["state"]
+    failed = [check for check in cut["checks"] if not check["success"] and check["stage"] == "check"]
+    blocking = [check for check in failed if check["severity"] == "block"]
+    if state == cuts.FAILED:
+        text = f"Cut {number} failed {_count(len(blocking), 'check')}: {_names(blocking)}. Nothing of it is published."
+        yield _item(URGENT, text, f"tidemark check {source} && tidemark publish {source}", number)
+    elif state == cuts.AWAITING_APPROVAL:
+        why = _names(blocking) or "too many messages cannot be read"
+        text = f"Cut {number} waits for approval: {why}. Nothing of it is published."
+        yield _item(URGENT, text, f"tidemark publish {source} --approve {number}", number)
+    elif state == cuts.CANDIDATE:
+        yield _item(LOOK, f"Cut {number} is not checked yet.", f"tidemark check {source}", number)
+    elif state in {cuts.CHECKED, cuts.PUBLISHING}:
+        yield _item(LOOK, f"Cut {number} is checked and not published yet.", f"tidemark publish {source}", number)
+    elif state == cuts.REPLACED:
+        yield _item(LOOK, f"Cut {number} was dropped for a newer one.", f"tidemark compact {source}", number)
+    if state == cuts.PUBLISHED and failed:
+        yield _item(LOOK, f"Cut {number} was published with warnings: {_names(failed)}.", None, number)
+
+
+def _of_ledger(source: str, status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    if not status["closes"]:
+        text = "Messages that landed are not all decoded, control or quarantined."
+        yield _item(URGENT, text, f"tidemark status {source}")
+    for path, problem in status["refused"].items():
+        yield _item(URGENT, f"File {path} is refused: {problem}", f"tidemark land {source}")
+
+
+def _of_tables(source: str, tables: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for name, table in tables.items():
+        if table["state"] == cuts.STOPPED:
+            yield _item(URGENT, f"Table {name} is stopped: {table['reason']}", f"tidemark status {source}")
+        if not table["closes"]:
+            yield _item(URGENT, f"Events of {name} are not all accounted for.", f"tidemark status {source}")
+
+
+def _of_rest(source: str, status: Mapping[str, Any], quarantine: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    if waiting := status["transactions"]["open"]:
+        events = sum(each["events"] for each in waiting)
+        text = f"{_count(len(waiting), 'transaction')} open since {waiting[0]['since'][:16]} UTC; {events} events held."
+        yield _item(LOOK, text, f"tidemark status {source}")
+    if quarantine["messages"]:
+        most = "" if quarantine["all_read"] else " or more"
+        reasons = ", ".join(dict.fromkeys(each["reason"] for each in quarantine["reasons"]))
+        text = f"{quarantine['messages']}{most} messages in quarantine: {reasons}."
+        yield _item(LOOK, text, f"tidemark quarantine list {source}")
+    for text in status["disorders"].values():
+        yield _item(LOOK, text, None)
+    for name, notes in status["ddl_not_followed"].items():
+        for note in notes:
+            yield _item(LOOK, f"{name}: {note}", None)
+
+
+def _item(level: str, text: str, command: str | None, cut: int | None = None) -> dict[str, Any]:
+    return {"level": level, "text": text, "command": command, "cut": cut}
+
+
+def _names(checks: list[Mapping[str, Any]]) -> str:
+    """Return the names of checks, each with its table and columns, the first five of them."""
+    named = [f"{check['table']}: {check['name']}" + _columns(check["columns"]) for check in checks]
+    return "; ".join(named[:5]) + (f"; {len(named) - 5} more" if len(named) > 5 else "")
+
+
+def _columns(columns: list[str]) -> str:
+    return f" ({', '.join(columns)})" if columns else ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,85 @@
+"""The schema timeline of a source: statements that landed, and columns that messages began to describe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from tidemark.ledger.rows import ShapeRow, StatementRow
+from tidemark.ledger.tally import LOAD
+from tidemark.quality.disclosure import short
+
+_MOST = 200
+"""Most entries of a timeline; the newest ones are kept."""
+
+_NAMED = 12
+"""Most columns that one entry names."""
+
+_TEXTS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+"""Texts of a statement, which may be values (defaults, comments); of some databases also names."""
+
+
+def schema_changes(
+    statements: Iterable[StatementRow], shapes: Iterable[ShapeRow], times: Mapping[int, datetime]
+) -> list[dict[str, Any]]:
+    """Return what is known to have changed in the columns of a source, the newest first.
+
+    Args:
+        statements: what the ledger keeps of DDL and initial loads.
+        shapes: what the ledger keeps of the columns that messages describe.
+        times: when each batch was written.
+
+    Returns:
+        Entries with ``at`` (of the statement, else of the batch), ``batch``, ``table``, ``kind`` (``statement``,
+        ``load``, ``columns``) and ``text``.
+    """
+    found = [_statement(row) for row in statements] + list(_columns(shapes))
+    for entry in found:
+        at = entry["at"] or times.get(entry["batch"])
+        entry["at"] = at and at.isoformat()
+    found.sort(key=lambda entry: (entry["batch"], entry["at"] or "", entry["table"], entry["kind"]))
+    return found[: -_MOST - 1 : -1]
+
+
+def _statement(row: StatementRow) -> dict[str, Any]:
+    name = ".".join(part for part in (row.database, row.schema, row.name) if part)
+    text = "an initial load began" if row.dialect == LOAD else without_texts(row.statement)
+    kind = "load" if row.dialect == LOAD else "statement"
+    return {"at": row.at, "batch": row.batch, "table": name, "kind": kind, "text": text}
+
+
+def without_texts(statement: str) -> str:
+    """Return a statement in one line, without the texts in it, at most 200 characters.
+
+    >>> without_texts("ALTER TABLE t ADD c text DEFAULT 'a secret'")
+    "ALTER TABLE t ADD c text DEFAULT '...'"
+    """
+    return short(" ".join(_TEXTS.sub("'...'", statement).split()))
+
+
+def _columns(shapes: Iterable[ShapeRow]) -> Iterable[dict[str, Any]]:
+    """Yield, for each table and batch, the columns that its messages describe for the first time, or as other types."""
+    types: dict[str, dict[str, str | None]] = {}
+    fresh: dict[tuple[str, int], dict[str, str]] = {}
+    for row in sorted(shapes, key=lambda row: (row.batch, row.object, row.shape)):
+        known = types.setdefault(row.object, {})
+        for column in row.parsed().columns:
+            told = fresh.setdefault((row.object, row.batch), {})
+            if column.name not in known:
+                told[column.name] = f"{column.name} {column.type or ''}".strip()
+            elif column.type and known[column.name] and known[column.name] != column.type:
+                told.setdefault(column.name, f"{column.name} {known[column.name]} → {column.type}")
+            known[column.name] = column.type or known.get(column.name)
+    for (name, batch), told in fresh.items():
+        if told:
+            named = list(told.values())
+            more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+            yield {
+                "at": None,
+                "batch": batch,
+                "table": name,
+                "kind": "columns",
+                "text": ", ".join(named[:_NAMED]) + more,
+            }

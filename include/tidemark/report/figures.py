@@ -1,0 +1,188 @@
+"""The figures of the report, from the ledger alone: what ``tidemark report --json`` prints and the pages show.
+
+No figure is a value of a row: counts, names, times, and of checks what the ledger keeps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from tidemark.lake.filters import above, at_least
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.check_rows import CHECK, CheckRow
+from tidemark.ledger.event_counts import NO_EVENTS
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.read_once import ReadOnce
+from tidemark.ledger.rows import BatchRow, ContentRow, CutRow, TableRow
+from tidemark.queries.status import status_of
+from tidemark.report.attention import attention
+from tidemark.report.columns import schema_changes
+from tidemark.report.set_aside import set_aside
+
+CUTS = 60
+"""How many of the newest cuts a report shows."""
+
+MESSAGES = ("landed", "decoded", "control", "quarantined")
+
+Figures = dict[str, Any]
+"""The figures of one source, ready for JSON; ``docs/operations/quality-and-approvals.md`` describes the keys."""
+
+
+def figures_of(lake: Lake, source: str) -> Figures:
+    """Return what the report shows of a source: where it stands, its newest cuts, and what needs a person.
+
+    Nothing depends on the time of the call: the same ledger gives the same figures. Times are ISO 8601, UTC.
+    """
+    ledger = ReadOnce(lake, source)
+    status = _timeless(status_of(lake, source, ledger))
+    shown = sorted(ledger.cuts(), key=lambda row: row.cut)[-CUTS:]
+    batches = _batches_of(shown, ledger.cuts(), ledger.batches())
+    found = _cuts(Ledger(lake, source), shown, batches, ledger.tables())
+    quarantine = set_aside(lake, source)
+    return {
+        "source": source,
+        "as_of": _text(_newest([*ledger.cuts(), *ledger.batches()])),
+        "attention": attention(source, status, found[-1] if found else None, quarantine),
+        "status": status,
+        "cuts": found,
+        "quarantine": quarantine,
+        "schema": schema_changes(ledger.statements(), ledger.shapes(), _times(ledger.batches())),
+    }
+
+
+def _timeless(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status of a source without its lags, which grow while nobody writes a page."""
+    tables = {
+        name: {key: table[key] for key in table if key != "lag_seconds"} for name, table in status["tables"].items()
+    }
+    return {key: value for key, value in status.items() if key != "lag_seconds"} | {"tables": tables}
+
+
+def _cuts(
+    ledger: Ledger, shown: Sequence[CutRow], batches: Mapping[int, Sequence[BatchRow]], rows: Iterable[TableRow]
+) -> list[Figures]:
+    if not shown:
+        return []
+    by_cut: dict[int, list[TableRow]] = {row.cut: [] for row in shown}
+    for row in rows:
+        if row.cut in by_cut:
+            by_cut[row.cut].append(row)
+    first = min((batch.batch for found in batches.values() for batch in found), default=0)
+    contents = ledger.contents(above("batch", first - 1)) if first else []
+    checks = ledger.checks(at_least("cut", shown[0].cut))
+    return [
+        _cut(
+            row,
+            batches[row.cut],
+            sorted(by_cut[row.cut], key=lambda table: table.target or table.object),
+            contents,
+            [check for check in checks if check.cut == row.cut],
+        )
+        for row in shown
+    ]
+
+
+def _cut(
+    cut: CutRow,
+    batches: Sequence[BatchRow],
+    tables: Sequence[TableRow],
+    contents: Iterable[ContentRow],
+    checks: Sequence[CheckRow],
+) -> Figures:
+    numbers = {row.batch for row in batches}
+    operations = {table.object: Counter[str]() for table in tables}
+    for content in contents:
+        if content.batch in numbers:
+            operations.setdefault(content.object, Counter[str]())[content.operation] += content.events
+    newest = max((row.committed_at for row in tables if row.committed_at), default=None)
+    at = cut.written_at
+    events = sum((row.counts for row in tables if row.state != cuts.STOPPED), NO_EVENTS)
+    judged = cut.state != cuts.CANDIDATE
+    return {
+        "cut": cut.cut,
+        "state": cut.state,
+        "verdict": verdict_of(cut, tables),
+        "at": _text(at),
+        "newest_commit": _text(newest),
+        "lag_seconds": int((at - newest).total_seconds()) if at and newest and cut.state == cuts.PUBLISHED else None,
+        "messages": {name: sum(getattr(row, name) for row in batches) for name in MESSAGES},
+        "events": events.by_name(),
+        "operations": dict(sorted(sum(operations.values(), Counter[str]()).items())),
+        "tables": [_table(row, operations[row.object]) for row in tables],
+        "checks": [_check(row) for row in sorted(checks, key=_order) if judged or row.stage != CHECK],
+    }
+
+
+_WORST = ("passed", "approved", "warned", "held", "failed")
+
+
+def verdict_of(cut: CutRow, tables: Iterable[TableRow]) -> str:
+    """Return one word for a cut: its state if that needs a person, else the worst verdict of its tables."""
+    if cut.state not in {cuts.PUBLISHED, cuts.CHECKED, cuts.PUBLISHING}:
+        return cut.state
+    words = {row.verdict for row in tables if row.verdict in _WORST}
+    worst = max(words, key=_WORST.index, default="passed")
+    return "warned" if worst == "passed" and any(row.state == cuts.STOPPED for row in tables) else worst
+
+
+def _table(row: TableRow, operations: Mapping[str, int]) -> Figures:
+    return {
+        "table": row.target or row.object,
+        "object": row.object,
+        "state": row.state,
+        "verdict": row.verdict,
+        "reason": row.reason,
+        "rebuilt": row.rebuilt is not None,
+        "rows_before": row.rows_before,
+        "rows": None if row.state == cuts.STOPPED else row.rows_after,
+        "deleted": row.deleted,
+        "committed_at": _text(row.committed_at),
+        **row.counts.by_name(),
+        "operations": dict(sorted(operations.items())),
+    }
+
+
+def _order(row: CheckRow) -> tuple[str, str, int]:
+    return row.target, row.stage, row.place
+
+
+def _check(row: CheckRow) -> Figures:
+    return {
+        "table": row.target,
+        "stage": row.stage,
+        "name": row.name,
+        "columns": list(row.columns),
+        "severity": row.severity,
+        "success": row.success,
+        "observed": row.observed,
+        "expected": row.expected,
+        "at": _text(row.written_at),
+    }
+
+
+def _batches_of(
+    shown: Iterable[CutRow], every: Iterable[CutRow], batches: Iterable[BatchRow]
+) -> dict[int, list[BatchRow]]:
+    """Return the batches that each cut brought: those after the last cut published before it."""
+    published = sorted((row.cut, row.batch) for row in every if row.state == cuts.PUBLISHED)
+    found = {}
+    for row in shown:
+        before = max((batch for number, batch in published if number < row.cut), default=0)
+        found[row.cut] = [each for each in batches if before < each.batch <= row.batch]
+    return found
+
+
+def _times(batches: Iterable[BatchRow]) -> dict[int, datetime]:
+    return {row.batch: row.written_at for row in batches if row.written_at is not None}
+
+
+def _newest(rows: Iterable[CutRow | BatchRow]) -> datetime | None:
+    return max((row.written_at for row in rows if row.written_at is not None), default=None)
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
