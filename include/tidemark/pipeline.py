@@ -94,13 +94,12 @@ def run_task(
     if stage != "publish":
         return run_stage(stage, source, start, end, patience=patience, **options)
     with _store_errors(stage, source), locks.hold(source.source, patience=patience):
-        ledger = Ledger(Lake.open(), source.source)
-        before = cuts.last_published(ledger)
-        cut = ledger.last_cut()
+        before = published_cut(source)
+        cut = Ledger(Lake.open(), source.source).last_cut()
         if cut is not None and cut.state == cuts.CANDIDATE:
             run_stage("check", source)
         report = run_stage(stage, source, **options)
-    fresh = report.summary.get("cut", 0) != (before.cut if before else 0)
+    fresh = report.summary.get("cut", 0) != before
     return StageReport(
         stage=report.stage,
         source=report.source,
@@ -109,6 +108,12 @@ def run_task(
         remarks=report.remarks,
         details=report.details,
     )
+
+
+def published_cut(source: Source) -> int:
+    """Return the number of the newest published cut; 0 if there is none."""
+    cut = cuts.last_published(Ledger(Lake.open(), source.source))
+    return cut.cut if cut else 0
 
 
 def rehearse(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import duckdb
 import pytest
+import structlog
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from tidemark import __version__
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
@@ -77,6 +80,8 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
     done = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-01", "--end", "2026-01-02"])
     assert done.exit_code == 0, done.output
     assert "cli_shop publish: cut=1 tables=1" in done.stdout
+    idle = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-01", "--end", "2026-01-02"])
+    assert (idle.exit_code, idle.stdout) == (0, "cli_shop: nothing new; cut 1 stands\n")
 
     answer = RUNNER.invoke(app, ["sql", "SELECT id, price FROM cli_shop.items ORDER BY id", "--format", "json"])
     assert [json.loads(line) for line in answer.stdout.splitlines()] == [
@@ -101,6 +106,11 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
     aside = RUNNER.invoke(app, ["quarantine", "show", "cli_shop", "--json"])
     (entry,) = [json.loads(line) for line in aside.stdout.splitlines()]
     assert (entry["reason"], entry["place"], entry["value"]) == ("malformed", 3, "e2Jyb2tlbn0=")
+    block = RUNNER.invoke(app, ["quarantine", "show", "cli_shop"]).stdout.splitlines()
+    assert [line.split(maxsplit=1)[1] for line in block if line.split()[0] in {"file", "value"}] == [
+        str(sources / "landing" / "2026-01-01" / "a.jsonl"),
+        "{broken}",
+    ]
 
     deliver(sources, "2026-01-01", "a.jsonl", message(1, "9.99"))
     deliver(sources, "2026-01-01", "late.jsonl", message(3, "3.00"))
@@ -114,6 +124,9 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
     assert failed.exit_code == 1
     assert "expect_column_values_to_be_between" in failed.stderr
     assert lake.load(("cli_shop", "items")).scan().to_arrow().num_rows == 3
+    told = RUNNER.invoke(app, ["status", "cli_shop"]).stderr
+    assert "cut 3 failed a check, and nothing of it is published: cli_shop.items: expect_column_values_to_be" in told
+    assert "`tidemark check cli_shop` and `tidemark publish cli_shop` go on" in told
     again = RUNNER.invoke(app, ["publish", "cli_shop"])
     assert again.exit_code == 1
     assert "failed a blocking check" in again.stderr
@@ -194,6 +207,44 @@ def test_the_embedded_lake_stands_in_any_folder(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "what?"))
     with pytest.raises(ConfigurationError, match="without '\\?'"):
         Lake.open()
+
+
+def test_the_help_has_every_command_in_its_group() -> None:
+    """No summary is cut, and no command stands outside of the groups."""
+    done = RUNNER.invoke(app, ["--help"], env={"COLUMNS": "80"})
+    assert [line for line in done.stdout.splitlines() if "…" in line or "..." in line] == [
+        line for line in done.stdout.splitlines() if "Usage:" in line
+    ]
+    groups = [line.split()[1:-1] for line in done.stdout.splitlines() if line.startswith("╭")]
+    assert [" ".join(words).rstrip(" ─") for words in groups] == [
+        "Options", "Daily", "Inspect", "Repair", "One stage alone", "Set up",
+    ]  # fmt: skip
+
+
+def test_the_version_is_printed_alone() -> None:
+    """With status 0, and without a command."""
+    done = RUNNER.invoke(app, ["--version"])
+    assert (done.exit_code, done.stdout) == (0, f"tidemark {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "terminal", "level"),
+    [
+        ([], True, logging.WARNING),
+        (["-v"], True, logging.INFO),
+        (["-vv"], True, logging.DEBUG),
+        ([], False, logging.INFO),
+        (["--verbose"], False, logging.DEBUG),
+    ],
+)
+def test_a_terminal_gets_log_lines_only_when_asked(
+    sources: Path, monkeypatch: pytest.MonkeyPatch, *, words: list[str], terminal: bool, level: int
+) -> None:
+    """The option stands before the command or behind it; what is no terminal gets what was done in any case."""
+    monkeypatch.setattr("tidemark.cli.logs.is_terminal", lambda: terminal)
+    for arguments in ([*words, "validate"], ["validate", *words]):
+        assert RUNNER.invoke(app, arguments).exit_code == 0
+        assert structlog.get_config()["wrapper_class"] is structlog.make_filtering_bound_logger(level)
 
 
 def test_validate_names_file_and_line(sources: Path) -> None:

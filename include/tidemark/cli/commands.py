@@ -20,19 +20,22 @@ from tidemark.cli import (
     reconcile_command,  # noqa: F401  its command
     stage_commands,  # noqa: F401  imported first, so that the help lists its commands first
 )
-from tidemark.cli.app import app
-from tidemark.cli.printing import print_status, print_table, tell
+from tidemark.cli.app import DAILY, INSPECT, SET_UP, app
+from tidemark.cli.layout import Column, Group
+from tidemark.cli.printing import print_groups, tell
 from tidemark.cli.running import AsJson, exits
+from tidemark.cli.status_text import print_status
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source, load_sources, validate
 
-app.add_typer(quarantine_commands.quarantine_app, name="quarantine")
+app.add_typer(quarantine_commands.quarantine_app, name="quarantine", rich_help_panel=INSPECT)
 
 
 class OutputFormat(StrEnum):
     """How ``tidemark sql`` prints rows."""
 
     TABLE = "table"
+    VERTICAL = "vertical"
     JSON = "json"
     CSV = "csv"
 
@@ -46,7 +49,7 @@ Look next:
   run it again  TIDEMARK_LANDING={landing} {program} run shop_canal    (lands nothing, changes nothing)"""
 
 
-@app.command()
+@app.command(rich_help_panel=SET_UP)
 @exits
 def demo(
     sources: Annotated[
@@ -72,16 +75,17 @@ def demo(
     typer.echo(_LOOK_NEXT.format(docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def status(
     source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="Name of a source; default: all.")] = None,
     *,
+    whole: Annotated[bool, typer.Option("--all", help="Show all columns, also those with nothing in them.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show each table's cut, rows, lag, withheld and quarantined events, and last verdict."""
     from tidemark.lake.lake import Lake
-    from tidemark.queries.status import status_of
+    from tidemark.queries.status import failed_checks, status_of
 
     lake = Lake.open()
     names = [find_source(source).source] if source else [found.source for found in load_sources()]
@@ -90,14 +94,17 @@ def status(
         for entry in found:
             typer.echo(msgspec.json.encode(entry).decode())
     else:
-        print_status(found)
+        print_status(found, whole=whole, failed=failed_checks(lake, found))
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def sql(
     statement: Annotated[str, typer.Argument(metavar="SELECT", help="A query; tables are named source.table.")],
-    layout: Annotated[OutputFormat, typer.Option("--format", help="How to print the rows.")] = OutputFormat.TABLE,
+    layout: Annotated[
+        OutputFormat,
+        typer.Option("--format", help="How to print the rows; a table that is too wide is printed as vertical."),
+    ] = OutputFormat.TABLE,
 ) -> None:
     """Query the published tables, and source.table__changes, which has every event of a table."""
     from tidemark.lake.lake import Lake
@@ -109,10 +116,13 @@ def sql(
     elif layout is OutputFormat.CSV:
         csv.writer(sys.stdout).writerows(sql_query.as_text_rows(answer))
     else:
-        print_table(list(sql_query.as_text_rows(answer)))
+        _, *rows = sql_query.as_text_rows(answer)
+        columns = zip(answer.column_names, sql_query.numbers(answer), strict=True)
+        shown = [Column(name=name, number=number) for name, number in columns]
+        print_groups(shown, [Group(rows=rows)], vertical=layout is OutputFormat.VERTICAL or None)
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 @exits
 def explain(
     table: Annotated[str, typer.Argument(metavar="SOURCE.TABLE", help="A published table.")],
@@ -134,7 +144,7 @@ def explain(
         typer.echo("\n".join(as_text(life)))
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 @exits
 def decode(
     format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Name of a format, as canal_json.")],
@@ -155,7 +165,7 @@ def decode(
         tell(looks_like)
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 @exits
 def identify(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Dump files.")],
@@ -192,7 +202,7 @@ def _options(given: Iterable[str]) -> dict[str, object]:
     return {name: value for name, _, value in pairs}
 
 
-@app.command()
+@app.command(rich_help_panel=SET_UP)
 @exits
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new source.")],
@@ -211,7 +221,7 @@ def init(
     typer.echo(path)
 
 
-@app.command("validate")
+@app.command("validate", rich_help_panel=SET_UP)
 @exits
 def validate_files(
     paths: Annotated[list[Path] | None, typer.Argument(help="Source files or folders; default: all sources.")] = None,

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tidemark.cli.printing import print_table
+from tidemark.cli.layout import Column, Group
+from tidemark.cli.printing import print_groups
 from tidemark.cli.running import AsJson, SourceName, exits, run_stages
 from tidemark.sources.files import find_source
 from tidemark.stages import RETRY
@@ -57,4 +58,5 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
     if as_json:
         sys.stdout.buffer.writelines(sql.as_json_lines(rows))
     else:
-        print_table(list(sql.as_text_rows(rows)))
+        _, *messages = sql.as_text_rows(rows)
+        print_groups([Column(name=name, optional=True) for name in columns], [Group(rows=messages)], vertical=True)

@@ -12,11 +12,14 @@ from types import MappingProxyType
 from typing import Annotated, Any, ParamSpec
 
 import typer
+from rich.text import Text
 
-from tidemark.cli.printing import tell
+from tidemark.cli.layout import Column, Group
+from tidemark.cli.printing import print_groups, print_lines, print_words, tell
+from tidemark.cli.progress import so_far, under_way
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
 from tidemark.sources.files import find_source
-from tidemark.stages import StageReport
+from tidemark.stages import STAGES, StageReport
 from tidemark.text import first_line, harmless
 from tidemark.values.iso8601 import moment
 
@@ -97,35 +100,77 @@ def run_stages(
         ConfigurationError: the interval ends before it starts.
     """
     from tidemark.lake import locks
-    from tidemark.pipeline import rehearse, run_stage
+    from tidemark.pipeline import published_cut, rehearse, run_stage
 
     bounds = interval(start, end)
     source = find_source(name)
     if rehearsed:
-        for report in rehearse(stages, source, *bounds):
+        with under_way(f"{source.source} rehearsal of {', '.join(stages)}"):
+            rehearsed_reports = rehearse(stages, source, *bounds)
+        for report in rehearsed_reports:
             print_report(report)
             for problem in report.problems:
                 tell(f"would be held back: {problem}")
         return
-    problems: dict[str, None] = {}
+    reports: list[StageReport] = []
     with locks.hold(source.source):
+        before = published_cut(source) if "publish" in stages else 0
         for stage in stages:
-            report = run_stage(stage, source, *bounds, **arguments.get(stage, {}))
-            print_report(report)
-            problems.update(dict.fromkeys(report.problems))
+            with under_way(so_far(source.source, stage, reports)):
+                report = run_stage(stage, source, *bounds, **arguments.get(stage, {}))
+            _print_progress(report, before, reports)
+            reports.append(report)
             if report.has_problems and stage == "check":
                 break  # publish would refuse
+    problems = dict.fromkeys(problem for report in reports for problem in report.problems)
     for problem in problems:
         tell(f"held back: {problem}")
     if problems:
         raise typer.Exit(1)
 
 
-def print_report(report: StageReport) -> None:
+def _print_progress(report: StageReport, before: int, earlier: Sequence[StageReport]) -> None:
+    """Print what a stage did; of a stage that had nothing to do only its remarks.
+
+    Args:
+        report: of the stage.
+        before: the cut that was the newest published one before all stages.
+        earlier: reports of the stages before.
+    """
+    if report.stage == "publish" and report.summary.get("cut", 0) == before:
+        what = "nothing new" if all(map(_is_idle, earlier)) else "no table changed"
+        stands = f"cut {before} stands" if before else "nothing is published yet"
+        print_lines([Text(f"{report.source}: {what}; {stands}")])
+        tell_remarks(report)
+    elif report.stage in STAGES and _is_idle(report):
+        tell_remarks(report)
+    else:
+        print_report(report)
+
+
+def _is_idle(report: StageReport) -> bool:
+    """Return whether a stage found nothing to do."""
+    return not report.problems and not any(value for name, value in report.summary.items() if name != "batch")
+
+
+def print_report(report: StageReport, *, with_details: bool = True) -> None:
     """Print what a stage did: its summary in one line, then one line for each table; remarks to standard error."""
-    words = " ".join(f"{name}={value}" for name, value in report.summary.items())
-    typer.echo(f"{report.source} {report.stage}: {words}")
-    for table, counts in report.details.items():
-        typer.echo(f"  {harmless(table)}: " + " ".join(f"{name}={value}" for name, value in counts.items()))
+    words = [f"{name}={harmless(str(value))}" for name, value in report.summary.items()]
+    print_words(f"{report.source} {report.stage}:", words)
+    if report.details and with_details:
+        print_groups(*_table_of(report.details), indented=True)
+    tell_remarks(report)
+
+
+def tell_remarks(report: StageReport) -> None:
+    """Print the remarks of a report to standard error."""
     for remark in report.remarks:
         tell(f"note: {remark}")
+
+
+def _table_of(details: Mapping[str, Mapping[str, int | str]]) -> tuple[list[Column], list[Group]]:
+    names = dict.fromkeys(name for counts in details.values() for name in counts)
+    numbers = {name for name in names if not any(isinstance(counts.get(name), str) for counts in details.values())}
+    columns = [Column(name=name, number=name in numbers, optional=True, is_state=name not in numbers) for name in names]
+    rows = [[table, *(str(counts.get(name, "")) for name in names)] for table, counts in details.items()]
+    return [Column(name="table"), *columns], [Group(rows=rows)]

@@ -8,8 +8,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from tidemark.cli.app import app
-from tidemark.cli.printing import print_table, tell
+from tidemark.cli.app import ALONE, DAILY, REPAIR, app
+from tidemark.cli.layout import Column, Group
+from tidemark.cli.printing import print_groups, tell
+from tidemark.cli.progress import under_way
 from tidemark.cli.running import AsJson, End, SourceName, Start, exits, print_report, run_stages
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
@@ -22,7 +24,7 @@ DryRun = Annotated[
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def run(
     source: SourceName,
@@ -51,13 +53,13 @@ def _stage_command(stage: str, summary: str) -> None:
         run_stages([stage], source, start, end)
 
     command.__doc__ = summary
-    app.command(stage)(exits(command))
+    app.command(stage, rich_help_panel=ALONE)(exits(command))
 
 
 _stage_command("land", "Copy the messages of the interval's dump files into raw, verbatim.")
 
 
-@app.command()
+@app.command(rich_help_panel=ALONE)
 @exits
 def normalize(
     source: SourceName,
@@ -75,7 +77,7 @@ _stage_command("compact", "Fold new events of the change log into candidates of 
 _stage_command("check", "Let Great Expectations judge the candidates.")
 
 
-@app.command()
+@app.command(rich_help_panel=ALONE)
 @exits
 def publish(
     source: SourceName,
@@ -90,7 +92,7 @@ def publish(
     run_stages(["publish"], source, start, end, arguments={"publish": {"approve": approve}})
 
 
-@app.command()
+@app.command(rich_help_panel=REPAIR)
 @exits
 def rebuild(
     source: SourceName,
@@ -103,7 +105,7 @@ def rebuild(
     run_stages(REBUILD, source, arguments={"rebuild": {"table": table}})
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def maintain(
     source: SourceName,
@@ -113,14 +115,14 @@ def maintain(
     run_stages(["maintain"], source, arguments={"maintain": {"table": table}})
 
 
-@app.command()
+@app.command(rich_help_panel=REPAIR)
 @exits
 def restore(source: SourceName, cut: Annotated[int, typer.Option(help="A published cut that is still kept.")]) -> None:
     """Move the published tables back to an earlier cut; the next run applies the later events again."""
     run_stages(["restore"], source, arguments={"restore": {"cut": cut}})
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def quality(
     source: SourceName,
@@ -135,20 +137,35 @@ def quality(
     from tidemark.quality import trend
 
     name = find_source(source).source
-    report = run_stage("quality", find_source(source), None, None, cut=cut)
+    with under_way(f"{name} quality", quiet=as_json):
+        report = run_stage("quality", find_source(source), None, None, cut=cut)
     entries = trend.trend_of(Lake.open(), name, home())
     page = trend.write_page(entries, name, home())
     if as_json:
         for entry in entries:
             typer.echo(msgspec.json.encode(entry).decode())
     else:
-        print_report(report)
-        print_table([list(trend.COLUMNS), *([_plain(entry[column]) for column in trend.COLUMNS] for entry in entries)])
+        print_report(report, with_details=False)
+        rows = [[_plain(entry[column.name]) for column in _TREND] for entry in entries]
+        print_groups(_TREND, [Group(rows=rows)], see_all="--json")
         typer.echo(f"page: {page}")
     for problem in report.problems:
         tell(problem)
     if report.has_problems:
         raise typer.Exit(1)
+
+
+_TREND = (
+    Column(name="cut", number=True),
+    Column(name="table"),
+    Column(name="state", is_state=True, spared=1),
+    Column(name="rows", number=True),
+    Column(name="events", number=True, spared=2),
+    Column(name="quarantined", number=True, optional=True),
+    Column(name="quarantined_share", number=True, optional=True, spared=3),
+    Column(name="verdict", is_state=True),
+    Column(name="failed", optional=True),
+)
 
 
 def _plain(value: object) -> str:

@@ -138,6 +138,12 @@ def as_text_rows(answer: pa.Table) -> Iterator[list[str]]:
             yield [_text(value) for value in row]
 
 
+def numbers(answer: pa.Table) -> list[bool]:
+    """Return, for each column, whether its values are numbers."""
+    kinds = [field.type for field in answer.schema]
+    return [pa.types.is_integer(each) or pa.types.is_floating(each) or pa.types.is_decimal(each) for each in kinds]
+
+
 def _text(value: Any) -> str:  # noqa: ANN401  likewise
     if value is None:
         return ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from tidemark.ddl.history import histories
+from tidemark.lake.catalog import home
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
@@ -18,6 +20,7 @@ from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.waiting import waiting
+from tidemark.quality.trend import trend_of
 from tidemark.values.iso8601 import EPOCH
 
 
@@ -53,6 +56,19 @@ def status_of(lake: Lake, source: str) -> dict[str, Any]:
             row.target or name: _table(ledger, name, row) | _reconciled(compared.get(name))
             for name, row in sorted(rows.items())
         },
+    }
+
+
+def failed_checks(lake: Lake, found: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
+    """Return source -> table -> the checks that failed, for those of some statuses whose newest cut failed."""
+    return {
+        entry["source"]: {
+            each["table"]: each["failed"]
+            for each in trend_of(lake, entry["source"], home())
+            if each["cut"] == entry["cut"]["number"] and each["verdict"] == "failed" and each["failed"]
+        }
+        for entry in found
+        if entry["cut"] and entry["cut"]["state"] == cuts.FAILED
     }
 
 

@@ -24,6 +24,7 @@ from tidemark.errors import SparkWithheldError
 from tidemark.jars import jar_paths
 from tidemark.lake.lake import Lake
 from tidemark.spark import jvm_lookups
+from tidemark.spark.quiet_start import without_banner
 
 log = structlog.get_logger(__name__)
 
@@ -190,7 +191,8 @@ def _open(remote: str | None) -> SparkSession:
         # Workers must run this interpreter, which has tidemark and its libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        session = SparkSession.builder.config(map=dict(_local_settings())).getOrCreate()
+        with without_banner():
+            session = SparkSession.builder.config(map=dict(_local_settings())).getOrCreate()
         jvm_lookups.remember(session.sparkContext._jvm)  # noqa: SLF001  PySpark's functions are looked up there
     for name, value in {**SESSION_SETTINGS, **lake.spark_settings()}.items():
         session.conf.set(name, value)

@@ -69,16 +69,16 @@ def run(source: Source) -> StageReport:
         state = cuts.AWAITING_APPROVAL
     cuts.set_state(ledger, cut, state)
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
-    warnings = sum(not result.success for verdict in verdicts for result in verdict.results) - len(problems)
+    warnings = tuple(warning for verdict in verdicts for warning in verdict.warnings())
     problems += (unread,) if unread else ()
     problems += tuple(f"{name}: {doubt.reason}" for name, found in doubts.items() for doubt in found)
     if state == cuts.AWAITING_APPROVAL:
         problems += (_asks_for_approval(source, cut.cut, rows, unread=bool(unread)),)
     log.info("checked", source=source.source, cut=cut.cut, tables=len(verdicts), failed=len(failed))
-    summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": warnings}
+    summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": len(warnings)}
     if verdicts:
         summary["docs"] = str(verdicts[0].docs)
-    return StageReport(stage="check", source=source.source, summary=summary, problems=problems)
+    return StageReport(stage="check", source=source.source, summary=summary, problems=problems, remarks=warnings)
 
 
 def _judge(

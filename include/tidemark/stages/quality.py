@@ -28,8 +28,9 @@ def run(source: Source, cut: int | None = None) -> StageReport:
     """Judge what a published cut shows (default: the newest); does nothing when there is none.
 
     Returns:
-        Details by table: the cut that last changed it, its rows, how many checks it has and how many failed.
-        Problems are the blocking checks that failed.
+        How many tables failed a blocking check, and how many others failed one that only warns. Details by table: the
+        cut that last changed it, its rows, how many checks it has, how many of them block and failed, and how many
+        warn. Problems are the blocking checks that failed, remarks the others.
 
     Raises:
         ConfigurationError: the cut is not published or no longer kept, or a declared check cannot be built.
@@ -45,19 +46,22 @@ def run(source: Source, cut: int | None = None) -> StageReport:
     verdicts = _judge(lake, source, shown, cut)
     failed = [verdict for verdict in verdicts if not verdict.success]
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
-    log.info("judged", source=source.source, cut=cut, tables=len(verdicts), failed=len(failed))
+    warned = sum(bool(verdict.warnings()) for verdict in verdicts if verdict.success)
+    summary = {"cut": cut, "tables": len(verdicts), "failed": len(failed), "warned": warned}
+    log.info("judged", source=source.source, **summary)
     return StageReport(
         stage="quality",
         source=source.source,
-        summary={"cut": cut, "tables": len(verdicts), "failed": len(failed)},
+        summary=summary,
         problems=problems,
+        remarks=tuple(warning for verdict in verdicts for warning in verdict.warnings()),
         details={verdict.table: _detail(verdict, shown[verdict.table]) for verdict in verdicts},
     )
 
 
 def _detail(verdict: Verdict, row: TableRow) -> dict[str, int | str]:
-    failed = sum(not result.success for result in verdict.results)
-    return {"cut": row.cut, "rows": row.rows_after or 0, "checks": len(verdict.results), "failed": failed}
+    counts = {"failed": len(verdict.problems()), "warned": len(verdict.warnings())}
+    return {"cut": row.cut, "rows": row.rows_after or 0, "checks": len(verdict.results), **counts}
 
 
 def _judge(lake: Lake, source: Source, shown: dict[str, TableRow], cut: int) -> tuple[Verdict, ...]:
