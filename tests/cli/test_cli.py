@@ -12,7 +12,7 @@ import structlog
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tidemark import __version__
+from tidemark import __version__, formats
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
@@ -219,6 +219,33 @@ def test_the_help_has_every_command_in_its_group() -> None:
     assert [" ".join(words).rstrip(" ─") for words in groups] == [
         "Options", "Daily", "Inspect", "Repair", "One stage alone", "Set up",
     ]  # fmt: skip
+
+
+def test_formats_are_told_with_tools_gaps_and_options() -> None:
+    """As text, and as JSON, one object a format."""
+    told = RUNNER.invoke(app, ["formats"])
+    assert [line for line in told.stdout.splitlines() if line and line[0] != " "] == formats.names()
+    (canal,) = [
+        json.loads(line) for line in RUNNER.invoke(app, ["formats", "canal_json", "--json"]).stdout.splitlines()
+    ]
+    assert "TiCDC" in canal["tools"]
+    assert canal["cannot_tell"]
+    assert canal["options"]["row_image"] == {
+        "type": "full or partial",
+        "default": "full",
+        "meaning": "`partial` for `binlog_row_image` NOBLOB or MINIMAL: columns that an UPDATE lacks are unchanged.",
+    }
+    assert canal["options"]["table"]["default"] is None
+    assert "  option annotations (boolean, default false): " in told.stdout
+    assert RUNNER.invoke(app, ["formats", "canl_json"]).exit_code == 2
+
+
+def test_the_shell_completes_sources_and_formats(sources: Path) -> None:
+    """Typer's own completion, with the names of today."""
+    for words, wanted in (("tidemark run cli", "cli_shop"), ("tidemark decode can", "canal_json")):
+        environment = {"_TIDEMARK_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "2"}
+        done = RUNNER.invoke(app, [], env=environment, prog_name="tidemark")
+        assert done.stdout.split() == [wanted]
 
 
 def test_the_version_is_printed_alone() -> None:

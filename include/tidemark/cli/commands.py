@@ -23,7 +23,7 @@ from tidemark.cli import (
 from tidemark.cli.app import DAILY, INSPECT, SET_UP, app
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, tell
-from tidemark.cli.running import AsJson, exits
+from tidemark.cli.running import AsJson, FormatName, exits, source_names
 from tidemark.cli.status_text import print_status
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source, load_sources, validate
@@ -78,7 +78,10 @@ def demo(
 @app.command(rich_help_panel=DAILY)
 @exits
 def status(
-    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="Name of a source; default: all.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="[SOURCE]", help="Name of a source; default: all.", autocompletion=source_names),
+    ] = None,
     *,
     whole: Annotated[bool, typer.Option("--all", help="Show all columns, also those with nothing in them.")] = False,
     as_json: AsJson = False,
@@ -147,7 +150,7 @@ def explain(
 @app.command(rich_help_panel=INSPECT)
 @exits
 def decode(
-    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Name of a format, as canal_json.")],
+    format_name: FormatName,
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Dump files, in order.")],
     option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
 ) -> None:
@@ -233,6 +236,25 @@ def validate_files(
     if problems:
         raise typer.Exit(2)
     typer.echo(f"{len(paths) if paths else len(load_sources())} source files are valid")
+
+
+@app.command("formats", rich_help_panel=SET_UP)
+@exits
+def list_formats(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[FORMAT...]", help="Only these; default: all.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show the formats: the tools that write them, what they cannot tell, and their options."""
+    from tidemark import formats
+    from tidemark.cli.format_list import as_text, described
+
+    found = [described(name) for name in names or formats.names()]
+    if as_json:
+        for entry in found:
+            typer.echo(msgspec.json.encode(entry).decode())
+    else:
+        typer.echo("\n\n".join("\n".join(as_text(entry)) for entry in found))
 
 
 def main() -> None:

@@ -14,18 +14,40 @@ from typing import Annotated, Any, ParamSpec
 import typer
 from rich.text import Text
 
+from tidemark import formats
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, print_lines, print_words, tell
 from tidemark.cli.progress import so_far, under_way
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
-from tidemark.sources.files import find_source
+from tidemark.sources.files import default_folder, find_source, read_sources
 from tidemark.stages import STAGES, StageReport
 from tidemark.text import first_line, harmless
 from tidemark.values.iso8601 import moment
 
 P = ParamSpec("P")
 
-SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a source (a file in include/sources).")]
+
+def source_names(incomplete: str) -> list[str]:
+    """Return the names of sources that begin with ``incomplete``, for the shell."""
+    return [source.source for source in read_sources(default_folder())[0] if source.source.startswith(incomplete)]
+
+
+def format_names(incomplete: str) -> list[str]:
+    """Return the names of formats that begin with ``incomplete``, for the shell."""
+    return [name for name in formats.names() if name.startswith(incomplete)]
+
+
+SourceName = Annotated[
+    str,
+    typer.Argument(metavar="SOURCE", help="Name of a source (a file in include/sources).", autocompletion=source_names),
+]
+
+FormatName = Annotated[
+    str,
+    typer.Argument(
+        metavar="FORMAT", help="Name of a format, as `tidemark formats` lists.", autocompletion=format_names
+    ),
+]
 
 Start = Annotated[str | None, typer.Option(help="Start of the interval, ISO 8601, UTC unless it has an offset.")]
 
