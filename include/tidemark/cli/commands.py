@@ -23,7 +23,7 @@ from tidemark.cli import (
 from tidemark.cli.app import DAILY, INSPECT, SET_UP, app
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, tell
-from tidemark.cli.running import AsJson, FormatName, exits, source_names
+from tidemark.cli.running import AsJson, FormatName, exits, format_names, source_names
 from tidemark.cli.status_text import print_status
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source, load_sources, validate
@@ -209,19 +209,34 @@ def _options(given: Iterable[str]) -> dict[str, object]:
 @exits
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new source.")],
-    format_name: Annotated[str, typer.Option("--format", metavar="FORMAT", help="Name of a format, as canal_json.")],
     samples: Annotated[
         list[str] | None, typer.Argument(metavar="[SAMPLE...]", help="Dump files to learn from.")
     ] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Name of a format; default: the one that the sample is in.",
+            autocompletion=format_names,
+        ),
+    ] = None,
     option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
+    *,
+    take_guesses: Annotated[
+        bool, typer.Option("--take-guesses", help="Give guessed types and encodings; default: as comments.")
+    ] = False,
 ) -> None:
-    """Write a commented source file, with tables, keys and types from sample dumps."""
+    """Write a commented source file, with what sample dumps have: format, tables, keys, types, landing, start date."""
     from tidemark.cli.source_draft import write_draft
 
-    path, remarks = write_draft(name, format_name, samples or [], _options(option or []))
-    for remark in remarks:
+    draft = write_draft(name, format_name, samples or [], _options(option or []), take_guesses=take_guesses)
+    for remark in draft.remarks:
         tell(remark)
-    typer.echo(path)
+    typer.echo(draft.path)
+    unsure = "; ".join(f"{table}: {', '.join(columns)}" for table, columns in draft.guesses.items())
+    tell(f"next: look at {draft.path}" + (f", above all at what is guessed ({unsure})" if unsure else ""))
+    tell(f'      tidemark validate\n      tidemark run {name}\n      tidemark sql "SHOW TABLES"')
 
 
 @app.command("validate", rich_help_panel=SET_UP)
