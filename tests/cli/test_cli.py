@@ -153,6 +153,7 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
         (["decode", "canal_json", "x", "--option", "dialect"], "KEY=VALUE"),
     ],
 )
+@pytest.mark.usefixtures("lake")
 def test_wrong_usage_ends_with_2_and_helps(sources: Path, arguments: list[str], wanted: str) -> None:
     """What was wrong is named, with what would be right."""
     done = RUNNER.invoke(app, arguments)
@@ -183,6 +184,7 @@ def test_a_catalog_that_cannot_be_opened_is_told_without_its_password(
     assert "swordfish" not in done.output
 
 
+@pytest.mark.usefixtures("lake")
 def test_an_error_that_nobody_thought_of_does_not_end_as_data_held_back(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,7 +90,7 @@ def status(
     from tidemark.lake.lake import Lake
     from tidemark.queries.status import failed_checks, status_of
 
-    lake = Lake.open()
+    lake = Lake.existing()
     names = [find_source(source).source] if source else [found.source for found in load_sources()]
     found = [status_of(lake, name) for name in names]
     if as_json:
@@ -113,7 +113,7 @@ def sql(
     from tidemark.lake.lake import Lake
     from tidemark.queries import sql as sql_query
 
-    answer = sql_query.query(Lake.open(), statement)
+    answer = sql_query.query(Lake.existing(), statement)
     if layout is OutputFormat.JSON:
         sys.stdout.buffer.writelines(sql_query.as_json_lines(answer))
     elif layout is OutputFormat.CSV:
@@ -138,7 +138,7 @@ def explain(
     from tidemark.queries.explain import explain as explain_row
     from tidemark.queries.row_life_text import as_json_lines, as_text
 
-    life = explain_row(Lake.open(), table, key)
+    life = explain_row(Lake.existing(), table, key)
     if not life.chapters:
         tell(f"No event of {table} has {' '.join(key)}")
     elif as_json:

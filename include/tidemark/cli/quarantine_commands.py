@@ -36,6 +36,9 @@ def quarantine_show(source: SourceName, reason: Reason = None, *, as_json: AsJso
 @exits
 def quarantine_retry(source: SourceName, reason: Reason = None) -> None:
     """Decode quarantined messages again, after a fix; compact, check and publish what can be read now."""
+    from tidemark.lake.lake import Lake
+
+    Lake.existing()
     run_stages(RETRY, source, arguments={"retry": {"reason": reason}})
 
 
@@ -45,7 +48,7 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
     from tidemark.lake.lake import Lake
     from tidemark.queries import sql
 
-    table = Lake.open().find(table_names.quarantine(find_source(name).source))
+    table = Lake.existing().find(table_names.quarantine(find_source(name).source))
     if table is None:
         return
     columns = ["reason", "detail", "object", "file", "place", *(["key", "value"] if with_bytes else [])]

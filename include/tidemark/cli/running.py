@@ -21,7 +21,7 @@ from tidemark.cli.progress import so_far, under_way
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
 from tidemark.sources.files import default_folder, find_source, read_sources
 from tidemark.stages import STAGES, StageReport
-from tidemark.text import first_line, harmless
+from tidemark.text import harmless
 from tidemark.values.iso8601 import moment
 
 P = ParamSpec("P")
@@ -76,12 +76,13 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as error:
-            from tidemark.pipeline import STORE_ERRORS
+            from tidemark.pipeline import STORE_ERRORS, as_told
 
             if isinstance(error, STORE_ERRORS):
-                tell(f"RetriableLakeError: the store or the engine failed: {first_line(error)}")
-            else:
-                traceback.print_exception(error)
+                told = as_told(error, "the command failed")
+                tell(f"{type(told).__name__}: {told}")
+                raise typer.Exit(told.exit_status) from error
+            traceback.print_exception(error)
             raise typer.Exit(RetriableLakeError.exit_status) from error
 
     return run
@@ -97,6 +98,10 @@ def interval(start: str | None, end: str | None) -> tuple[datetime | None, datet
     if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
         raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
     return bounds
+
+
+_NEEDS_LAKE = frozenset({"rebuild", "maintain", "restore"})
+"""Work that is nothing without tables."""
 
 
 def run_stages(
@@ -119,13 +124,16 @@ def run_stages(
         arguments: stage -> arguments for that stage alone.
 
     Raises:
-        ConfigurationError: the interval ends before it starts.
+        ConfigurationError: the interval ends before it starts, or there is no lake to work on.
     """
     from tidemark.lake import locks
+    from tidemark.lake.lake import Lake
     from tidemark.pipeline import published_cut, rehearse, run_stage
 
     bounds = interval(start, end)
     source = find_source(name)
+    if stages[0] in _NEEDS_LAKE or rehearsed:
+        Lake.existing()
     if rehearsed:
         with under_way(f"{source.source} rehearsal of {', '.join(stages)}"):
             rehearsed_reports = rehearse(stages, source, *bounds)

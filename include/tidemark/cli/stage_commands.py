@@ -137,6 +137,7 @@ def quality(
     from tidemark.quality import trend
 
     name = find_source(source).source
+    Lake.existing()
     with under_way(f"{name} quality", quiet=as_json):
         report = run_stage("quality", find_source(source), None, None, cut=cut)
     entries = trend.trend_of(Lake.open(), name, home())
