@@ -12,8 +12,10 @@ import structlog
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from support.statuses import source_status
 from tidemark import __version__, formats
 from tidemark.cli.app import app
+from tidemark.demo.runner import Outcome
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
 
@@ -294,3 +296,20 @@ def test_decode_prints_events_without_spark(tmp_path: Path) -> None:
     first, second = (json.loads(line) for line in done.stdout.splitlines())
     assert first["after"] == {"id": "1", "price": "1.10"}
     assert second["quarantined"]["reason"] == "malformed"
+
+
+@pytest.mark.parametrize("given", [None, "/srv/the lake"])
+def test_the_demo_ends_with_commands_for_what_was_run(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that was run, in the home of the run, written as a shell takes it."""
+    told = Outcome(statuses=[source_status("shop_dts", {})], differences=[], seconds=1)
+    monkeypatch.setattr("tidemark.demo.runner.run", lambda _: told)
+    monkeypatch.setattr("sys.argv", ["tidemark"])
+    if given:
+        monkeypatch.setenv("TIDEMARK_HOME", given)
+    else:
+        monkeypatch.delenv("TIDEMARK_HOME")
+    done = RUNNER.invoke(app, ["demo", "shop_dts"])
+    assert done.exit_code == 0, done.output
+    prefix = "TIDEMARK_HOME='/srv/the lake' " if given else ""
+    assert f"  set aside     {prefix}tidemark quarantine show shop_dts\n" in done.stdout
+    assert "shop_canal" not in done.stdout

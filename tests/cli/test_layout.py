@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from support.statuses import source_status, table_status
 from tidemark.cli import status_text
 from tidemark.cli.layout import Column, Group, Layout, laid_out
 
@@ -29,30 +30,6 @@ COLUMNS = (
 def plain(found: Layout) -> list[str]:
     """The lines without their styles."""
     return [line.plain for line in found.lines]
-
-
-def table_status(**told: Any) -> dict[str, Any]:
-    """A table in an answer of ``status_of``."""
-    counts = dict.fromkeys(("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined"), 0)
-    states = {"verdict": "passed", "state": "published", "reason": None, "closes": True, "lag_seconds": 1_000_000}
-    return {**counts, **states, **told}
-
-
-def source_status(name: str, tables: dict[str, Any], state: str = "published") -> dict[str, Any]:
-    """An answer of ``status_of``."""
-    return {
-        "source": name,
-        "cut": {"number": 4, "state": state},
-        "published_cut": 4,
-        "published_at": "2026-01-04T00:00:00+00:00",
-        "closes": True,
-        "messages": {"landed": 3, "decoded": 2, "control": 1, "quarantined": 0},
-        "tables": tables,
-        "refused": {},
-        "disorders": {},
-        "ddl_not_followed": {},
-        "transactions": {"open": [], "not_awaited": {}},
-    }
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterable
@@ -43,10 +45,10 @@ class OutputFormat(StrEnum):
 _LOOK_NEXT = """
 Look next:
   Data Docs     {docs}
-  a table       {program} sql "SELECT * FROM shop_canal.customers LIMIT 5"
-  its events    {program} sql "SELECT operation, after.name FROM shop_canal.customers__changes LIMIT 5"
-  set aside     {program} quarantine show shop_canal
-  run it again  TIDEMARK_LANDING={landing} {program} run shop_canal    (lands nothing, changes nothing)"""
+  a table       {program} sql "SELECT * FROM {source}.customers LIMIT 5"
+  its events    {program} sql "SELECT operation, after.name FROM {source}.customers__changes LIMIT 5"
+  set aside     {program} quarantine show {source}
+  run it again  TIDEMARK_LANDING={landing} {program} run {source}    (lands nothing, changes nothing)"""
 
 
 @app.command(rich_help_panel=SET_UP)
@@ -69,10 +71,13 @@ def demo(
     if outcome.differences:
         raise typer.Exit(1)
     docs = home() / "quality" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
-    typer.echo(
-        f"\n{len(outcome.statuses)} sources had one history and published the same tables ({outcome.seconds:.0f} s)."
-    )
-    typer.echo(_LOOK_NEXT.format(docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
+    run = [status["source"] for status in outcome.statuses]
+    names = f"{len(run)} sources had one history and" if len(run) > 1 else f"{run[0]} had a history and"
+    typer.echo(f"\n{names} published the tables that it ends with ({outcome.seconds:.0f} s).")
+    given = os.environ.get("TIDEMARK_HOME")
+    program = f"TIDEMARK_HOME={shlex.quote(given)} {sys.argv[0]}" if given else sys.argv[0]
+    landing = shlex.quote(str(home() / "demo" / "landing"))
+    typer.echo(_LOOK_NEXT.format(docs=docs, program=program, landing=landing, source=run[0]))
 
 
 @app.command(rich_help_panel=DAILY)
