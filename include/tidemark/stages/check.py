@@ -22,6 +22,7 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.normalization.identifying import other_format
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import (
     APPROVABLE,
@@ -150,7 +151,20 @@ def _unread(ledger: Ledger, source: Source, cut: CutRow, published: int) -> str:
         return ""
     return (
         f"{quarantined} of {landed} messages of {source.source} cannot be read (allowed: {allowed}): "
-        f"`tidemark quarantine list {source.source}` tells the reasons; `max_quarantined` sets the limit"
+        f"{_looks_like(ledger, source, cut, published)}`tidemark quarantine list {source.source}` tells the reasons; "
+        "`max_quarantined` sets the limit"
+    )
+
+
+def _looks_like(ledger: Ledger, source: Source, cut: CutRow, published: int) -> str:
+    """Return that the newest file of the cut is in another format than the source file says; empty if it is not so."""
+    files = [row.path for row in ledger.landed_files(cut.batch) if row.batch > published]
+    likely = other_format(files[-1], source.format) if files else None
+    if likely is None:
+        return ""
+    return (
+        f"{files[-1]} looks like {likely} and not like {source.format}: correct `format`, then "
+        f"`tidemark run {source.source} --reprocess`; "
     )
 
 
