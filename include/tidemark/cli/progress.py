@@ -15,31 +15,38 @@ from tidemark.stages import StageReport
 
 
 @contextmanager
-def under_way(what: str, *, quiet: bool = False) -> Iterator[None]:
+def under_way(what: str, *, quiet: bool = False) -> Iterator[Clock]:
     """Show ``what`` with the seconds since the start, until the context ends; nothing stays of it.
 
     Only a terminal that is standard error shows it. Lines that are logged meanwhile stand above it.
     """
+    clock = Clock(what)
     if quiet or not sys.stderr.isatty():
-        yield
+        yield clock
         return
     # A descriptor of its own: while Spark starts, standard error is a pipe.
     with os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8") as terminal:
         console = Console(file=terminal, force_terminal=True, highlight=False, markup=False)
-        with console.status(_Elapsed(what), refresh_per_second=4):
-            yield
+        with console.status(clock, refresh_per_second=4):
+            yield clock
 
 
-class _Elapsed:
-    """A line that says how long it has been shown."""
+class Clock:
+    """A line that says what is done, and for how long."""
 
     def __init__(self, what: str) -> None:
+        """Begin to count."""
         self._what = what
         self._began = time.monotonic()
 
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._began
+
     def __rich__(self) -> Text:
         """Return the line as it is now."""
-        return Text(f"{self._what}, {time.monotonic() - self._began:.0f} s", overflow="ellipsis", no_wrap=True)
+        return Text(f"{self._what}, {self.seconds:.0f} s")
 
 
 def so_far(source: str, stage: str, reports: Iterable[StageReport]) -> str:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from tidemark import formats
 from tidemark.cli.layout import Column, Group
-from tidemark.cli.printing import print_groups, print_lines, print_words, tell
+from tidemark.cli.printing import print_groups, print_lines, print_words, tell, width
 from tidemark.cli.progress import so_far, under_way
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
 from tidemark.sources.files import default_folder, find_source, read_sources
@@ -136,19 +136,19 @@ def run_stages(
         Lake.existing()
     if rehearsed:
         with under_way(f"{source.source} rehearsal of {', '.join(stages)}"):
-            rehearsed_reports = rehearse(stages, source, *bounds)
-        for report in rehearsed_reports:
-            print_report(report)
-            for problem in report.problems:
-                tell(f"would be held back: {problem}")
+            rehearsal = rehearse(stages, source, *bounds)
+        _print_rehearsal(rehearsal)
         return
     reports: list[StageReport] = []
     with locks.hold(source.source):
         before = published_cut(source) if "publish" in stages else 0
         for stage in stages:
-            with under_way(so_far(source.source, stage, reports)):
+            with under_way(so_far(source.source, stage, reports)) as clock:
                 report = run_stage(stage, source, *bounds, **arguments.get(stage, {}))
-            _print_progress(report, before, reports)
+            if stage == "publish" and report.summary.get("cut", 0) == before:
+                _print_unmoved(report, before, reports)
+            else:
+                _print_stage(report, clock.seconds, is_alone=len(stages) == 1)
             reports.append(report)
             if report.has_problems and stage == "check":
                 break  # publish would refuse
@@ -159,23 +159,27 @@ def run_stages(
         raise typer.Exit(1)
 
 
-def _print_progress(report: StageReport, before: int, earlier: Sequence[StageReport]) -> None:
-    """Print what a stage did; of a stage that had nothing to do only its remarks.
+def _print_rehearsal(reports: Sequence[StageReport]) -> None:
+    for report in reports:
+        print_report(report)
+        for problem in report.problems:
+            tell(f"would be held back: {problem}")
 
-    Args:
-        report: of the stage.
-        before: the cut that was the newest published one before all stages.
-        earlier: reports of the stages before.
-    """
-    if report.stage == "publish" and report.summary.get("cut", 0) == before:
-        what = "nothing new" if all(map(_is_idle, earlier)) else "no table changed"
-        stands = f"cut {before} stands" if before else "nothing is published yet"
-        print_lines([Text(f"{report.source}: {what}; {stands}")])
-        tell_remarks(report)
-    elif report.stage in STAGES and _is_idle(report):
+
+def _print_stage(report: StageReport, took: float, *, is_alone: bool) -> None:
+    """Print what a stage did; of one of several that had nothing to do only its remarks."""
+    if report.stage in STAGES and _is_idle(report) and not is_alone:
         tell_remarks(report)
     else:
-        print_report(report)
+        print_report(report, took=took)
+
+
+def _print_unmoved(report: StageReport, cut: int, earlier: Sequence[StageReport]) -> None:
+    """Print in one line that publish moved no table, and which cut readers see as before (0: none)."""
+    what = "nothing new" if all(map(_is_idle, earlier)) else "no table changed"
+    stands = f"cut {cut} stands" if cut else "nothing is published yet"
+    print_lines([Text(f"{report.source}: {what}; {stands}")])
+    tell_remarks(report)
 
 
 def _is_idle(report: StageReport) -> bool:
@@ -183,9 +187,13 @@ def _is_idle(report: StageReport) -> bool:
     return not report.problems and not any(value for name, value in report.summary.items() if name != "batch")
 
 
-def print_report(report: StageReport, *, with_details: bool = True) -> None:
-    """Print what a stage did: its summary in one line, then one line for each table; remarks to standard error."""
+def print_report(report: StageReport, *, with_details: bool = True, took: float | None = None) -> None:
+    """Print what a stage did: its summary in one line, then one line for each table; remarks to standard error.
+
+    A terminal also gets the seconds that it took.
+    """
     words = [f"{name}={harmless(str(value))}" for name, value in report.summary.items()]
+    words += [f"({took:.0f} s)"] if took is not None and width() is not None else []
     print_words(f"{report.source} {report.stage}:", words)
     if report.details and with_details:
         print_groups(*_table_of(report.details), indented=True)
@@ -201,6 +209,7 @@ def tell_remarks(report: StageReport) -> None:
 def _table_of(details: Mapping[str, Mapping[str, int | str]]) -> tuple[list[Column], list[Group]]:
     names = dict.fromkeys(name for counts in details.values() for name in counts)
     numbers = {name for name in names if not any(isinstance(counts.get(name), str) for counts in details.values())}
-    columns = [Column(name=name, number=name in numbers, optional=True, is_state=name not in numbers) for name in names]
+    said = any(value for counts in details.values() for value in counts.values())
+    columns = [Column(name=name, number=name in numbers, optional=said, is_state=name not in numbers) for name in names]
     rows = [[table, *(str(counts.get(name, "")) for name in names)] for table, counts in details.items()]
     return [Column(name="table"), *columns], [Group(rows=rows)]

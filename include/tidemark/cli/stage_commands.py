@@ -138,7 +138,7 @@ def quality(
 
     name = find_source(source).source
     Lake.existing()
-    with under_way(f"{name} quality", quiet=as_json):
+    with under_way(f"{name} quality", quiet=as_json) as clock:
         report = run_stage("quality", find_source(source), None, None, cut=cut)
     entries = trend.trend_of(Lake.open(), name, home())
     page = trend.write_page(entries, name, home())
@@ -146,7 +146,7 @@ def quality(
         for entry in entries:
             typer.echo(msgspec.json.encode(entry).decode())
     else:
-        print_report(report, with_details=False)
+        print_report(report, with_details=False, took=clock.seconds)
         rows = [[_plain(entry[column.name]) for column in _TREND] for entry in entries]
         print_groups(_TREND, [Group(rows=rows)], see_all="--json")
         typer.echo(f"page: {page}")
