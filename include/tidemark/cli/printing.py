@@ -26,6 +26,9 @@ def width() -> int | None:
 def print_lines(lines: Sequence[Text]) -> None:
     """Print lines as they are: the terminal breaks those that are too long. Only a terminal gets colours."""
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    if not console.is_terminal:  # many rows are written much faster without styles
+        sys.stdout.writelines(f"{line.plain}\n" for line in lines)
+        return
     for line in lines:
         console.print(line)
 
