@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Thread
 from types import TracebackType
 from typing import IO, Self
@@ -21,6 +21,9 @@ TASKS = ("land", "normalize", "compact", "check", "publish")
 """Tasks of a DAG that the table has a column for: the five stages."""
 
 _EVERY = 15.0
+
+_ON_A_TERMINAL = 3.0
+"""Seconds between two looks at the tasks, where a person sees them."""
 
 _RUNNING = frozenset({"running", "queued", "scheduled", "up_for_retry", "up_for_reschedule"})
 
@@ -47,6 +50,7 @@ class Board:
         self._step = ""
         self._address = ""
         self._states: States = {}
+        self._ask_again = 0.0
         self._ended = Event()
         self._live = Live(self, console=self._console, refresh_per_second=2, transient=True)
         self._thread = Thread(target=self._tell_again, daemon=True)
@@ -74,9 +78,12 @@ class Board:
         if not self._console.is_terminal:
             self._console.print(self.line())
 
-    def watch(self, states: States) -> None:
-        """Take new states of the tasks."""
-        self._states = states
+    def watch(self, ask: Callable[[], States]) -> None:
+        """Ask for the states of the tasks, if those that are shown are some seconds old: an answer costs Airflow work."""
+        now = time.monotonic()
+        if now >= self._ask_again:
+            self._states = ask()
+            self._ask_again = now + min(self._every, _ON_A_TERMINAL if self._console.is_terminal else _EVERY)
 
     def line(self) -> str:
         """Return in one line what is done, how far it is, and where to look."""

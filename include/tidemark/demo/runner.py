@@ -19,7 +19,7 @@ from typing import Any
 import structlog
 
 from tidemark import INCLUDE
-from tidemark.demo.board import Board
+from tidemark.demo.board import Board, States
 from tidemark.demo.render import SOURCES, STAGING, deliver_late, render
 from tidemark.demo.story.model import History
 from tidemark.demo.story.shop_history import history
@@ -170,11 +170,11 @@ def _wait(airflow: AirflowService, requested: Mapping[str, str], board: Board) -
         ContractError: such a run failed.
     """
 
-    def watch() -> None:
+    def states_of_tasks() -> States:
         found = airflow.api.task_states(requested)
-        board.watch({dag.removeprefix(DAG_PREFIX): runs for dag, runs in found.items()})
+        return {dag.removeprefix(DAG_PREFIX): runs for dag, runs in found.items()}
 
-    states = airflow.wait_runs(requested, watch=watch)
+    states = airflow.wait_runs(requested, watch=lambda: board.watch(states_of_tasks))
     ours = [
         (dag, run, state)
         for dag, beginning in requested.items()
