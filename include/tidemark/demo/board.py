@@ -10,9 +10,10 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import IO, Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 States = Mapping[str, Mapping[str, Mapping[str, str | None]]]
 """Source -> run -> task -> state, as Airflow names it."""
@@ -79,7 +80,7 @@ class Board:
             self._console.print(self.line())
 
     def watch(self, ask: Callable[[], States]) -> None:
-        """Ask for the states of the tasks, if those that are shown are some seconds old: an answer costs Airflow work."""
+        """Ask for the states of the tasks if those that are shown are some seconds old: answers cost Airflow work."""
         now = time.monotonic()
         if now >= self._ask_again:
             self._states = ask()
@@ -95,16 +96,19 @@ class Board:
             words.append(f"running: {', '.join(running[:_SHOWN])}{more}")
         return "; ".join([*words, *([self._address] if self._address else [])])
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> Group:
         """Return the table as it is now: of each source and stage, how many of its runs are over."""
-        title = f"demo {self._elapsed()}: {self._step}" + (f"\nAirflow: {self._address}" if self._address else "")
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False, expand=False)
+        lines = [Text(f"demo {self._elapsed()}: {self._step}")]
+        lines += [Text(f"Airflow: {self._address}", overflow="fold")] if self._address else []
+        if not self._states:
+            return Group(*lines)
+        table = Table(box=None, pad_edge=False)
         table.add_column("source", no_wrap=True, overflow="fold")
         for stage in TASKS:
             table.add_column(stage, justify="right", no_wrap=True)
-        for source in self._sources if self._states else ():
+        for source in self._sources:
             table.add_row(source, *(self._cell(source, stage) for stage in TASKS))
-        return table
+        return Group(*lines, table)
 
     def _cell(self, source: str, stage: str) -> str:
         states = Counter(tasks.get(stage) for tasks in self._states.get(source, {}).values())
