@@ -278,6 +278,15 @@ def test_a_terminal_gets_log_lines_only_when_asked(
         assert structlog.get_config()["wrapper_class"] is structlog.make_filtering_bound_logger(level)
 
 
+def test_the_arguments_of_another_program_are_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``-v`` behind ``airflow`` is Airflow's own."""
+    given: list[list[str]] = []
+    monkeypatch.setattr("tidemark.services.airflow_commands.run", lambda _, arguments, **__: given.append(arguments))
+    monkeypatch.setenv("TIDEMARK_LANDING", "/landing")
+    assert RUNNER.invoke(app, ["-v", "airflow", "dags", "list", "-v", "--verbose"]).exit_code == 0
+    assert given == [["dags", "list", "-v", "--verbose"]]
+
+
 def test_validate_names_file_and_line(sources: Path) -> None:
     """A wrong source file is told with file, line and a suggestion."""
     (sources / "sources" / "wrong.yaml").write_text("source: wrong\nformat: canal_jsn\nlanding: x\n", encoding="utf-8")

@@ -28,6 +28,9 @@ class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  likewise
         """Return the arguments that are left for the command."""
         end = args.index("--") if "--" in args else len(args)
+        called = next((word for word in args if not word.startswith("-")), "")
+        if called in self.commands and self.commands[called].context_settings.get("ignore_unknown_options"):
+            end = args.index(called)  # what follows is another program's
         loud = [word for word in args[:end] if word in _LOUD]
         return super().parse_args(ctx, [*loud, *(word for word in args[:end] if word not in _LOUD), *args[end:]])
 
