@@ -216,9 +216,7 @@ def test_the_embedded_lake_stands_in_any_folder(tmp_path: Path, monkeypatch: pyt
 def test_the_help_has_every_command_in_its_group() -> None:
     """No summary is cut, and no command stands outside of the groups."""
     done = RUNNER.invoke(app, ["--help"], env={"COLUMNS": "80"})
-    assert [line for line in done.stdout.splitlines() if "…" in line or "..." in line] == [
-        line for line in done.stdout.splitlines() if "Usage:" in line
-    ]
+    assert "…" not in done.stdout
     groups = [line.split()[1:-1] for line in done.stdout.splitlines() if line.startswith("╭")]
     assert [" ".join(words).rstrip(" ─") for words in groups] == [
         "Options", "Daily", "Inspect", "Repair", "One stage alone", "Set up",

@@ -172,7 +172,7 @@ def test_without_a_format_it_is_the_one_of_the_sample(folder: Path, tmp_path: Pa
         done = RUNNER.invoke(app, ["init", *arguments])
         assert (done.exit_code, done.stdout) == (status, "")
         assert wanted in done.stderr
-    assert [path.name for path in folder.iterdir()] == ["erp.yaml"]
+    assert [path.name for path in folder.glob("*.yaml")] == ["erp.yaml"]
 
 
 VALUES = {
