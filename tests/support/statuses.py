@@ -9,6 +9,7 @@ def table_status(**told: Any) -> dict[str, Any]:
     """A table in an answer of ``status_of``."""
     counts = dict.fromkeys(("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined"), 0)
     states = {"verdict": "passed", "state": "published", "reason": None, "closes": True, "lag_seconds": 1_000_000}
+    states |= {"reconciled": None, "verified_through": None}
     return {**counts, **states, **told}
 
 
