@@ -78,10 +78,17 @@ $(READY): requirements.lock requirements-uv.lock pyproject.toml include/tidemark
 	@test -n "$(PYTHON)" || { echo "Python 3.11 is missing: apt-get install python3.11 python3.11-venv"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "$(PYTHON) is not Python 3.11: make PYTHON=..."; exit 1; }
 	@command -v java >/dev/null || { echo "Java 17 is missing: apt-get install openjdk-17-jre-headless"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
-	$(BIN)/uv pip sync --quiet --python $(BIN)/python --compile-bytecode --require-hashes requirements.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
-	$(BIN)/python -m compileall -q include
-	$(BIN)/python -m tidemark.jars >/dev/null
+	$(call step,environment of Python in $(VENV),$(PYTHON) -m venv $(VENV))
+	$(call step,installer,$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock)
+	$(call step,libraries of requirements.lock,$(BIN)/uv pip sync --quiet --python $(BIN)/python --compile-bytecode --require-hashes requirements.lock)
+	$(call step,tidemark,$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable . && $(BIN)/python -m compileall -q include)
+	$(call step,jars of Spark and Iceberg,$(BIN)/python -m tidemark.jars)
 	@touch $(READY)
+	@echo "ready: make demo"
+
+# $(call step,what,command) says what is done and how many seconds it took. What the command prints is shown if it fails.
+define step
+@printf '%-34s' '$(1)'; begin=$$SECONDS; \
+  if said=$$({ $(2); } 2>&1); then echo "$$((SECONDS - begin)) s"; \
+  else status=$$?; printf 'failed\n%s\n' "$$said" >&2; exit $$status; fi
+endef

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import inspect
 import os
@@ -11,8 +12,8 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from pyiceberg.exceptions import CommitFailedException, RESTError
-from pyspark.errors import PySparkException
+from pyiceberg.exceptions import CommitFailedException, ForbiddenError, RESTError, UnauthorizedError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
@@ -25,7 +26,7 @@ from tidemark.stages import REHEARSED, StageReport
 from tidemark.text import first_line
 
 STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
-"""Errors of the store and the engine, which become ``RetriableLakeError``."""
+"""Errors of the store and the engine; ``as_told`` says what to do about each."""
 
 HOLDING = frozenset({"check", "publish", "quality"})
 """Stages that fail a scheduled run if they have problems. Problems of earlier stages do not fail it there, so that the
@@ -63,7 +64,7 @@ def run_stage(
     Raises:
         ConfigurationError: the stage has no such option.
         SourceBusyError: another writer is not done in time.
-        TidemarkError: as the stage. Errors of store and engine become ``RetriableLakeError``.
+        TidemarkError: as the stage. Errors of store and engine become what ``as_told`` says.
     """
     module: Any = importlib.import_module(f"tidemark.stages.{stage}")
     known = inspect.signature(module.run).parameters
@@ -118,13 +119,12 @@ def run_task(
     if stage != "publish":
         return run_stage(stage, source, start, end, patience=patience, **options)
     with _store_errors(stage, source), locks.hold(source.source, patience=patience):
-        ledger = Ledger(Lake.open(), source.source)
-        before = cuts.last_published(ledger)
-        cut = ledger.last_cut()
+        before = published_cut(source)
+        cut = Ledger(Lake.open(), source.source).last_cut()
         if cut is not None and cut.state == cuts.CANDIDATE:
             run_stage("check", source)
         report = run_stage(stage, source, **options)
-    fresh = report.summary.get("cut", 0) != (before.cut if before else 0)
+    fresh = report.summary.get("cut", 0) != before
     return StageReport(
         stage=report.stage,
         source=report.source,
@@ -133,6 +133,12 @@ def run_task(
         remarks=report.remarks,
         details=report.details,
     )
+
+
+def published_cut(source: Source) -> int:
+    """Return the number of the newest published cut; 0 if there is none."""
+    cut = cuts.last_published(Ledger(Lake.open(), source.source))
+    return cut.cut if cut else 0
 
 
 def rehearse(
@@ -173,7 +179,25 @@ def _store_errors(stage: str, source: Source) -> Iterator[None]:
     except TidemarkError:
         raise
     except STORE_ERRORS as error:
-        raise RetriableLakeError(
-            f"{stage} of {source.source} failed in the store or the engine: {first_line(error)}. "
-            "It is safe to run it again."
-        ) from error
+        raise as_told(error, f"{stage} of {source.source} failed") from error
+
+
+_NEVER_MENDED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
+"""Errors of a file system that come again until a person changes something."""
+
+
+def as_told(error: Exception, what: str) -> TidemarkError:
+    """Return an error of the store or the engine as what the caller should do about it.
+
+    Args:
+        error: one of ``STORE_ERRORS``.
+        what: what failed, as the beginning of a sentence.
+    """
+    text = f"{what} in the store or the engine: {first_line(error)}"
+    if isinstance(error, PySparkRuntimeError) and error.getCondition() == "JAVA_GATEWAY_EXITED":
+        return ConfigurationError(f"{what}: Spark's Java ended at its start, and said why above. It has to be Java 17.")
+    if isinstance(error, UnauthorizedError | ForbiddenError):
+        return ConfigurationError(f"{text}. The catalog refuses this user.")
+    if isinstance(error, OSError) and error.errno in _NEVER_MENDED:
+        return ConfigurationError(f"{text}. Running it again does not mend this.")
+    return RetriableLakeError(f"{text}. It is safe to run it again.")

@@ -49,6 +49,13 @@ def suggestion(name: str, allowed: Iterable[str]) -> str:
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
-    """Return a hint with the nearest allowed name, ``" Did you mean 'x'?"``, or nothing if none is near."""
-    near = difflib.get_close_matches(name, sorted(allowed), n=1)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    """Return a hint with the nearest allowed name, ``" Did you mean 'x'?"``, or nothing if none is near.
+
+    Names with dots are also compared by their last parts: ``ordres`` is near to ``erp.orders``.
+    """
+    names = sorted(allowed)
+    if near := difflib.get_close_matches(name, names, n=1):
+        return f" Did you mean '{near[0]}'?"
+    by_last = {other.rpartition(".")[2]: other for other in reversed(names)}
+    last = difflib.get_close_matches(name.rpartition(".")[2], by_last, n=1)
+    return f" Did you mean '{by_last[last[0]]}'?" if last else ""

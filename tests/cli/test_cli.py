@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import duckdb
 import pytest
+import structlog
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from support.statuses import source_status
+from tidemark import __version__, formats
 from tidemark.cli.app import app
+from tidemark.demo.runner import Outcome
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
 
@@ -77,6 +82,8 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
     done = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-01", "--end", "2026-01-02"])
     assert done.exit_code == 0, done.output
     assert "cli_shop publish: cut=1 tables=1" in done.stdout
+    idle = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-01", "--end", "2026-01-02"])
+    assert (idle.exit_code, idle.stdout) == (0, "cli_shop: nothing new; cut 1 stands\n")
 
     answer = RUNNER.invoke(app, ["sql", "SELECT id, price FROM cli_shop.items ORDER BY id", "--format", "json"])
     assert [json.loads(line) for line in answer.stdout.splitlines()] == [
@@ -101,6 +108,11 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
     aside = RUNNER.invoke(app, ["quarantine", "show", "cli_shop", "--json"])
     (entry,) = [json.loads(line) for line in aside.stdout.splitlines()]
     assert (entry["reason"], entry["place"], entry["value"]) == ("malformed", 3, "e2Jyb2tlbn0=")
+    block = RUNNER.invoke(app, ["quarantine", "show", "cli_shop"]).stdout.splitlines()
+    assert [line.split(maxsplit=1)[1] for line in block if line.split()[0] in {"file", "value"}] == [
+        str(sources / "landing" / "2026-01-01" / "a.jsonl"),
+        "{broken}",
+    ]
 
     deliver(sources, "2026-01-01", "a.jsonl", message(1, "9.99"))
     deliver(sources, "2026-01-01", "late.jsonl", message(3, "3.00"))
@@ -114,6 +126,9 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
     assert failed.exit_code == 1
     assert "expect_column_values_to_be_between" in failed.stderr
     assert lake.load(("cli_shop", "items")).scan().to_arrow().num_rows == 3
+    told = RUNNER.invoke(app, ["status", "cli_shop"]).stderr
+    assert "cut 3 failed a check, and nothing of it is published: cli_shop.items: expect_column_values_to_be" in told
+    assert "`tidemark check cli_shop` and `tidemark publish cli_shop` go on" in told
     again = RUNNER.invoke(app, ["publish", "cli_shop"])
     assert again.exit_code == 1
     assert "failed a blocking check" in again.stderr
@@ -140,6 +155,7 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
         (["decode", "canal_json", "x", "--option", "dialect"], "KEY=VALUE"),
     ],
 )
+@pytest.mark.usefixtures("lake")
 def test_wrong_usage_ends_with_2_and_helps(sources: Path, arguments: list[str], wanted: str) -> None:
     """What was wrong is named, with what would be right."""
     done = RUNNER.invoke(app, arguments)
@@ -170,6 +186,7 @@ def test_a_catalog_that_cannot_be_opened_is_told_without_its_password(
     assert "swordfish" not in done.output
 
 
+@pytest.mark.usefixtures("lake")
 def test_an_error_that_nobody_thought_of_does_not_end_as_data_held_back(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +213,78 @@ def test_the_embedded_lake_stands_in_any_folder(tmp_path: Path, monkeypatch: pyt
         Lake.open()
 
 
+def test_the_help_has_every_command_in_its_group() -> None:
+    """No summary is cut, and no command stands outside of the groups."""
+    done = RUNNER.invoke(app, ["--help"], env={"COLUMNS": "80"})
+    assert "…" not in done.stdout
+    groups = [line.split()[1:-1] for line in done.stdout.splitlines() if line.startswith("╭")]
+    assert [" ".join(words).rstrip(" ─") for words in groups] == [
+        "Options", "Daily", "Inspect", "Repair", "One stage alone", "Set up",
+    ]  # fmt: skip
+
+
+def test_formats_are_told_with_tools_gaps_and_options() -> None:
+    """As text, and as JSON, one object a format."""
+    told = RUNNER.invoke(app, ["formats"])
+    assert [line for line in told.stdout.splitlines() if line and line[0] != " "] == formats.names()
+    (canal,) = [
+        json.loads(line) for line in RUNNER.invoke(app, ["formats", "canal_json", "--json"]).stdout.splitlines()
+    ]
+    assert "TiCDC" in canal["tools"]
+    assert canal["cannot_tell"]
+    assert canal["options"]["row_image"] == {
+        "type": "full or partial",
+        "default": "full",
+        "meaning": "`partial` for `binlog_row_image` NOBLOB or MINIMAL: columns that an UPDATE lacks are unchanged.",
+    }
+    assert canal["options"]["table"]["default"] is None
+    assert "  option annotations (boolean, default false): " in told.stdout
+    assert RUNNER.invoke(app, ["formats", "canl_json"]).exit_code == 2
+
+
+def test_the_shell_completes_sources_and_formats(sources: Path) -> None:
+    """Typer's own completion, with the names of today."""
+    for words, wanted in (("tidemark run cli", "cli_shop"), ("tidemark decode can", "canal_json")):
+        environment = {"_TIDEMARK_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "2"}
+        done = RUNNER.invoke(app, [], env=environment, prog_name="tidemark")
+        assert done.stdout.split() == [wanted]
+
+
+def test_the_version_is_printed_alone() -> None:
+    """With status 0, and without a command."""
+    done = RUNNER.invoke(app, ["--version"])
+    assert (done.exit_code, done.stdout) == (0, f"tidemark {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "terminal", "level"),
+    [
+        ([], True, logging.WARNING),
+        (["-v"], True, logging.INFO),
+        (["-vv"], True, logging.DEBUG),
+        ([], False, logging.INFO),
+        (["--verbose"], False, logging.DEBUG),
+    ],
+)
+def test_a_terminal_gets_log_lines_only_when_asked(
+    sources: Path, monkeypatch: pytest.MonkeyPatch, *, words: list[str], terminal: bool, level: int
+) -> None:
+    """The option stands before the command or behind it; what is no terminal gets what was done in any case."""
+    monkeypatch.setattr("tidemark.cli.logs.is_terminal", lambda: terminal)
+    for arguments in ([*words, "validate"], ["validate", *words]):
+        assert RUNNER.invoke(app, arguments).exit_code == 0
+        assert structlog.get_config()["wrapper_class"] is structlog.make_filtering_bound_logger(level)
+
+
+def test_the_arguments_of_another_program_are_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``-v`` behind ``airflow`` is Airflow's own."""
+    given: list[list[str]] = []
+    monkeypatch.setattr("tidemark.services.airflow_commands.run", lambda _, arguments, **__: given.append(arguments))
+    monkeypatch.setenv("TIDEMARK_LANDING", "/landing")
+    assert RUNNER.invoke(app, ["-v", "airflow", "dags", "list", "-v", "--verbose"]).exit_code == 0
+    assert given == [["dags", "list", "-v", "--verbose"]]
+
+
 def test_validate_names_file_and_line(sources: Path) -> None:
     """A wrong source file is told with file, line and a suggestion."""
     (sources / "sources" / "wrong.yaml").write_text("source: wrong\nformat: canal_jsn\nlanding: x\n", encoding="utf-8")
@@ -214,3 +303,20 @@ def test_decode_prints_events_without_spark(tmp_path: Path) -> None:
     first, second = (json.loads(line) for line in done.stdout.splitlines())
     assert first["after"] == {"id": "1", "price": "1.10"}
     assert second["quarantined"]["reason"] == "malformed"
+
+
+@pytest.mark.parametrize("given", [None, "/srv/the lake"])
+def test_the_demo_ends_with_commands_for_what_was_run(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that was run, in the home of the run, written as a shell takes it."""
+    told = Outcome(statuses=[source_status("shop_dts", {})], differences=[], seconds=1)
+    monkeypatch.setattr("tidemark.demo.runner.run", lambda _: told)
+    monkeypatch.setattr("sys.argv", ["tidemark"])
+    if given:
+        monkeypatch.setenv("TIDEMARK_HOME", given)
+    else:
+        monkeypatch.delenv("TIDEMARK_HOME")
+    done = RUNNER.invoke(app, ["demo", "shop_dts"])
+    assert done.exit_code == 0, done.output
+    prefix = "TIDEMARK_HOME='/srv/the lake' " if given else ""
+    assert f"  set aside     {prefix}tidemark quarantine show shop_dts\n" in done.stdout
+    assert "shop_canal" not in done.stdout

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from support.histories import canal
 from tidemark.cli.app import app
-from tidemark.normalization.identifying import identify
+from tidemark.normalization.identifying import identify, other_format
 from tidemark.sources.files import load_source
 
 RUNNER = CliRunner()
@@ -88,6 +88,17 @@ def test_a_file_that_no_format_reads_is_told_with_status_1(tmp_path: Path) -> No
     assert "format: canal_json" in done.stdout
     assert "absent" in done.stderr
     assert "\x1b" not in done.stdout
+
+
+def test_a_file_in_another_format_than_the_source_says_is_told(tmp_path: Path) -> None:
+    """None where the format is right, where no format reads the file, and where the file is gone."""
+    dump, odd = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    dump.write_bytes(canal("orders", "INSERT", TYPES, ("1", "x"), key=("id",)) + b"\n")
+    odd.write_bytes(b'{"a": 1}\n')
+    assert other_format(str(dump), "debezium_json") == "canal_json"
+    assert other_format(str(dump), "canal_json") is None
+    assert other_format(str(odd), "canal_json") is None
+    assert other_format(str(tmp_path / "gone"), "canal_json") is None
 
 
 def test_decoding_with_the_wrong_format_says_which_one_it_looks_like(tmp_path: Path) -> None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from support.histories import canal
 from tidemark.cli.app import app
+from tidemark.cli.landing_pattern import pattern_of
+from tidemark.dumps.listing import find
+from tidemark.events import ChangeEvent, Column, Encoding, Quarantined
 from tidemark.lake.lake import Lake
+from tidemark.normalization.decoding import decoded_files
 from tidemark.sources.files import load_source
 from tidemark.sources.model import Source
+from tidemark.values.plain import read_value
 
 RUNNER = CliRunner()
 FORMATS = Path(__file__).parents[1] / "fixtures" / "formats"
@@ -91,14 +99,43 @@ def test_names_of_any_kind_are_written_as_they_are(folder: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("case", sorted(FORMATS.glob("*/*")), ids=lambda case: f"{case.parent.name}-{case.name}")
-def test_every_fixture_of_every_format_gives_a_valid_file(case: Path, folder: Path, tmp_path: Path) -> None:
-    """Whatever messages there are."""
+def test_every_fixture_of_every_format_gives_a_valid_file_that_reads_it(case: Path, folder: Path) -> None:
+    """Whatever messages there are, all their values are read by the guessed types; without a change no file is made."""
     written = case / "messages.jsonl"
     if not written.exists():
         pytest.skip("its messages are no lines of JSON")
     options = json.loads((case / "options.json").read_text()) if (case / "options.json").exists() else {}
     given = [part for name, value in options.items() for part in ("--option", f"{name}={value}")]
-    _init("sample", "--format", case.parent.name, str(written), *given)
+    arguments = ["init", "sample", "--format", case.parent.name, str(written), "--take-guesses", *given]
+    done = RUNNER.invoke(app, arguments)
+    events = [
+        event
+        for _, decoded in decoded_files(case.parent.name, [str(written)], options)
+        if not isinstance(decoded, Quarantined)
+        for event in decoded
+        if isinstance(event, ChangeEvent)
+    ]
+    if not events:
+        assert done.exit_code == 1, done.output
+        assert "no change event among the" in done.stderr
+        assert not folder.exists()
+        return
+    assert done.exit_code == 0, done.output
+    source = load_source(folder / "sample.yaml")
+    for event in events:
+        promised = source.table_for(str(event.table))
+        for name, raw in _untyped_values(event):
+            encoding = Encoding(promised.encodings.get(name, Encoding.PLAIN))
+            if name in promised.columns:
+                read_value(raw, Column(name, promised.columns[name], encoding))
+
+
+def _untyped_values(event: ChangeEvent) -> Iterator[tuple[str, bytes]]:
+    """The captured values of columns of which the messages declare neither a type nor an encoding."""
+    columns = event.shape.columns if event.shape else ()
+    plain = {column.name for column in columns if column.type is None and column.encoding == "plain"}
+    members = msgspec.json.decode(event.after or b"{}", type=dict[str, msgspec.Raw])
+    yield from ((name, bytes(raw)) for name, raw in members.items() if name in plain - set(event.absent))
 
 
 @pytest.mark.parametrize(
@@ -120,6 +157,148 @@ def test_what_cannot_be_written_is_told(arguments: list[str], wanted: str, folde
     assert wanted in done.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["taken.yaml", "tidemark.schema.json"]
     assert (folder / "taken.yaml").read_bytes() == before
+
+
+def test_without_a_format_it_is_the_one_of_the_sample(folder: Path, tmp_path: Path) -> None:
+    """A sample that no format reads ends it with status 1 and no file, and so does one in another format."""
+    sample = _dump(tmp_path / "a.jsonl", canal("orders", "INSERT", TYPES, ("1", "5.10", "x")))
+    assert _init("erp", str(sample)).format == "canal_json"
+    unknown = _dump(tmp_path / "b.jsonl", b'{"a": 1}')
+    for arguments, wanted, status in (
+        (["other", str(unknown)], "no format reads a change in the first 1 messages", 1),
+        (["other", "--format", "debezium_json", str(sample)], "looks like canal_json", 1),
+        (["other"], "--format", 2),
+    ):
+        done = RUNNER.invoke(app, ["init", *arguments])
+        assert (done.exit_code, done.stdout) == (status, "")
+        assert wanted in done.stderr
+    assert [path.name for path in folder.glob("*.yaml")] == ["erp.yaml"]
+
+
+VALUES = {
+    "id": [7001, 7002],
+    "total": ["VSc=", "J40="],
+    "placed_at": [1772265600000000, 1772265600000001],
+    "seen_at": [1772265600000],
+    "born": [17000],
+    "paid": [True, False],
+    "rate": [1.5, 2],
+    "huge": [1e300],
+    "beyond": [123456789012345678901],
+    "variable": [{"scale": 2, "value": "J40="}],
+    "created": ["2026-01-01T00:00:00Z"],
+    "day": ["2026-01-31"],
+    "quantity": ["12", "7"],
+    "amount": ["12.50"],
+    "phone": ["0049151", "12"],
+    "note": ["abcd", "efgh"],
+    "document": [{"a": 1}],
+    "mixed": [1, "x"],
+    "order_no": [1772265600000],
+    "empty": [None],
+}
+"""Values as messages without a schema have them."""
+
+
+def _bare(row: dict[str, object]) -> bytes:
+    place = {
+        "connector": "postgresql",
+        "ts_ms": 1767225600000,
+        "db": "shop",
+        "schema": "p",
+        "table": "orders",
+        "lsn": 1,
+    }
+    return json.dumps({"op": "c", "ts_ms": 1767225600000, "before": None, "after": row, "source": place}).encode()
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A dump whose messages tell no types, in a folder of its day."""
+    longest = max(map(len, VALUES.values()))
+    rows = [{name: values[number % len(values)] for name, values in VALUES.items()} for number in range(longest)]
+    return _dump(tmp_path / "dumps" / "dt=2026-01-02" / "a.jsonl.1", *map(_bare, rows))
+
+
+def test_types_and_encodings_are_guessed_from_values(folder: Path, bare: Path) -> None:
+    """What the values alone decide stays a comment; what is assumed is given only when asked, with an example."""
+    assert _init("erp", str(bare)).table_for("shop.p.orders").columns == {}
+    taken = _init("erp_taken", str(bare), "--take-guesses").table_for("shop.p.orders")
+    assert taken.columns == {
+        "total": "decimal(38, 2)",
+        "placed_at": "timestamp",
+        "seen_at": "timestamp",
+        "born": "date",
+        "variable": "decimal(38, 18)",
+        "created": "timestamptz",
+        "day": "date",
+        "quantity": "long",
+        "amount": "decimal(38, 18)",
+    }
+    assert taken.encodings == {
+        "total": "unscaled_base64",
+        "placed_at": "epoch_us",
+        "seen_at": "epoch_ms",
+        "born": "epoch_days",
+        "variable": "scaled_struct",
+        "quantity": "text",
+        "amount": "text",
+    }
+    text = (folder / "erp.yaml").read_text(encoding="utf-8")
+    assert "2 digits after the point are assumed; VSc= reads 217.99" in text
+    assert "1772265600000000 reads 2026-02-28T08:00:00" in text
+    kinds = dict(re.findall(r'#   (\w+): "?([\w(), ]+?)"?  #', text))
+    decided = ("id", "paid", "rate", "huge", "beyond", "phone", "note", "document", "mixed", "order_no", "empty")
+    assert {name: kinds[name] for name in decided} == {
+        "id": "long",
+        "paid": "boolean",
+        "rate": "decimal(38, 18)",
+        "huge": "double",
+        "beyond": "decimal(38, 0)",
+        **dict.fromkeys(("phone", "note", "document", "mixed", "empty"), "string"),
+        "order_no": "long",
+    }
+
+
+def test_what_is_guessed_is_told_with_the_next_steps(folder: Path, bare: Path) -> None:
+    """On standard error; standard output has the path alone."""
+    done = RUNNER.invoke(app, ["init", "erp", str(bare)])
+    assert done.stdout == f"{folder / 'erp.yaml'}\n"
+    assert "(shop.p.orders: total, placed_at, seen_at, born, variable, created, day, quantity, amount)" in done.stderr
+    assert "tidemark validate\n" in done.stderr
+    assert "tidemark run erp\n" in done.stderr
+
+
+def test_landing_and_start_date_are_those_of_the_sample(folder: Path, bare: Path) -> None:
+    """The file is found by the pattern; the start is the day of the oldest event, or of the path if that is earlier."""
+    source = _init("erp", str(bare))
+    assert [file.path for file in find(source.landing, start=None, end=None)] == [str(bare)]
+    assert source.landing.endswith("/dt=%Y-%m-%d/*")
+    assert source.start_date == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("sample", "pattern", "day"),
+    [
+        ("/d/erp/2026-01-02/a.json.gz", "/d/erp/%Y-%m-%d/*.json.gz", date(2026, 1, 2)),
+        ("/d/erp/2026/01/02/a-2026-01-02.json", "/d/erp/%Y/%m/%d/*.json", date(2026, 1, 2)),
+        ("/d/20260102/05/part-0.parquet", "/d/%Y%m%d/%H/*.parquet", date(2026, 1, 2)),
+        ("/d/year=2026/month=01/day=02/hour=05/a.avro", "/d/year=%Y/month=%m/day=%d/hour=%H/*.avro", date(2026, 1, 2)),
+        ("/d/2026-01-02/shop/topic/a.json", "/d/%Y-%m-%d/shop/topic/*.json", date(2026, 1, 2)),
+        ("/d/orders-2026-01-02-0001.json.zst", "/d/orders-%Y-%m-%d*.json.zst", date(2026, 1, 2)),
+        ("/d/plain/a.json", "/d/plain/*.json", None),
+        ("/d/50%/w*t?/a", "/d/50%%/w?t?/*", None),
+        ("/d/120260102/a.json", "/d/120260102/*.json", None),
+        ("s3://bucket/erp/2026-01-02/a.json", "s3://bucket/erp/%Y-%m-%d/*.json", date(2026, 1, 2)),
+        ("/landing/erp/2026-01-02/a.json", "${TIDEMARK_LANDING:-landing}/erp/%Y-%m-%d/*.json", date(2026, 1, 2)),
+    ],
+)
+def test_a_day_in_the_path_becomes_fields_of_time(
+    sample: str, pattern: str, day: date | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also an hour below it; what has a meaning in a pattern is not taken from the path as it is."""
+    monkeypatch.setenv("TIDEMARK_LANDING", "/landing")
+    assert pattern_of(sample) == (pattern, day)
 
 
 @pytest.mark.spark

@@ -93,7 +93,7 @@ def test_every_block_works_as_written(
                 ran += 1
     assert ran >= 18
     rows = shown["sql SELECT id, status, total FROM erp.orders ORDER BY id"]
-    assert re.findall(r"(?m)^(\d+)\s+(\w+)\s+([\d.]+)", rows)[-2:] == [
+    assert re.findall(r"(?m)^ *(\d+)\s+(\w+)\s+([\d.]+)", rows)[-2:] == [
         ("7", "shipped", "245.00"),
         ("8", "new", "64.00"),
     ]

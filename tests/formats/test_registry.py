@@ -40,3 +40,14 @@ def test_a_helper_module_cannot_be_resolved() -> None:
     for name in ("_json", "..events", "", "canal_json.decode"):
         with pytest.raises(UnknownNameError):
             formats.resolve(name)
+
+
+@pytest.mark.parametrize("name", formats.names())
+def test_every_format_says_who_writes_it_and_what_each_option_means(name: str) -> None:
+    """The command ``formats`` has nothing else to tell it from."""
+    module = formats.resolve(name)
+    assert all(module.TOOLS)
+    assert module.TOOLS
+    assert module.UNTOLD
+    for field in module.Options.model_fields.values():
+        assert field.description

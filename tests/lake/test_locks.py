@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from tidemark import INCLUDE
 from tidemark.errors import ConfigurationError, SourceBusyError
 from tidemark.lake import locks
+from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
 from tidemark.services.postgres import EmbeddedPostgres
 from tidemark.sources.model import Source
@@ -58,14 +60,21 @@ def holder(source: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.usefixtures("catalog")
-def test_another_process_keeps_a_source_until_it_ends_however_it_ends() -> None:
-    """Busy at once without patience; other sources are free; SIGKILL leaves nothing to be cleared, nor a holder."""
+def test_another_process_keeps_a_source_until_it_ends_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits is told again and again who writes; others are free; SIGKILL leaves nothing to clear, nor a holder."""
     assert locks.holder("erp") is None
+    with pytest.raises(ConfigurationError, match="there is no lake"):
+        Lake.existing()  # and none is made to read it
     process = holder("erp")
     try:
         told = f"erp: another run is writing this source: process {process.pid} on .*, since 20"
-        with pytest.raises(SourceBusyError, match=told), locks.hold("erp", patience=0.2):
+        monkeypatch.setattr(locks, "_TOLD_EVERY", 0.3)
+        with capture_logs() as logged, pytest.raises(SourceBusyError, match=told), locks.hold("erp", patience=1.5):
             pytest.fail("two writers")
+        waits = [entry for entry in logged if entry["event"] == "waiting_for_other_writer"]
+        assert len(waits) >= 2
+        assert all(entry["log_level"] == "warning" for entry in waits)
+        assert all(f"process {process.pid} on " in entry["holder"] for entry in waits)
         assert locks.holder("crm") is None
         with locks.hold("crm", patience=0):
             pass

@@ -222,6 +222,8 @@ def test_backfill_publishes_every_day_over_spark_connect(airflow: AirflowService
     first = min(runs)
     attempts = {name: task["try_number"] for name, task in airflow.api.tasks("cdc_erp", first).items()}
     assert attempts == dict.fromkeys(STAGES, 1)
+    found = airflow.api.task_states(["cdc_erp", "cdc_sent"])
+    assert found["cdc_erp"] == {run: dict.fromkeys(STAGES, "success") for run in runs}
     told = airflow.api.request("GET", f"dags/cdc_erp/dagRuns/{first}/taskInstances/land/xcomEntries/return_value")
     assert "5" in str(told["value"])
 

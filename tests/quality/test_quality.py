@@ -59,7 +59,7 @@ def test_a_published_cut_is_judged_by_the_checks_of_today(landing: Path, lake: L
     assert [bool(report.problems) for report in reports.values()] == [False, True, False, False]
     (problem,) = reports[2].problems
     assert problem.startswith("judged.it ems: expect_column_values_to_be_between (amount) failed")
-    assert reports[None].summary == {"cut": 3, "tables": 2, "failed": 0}
+    assert reports[None].summary == {"cut": 3, "tables": 2, "failed": 0, "warned": 0}
     assert reports[3].details["judged.quiet"] == {"cut": 1, "rows": 1, "checks": 3, "failed": 0, "warned": 0}
     assert reports[2].details["judged.it ems"]["failed"] == 1
     assert _everything(lake) == before

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
-from support.histories import Table, deliver, message
+from support.histories import Table, canal, deliver, message
 from tidemark.errors import ExpectationError
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
@@ -81,8 +81,10 @@ def test_a_run_that_could_read_next_to_nothing_is_held(source: Make, spark: Spar
     fields: dict[str, Any] = {"shop.*": {"key": ["id"], "columns": {"amount": "decimal(12, 2)"}}}
     shop = source("debezium_json", tables=fields)
     sound = [message(OTHERS.insert(number, number, "1.50")) for number in (1, 2)]
-    state, problems = _run(shop, "a", [*sound, *(b"no message" for _ in range(10))])
+    foreign = canal("items", "INSERT", {"id": "bigint"}, ("1",), key=("id",))
+    state, problems = _run(shop, "a", [*sound, *(foreign for _ in range(10))])
     assert state == cuts.AWAITING_APPROVAL
+    assert " looks like canal_json and not like debezium_json: correct `format`" in problems
     assert f"10 of 12 messages of {shop.source} cannot be read (allowed: 9)" in problems
     assert f"`tidemark publish {shop.source} --approve 1`" in problems
     with pytest.raises(ExpectationError, match="--approve 1"):

@@ -334,8 +334,7 @@ def test_the_command(shop: Source, tmp_path: Path) -> None:
     ("table", "given", "wanted"),
     [
         ("asked.item", ["id=1"], "asked.items"),
-        ("items", ["id=1"], "source.table"),
-        ("ledger.cuts", ["id=1"], "source.table"),
+        ("ledger.cuts", ["id=1"], "no table of a source"),
         ("asked.items", ["n=1"], "'id' is missing"),
         ("asked.items", ["id=1", "n=1"], "'n' is not in the key"),
         ("asked.items", ["ids=1"], "Did you mean 'id'"),

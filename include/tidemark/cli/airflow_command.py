@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from tidemark import INCLUDE
-from tidemark.cli.app import app
+from tidemark.cli.app import SET_UP, app
 from tidemark.cli.running import exits
 from tidemark.sources.files import default_folder
 
@@ -38,6 +38,7 @@ def environment_of_tasks(landing: Path) -> dict[str, str]:
     "airflow",
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     add_help_option=False,
+    rich_help_panel=SET_UP,
 )
 @exits
 def airflow(context: typer.Context) -> None:

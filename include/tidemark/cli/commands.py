@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterable
@@ -21,19 +23,22 @@ from tidemark.cli import (
     report_command,  # noqa: F401
     stage_commands,  # noqa: F401  imported first, so that the help lists its commands first
 )
-from tidemark.cli.app import app
-from tidemark.cli.printing import print_status, print_table, tell
-from tidemark.cli.running import AsJson, exits
+from tidemark.cli.app import DAILY, INSPECT, SET_UP, app
+from tidemark.cli.layout import Column, Group
+from tidemark.cli.printing import print_groups, tell
+from tidemark.cli.running import AsJson, FormatName, exits, format_names, source_names
+from tidemark.cli.status_text import print_status
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source, load_sources, validate
 
-app.add_typer(quarantine_commands.quarantine_app, name="quarantine")
+app.add_typer(quarantine_commands.quarantine_app, name="quarantine", rich_help_panel=INSPECT)
 
 
 class OutputFormat(StrEnum):
     """How ``tidemark sql`` prints rows."""
 
     TABLE = "table"
+    VERTICAL = "vertical"
     JSON = "json"
     CSV = "csv"
 
@@ -42,13 +47,13 @@ _LOOK_NEXT = """
 Look next:
   the report    {report}
   Data Docs     {docs}
-  a table       {program} sql "SELECT * FROM shop_canal.customers LIMIT 5"
-  its events    {program} sql "SELECT operation, after.name FROM shop_canal.customers__changes LIMIT 5"
-  set aside     {program} quarantine show shop_canal
-  run it again  TIDEMARK_LANDING={landing} {program} run shop_canal    (lands nothing, changes nothing)"""
+  a table       {program} sql "SELECT * FROM {source}.customers LIMIT 5"
+  its events    {program} sql "SELECT operation, after.name FROM {source}.customers__changes LIMIT 5"
+  set aside     {program} quarantine show {source}
+  run it again  TIDEMARK_LANDING={landing} {program} run {source}    (lands nothing, changes nothing)"""
 
 
-@app.command()
+@app.command(rich_help_panel=SET_UP)
 @exits
 def demo(
     sources: Annotated[
@@ -68,54 +73,67 @@ def demo(
     if outcome.differences:
         raise typer.Exit(1)
     docs = home() / "quality" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
-    typer.echo(
-        f"\n{len(outcome.statuses)} sources had one history and published the same tables ({outcome.seconds:.0f} s)."
-    )
+    run = [status["source"] for status in outcome.statuses]
+    names = f"{len(run)} sources had one history and" if len(run) > 1 else f"{run[0]} had a history and"
+    typer.echo(f"\n{names} published the tables that it ends with ({outcome.seconds:.0f} s).")
+    given = os.environ.get("TIDEMARK_HOME")
+    program = f"TIDEMARK_HOME={shlex.quote(given)} {sys.argv[0]}" if given else sys.argv[0]
+    landing = shlex.quote(str(home() / "demo" / "landing"))
     report = home() / "quality" / "site" / "index.html"
-    typer.echo(_LOOK_NEXT.format(report=report, docs=docs, program=sys.argv[0], landing=home() / "demo" / "landing"))
+    typer.echo(_LOOK_NEXT.format(report=report, docs=docs, program=program, landing=landing, source=run[0]))
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def status(
-    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="Name of a source; default: all.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="[SOURCE]", help="Name of a source; default: all.", autocompletion=source_names),
+    ] = None,
     *,
+    whole: Annotated[bool, typer.Option("--all", help="Show all columns, also those with nothing in them.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show each table's cut, rows, lag, withheld and quarantined events, and last verdict."""
     from tidemark.lake.lake import Lake
-    from tidemark.queries.status import status_of
+    from tidemark.queries.status import failed_checks, status_of
 
-    lake = Lake.open()
+    lake = Lake.existing()
     names = [find_source(source).source] if source else [found.source for found in load_sources()]
     found = [status_of(lake, name) for name in names]
     if as_json:
         for entry in found:
             typer.echo(msgspec.json.encode(entry).decode())
     else:
-        print_status(found)
+        print_status(found, whole=whole, failed=failed_checks(lake, found))
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def sql(
     statement: Annotated[str, typer.Argument(metavar="SELECT", help="A query; tables are named source.table.")],
-    layout: Annotated[OutputFormat, typer.Option("--format", help="How to print the rows.")] = OutputFormat.TABLE,
+    layout: Annotated[
+        OutputFormat,
+        typer.Option("--format", help="How to print the rows; a table that is too wide is printed as vertical."),
+    ] = OutputFormat.TABLE,
 ) -> None:
     """Query the published tables, and source.table__changes, which has every event of a table."""
     from tidemark.lake.lake import Lake
     from tidemark.queries import sql as sql_query
 
-    answer = sql_query.query(Lake.open(), statement)
+    answer = sql_query.query(Lake.existing(), statement)
     if layout is OutputFormat.JSON:
         sys.stdout.buffer.writelines(sql_query.as_json_lines(answer))
     elif layout is OutputFormat.CSV:
         csv.writer(sys.stdout).writerows(sql_query.as_text_rows(answer))
     else:
-        print_table(list(sql_query.as_text_rows(answer)))
+        _, *rows = sql_query.as_text_rows(answer)
+        columns = zip(answer.column_names, sql_query.numbers(answer), strict=True)
+        shown = [Column(name=name, number=number) for name, number in columns]
+        print_groups(shown, [Group(rows=rows)], vertical=layout is OutputFormat.VERTICAL or None)
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 @exits
 def explain(
     table: Annotated[str, typer.Argument(metavar="SOURCE.TABLE", help="A published table.")],
@@ -128,7 +146,7 @@ def explain(
     from tidemark.queries.explain import explain as explain_row
     from tidemark.queries.row_life_text import as_json_lines, as_text
 
-    life = explain_row(Lake.open(), table, key)
+    life = explain_row(Lake.existing(), table, key)
     if not life.chapters:
         tell(f"No event of {table} has {' '.join(key)}")
     elif as_json:
@@ -137,10 +155,10 @@ def explain(
         typer.echo("\n".join(as_text(life)))
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 @exits
 def decode(
-    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Name of a format, as canal_json.")],
+    format_name: FormatName,
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Dump files, in order.")],
     option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
 ) -> None:
@@ -158,7 +176,7 @@ def decode(
         tell(looks_like)
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 @exits
 def identify(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Dump files.")],
@@ -195,26 +213,41 @@ def _options(given: Iterable[str]) -> dict[str, object]:
     return {name: value for name, _, value in pairs}
 
 
-@app.command()
+@app.command(rich_help_panel=SET_UP)
 @exits
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new source.")],
-    format_name: Annotated[str, typer.Option("--format", metavar="FORMAT", help="Name of a format, as canal_json.")],
     samples: Annotated[
         list[str] | None, typer.Argument(metavar="[SAMPLE...]", help="Dump files to learn from.")
     ] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Name of a format; default: the one that the sample is in.",
+            autocompletion=format_names,
+        ),
+    ] = None,
     option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
+    *,
+    take_guesses: Annotated[
+        bool, typer.Option("--take-guesses", help="Give guessed types and encodings; default: as comments.")
+    ] = False,
 ) -> None:
-    """Write a commented source file, with tables, keys and types from sample dumps."""
+    """Write a commented source file, with what sample dumps have: format, tables, keys, types, landing, start date."""
     from tidemark.cli.source_draft import write_draft
 
-    path, remarks = write_draft(name, format_name, samples or [], _options(option or []))
-    for remark in remarks:
+    draft = write_draft(name, format_name, samples or [], _options(option or []), take_guesses=take_guesses)
+    for remark in draft.remarks:
         tell(remark)
-    typer.echo(path)
+    typer.echo(draft.path)
+    unsure = "; ".join(f"{table}: {', '.join(columns)}" for table, columns in draft.guesses.items())
+    tell(f"next: look at {draft.path}" + (f", above all at what is guessed ({unsure})" if unsure else ""))
+    tell(f'      tidemark validate\n      tidemark run {name}\n      tidemark sql "SHOW TABLES"')
 
 
-@app.command("validate")
+@app.command("validate", rich_help_panel=SET_UP)
 @exits
 def validate_files(
     paths: Annotated[list[Path] | None, typer.Argument(help="Source files or folders; default: all sources.")] = None,
@@ -226,6 +259,25 @@ def validate_files(
     if problems:
         raise typer.Exit(2)
     typer.echo(f"{len(paths) if paths else len(load_sources())} source files are valid")
+
+
+@app.command("formats", rich_help_panel=SET_UP)
+@exits
+def list_formats(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[FORMAT...]", help="Only these; default: all.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show the formats: the tools that write them, what they cannot tell, and their options."""
+    from tidemark import formats
+    from tidemark.cli.format_list import as_text, described
+
+    found = [described(name) for name in names or formats.names()]
+    if as_json:
+        for entry in found:
+            typer.echo(msgspec.json.encode(entry).decode())
+    else:
+        typer.echo("\n\n".join("\n".join(as_text(entry)) for entry in found))
 
 
 def main() -> None:

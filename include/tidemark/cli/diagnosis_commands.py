@@ -8,13 +8,13 @@ from typing import Annotated
 import msgspec
 import typer
 
-from tidemark.cli.app import app
+from tidemark.cli.app import DAILY, SET_UP, app
 from tidemark.cli.running import AsJson, End, SourceName, Start, exits, interval
 from tidemark.sources.files import find_source
 from tidemark.text import harmless
 
 
-@app.command()
+@app.command(rich_help_panel=SET_UP)
 @exits
 def doctor(
     sources: Annotated[
@@ -44,7 +44,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def plan(source: SourceName, start: Start = None, end: End = None, *, as_json: AsJson = False) -> None:
     """Show what a run would land, and what changes of the source file need; status 1 if one needs a command."""
@@ -60,7 +60,7 @@ def plan(source: SourceName, start: Start = None, end: End = None, *, as_json: A
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(rich_help_panel=SET_UP)
 @exits
 def schema() -> None:
     """Print the JSON Schema of source files, with which editors complete and check them."""

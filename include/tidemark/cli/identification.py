@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from tidemark.dumps.wrapping import Wrapping
-from tidemark.errors import LandingError
+from tidemark.errors import ConfigurationError, LandingError
 from tidemark.normalization.identifying import Identified, identify
 
 _CONTAINERS = {
@@ -86,6 +86,22 @@ def _listed(tables: Sequence[str]) -> str:
 
 def _shown(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text[:400])
+
+
+def format_of(samples: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the format that a sample is in, and others that read as much of it.
+
+    Raises:
+        ConfigurationError: there is no sample to tell it from.
+        LandingError: no format reads a change in it, or it cannot be read.
+    """
+    if not samples:
+        raise ConfigurationError("name the format (`--format`, see `tidemark formats`), or a sample to tell it from")
+    found = identify(samples[0])
+    if not found.readings:
+        raise LandingError("\n".join(line.removeprefix("# ") for line in described(samples[0], found)))
+    best, *others = found.readings
+    return best.format, [each.format for each in others if each.rank == best.rank]
 
 
 def hint(format_name: str, paths: Sequence[str]) -> str | None:

@@ -11,11 +11,19 @@ import structlog
 
 from tidemark.text import harmless
 
+_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
-def configure_logging(*, verbose: bool = False) -> None:
-    """Set up logging to standard error: one event a line, as ``key=value``. Warnings of libraries are not shown."""
+
+def configure_logging(*, verbose: int = 0) -> None:
+    """Set up logging to standard error: one event a line, as ``key=value``. Warnings of libraries are not shown.
+
+    A terminal gets warnings and errors only, as a person reads the results there; a file also gets what was done.
+    ``verbose`` is how many levels more are logged. ``TIDEMARK_LOG=debug`` logs all.
+    """
     warnings.filterwarnings("ignore", module=r"(pyspark|pyiceberg|great_expectations|sqlalchemy|py4j)\b.*")
-    level = logging.DEBUG if verbose or os.environ.get("TIDEMARK_LOG") == "debug" else logging.INFO
+    level = _LEVELS[min((0 if is_terminal() else 1) + verbose, 2)]
+    if os.environ.get("TIDEMARK_LOG") == "debug":
+        level = logging.DEBUG
     structlog.configure(
         processors=[
             _as_harmless,
@@ -28,6 +36,11 @@ def configure_logging(*, verbose: bool = False) -> None:
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def is_terminal() -> bool:
+    """Return whether a person reads standard error."""
+    return sys.stderr.isatty()
 
 
 def _as_harmless(_logger: object, _method: str, entry: structlog.typing.EventDict) -> structlog.typing.EventDict:

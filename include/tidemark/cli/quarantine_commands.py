@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tidemark.cli.printing import print_table
+from tidemark.cli.layout import Column, Group
+from tidemark.cli.printing import print_groups
 from tidemark.cli.running import AsJson, SourceName, exits, run_stages
 from tidemark.sources.files import find_source
 from tidemark.stages import RETRY
@@ -35,6 +36,9 @@ def quarantine_show(source: SourceName, reason: Reason = None, *, as_json: AsJso
 @exits
 def quarantine_retry(source: SourceName, reason: Reason = None) -> None:
     """Decode quarantined messages again, after a fix; compact, check and publish what can be read now."""
+    from tidemark.lake.lake import Lake
+
+    Lake.existing()
     run_stages(RETRY, source, arguments={"retry": {"reason": reason}})
 
 
@@ -44,7 +48,7 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
     from tidemark.lake.lake import Lake
     from tidemark.queries import sql
 
-    table = Lake.open().find(table_names.quarantine(find_source(name).source))
+    table = Lake.existing().find(table_names.quarantine(find_source(name).source))
     if table is None:
         return
     columns = ["reason", "detail", "object", "file", "place", *(["key", "value"] if with_bytes else [])]
@@ -57,4 +61,5 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
     if as_json:
         sys.stdout.buffer.writelines(sql.as_json_lines(rows))
     else:
-        print_table(list(sql.as_text_rows(rows)))
+        _, *messages = sql.as_text_rows(rows)
+        print_groups([Column(name=name, optional=True) for name in columns], [Group(rows=messages)], vertical=True)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from tidemark.cli.app import app
-from tidemark.cli.printing import print_table, tell
+from tidemark.cli.app import INSPECT, app
+from tidemark.cli.layout import Column, Group
+from tidemark.cli.printing import print_groups, tell
 from tidemark.cli.running import AsJson, SourceName, exits
 from tidemark.sources.files import find_source
 from tidemark.text import harmless
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 _SHOWN = 20
 """Most keys of a table that are printed as text."""
 
-_COLUMNS = ("table", "result", "source", "lake", "behind", "lost", "extra", "different", "verified through")
+_COLUMNS = (
+    Column(name="table"),
+    Column(name="result"),
+    *(Column(name=name, number=True) for name in ("source", "lake", "behind", "lost", "extra", "different")),
+    Column(name="verified through"),
+)
 
 _WORDS = {
     "behind": "behind",
@@ -31,7 +37,7 @@ _WORDS = {
 }
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 @exits
 def reconcile(
     source: SourceName,
@@ -110,7 +116,7 @@ def _print(rows: list[ReconciliationRow]) -> None:
         ]
         for row in rows
     ]
-    print_table([list(_COLUMNS), *cells])
+    print_groups(_COLUMNS, [Group(rows=cells)])
     for row in rows:
         if row.reason:
             tell(f"{row.target} is not compared: {row.reason}")

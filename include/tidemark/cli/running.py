@@ -12,17 +12,42 @@ from types import MappingProxyType
 from typing import Annotated, Any, ParamSpec
 
 import typer
+from rich.text import Text
 
-from tidemark.cli.printing import tell
+from tidemark import formats
+from tidemark.cli.layout import Column, Group
+from tidemark.cli.printing import print_groups, print_lines, print_words, tell, width
+from tidemark.cli.progress import so_far, under_way
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
-from tidemark.sources.files import find_source
-from tidemark.stages import StageReport
-from tidemark.text import first_line, harmless
+from tidemark.sources.files import default_folder, find_source, read_sources
+from tidemark.stages import STAGES, StageReport
+from tidemark.text import harmless
 from tidemark.values.iso8601 import moment
 
 P = ParamSpec("P")
 
-SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a source (a file in include/sources).")]
+
+def source_names(incomplete: str) -> list[str]:
+    """Return the names of sources that begin with ``incomplete``, for the shell."""
+    return [source.source for source in read_sources(default_folder())[0] if source.source.startswith(incomplete)]
+
+
+def format_names(incomplete: str) -> list[str]:
+    """Return the names of formats that begin with ``incomplete``, for the shell."""
+    return [name for name in formats.names() if name.startswith(incomplete)]
+
+
+SourceName = Annotated[
+    str,
+    typer.Argument(metavar="SOURCE", help="Name of a source (a file in include/sources).", autocompletion=source_names),
+]
+
+FormatName = Annotated[
+    str,
+    typer.Argument(
+        metavar="FORMAT", help="Name of a format, as `tidemark formats` lists.", autocompletion=format_names
+    ),
+]
 
 Start = Annotated[str | None, typer.Option(help="Start of the interval, ISO 8601, UTC unless it has an offset.")]
 
@@ -51,12 +76,13 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as error:
-            from tidemark.pipeline import STORE_ERRORS
+            from tidemark.pipeline import STORE_ERRORS, as_told
 
             if isinstance(error, STORE_ERRORS):
-                tell(f"RetriableLakeError: the store or the engine failed: {first_line(error)}")
-            else:
-                traceback.print_exception(error)
+                told = as_told(error, "the command failed")
+                tell(f"{type(told).__name__}: {told}")
+                raise typer.Exit(told.exit_status) from error
+            traceback.print_exception(error)
             raise typer.Exit(RetriableLakeError.exit_status) from error
 
     return run
@@ -72,6 +98,10 @@ def interval(start: str | None, end: str | None) -> tuple[datetime | None, datet
     if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
         raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
     return bounds
+
+
+_NEEDS_LAKE = frozenset({"rebuild", "maintain", "restore"})
+"""Work that is nothing without tables."""
 
 
 def run_stages(
@@ -94,38 +124,92 @@ def run_stages(
         arguments: stage -> arguments for that stage alone.
 
     Raises:
-        ConfigurationError: the interval ends before it starts.
+        ConfigurationError: the interval ends before it starts, or there is no lake to work on.
     """
     from tidemark.lake import locks
-    from tidemark.pipeline import rehearse, run_stage
+    from tidemark.lake.lake import Lake
+    from tidemark.pipeline import published_cut, rehearse, run_stage
 
     bounds = interval(start, end)
     source = find_source(name)
+    if stages[0] in _NEEDS_LAKE or rehearsed:
+        Lake.existing()
     if rehearsed:
-        for report in rehearse(stages, source, *bounds):
-            print_report(report)
-            for problem in report.problems:
-                tell(f"would be held back: {problem}")
+        with under_way(f"{source.source} rehearsal of {', '.join(stages)}"):
+            rehearsal = rehearse(stages, source, *bounds)
+        _print_rehearsal(rehearsal)
         return
-    problems: dict[str, None] = {}
+    reports: list[StageReport] = []
     with locks.hold(source.source):
+        before = published_cut(source) if "publish" in stages else 0
         for stage in stages:
-            report = run_stage(stage, source, *bounds, **arguments.get(stage, {}))
-            print_report(report)
-            problems.update(dict.fromkeys(report.problems))
+            with under_way(so_far(source.source, stage, reports)) as clock:
+                report = run_stage(stage, source, *bounds, **arguments.get(stage, {}))
+            if stage == "publish" and report.summary.get("cut", 0) == before:
+                _print_unmoved(report, before, reports)
+            else:
+                _print_stage(report, clock.seconds, is_alone=len(stages) == 1)
+            reports.append(report)
             if report.has_problems and stage == "check":
                 break  # publish would refuse
+    problems = dict.fromkeys(problem for report in reports for problem in report.problems)
     for problem in problems:
         tell(f"held back: {problem}")
     if problems:
         raise typer.Exit(1)
 
 
-def print_report(report: StageReport) -> None:
-    """Print what a stage did: its summary in one line, then one line for each table; remarks to standard error."""
-    words = " ".join(f"{name}={value}" for name, value in report.summary.items())
-    typer.echo(f"{report.source} {report.stage}: {words}")
-    for table, counts in report.details.items():
-        typer.echo(f"  {harmless(table)}: " + " ".join(f"{name}={value}" for name, value in counts.items()))
+def _print_rehearsal(reports: Sequence[StageReport]) -> None:
+    for report in reports:
+        print_report(report)
+        for problem in report.problems:
+            tell(f"would be held back: {problem}")
+
+
+def _print_stage(report: StageReport, took: float, *, is_alone: bool) -> None:
+    """Print what a stage did; of one of several that had nothing to do only its remarks."""
+    if report.stage in STAGES and _is_idle(report) and not is_alone:
+        tell_remarks(report)
+    else:
+        print_report(report, took=took)
+
+
+def _print_unmoved(report: StageReport, cut: int, earlier: Sequence[StageReport]) -> None:
+    """Print in one line that publish moved no table, and which cut readers see as before (0: none)."""
+    what = "nothing new" if all(map(_is_idle, earlier)) else "no table changed"
+    stands = f"cut {cut} stands" if cut else "nothing is published yet"
+    print_lines([Text(f"{report.source}: {what}; {stands}")])
+    tell_remarks(report)
+
+
+def _is_idle(report: StageReport) -> bool:
+    """Return whether a stage found nothing to do."""
+    return not report.problems and not any(value for name, value in report.summary.items() if name != "batch")
+
+
+def print_report(report: StageReport, *, with_details: bool = True, took: float | None = None) -> None:
+    """Print what a stage did: its summary in one line, then one line for each table; remarks to standard error.
+
+    A terminal also gets the seconds that it took.
+    """
+    words = [f"{name}={harmless(str(value))}" for name, value in report.summary.items()]
+    words += [f"({took:.0f} s)"] if took is not None and width() is not None else []
+    print_words(f"{report.source} {report.stage}:", words)
+    if report.details and with_details:
+        print_groups(*_table_of(report.details), indented=True)
+    tell_remarks(report)
+
+
+def tell_remarks(report: StageReport) -> None:
+    """Print the remarks of a report to standard error."""
     for remark in report.remarks:
         tell(f"note: {remark}")
+
+
+def _table_of(details: Mapping[str, Mapping[str, int | str]]) -> tuple[list[Column], list[Group]]:
+    names = dict.fromkeys(name for counts in details.values() for name in counts)
+    numbers = {name for name in names if not any(isinstance(counts.get(name), str) for counts in details.values())}
+    said = any(value for counts in details.values() for value in counts.values())
+    columns = [Column(name=name, number=name in numbers, optional=said, is_state=name not in numbers) for name in names]
+    rows = [[table, *(str(counts.get(name, "")) for name in names)] for table, counts in details.items()]
+    return [Column(name="table"), *columns], [Group(rows=rows)]

@@ -8,8 +8,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from tidemark.cli.app import app
+from tidemark.cli.app import ALONE, DAILY, REPAIR, app
 from tidemark.cli.printing import tell
+from tidemark.cli.progress import under_way
 from tidemark.cli.running import AsJson, End, SourceName, Start, exits, print_report, run_stages
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
@@ -22,7 +23,7 @@ DryRun = Annotated[
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def run(
     source: SourceName,
@@ -51,13 +52,13 @@ def _stage_command(stage: str, summary: str) -> None:
         run_stages([stage], source, start, end)
 
     command.__doc__ = summary
-    app.command(stage)(exits(command))
+    app.command(stage, rich_help_panel=ALONE)(exits(command))
 
 
 _stage_command("land", "Copy the messages of the interval's dump files into raw, verbatim.")
 
 
-@app.command()
+@app.command(rich_help_panel=ALONE)
 @exits
 def normalize(
     source: SourceName,
@@ -75,7 +76,7 @@ _stage_command("compact", "Fold new events of the change log into candidates of 
 _stage_command("check", "Let Great Expectations judge the candidates.")
 
 
-@app.command()
+@app.command(rich_help_panel=ALONE)
 @exits
 def publish(
     source: SourceName,
@@ -90,7 +91,7 @@ def publish(
     run_stages(["publish"], source, start, end, arguments={"publish": {"approve": approve}})
 
 
-@app.command()
+@app.command(rich_help_panel=REPAIR)
 @exits
 def rebuild(
     source: SourceName,
@@ -103,7 +104,7 @@ def rebuild(
     run_stages(REBUILD, source, arguments={"rebuild": {"table": table}})
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def maintain(
     source: SourceName,
@@ -113,14 +114,14 @@ def maintain(
     run_stages(["maintain"], source, arguments={"maintain": {"table": table}})
 
 
-@app.command()
+@app.command(rich_help_panel=REPAIR)
 @exits
 def restore(source: SourceName, cut: Annotated[int, typer.Option(help="A published cut that is still kept.")]) -> None:
     """Move the published tables back to an earlier cut; the next run applies the later events again."""
     run_stages(["restore"], source, arguments={"restore": {"cut": cut}})
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def quality(
     source: SourceName,
@@ -129,15 +130,19 @@ def quality(
     as_json: AsJson = False,
 ) -> None:
     """Check a published cut again, by the checks of today; change nothing of the cut."""
+    from tidemark.lake.lake import Lake
     from tidemark.pipeline import run_stage
     from tidemark.report import site
 
-    report = run_stage("quality", find_source(source), None, None, cut=cut)
+    name = find_source(source).source
+    Lake.existing()
+    with under_way(f"{name} quality", quiet=as_json) as clock:
+        report = run_stage("quality", find_source(source), None, None, cut=cut)
     if as_json:
         for table, counts in report.details.items():
             typer.echo(msgspec.json.encode({"source": report.source, "table": table, **counts}).decode())
     else:
-        print_report(report)
+        print_report(report, took=clock.seconds)
         typer.echo(f"report: {site.index_page()}")
     for problem in report.problems:
         tell(problem)

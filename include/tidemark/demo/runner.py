@@ -19,6 +19,7 @@ from typing import Any
 import structlog
 
 from tidemark import INCLUDE
+from tidemark.demo.board import Board, States
 from tidemark.demo.render import SOURCES, STAGING, deliver_late, render
 from tidemark.demo.story.model import History
 from tidemark.demo.story.shop_history import history
@@ -28,6 +29,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.queries.status import status_of
 from tidemark.services.airflow import AirflowService
+from tidemark.services.airflow_settings import USER
 from tidemark.services.spark_connect import SparkConnectServer
 from tidemark.sources.files import default_folder
 from tidemark.sources.model import DAG_PREFIX
@@ -70,8 +72,20 @@ def run(names: Iterable[str] = DEFAULT) -> Outcome:
     for name in names:
         if name not in SOURCES:
             raise UnknownNameError(f"no demo source {name!r}: there are {', '.join(sorted(SOURCES))}")
-    landing = home() / "demo" / "landing"
-    shop = lay_out(names, landing)
+    with Board(names, len(DAYS)) as board:
+        board.step("writing the dumps")
+        landing = home() / "demo" / "landing"
+        shop = lay_out(names, landing)
+        _run(names, landing, board)
+        board.step("comparing the published tables")
+        lake = Lake.open()
+        differences = [problem for name in names for problem in _differences(lake, name, shop)]
+        statuses = [status_of(lake, name) for name in names]
+    return Outcome(statuses=statuses, differences=differences, seconds=time.monotonic() - began)
+
+
+def _run(names: Sequence[str], landing: Path, board: Board) -> None:
+    """Start Spark and Airflow, run four days of every source, and stop both."""
     server = SparkConnectServer(
         folder=home() / "demo" / "spark",
         settings={**local_settings(), "spark.sql.shuffle.partitions": "4"},
@@ -91,14 +105,11 @@ def run(names: Iterable[str] = DEFAULT) -> Outcome:
     )
     with ExitStack() as started:
         started.callback(server.stop)
+        board.step("starting Spark and Airflow")
         server.start()  # it starts while Airflow does
         started.enter_context(airflow)
         server.wait()
-        _run_days(airflow, names, landing)
-    lake = Lake.open()
-    differences = [problem for name in names for problem in _differences(lake, name, shop)]
-    statuses = [status_of(lake, name) for name in names]
-    return Outcome(statuses=statuses, differences=differences, seconds=time.monotonic() - began)
+        _run_days(airflow, names, landing, board)
 
 
 def lay_out(names: Iterable[str], landing: Path) -> History:
@@ -118,20 +129,23 @@ def _render(name: str, shop: History, landing: Path) -> None:
     log.info("dumps_rendered", source=name, files=len(rendered.files), messages=rendered.total.messages)
 
 
-def _run_days(airflow: AirflowService, names: Sequence[str], landing: Path) -> None:
+def _run_days(airflow: AirflowService, names: Sequence[str], landing: Path, board: Board) -> None:
     """Run three days by a backfill, deliver the late files, and run the fourth day by the trigger form.
 
     A second backfill would have to wait, because Airflow notes only every 30 s that a backfill is over.
     """
     dags = [f"{DAG_PREFIX}{name}" for name in names]
+    where = f"{airflow.url} (user {USER}, password in {airflow.folder / 'passwords.json'})"
+    board.step(f"running {len(DAYS) - 1} days of each source as a backfill", address=where)
     with unpaused(airflow, dags):
         for dag in dags:
             airflow.backfill(dag, DAYS[0], DAYS[2], again=True)
-        _wait(airflow, dict.fromkeys(dags, "backfill__"))
+        _wait(airflow, dict.fromkeys(dags, "backfill__"), board)
+        board.step("running the last day of each source, with late files")
         for name in names:
             deliver_late(name, landing)
         form = {"start": DAYS[3].isoformat(), "end": (DAYS[3] + timedelta(days=1)).isoformat()}
-        _wait(airflow, {dag: airflow.api.trigger(dag, form) for dag in dags})
+        _wait(airflow, {dag: airflow.api.trigger(dag, form) for dag in dags}, board)
 
 
 @contextmanager
@@ -149,13 +163,18 @@ def unpaused(airflow: AirflowService, dags: Sequence[str]) -> Iterator[None]:
                 airflow.api.pause(dag)
 
 
-def _wait(airflow: AirflowService, requested: Mapping[str, str]) -> None:
+def _wait(airflow: AirflowService, requested: Mapping[str, str], board: Board) -> None:
     """Wait until all runs of some DAGs are over. ``requested``: DAG -> beginning of the ids of runs that must succeed.
 
     Raises:
         ContractError: such a run failed.
     """
-    states = airflow.wait_runs(requested)
+
+    def states_of_tasks() -> States:
+        found = airflow.api.task_states(requested)
+        return {dag.removeprefix(DAG_PREFIX): runs for dag, runs in found.items()}
+
+    states = airflow.wait_runs(requested, watch=lambda: board.watch(states_of_tasks))
     ours = [
         (dag, run, state)
         for dag, beginning in requested.items()

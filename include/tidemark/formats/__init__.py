@@ -6,8 +6,10 @@
    - the wire envelope as a ``msgspec.Struct``. Its field list is the documentation. A row image is a ``msgspec.Raw``,
      so that its bytes are passed on unchanged;
    - the operation names, spelt as in the document, mapped to ``events.Operation``;
+   - ``TOOLS`` and ``UNTOLD``: the names of the tools that write the format, and what its messages cannot tell, for
+     ``tidemark formats``;
    - ``Options``: a frozen Pydantic model with ``extra="forbid"``. It has one field for each fact that the messages do
-     not contain;
+     not contain, with a docstring (``use_attribute_docstrings``);
    - ``decode(message, options) -> list[Event]``: a plain function without memory of earlier messages. It returns all
      events of the message. If it raises a ``DecodeError``, the whole message goes to quarantine.
      For a row of a complete initial load, set ``ChangeEvent.load`` to the place in the source's log where the load
@@ -79,6 +81,11 @@ NOTHING: Known = MappingProxyType({})
 
 class Format(Protocol):
     """The names that every format module has."""
+
+    TOOLS: tuple[str, ...]
+    """Names of the tools that write the format."""
+    UNTOLD: tuple[str, ...]
+    """What messages of the format cannot tell, in a few words each."""
 
     @property
     def Options(self) -> type[BaseModel]:  # noqa: N802 - a class of the module

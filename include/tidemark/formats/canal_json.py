@@ -41,6 +41,14 @@ from tidemark.formats._canal import byte_lists, columns, incomplete
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
 from tidemark.formats._statements import row_change, statement_only
 
+TOOLS = ("Canal", "Alibaba DTS", "TiCDC", "Flink CDC", "Huawei DRS")
+
+UNTOLD = (
+    "the order of changes, but by the place in the dump",
+    "the zone of a TIMESTAMP",
+    "labels of Canal's ENUM and SET",
+)
+
 OPERATIONS = {
     "INSERT": Operation.INSERT,
     "UPDATE": Operation.UPDATE,
@@ -82,7 +90,7 @@ ORDERS_BY_OFFSET = True
 class Options(BaseModel):
     """Facts that Canal messages do not contain."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     table: str | None = None
     """Table (``database.table``) of messages that name no table."""

@@ -39,6 +39,8 @@ from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Number, Source
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
 
+TOOLS, UNTOLD = ("Huawei MRS CDL",), ("the database, in version 1.0", "precision and scale of decimals")
+
 OPERATIONS = {"INSERT": Operation.INSERT, "UPDATE": Operation.UPDATE, "DELETE": Operation.DELETE}
 """Operations of version 1.0."""
 
@@ -51,7 +53,7 @@ VERSIONS = ("1.0", "2.0")
 class Options(BaseModel):
     """Facts that CDL messages do not contain."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     table: str | None = None
     """Table (``schema.table``) of messages that name no table."""

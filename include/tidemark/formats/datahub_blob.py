@@ -38,6 +38,10 @@ from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.blob import Described, Envelope, Payload, RowState, Timestamps, described
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped
 
+TOOLS = ("Alibaba DataHub (Blob topics)", "DataWorks Data Integration")
+
+UNTOLD = ("a column that is absent from one that is null", "decimal types")
+
 OPERATIONS = {
     "INSERT": Operation.INSERT,
     "UPDATE_BEFOR": Operation.UPDATE,  # sic: the spelling of the document
@@ -77,7 +81,7 @@ _NO_IMAGE = frozenset({b"", NULL, b"{}"})
 class Options(BaseModel):
     """Facts that Blob messages do not contain."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     table: str | None = None
     """Table (``database.table``, ``database.schema.table``) of messages that name no table."""

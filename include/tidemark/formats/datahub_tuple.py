@@ -26,6 +26,10 @@ from tidemark.formats._datahub.tuple import SETS, Added, plan, record_types
 from tidemark.formats._json import ABSENT, NULL, check_utf8, members, read, table_of_option
 from tidemark.values import iso8601
 
+TOOLS = ("Alibaba DataHub (Tuple topics)", "DataWorks Data Integration", "Alibaba DTS")
+
+UNTOLD = ("the key", "types, unless the answer carries its RecordSchema", "schema changes")
+
 OPERATIONS = {"I": Operation.INSERT, "U": Operation.UPDATE, "D": Operation.DELETE}
 
 PAIRS_UPDATES = True
@@ -45,7 +49,7 @@ _SECONDS, _MILLIS = 10**11, 10**14
 class Options(BaseModel):
     """Facts that Tuple rows do not contain."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     table: str | None = None
     """Table (``database.table``) of rows that name no table."""

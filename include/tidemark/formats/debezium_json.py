@@ -34,6 +34,14 @@ from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 
+TOOLS = ("Debezium", "Flink CDC", "Lindorm (dialect: lindorm)")
+
+UNTOLD = (
+    "the key, unless the dump has record keys of Kafka",
+    "types, unless messages have a schema",
+    "both of Lindorm SQL tables",
+)
+
 OPERATIONS = {
     "c": Operation.INSERT,
     "u": Operation.UPDATE,

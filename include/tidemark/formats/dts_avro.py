@@ -49,6 +49,10 @@ from tidemark.formats._dts.record import Image, Record
 from tidemark.formats._dts.types import FAMILIES, MYSQL, NONE
 from tidemark.formats._dts.values import Style
 
+TOOLS = ("Alibaba DTS",)
+
+UNTOLD = ("whether a number is unsigned", "text from bytes in a column that is always null")
+
 OPERATIONS: Final = {
     "INSERT": Operation.INSERT,
     "UPDATE": Operation.UPDATE,
@@ -91,7 +95,7 @@ _encode = msgspec.json.Encoder().encode
 class Options(BaseModel):
     """Facts that DTS Records do not contain."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     table: str | None = None
     """Table (``database.table``, ``database.schema.table``) of rows that name no table."""

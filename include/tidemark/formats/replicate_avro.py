@@ -46,6 +46,10 @@ from tidemark.formats._replicate.wire import (
     parsed,
 )
 
+TOOLS = ("Qlik Replicate",)
+
+UNTOLD = ("anything about a row whose metadata message did not land",)
+
 __all__ = ["METADATA_MARK", "Options", "decode", "metadata"]
 
 _envelope = reader_of({

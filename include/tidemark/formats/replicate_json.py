@@ -32,6 +32,10 @@ from tidemark.formats._replicate.structure import index, structure, structure_of
 from tidemark.formats._replicate.wire import DATA, MAGIC, METADATA, METADATA_MARK, Headers, MetadataBody, Row, content
 from tidemark.formats._replicate.wire import Options as CommonOptions
 
+TOOLS = ("Qlik Replicate",)
+
+UNTOLD = ("anything about a row whose metadata message did not land",)
+
 __all__ = ["METADATA_MARK", "Body", "Envelope", "Options", "decode", "metadata"]
 
 

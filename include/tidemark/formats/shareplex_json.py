@@ -37,6 +37,10 @@ from tidemark.events import (
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, untyped
 from tidemark.values import iso8601
 
+TOOLS = ("SharePlex", "Alibaba DTS")
+
+UNTOLD = ("types", "the key", "the table of some deletes")
+
 OPERATIONS = {
     "ins": Operation.INSERT,
     "upd": Operation.UPDATE,
@@ -62,7 +66,7 @@ DROP_COLUMN = "drop column"
 class Options(BaseModel):
     """Facts that SharePlex messages do not contain."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     table: str | None = None
     """Table (``OWNER.TABLE``) of messages that name no table."""

@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from pyiceberg.exceptions import NotInstalledError, RESTError
+from pyiceberg.exceptions import ForbiddenError, NotInstalledError, RESTError, UnauthorizedError
 from pyiceberg.utils.config import Config
+from sqlalchemy import create_engine, inspect
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.text import first_line
@@ -25,6 +27,45 @@ def home() -> Path:
 def catalog_name() -> str:
     """Return the name of the catalog, which is part of every key in it: ``TIDEMARK_CATALOG``, else ``tidemark``."""
     return os.environ.get("TIDEMARK_CATALOG") or "tidemark"
+
+
+def home_told() -> str:
+    """Return where the home is, and what says so."""
+    given = os.environ.get("TIDEMARK_HOME")
+    why = f"TIDEMARK_HOME is {given}" if given else "TIDEMARK_HOME is not set, so it is `.tidemark` where you are"
+    return f"{home()} ({why})"
+
+
+def require_catalog() -> None:
+    """Check that there is a catalog to read, without making one.
+
+    Of a catalog that a server keeps, this is for the server to say.
+
+    Raises:
+        ConfigurationError: there is none; the error says where it was looked for.
+    """
+    configured = Config().get_catalog_config(catalog_name())
+    if not configured:
+        if not (home() / "catalog.db").is_file():
+            raise ConfigurationError(
+                f"there is no lake in {home_told()}. Set TIDEMARK_HOME to the folder of the lake; "
+                "`tidemark run SOURCE` makes a new one there."
+            )
+        return
+    if configured.get("type") != "sql":
+        return
+    url = make_url(str(configured.get("uri", "")))
+    files = [Path(name) for name in {url.database or "", unquote(url.database or "")}]
+    if url.get_backend_name() == "sqlite" and not any(file.is_file() for file in files):
+        raise ConfigurationError(f"catalog {catalog_name()!r}: there is no lake in {url.database}. {_MAKES}")
+    if url.get_backend_name() != "sqlite":
+        engine = create_engine(url, poolclass=NullPool)
+        if not inspect(engine).has_table("iceberg_tables"):
+            shown = url.render_as_string(hide_password=True)
+            raise ConfigurationError(f"catalog {catalog_name()!r}: there is no lake in {shown}. {_MAKES}")
+
+
+_MAKES = "Look at `.pyiceberg.yaml` and PYICEBERG_CATALOG__...; `tidemark run SOURCE` makes a new one there."
 
 
 def catalog_properties() -> Mapping[str, str]:
@@ -79,6 +120,8 @@ def opening() -> Iterator[None]:
             f"catalog {catalog_name()!r} cannot be opened as it is configured: {first_line(error)}. Look at "
             "`.pyiceberg.yaml` and PYICEBERG_CATALOG__...; a database is told as `postgresql+psycopg://...`"
         ) from error
+    except (PermissionError, UnauthorizedError, ForbiddenError) as error:
+        raise ConfigurationError(f"catalog {catalog_name()!r} refuses this user: {first_line(error)}") from error
     except (OSError, SQLAlchemyError, RESTError) as error:
         raise RetriableLakeError(f"catalog {catalog_name()!r} cannot be opened: {first_line(error)}") from error
 

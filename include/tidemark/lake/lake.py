@@ -27,7 +27,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tidemark.errors import ConfigurationError
 from tidemark.lake.branches import MARKER
-from tidemark.lake.catalog import catalog_name, catalog_properties, opening, spark_properties
+from tidemark.lake.catalog import catalog_name, catalog_properties, opening, require_catalog, spark_properties
 from tidemark.lake.commits import commit_files
 from tidemark.lake.data_files import Target, WrittenFile
 from tidemark.lake.names import Identifier
@@ -56,6 +56,19 @@ class Lake:
             return other
         with opening():
             return _opened(catalog_name(), tuple(sorted(catalog_properties().items())))
+
+    @classmethod
+    def existing(cls) -> Lake:
+        """Return the same lake as ``open``, to be read: never make one.
+
+        Raises:
+            ConfigurationError: there is no lake; the error says where it was looked for.
+            RetriableLakeError: the catalog cannot be reached.
+        """
+        if _OTHER.get() is None:
+            with opening():
+                require_catalog()
+        return cls.open()
 
     def spark_settings(self) -> dict[str, str]:
         """Return Spark's settings for this catalog, derived from PyIceberg's properties."""

@@ -37,6 +37,9 @@ PATIENCE = 3600.0
 
 _POLL = 0.5
 
+_TOLD_EVERY = 60.0
+"""Seconds between two warnings that a run waits."""
+
 _within: Mapping[str, threading.RLock] = defaultdict(threading.RLock)
 
 _held: set[str] = set()
@@ -71,17 +74,17 @@ def hold(source: str, *, patience: float = PATIENCE) -> Iterator[None]:
 
 
 def _wait(source: str, patience: float) -> Release:
-    give_up = time.monotonic() + patience
-    logged = False
+    began, told = time.monotonic(), -_TOLD_EVERY
     while (release := _take(source)) is None:
-        if time.monotonic() >= give_up:
+        waited = time.monotonic() - began
+        if waited >= patience:
             raise SourceBusyError(
                 f"{source}: another run is writing this source: {holder(source) or 'unknown'}; it was not done after "
                 f"{patience:.0f} s. Nothing was done; run it again when the other is over."
             )
-        if not logged:
-            log.info("waiting_for_other_writer", source=source, patience=patience, holder=str(holder(source)))
-            logged = True
+        if waited - told >= _TOLD_EVERY and patience >= _TOLD_EVERY:
+            log.warning("waiting_for_other_writer", source=source, holder=str(holder(source)), waited=int(waited))
+            told = waited
         time.sleep(_POLL)
     return release
 

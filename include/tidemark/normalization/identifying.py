@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidemark.dumps import containers
 from tidemark.dumps.beyond_limit import MARK
 from tidemark.dumps.wrapping import Wrapping
+from tidemark.errors import LandingError
 from tidemark.events import ChangeEvent, Event, Message, Quarantined, SchemaChange
 from tidemark.formats import Format, gather, informed, names, resolve
 from tidemark.normalization.decoding import decode_message, messages_of, metadata_of
@@ -78,6 +79,19 @@ def identify(path: str) -> Identified:
     found = tuple(each for each in readings if each.events + each.lacking)
     nearest = readings[0] if readings and not found and sample else None
     return Identified(container=container, wrapping=wrapping, messages=len(sample), readings=found, nearest=nearest)
+
+
+def other_format(path: str, format_name: str) -> str | None:
+    """Return the format that a dump file is in, if it is another one than ``format_name``.
+
+    None also if no format reads a change in it, or the file cannot be read any more.
+    """
+    try:
+        readings = identify(path).readings
+    except (LandingError, OSError):
+        return None
+    best = readings[0] if readings else None
+    return best.format if best is not None and best.events and best.format != format_name else None
 
 
 def _first(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[Message]:

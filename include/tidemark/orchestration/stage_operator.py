@@ -222,6 +222,7 @@ class StageOperator(SparkSubmitOperator):
         """Set the arguments of the job that ``_submit`` submits."""
         from tidemark.jars import jar_paths  # noqa: PLC0415 - a DAG is parsed without Spark
         from tidemark.spark.archive import archive  # noqa: PLC0415
+        from tidemark.spark.java import require_java  # noqa: PLC0415
         from tidemark.spark.session import local_settings  # noqa: PLC0415
 
         self.application = str(JOBS / f"{self.stage}.py")
@@ -232,6 +233,7 @@ class StageOperator(SparkSubmitOperator):
             option = "--" + name.replace("_", "-")
             self.application_args += [option] if value is True else [option, str(value)]
         if connection.extra_dejson.get("deploy-mode") != "cluster":
+            require_java()  # spark-submit would end with status 1 for it, which means that data was held back
             path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
             self._problems = place_for_problems()
             self.env_vars = {"PYTHONPATH": os.pathsep.join(path), PROBLEMS_VARIABLE: str(self._problems)}

@@ -66,20 +66,16 @@ class Verdict:
 
     def problems(self) -> list[str]:
         """Return a sentence for each blocking check that failed: what was found, and what was expected."""
-        return [
-            f"{self._words(result, 'failed')}. See {self.docs}"
-            for result in self.results
-            if not result.success and result.severity is Severity.BLOCK
-        ]
+        return [f"{self._sentence(each)}. See {self.docs}" for each in self._failed(Severity.BLOCK)]
 
     def warnings(self) -> list[str]:
-        """Return a sentence for each check that failed and only warns."""
-        return [
-            self._words(result, "warns")
-            for result in self.results
-            if not result.success and result.severity is Severity.WARN
-        ]
+        """Return a sentence for each check that failed and blocks nothing."""
+        return [self._sentence(each) for each in self._failed(Severity.WARN)]
 
-    def _words(self, result: CheckResult, outcome: str) -> str:
-        where = ", ".join(result.columns) or "table"
-        return f"{self.table}: {result.name} ({where}) {outcome}: {result.observed}; expected {result.expected}"
+    def _failed(self, severity: Severity) -> list[CheckResult]:
+        return [each for each in self.results if not each.success and each.severity is severity]
+
+    def _sentence(self, result: CheckResult) -> str:
+        columns = ", ".join(result.columns) or "table"
+        word = "failed" if result.severity is Severity.BLOCK else "warns"
+        return f"{self.table}: {result.name} ({columns}) {word}: {result.observed}; expected {result.expected}"

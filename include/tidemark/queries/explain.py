@@ -29,14 +29,12 @@ from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.waiting import waiting
-from tidemark.queries import row_life
+from tidemark.queries import named_tables, row_life
 from tidemark.queries.row_key import key_given
 from tidemark.queries.row_life import Chapter, Key, Outcome, Step
 from tidemark.queries.row_life_scan import FIELDS, LogRow, micros
 from tidemark.queries.row_life_steps import Aside, Reader, made
-from tidemark.sources.fields import RESERVED_NAMES
 from tidemark.tables.schemas import OWN_PREFIX, POSITION
-from tidemark.text import suggestion
 from tidemark.values.plain_types import Value
 from tidemark.values.types import decimal_parts
 
@@ -83,14 +81,15 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
 
     Args:
         lake: the lake.
-        name: the table, as ``source.table``.
+        name: the table, as ``source.table``, or ``table`` if one source has such a table.
         given: the row's key, as texts ``COLUMN=VALUE``.
 
     Raises:
         ConfigurationError: there is no such table or column, a column is missing or not in the key, or a column cannot
             hold its value.
     """
-    table = _find(lake, name)
+    identifier, table = _find(lake, name)
+    name = str(identifier)
     standing = _standing(lake, table)
     history = _history(lake, table)
     reader = Reader.of(lake, table, history.until(standing.batch))
@@ -107,15 +106,11 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     return Life(table=name, key=wanted, chapters=chapters, rows=rows)
 
 
-def _find(lake: Lake, name: str) -> Table:
-    identifier = table_names.Identifier.parse(name)
-    namespace = identifier.namespace
-    table = lake.find(identifier) if identifier.name else None
-    if table is None or SOURCE_PROPERTY not in table.properties:
-        known = [] if namespace in RESERVED_NAMES else [f"{namespace}.{other}" for other in lake.tables(namespace)]
-        hint = suggestion(name, known) if known else " Name it as source.table; `tidemark status` lists the tables."
-        raise UnknownNameError(f"Unknown table '{name}'.{hint}")
-    return table
+def _find(lake: Lake, name: str) -> tuple[table_names.Identifier, Table]:
+    identifier, table = named_tables.find(lake, name)
+    if SOURCE_PROPERTY not in table.properties:
+        raise UnknownNameError(f"'{name}' is no table of a source: `tidemark status` lists those that are.")
+    return identifier, table
 
 
 def _standing(lake: Lake, table: Table) -> _Standing:

@@ -6,6 +6,7 @@ Spark starts only for ``<table>__changes``, because compact's Spark expressions 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -19,26 +20,31 @@ from sqlglot.errors import SqlglotError
 
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import Identifier
+from tidemark.queries import named_tables
 from tidemark.values import iso8601
 
 CHANGES = "__changes"
 
 
 def query(lake: Lake, sql: str) -> pa.Table:
-    """Return the answer to a query; the query names tables as ``source.table``.
+    """Return the answer to a query; the query names tables as ``source.table``, or ``table`` if one source has such.
+
+    SHOW TABLES lists the tables of all sources.
 
     Raises:
         ConfigurationError: the text is no query, or names a table that is not there.
     """
+    if (named := _tables(sql)) is None:
+        return _listed(lake)
     connection = duckdb.connect()
-    for identifier, once in sorted(_tables(sql).items()):
-        namespace, name = identifier
-        rows = _rows(lake, identifier)
+    for (namespace, name), once in sorted(named.items()):
+        rows = _rows(lake, f"{namespace}.{name}" if namespace else name)
         staged = f"tidemark {namespace}.{name}"
         connection.register(staged, rows)
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(namespace)}")
-        view = f"{_quoted(namespace)}.{_quoted(name)}"
+        view = _quoted(name)
+        if namespace:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(namespace)}")
+            view = f"{_quoted(namespace)}.{view}"
         kind = "VIEW" if once else "TABLE"  # a stream can be read only once
         connection.execute(f"CREATE {kind} {view} AS FROM {_quoted(staged)}")  # every part is quoted
     connection.execute("SET enable_external_access = false")  # a query reads the lake, not this machine's files
@@ -48,33 +54,45 @@ def query(lake: Lake, sql: str) -> pa.Table:
         raise ConfigurationError(str(error).strip()) from error
 
 
-def _tables(sql: str) -> dict[Identifier, bool]:
-    """Return the tables that a query names, each with whether the query certainly reads it only once."""
+def _tables(sql: str) -> dict[tuple[str, str], bool] | None:
+    """Return the tables that a query names, each with whether the query certainly reads it only once.
+
+    The namespace of a table that is named without one is empty. None: the query is SHOW TABLES.
+    """
     try:
         statement = sqlglot.parse_one(sql, read="duckdb")
     except SqlglotError as error:
-        raise ConfigurationError(f"not a query: {error}") from error
+        raise ConfigurationError(f"not a query: {_told(error)}") from error
+    if isinstance(statement, exp.Show) and statement.name == "TABLES":
+        return None
     if not isinstance(statement, exp.Query | exp.Describe):
-        raise ConfigurationError("only queries are answered: SELECT ..., WITH ... SELECT, DESCRIBE")
+        raise ConfigurationError("only queries are answered: SELECT ..., WITH ... SELECT, DESCRIBE, SHOW TABLES")
     common = {cte.alias_or_name for cte in statement.find_all(exp.CTE)}
-    found: dict[Identifier, bool] = {}
+    found: dict[tuple[str, str], bool] = {}
     for table in statement.find_all(exp.Table):
-        if table.db:
-            name = Identifier(table.db, table.name)
+        if table.db or (isinstance(table.this, exp.Identifier) and table.name not in common):
+            name = (table.db, table.name)
             found[name] = not common and name not in found
-        elif isinstance(table.this, exp.Identifier) and table.name not in common:
-            raise ConfigurationError(f"table {table.name!r}: name tables as `source.table`")
     return found
 
 
-def _rows(lake: Lake, identifier: Identifier) -> pa.RecordBatchReader | pa.Table:
-    namespace, name = identifier
+def _told(error: SqlglotError) -> str:
+    """Return the text of an error of the parser, with the place marked by signs that any terminal shows."""
+    text = re.sub(r"<Token .*?text: (.*?), line: .*?>", r"'\1'", str(error))
+    return text.replace("\x1b[4m", ">>").replace("\x1b[0m", "<<")
+
+
+def _listed(lake: Lake) -> pa.Table:
+    return pa.table({"table": pa.array(map(str, named_tables.published_tables(lake)), pa.string())})
+
+
+def _rows(lake: Lake, name: str) -> pa.RecordBatchReader | pa.Table:
     if not name.endswith(CHANGES):
         # Streamed: DuckDB takes the batches as it needs them.
-        return lake.load(identifier).scan().to_arrow_batch_reader()
+        return named_tables.find(lake, name)[1].scan().to_arrow_batch_reader()
     from tidemark.queries.typed_changes import typed_changes  # noqa: PLC0415  needs Spark, which no other query does
 
-    return typed_changes(lake, Identifier(namespace, name.removesuffix(CHANGES))).toArrow()
+    return typed_changes(lake, named_tables.find(lake, name.removesuffix(CHANGES))[0]).toArrow()
 
 
 def _quoted(name: str) -> str:
@@ -136,6 +154,12 @@ def as_text_rows(answer: pa.Table) -> Iterator[list[str]]:
     for batch in answer.to_batches():
         for row in zip(*map(_values, batch.columns), strict=True):
             yield [_text(value) for value in row]
+
+
+def numbers(answer: pa.Table) -> list[bool]:
+    """Return, for each column, whether its values are numbers."""
+    kinds = [field.type for field in answer.schema]
+    return [pa.types.is_integer(each) or pa.types.is_floating(each) or pa.types.is_decimal(each) for each in kinds]
 
 
 def _text(value: Any) -> str:  # noqa: ANN401  likewise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +14,7 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.check_rows import CHECK
 from tidemark.ledger.event_counts import NO_EVENTS, EventCounts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
@@ -19,6 +22,7 @@ from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.waiting import waiting
+from tidemark.sources.choices import Severity
 from tidemark.values.iso8601 import EPOCH
 
 
@@ -55,6 +59,24 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str
             for name, row in sorted(rows.items())
         },
     }
+
+
+def failed_checks(lake: Lake, found: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
+    """Return source -> table -> the checks that failed, for those of some statuses whose newest cut failed."""
+    return {
+        entry["source"]: _failed_in(Ledger(lake, entry["source"]), entry["cut"]["number"])
+        for entry in found
+        if entry["cut"] and entry["cut"]["state"] == cuts.FAILED
+    }
+
+
+def _failed_in(ledger: Ledger, cut: int) -> dict[str, list[str]]:
+    """Return by table the blocking checks that failed before a cut was to be published."""
+    failed: dict[str, list[str]] = defaultdict(list)
+    for row in sorted(ledger.checks(equals("cut", cut), equals("stage", CHECK)), key=lambda row: row.place):
+        if not row.success and row.severity == Severity.BLOCK:
+            failed[row.target].append(f"{row.name} ({', '.join(row.columns) or 'table'})")
+    return failed
 
 
 _MESSAGES = ("landed", "decoded", "control", "quarantined")

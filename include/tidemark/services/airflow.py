@@ -11,7 +11,7 @@ import fcntl
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -215,8 +215,12 @@ class AirflowService:
         )
         return self.api.backfill(dag_id, start, end, again=again)
 
-    def wait_runs(self, dag_ids: Iterable[str], *, seconds: float = 1800.0) -> dict[str, dict[str, str]]:
+    def wait_runs(
+        self, dag_ids: Iterable[str], *, seconds: float = 1800.0, watch: Callable[[], None] = lambda: None
+    ) -> dict[str, dict[str, str]]:
         """Wait until every run of these DAGs is over, and log each change; return DAG -> run -> state.
+
+        ``watch`` is called about every second meanwhile.
 
         Raises:
             RetriableLakeError: the time is over, or a component of Airflow ended.
@@ -224,6 +228,7 @@ class AirflowService:
         shown, wanted = self._shown, sorted(set(dag_ids))
 
         def over() -> bool:
+            watch()
             by_dag = self.api.runs(wanted)
             states = {(dag_id, run): state for dag_id, runs in by_dag.items() for run, state in runs.items()}
             for (dag_id, run), state in sorted(states.items() - shown.items()):

@@ -88,6 +88,8 @@ def column_type(text: str) -> str:
         if 1 <= precision <= 38 and scale <= precision:
             return f"decimal({precision}, {scale})"
         raise wrong(f"'{text}' does not exist: decimal(p, s) needs 1 <= p <= 38 and s <= p.")
+    if re.fullmatch(r"decimal\(\s*[0-9]+\s*", text):  # YAML ends a value in braces at a comma
+        raise wrong(f"'{text}' ends at its comma: put the type in quotes, \"decimal(10, 2)\".")
     word = text.lower().partition("(")[0].strip()
     if same := _TYPES_OF_DATABASES.get(word):
         raise wrong(f"unknown type '{text}'. Did you mean '{same}'? Allowed: {', '.join(COLUMN_TYPES)}, decimal(p, s).")

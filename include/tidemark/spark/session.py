@@ -24,6 +24,8 @@ from tidemark.errors import SparkWithheldError
 from tidemark.jars import jar_paths
 from tidemark.lake.lake import Lake
 from tidemark.spark import jvm_lookups
+from tidemark.spark.java import require_java
+from tidemark.spark.quiet_start import without_banner
 
 log = structlog.get_logger(__name__)
 
@@ -155,7 +157,7 @@ def open_session() -> SparkSession:
     """Return the one session of this process; start Spark, or join the Spark that the environment names.
 
     Raises:
-        ConfigurationError: the jars are not installed, or the catalog's kind is unknown to Spark.
+        ConfigurationError: Java or the jars are not installed, or the catalog's kind is unknown to Spark.
         SparkWithheldError: within ``without_spark``.
     """
     if _withheld.is_set():
@@ -190,7 +192,10 @@ def _open(remote: str | None) -> SparkSession:
         # Workers must run this interpreter, which has tidemark and its libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        session = SparkSession.builder.config(map=dict(_local_settings())).getOrCreate()
+        if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit, Java runs already
+            require_java()
+        with without_banner():
+            session = SparkSession.builder.config(map=dict(_local_settings())).getOrCreate()
         jvm_lookups.remember(session.sparkContext._jvm)  # noqa: SLF001  PySpark's functions are looked up there
     for name, value in {**SESSION_SETTINGS, **lake.spark_settings()}.items():
         session.conf.set(name, value)

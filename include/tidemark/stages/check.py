@@ -23,6 +23,7 @@ from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CHECK
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.normalization.identifying import other_format
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import (
     APPROVABLE,
@@ -72,17 +73,16 @@ def run(source: Source) -> StageReport:
         state = cuts.AWAITING_APPROVAL
     cuts.set_state(ledger, cut, state)
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
-    warnings = sum(not result.success for verdict in verdicts for result in verdict.results) - len(problems)
+    warnings = tuple(warning for verdict in verdicts for warning in verdict.warnings())
     problems += (unread,) if unread else ()
     problems += tuple(f"{name}: {doubt.reason}" for name, found in doubts.items() for doubt in found)
     if state == cuts.AWAITING_APPROVAL:
         problems += (_asks_for_approval(source, cut.cut, rows, unread=bool(unread)),)
     log.info("checked", source=source.source, cut=cut.cut, tables=len(verdicts), failed=len(failed))
-    summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": warnings}
+    summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": len(warnings)}
     if verdicts:
         summary["docs"] = str(verdicts[0].docs)
-    remarks = tuple(warning for verdict in verdicts for warning in verdict.warnings())
-    return StageReport(stage="check", source=source.source, summary=summary, problems=problems, remarks=remarks)
+    return StageReport(stage="check", source=source.source, summary=summary, problems=problems, remarks=warnings)
 
 
 def _judge(
@@ -154,7 +154,20 @@ def _unread(ledger: Ledger, source: Source, cut: CutRow, published: int) -> str:
         return ""
     return (
         f"{quarantined} of {landed} messages of {source.source} cannot be read (allowed: {allowed}): "
-        f"`tidemark quarantine list {source.source}` tells the reasons; `max_quarantined` sets the limit"
+        f"{_looks_like(ledger, source, cut, published)}`tidemark quarantine list {source.source}` tells the reasons; "
+        "`max_quarantined` sets the limit"
+    )
+
+
+def _looks_like(ledger: Ledger, source: Source, cut: CutRow, published: int) -> str:
+    """Return that the newest file of the cut is in another format than the source file says; empty if it is not so."""
+    files = [row.path for row in ledger.landed_files(cut.batch) if row.batch > published]
+    likely = other_format(files[-1], source.format) if files else None
+    if likely is None:
+        return ""
+    return (
+        f"{files[-1]} looks like {likely} and not like {source.format}: correct `format`, then "
+        f"`tidemark run {source.source} --reprocess`; "
     )
 
 

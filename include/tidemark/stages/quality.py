@@ -19,7 +19,6 @@ from tidemark.ledger.rows import TableRow
 from tidemark.quality.invariants import published_invariants
 from tidemark.quality.records import record
 from tidemark.quality.verdicts import Subject, Verdict
-from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
 from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
@@ -32,9 +31,9 @@ def run(source: Source, cut: int | None = None) -> StageReport:
     """Judge what a published cut shows (default: the newest); does nothing when there is none.
 
     Returns:
-        Details by table: the cut that last changed it, its rows, how many checks it has, how many of them failed, and
-        how many that only warn.
-        Problems are the blocking checks that failed.
+        How many tables failed a blocking check, and how many others failed one that only warns. Details by table: the
+        cut that last changed it, its rows, how many checks it has, how many of them block and failed, and how many
+        warn. Problems are the blocking checks that failed, remarks the others.
 
     Raises:
         ConfigurationError: the cut is not published or no longer kept, or a declared check cannot be built.
@@ -51,11 +50,13 @@ def run(source: Source, cut: int | None = None) -> StageReport:
     record(ledger, cut, QUALITY, verdicts)
     failed = [verdict for verdict in verdicts if not verdict.success]
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
-    log.info("judged", source=source.source, cut=cut, tables=len(verdicts), failed=len(failed))
+    warned = sum(bool(verdict.warnings()) for verdict in verdicts if verdict.success)
+    summary = {"cut": cut, "tables": len(verdicts), "failed": len(failed), "warned": warned}
+    log.info("judged", source=source.source, **summary)
     return StageReport(
         stage="quality",
         source=source.source,
-        summary={"cut": cut, "tables": len(verdicts), "failed": len(failed)},
+        summary=summary,
         problems=problems,
         remarks=tuple(warning for verdict in verdicts for warning in verdict.warnings()),
         details={verdict.table: _detail(verdict, shown[verdict.table]) for verdict in verdicts},
@@ -63,10 +64,8 @@ def run(source: Source, cut: int | None = None) -> StageReport:
 
 
 def _detail(verdict: Verdict, row: TableRow) -> dict[str, int | str]:
-    severities = [result.severity for result in verdict.results if not result.success]
-    failed = severities.count(Severity.BLOCK)
-    counts = {"checks": len(verdict.results), "failed": failed, "warned": len(severities) - failed}
-    return {"cut": row.cut, "rows": row.rows_after or 0, **counts}
+    counts = {"failed": len(verdict.problems()), "warned": len(verdict.warnings())}
+    return {"cut": row.cut, "rows": row.rows_after or 0, "checks": len(verdict.results), **counts}
 
 
 def _judge(lake: Lake, source: Source, shown: dict[str, TableRow], cut: int) -> tuple[Verdict, ...]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Options(BaseModel):
     """Facts that Debezium messages do not contain."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     dialect: Literal["debezium", "lindorm"] = "debezium"
     """Who writes the messages: ``lindorm`` for Lindorm's "Debezium Format V2.0"."""

@@ -26,7 +26,7 @@ METADATA_MARK = b"tableStructure"
 class Options(BaseModel):
     """Facts that Replicate's messages do not contain."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     table: str | None = None
     """Table (``schema.table``) of messages that name no table, neither by a known schema id nor otherwise."""

@@ -1,0 +1,56 @@
+"""``tidemark formats``: what each format is, from the modules of the formats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tidemark import formats
+
+
+def described(name: str) -> dict[str, Any]:
+    """Return what a format is, ready for JSON.
+
+    Keys: ``format``, ``tools``, ``cannot_tell`` (lists of texts), and ``options``: by name ``type``, ``default`` and
+    ``meaning``.
+
+    Raises:
+        UnknownNameError: there is no such format.
+    """
+    module = formats.resolve(name)
+    schema = module.Options.model_json_schema()["properties"]
+    return {
+        "format": name,
+        "tools": list(module.TOOLS),
+        "cannot_tell": list(module.UNTOLD),
+        "options": {
+            option: {"type": _type(told), "default": told.get("default"), "meaning": _plain(told["description"])}
+            for option, told in schema.items()
+        },
+    }
+
+
+def _type(told: dict[str, Any]) -> str:
+    """Return the type of an option in a word, or the values that it may have."""
+    kinds = [each for each in told.get("anyOf", [told]) if each.get("type") != "null"]
+    return " or ".join(word for kind in kinds for word in kind.get("enum") or [kind.get("const") or kind["type"]])
+
+
+def _plain(text: str) -> str:
+    """Return a docstring as one line of plain text."""
+    return re.sub(r"\s+", " ", text).replace("``", "`").strip()
+
+
+def as_text(found: dict[str, Any]) -> Iterator[str]:
+    """Yield lines about a format for people."""
+    yield str(found["format"])
+    yield f"  tools: {', '.join(found['tools'])}"
+    yield f"  cannot tell: {'; '.join(found['cannot_tell'])}"
+    for name, option in found["options"].items():
+        default = "none" if option["default"] is None else _yaml(option["default"])
+        yield f"  option {name} ({option['type']}, default {default}): {option['meaning']}"
+
+
+def _yaml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

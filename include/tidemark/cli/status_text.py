@@ -1,0 +1,144 @@
+"""``tidemark status`` as text: a table of the tables below each source, and what needs attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tidemark.cli.layout import Column, Group
+from tidemark.cli.printing import print_groups, tell
+
+_OPEN_SHOWN = 10
+"""Most open transactions of a source that are listed."""
+
+_NAME_SHOWN = 150
+"""Most characters of a name that are printed. The name of a published table is shorter."""
+
+_COLUMNS = (
+    Column(name="table"),
+    Column(name="rows", number=True),
+    Column(name="events", number=True, spared=4),
+    Column(name="applied", number=True, spared=3),
+    Column(name="superseded", number=True, optional=True, spared=2),
+    Column(name="duplicate", number=True, optional=True, spared=1),
+    Column(name="held", number=True, optional=True),
+    Column(name="quarantined", number=True, optional=True),
+    Column(name="verdict", is_state=True),
+    Column(name="state", is_state=True),
+    Column(name="lag", number=True),
+)
+
+_WHOLE = tuple(Column(name=each.name, number=each.number, is_state=each.is_state) for each in _COLUMNS)
+
+
+def print_status(
+    found: Sequence[Mapping[str, Any]],
+    *,
+    whole: bool = False,
+    failed: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+) -> None:
+    """Print the answers of ``status.status_of``. What needs attention goes to standard error.
+
+    Args:
+        found: an answer for each source.
+        whole: whether all columns are printed.
+        failed: source -> table -> checks that failed in the newest cut, of sources whose newest cut failed.
+    """
+    columns = _WHOLE if whole else _COLUMNS
+    print_groups(columns, [_group(entry) for entry in found], see_all="--all")
+    for entry in found:
+        for line in _attention(entry):
+            tell(line)
+        for line in _next_step(entry, (failed or {}).get(entry["source"], {})):
+            tell(line)
+
+
+def _group(entry: Mapping[str, Any]) -> Group:
+    cut = entry["cut"]
+    heading = f"{entry['source']}: cut {cut['number']} {cut['state']}" if cut else f"{entry['source']}: no cut yet"
+    rows = [_row(entry["source"], name, table) for name, table in entry["tables"].items()]
+    return Group(heading=heading, rows=rows, footer=[*_sentences(entry)])
+
+
+def _row(source: str, name: str, table: Mapping[str, Any]) -> list[str]:
+    cells = {**table, "table": _short(name.removeprefix(f"{source}.")), "lag": _duration(table["lag_seconds"])}
+    return ["" if cells[column.name] is None else str(cells[column.name]) for column in _COLUMNS]
+
+
+def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
+    messages = entry["messages"]
+    equal = "=" if entry["closes"] else "IS NOT"
+    parts = " + ".join(f"{messages[name]} {name}" for name in ("decoded", "control", "quarantined"))
+    cut, at = entry["published_cut"], entry["published_at"]
+    yield f"{entry['source']}: {messages['landed']} messages landed {equal} {parts}"
+    yield f"{entry['source']}: " + (f"published cut {cut} at {at}" if cut else "nothing is published yet")
+    times = [table["verified_through"] for table in entry["tables"].values() if table["reconciled"]]
+    if times:
+        oldest = "not all verified yet" if None in times else f"verified through {min(times)}"
+        yield f"{entry['source']}: {len(times)} tables compared with the source database, {oldest}"
+
+
+def _attention(entry: Mapping[str, Any]) -> Iterator[str]:
+    source = entry["source"]
+    for name, table in entry["tables"].items():
+        if table["reason"]:
+            yield f"{_short(name)} {table['state']}: {_short(table['reason'], 2000)}"
+        if table["reconciled"] == "differs":
+            yield f"{_short(name)} differs from the source database: `tidemark reconcile {source}` lists keys"
+        if not table["closes"]:
+            yield f"{name}: events are not applied + superseded + duplicate + held + quarantined"
+    for path, problem in entry["refused"].items():
+        yield f"{path} refused: {problem}"
+    yield from entry["disorders"].values()
+    for name, notes in entry["ddl_not_followed"].items():
+        yield from (f"{name}: {note}" for note in notes)
+    for waiting in entry["transactions"]["open"][:_OPEN_SHOWN]:
+        yield (
+            f"{source}: transaction {waiting['id']} is open since {waiting['since']}: "
+            f"{waiting['events']} events held in {', '.join(waiting['tables'])}; {waiting['why']}"
+        )
+    more = len(entry["transactions"]["open"]) - _OPEN_SHOWN
+    if more > 0:
+        yield f"{source}: {more} more transactions are open; --json lists them all"
+    if elsewhere := entry["transactions"]["not_awaited"]:
+        names = ", ".join(map(_short, list(elsewhere)[:_OPEN_SHOWN]))
+        rest = f" and {len(elsewhere) - _OPEN_SHOWN} more" if len(elsewhere) > _OPEN_SHOWN else ""
+        yield f"{source}: transactions do not wait for events of {names}{rest}: they are counted, and never landed"
+
+
+def _next_step(entry: Mapping[str, Any], failed: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield what goes on with a cut that a check or a person has to release."""
+    source, cut = entry["source"], entry["cut"]
+    if not cut or cut["state"] not in {"held", "failed"}:
+        return
+    if cut["state"] == "held":
+        yield (
+            f"{source}: cut {cut['number']} is held, as it deletes or leaves out much: `tidemark check {source}` says "
+            f"why, `tidemark publish {source} --approve {cut['number']}` publishes it"
+        )
+        return
+    checks = [f"{table}: {', '.join(names)}" for table, names in failed.items()]
+    named = "; ".join(checks) or ", ".join(
+        name for name, table in entry["tables"].items() if table["verdict"] == "failed"
+    )
+    yield f"{source}: cut {cut['number']} failed a check, and nothing of it is published: {named}"
+    yield (
+        f"{source}: after a fix of the check, `tidemark check {source}` and `tidemark publish {source}` go on; after a "
+        f"fix of the data, `tidemark run {source}`"
+    )
+
+
+def _short(text: str, most: int = _NAME_SHOWN) -> str:
+    """Return a text whole; of one that no table or reason of ours has, the beginning, and how much there is more."""
+    return text if len(text) <= most else f"{text[:most]} (and {len(text) - most} more characters)"
+
+
+def _duration(seconds: int | None) -> str:
+    """Return the two largest parts of a duration: ``3d4h``, ``4h5m``, ``5m6s``."""
+    if seconds is None:
+        return ""
+    days, rest = divmod(max(0, seconds), 86_400)
+    parts = {"d": days, "h": rest // 3600, "m": rest // 60 % 60, "s": rest % 60}
+    units = [unit for unit, count in parts.items() if count] or ["s"]
+    first = list(parts).index(units[0])
+    return "".join(f"{parts[unit]}{unit}" for unit in list(parts)[first : first + 2])

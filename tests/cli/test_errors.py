@@ -1,0 +1,101 @@
+"""Errors that running a command again never mends end with status 2, and what only reads makes no lake."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+from pyiceberg.exceptions import ForbiddenError, ServiceUnavailableError, UnauthorizedError
+from pyspark.errors import PySparkRuntimeError
+from sqlalchemy.exc import OperationalError
+from typer.testing import CliRunner
+
+from tidemark.cli.app import app
+from tidemark.errors import ConfigurationError, RetriableLakeError
+from tidemark.pipeline import as_told
+from tidemark.spark import session
+from tidemark.spark.java import require_java
+
+RUNNER = CliRunner()
+COMMANDS = (
+    "status",
+    "sql SHOW+TABLES",
+    "explain erp.orders id=1",
+    "quarantine list erp",
+    "quarantine show erp --json",
+    "quarantine retry erp",
+    "quality erp",
+    "rebuild erp",
+    "maintain erp",
+    "restore erp --cut 1",
+    "run erp --reprocess --dry-run",
+)
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one source file; its parent is the working directory."""
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "erp.yaml").write_text(f"source: erp\nformat: canal_json\nlanding: {tmp_path}/landing/*\n")
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(folder))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_needs_a_lake_makes_none(command: str, sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the folder, and whether the environment says so or the working directory."""
+    arguments = [word.replace("+", " ") for word in command.split()]
+    for home, why in (("/no/such/lake", "TIDEMARK_HOME is /no/such/lake"), ("", "TIDEMARK_HOME is not set")):
+        monkeypatch.setenv("TIDEMARK_HOME", home)
+        done = RUNNER.invoke(app, arguments)
+        assert done.exit_code == 2, done.output
+        assert f"there is no lake in {home or sources.parent / '.tidemark'} ({why}" in done.stderr
+        assert done.stdout == ""
+    assert [path.name for path in sources.parent.iterdir()] == ["sources"]
+
+
+def test_a_configured_catalog_that_is_not_there_is_named(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its file; reading makes no file."""
+    file = sources.parent / "other.db"
+    for name, value in {"type": "sql", "uri": f"sqlite:///{file}", "warehouse": "/w"}.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__TIDEMARK__{name.upper()}", value)
+    done = RUNNER.invoke(app, ["status"])
+    assert done.exit_code == 2, done.output
+    assert f"catalog 'tidemark': there is no lake in {file}" in done.stderr
+    assert not file.exists()
+
+
+def test_without_java_nothing_is_tried_again(sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark is not started; the error says what to install, and what names the Java that is not there."""
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(ConfigurationError, match=r"Java 17 is missing: apt-get install .*JAVA_HOME is not set"):
+        session._open.__wrapped__(None)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ConfigurationError, match=f"JAVA_HOME is {tmp_path}"):
+        require_java()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={}), ConfigurationError),
+        (PermissionError(errno.EACCES, "denied"), ConfigurationError),
+        (OSError(errno.EROFS, "read-only"), ConfigurationError),
+        (UnauthorizedError("no"), ConfigurationError),
+        (ForbiddenError("no"), ConfigurationError),
+        (OSError(errno.ENOSPC, "no space left"), RetriableLakeError),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), RetriableLakeError),
+        (ServiceUnavailableError("later"), RetriableLakeError),
+        (OperationalError("SELECT 1", {}, Exception("gone")), RetriableLakeError),
+    ],
+)
+def test_only_what_may_go_over_is_retriable(error: Exception, kind: type[Exception]) -> None:
+    """Airflow tries status 3 again, and status 2 never."""
+    told = as_told(error, "land of erp failed")
+    assert type(told) is kind
+    assert str(told).startswith("land of erp failed")

@@ -1,0 +1,30 @@
+"""Answers of ``status_of``, made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def table_status(**told: Any) -> dict[str, Any]:
+    """A table in an answer of ``status_of``."""
+    counts = dict.fromkeys(("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined"), 0)
+    states = {"verdict": "passed", "state": "published", "reason": None, "closes": True, "lag_seconds": 1_000_000}
+    states |= {"reconciled": None, "verified_through": None}
+    return {**counts, **states, **told}
+
+
+def source_status(name: str, tables: dict[str, Any], state: str = "published") -> dict[str, Any]:
+    """An answer of ``status_of``."""
+    return {
+        "source": name,
+        "cut": {"number": 4, "state": state},
+        "published_cut": 4,
+        "published_at": "2026-01-04T00:00:00+00:00",
+        "closes": True,
+        "messages": {"landed": 3, "decoded": 2, "control": 1, "quarantined": 0},
+        "tables": tables,
+        "refused": {},
+        "disorders": {},
+        "ddl_not_followed": {},
+        "transactions": {"open": [], "not_awaited": {}},
+    }
