@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException, RESTError
-from pyspark.errors import PySparkException
 from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
@@ -19,10 +18,11 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.sources.model import Source
+from tidemark.spark.jvm_lookups import ENGINE_ERRORS
 from tidemark.stages import REHEARSED, StageReport
 from tidemark.text import first_line
 
-STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
+STORE_ERRORS = (*ENGINE_ERRORS, SQLAlchemyError, CommitFailedException, RESTError, OSError)
 """Errors of the store and the engine, which become ``RetriableLakeError``."""
 
 HOLDING = frozenset({"check", "publish", "quality"})

@@ -79,6 +79,9 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    # Spark would work out what follows from each part of a condition, and that again in every step of a plan: minutes
+    # for a wide table. Without it, the keys of a join get no "is not null".
+    "spark.sql.constraintPropagation.enabled": "false",
     # Most runs are small: start with as many partitions as the machine has cores for, and let adaptive execution
     # merge them.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
