@@ -92,6 +92,8 @@ _FEW_ROWS = 200_000
 _INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Of a wide table: expressions that occur twice are remembered for a row, by default a hundred of them.
+    "spark.sql.subexpressionElimination.cache.maxEntries": "10000",
 }
 """Settings for plans over few rows, where compiling the plan takes longer than interpreting it. A run of four small
 tables takes half the processor time with them (docs/adr/0009)."""
