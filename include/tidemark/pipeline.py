@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 from pyiceberg.exceptions import CommitFailedException, ForbiddenError, RESTError, UnauthorizedError
-from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.errors import PySparkRuntimeError
 from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
@@ -22,10 +22,11 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.sources.model import Source
+from tidemark.spark.jvm_lookups import ENGINE_ERRORS
 from tidemark.stages import REHEARSED, StageReport
 from tidemark.text import first_line
 
-STORE_ERRORS = (PySparkException, SQLAlchemyError, CommitFailedException, RESTError, OSError)
+STORE_ERRORS = (*ENGINE_ERRORS, SQLAlchemyError, CommitFailedException, RESTError, OSError)
 """Errors of the store and the engine; ``as_told`` says what to do about each."""
 
 HOLDING = frozenset({"check", "publish", "quality"})

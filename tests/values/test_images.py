@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding, Shape
-from tidemark.values.images import _readings, read_images
+from tidemark.values.images import read_images, ways
 from tidemark.values.plain import read_value
 from tidemark.values.table_columns import Image, TableColumn
 from tidemark.values.types import spark_type
@@ -269,8 +269,12 @@ def test_text_that_looks_like_another_column_changes_nothing(spark: SparkSession
     assert read["read"]["c0"] == Decimal("1.2345678901234567890123")
 
 
-def test_shapes_that_are_read_alike_are_one_reading() -> None:
-    """A null leaves the type of a column open in its message's shape: an image is not parsed once more for that."""
+@pytest.mark.spark
+def test_shapes_that_are_written_alike_are_parsed_once(spark: SparkSession) -> None:
+    """A null leaves the type of a column open in its message's shape: an image is not parsed once more for that.
+
+    Nor is it for shapes that lack columns. Another kind of JSON for a column is another way.
+    """
     columns = [TableColumn("n", "long"), TableColumn("t", "string"), TableColumn("b", "binary")]
     told = [("long", "string"), (None, None), ("decimal(20, 0)", "string"), ("long", None)]
     binary = Column("b", "binary", Encoding.BASE64)
@@ -278,6 +282,23 @@ def test_shapes_that_are_read_alike_are_one_reading() -> None:
         str(number): Shape((Column("n", first, Encoding.TEXT), Column("t", second, Encoding.TEXT), binary))
         for number, (first, second) in enumerate(told)
     }
-    assert list(_readings(shapes, columns).values()) == [["0", "1", "2", "3"]]
+    shapes |= {"narrow": Shape(shapes["0"].columns[:1]), "renamed": Shape((Column("m", "long", Encoding.TEXT),))}
+    names = {"renamed": {"m": "n"}}
+
+    def parsed(known: dict[str, Shape]) -> list[list[str]]:
+        return [list(parse.ids) for parse in ways(Image(F.col("i"), columns, "read"), known, names).parses]
+
+    assert parsed(shapes) == [["0", "1", "2", "3", "narrow", "renamed"]]
     other = Shape((Column("n", "long", Encoding.EPOCH_DAYS), *shapes["0"].columns[1:]))
-    assert len(_readings({**shapes, "other": other}, columns)) == 2
+    assert parsed({**shapes, "other": other}) == [["0", "1", "2", "3", "narrow", "renamed"], ["other"]]
+    images = [("0", '{"n": "1", "t": "x", "b": "AA=="}'), ("narrow", '{"n": "2", "t": "undeclared"}'),
+              ("renamed", '{"m": "3"}'), ("other", '{"n": 4, "t": "y"}')]  # fmt: skip
+    frame = spark.createDataFrame(images, "shape string, i string")
+    image = Image(F.col("i"), columns, "read")
+    read = read_images(frame, [image], shapes={**shapes, "other": other}, names=names).select("read.*").collect()
+    assert [tuple(row) for row in read] == [
+        (1, "x", b"\0", None),
+        (2, None, None, None),
+        (3, None, None, None),
+        (None, "y", None, "n"),
+    ]

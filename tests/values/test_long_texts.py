@@ -6,8 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.events import Column
-from tidemark.values import readings
+from tidemark.values import parsing
 
 pytestmark = pytest.mark.spark
 
@@ -16,5 +15,5 @@ def test_a_text_of_more_characters_than_spark_reads_by_itself_is_read(spark: Spa
     """Spark's JSON reader stops at 20,000,000 characters unless it is told otherwise."""
     image = F.concat(F.lit('{"a":"'), F.repeat(F.lit("x"), F.lit(20_000_001)), F.lit('"}'))
     frame = spark.range(1).select(image.alias("image"))
-    value = readings._from_json(F.col("image"), [(Column("a", "string"), "string")])
+    value = parsing._from_json(F.col("image"), {"a": "string"})
     assert [row["n"] for row in frame.select(F.length(value.getField("a")).alias("n")).collect()] == [20_000_001]

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from tidemark.compaction import bag_candidate, guessed_types, keyed_candidate, moved_rows, rebuilding, shared_folds
 from tidemark.compaction.candidate import Prepared, prepare
-from tidemark.compaction.decisions import BuildAnew, Built
+from tidemark.compaction.decisions import BuildAnew, Built, Stopped
+from tidemark.compaction.engine_failures import contained
 from tidemark.compaction.keyed_candidate import Fold
 from tidemark.compaction.run import Run
 from tidemark.lake.branches import MARKER
@@ -25,7 +26,7 @@ _SIDE_BY_SIDE = 4
 _BATCH_PROPERTY = f"spark.sql.iceberg.snapshot-property.{MARKER}batch"
 
 
-def build(run: Run, plans: Sequence[Plan]) -> list[Built | BuildAnew]:
+def build(run: Run, plans: Sequence[Plan]) -> list[Built | BuildAnew | Stopped]:
     """Build every planned table.
 
     Raises:
@@ -33,13 +34,13 @@ def build(run: Run, plans: Sequence[Plan]) -> list[Built | BuildAnew]:
     """
     small = [plan for plan in plans if is_small(run.size_of(plan.found))]
     large = [plan for plan in plans if not is_small(run.size_of(plan.found))]
-    built: list[Built | BuildAnew] = []
+    built: list[Built | BuildAnew | Stopped] = []
     for tables in filter(None, (small, large)):
         built += _build_side_by_side(run, tables, fold_together=tables is small)
     return built
 
 
-def _build_side_by_side(run: Run, plans: Sequence[Plan], *, fold_together: bool) -> list[Built | BuildAnew]:
+def _build_side_by_side(run: Run, plans: Sequence[Plan], *, fold_together: bool) -> list[Built | BuildAnew | Stopped]:
     # Making a frame makes the session the active one of a thread. Where there is none, Spark's cache takes the settings
     # that Spark has by itself, and refuses tables with columns whose names differ in case only.
     activate = partial(run.session.createDataFrame, [], "nothing int")
@@ -68,11 +69,21 @@ def build_candidate(prepared: Prepared, fold: Fold | None = None) -> Built:
         return bag_candidate.build(prepared, views)
 
 
-def _rebuild(run: Run, plan: Plan) -> Built | BuildAnew:
-    return rebuilding.build(run, plan, build_candidate)
+def _rebuild(run: Run, plan: Plan) -> Built | BuildAnew | Stopped:
+    return contained(run, plan.found, lambda: rebuilding.build(run, plan, build_candidate))
 
 
-def _build_one(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew:
+def _build_one(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Stopped:
+    first = [(prepared, fold)]
+
+    def attempt() -> Built | BuildAnew:
+        # After a failure the branches begin anew, where `main` stands, and the table is folded by itself.
+        return _attempt(*(first.pop() if first else (prepare(prepared.run, prepared.plan), None)))
+
+    return contained(prepared.run, prepared.plan.found, attempt)
+
+
+def _attempt(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew:
     if moved_rows.are_outdated(prepared.log):
         return BuildAnew(object=prepared.plan.found.object, reason="events of a row came after it moved to another key")
     built, follows = build_candidate(prepared, fold), prepared.run.source.schema_policy is not SchemaPolicy.STRICT

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction import guessed_types
 from tidemark.compaction.decisions import BuildAnew, Decision, Stopped, Unmoved, Waiting
+from tidemark.compaction.engine_failures import contained
 from tidemark.compaction.event_log import new_events
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
@@ -34,7 +35,7 @@ _NOTHING_TELLS_COLUMNS = "only TRUNCATE so far, nothing tells its columns"
 
 def decide(run: Run, finds: Mapping[str, Found]) -> tuple[list[Plan], list[Decision]]:
     """Return the plans of the tables that are to be built, and what was decided for the others."""
-    decided = [_decide(run, found) for found in finds.values()]
+    decided = [contained(run, found, partial(_decide, run, found)) for found in finds.values()]
     plans = [each for each in decided if isinstance(each, Plan)]
     decisions = [each for each in decided if not isinstance(each, Plan)]
     for claimants in _by_target(plans):

@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from contextlib import ExitStack
 from functools import partial
 
+import structlog
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
@@ -20,8 +21,12 @@ from tidemark.compaction import event_log
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.keyed_candidate import Fold
 from tidemark.folding import actions, keyed
+from tidemark.spark.jvm_lookups import ENGINE_ERRORS
 from tidemark.spark.session import checkpointed, named, tuned_for
 from tidemark.tables.plan import Plan
+from tidemark.text import first_line
+
+log = structlog.get_logger(__name__)
 
 _PASSED_OVER = 10_000_000
 """Rows, of all tables of a plan for each of them: so many take as long to pass over as another plan takes."""
@@ -51,7 +56,12 @@ def folds(prepared: Sequence[Prepared], pool: Executor, views: ExitStack) -> dic
     run = prepared[0].run
 
     def fold(plans: Sequence[Plan]) -> dict[str, Fold]:
-        return _folded(run.changes(), plans, run.cut.batch, views)
+        try:
+            return _folded(run.changes(), plans, run.cut.batch, views)
+        except ENGINE_ERRORS as error:  # each table is folded by itself then, and shows which of them it is
+            tables = [plan.found.object for plan in plans]
+            log.warning("engine_failed", tables=tables, error=first_line(error))
+            return {}
 
     with tuned_for(run.session, [_events(plans) for plans in groups]):
         return {object_name: each for found in pool.map(fold, groups) for object_name, each in found.items()}

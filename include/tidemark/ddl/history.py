@@ -9,7 +9,7 @@ stay two columns. All known changes are used, because late events use old names.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from tidemark.ddl import changes as ddl_changes
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.migrations import Copies, belongs_to
 from tidemark.ddl.names import Renaming
+from tidemark.ddl.stated_tables import known_table, meant
 from tidemark.events import TableId, encode_position
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
@@ -173,45 +174,23 @@ def _by_ddl(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, S
     copies = Copies()
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         changes = parse(row.statement, row.dialect)
-        arrived = {_object(change.new, row, known) for change in changes if isinstance(change, ddl_changes.RenameTable)}
+        arrived = {
+            known_table(change.new, row, known) for change in changes if isinstance(change, ddl_changes.RenameTable)
+        }
         for change in changes:
-            name = _object(change.table, row, known)
+            name = known_table(change.table, row, known)
             if isinstance(change, ddl_changes.RenameTable):
-                old, new = (str(_meant(named, row)).casefold() for named in (change.table, change.new))
+                old, new = (str(meant(named, row)).casefold() for named in (change.table, change.new))
                 if new in known:
                     found.setdefault(known[new], []).extend(copies.renamed(old, new, row))
                 # In a swap of tables, with which tools rebuild a table, rows go on under the old name.
                 if name in arrived or belongs_to(new.rpartition(".")[2]) == old.rpartition(".")[2]:
                     continue
             else:
-                copies.add(str(_meant(change.table, row)).casefold(), row, change)
+                copies.add(str(meant(change.table, row)).casefold(), row, change)
             if name is not None:
                 found.setdefault(name, []).append((row, change))
     return {name: _history(stated) for name, stated in found.items()}
-
-
-def _meant(named: ddl_changes.Name | None, row: StatementRow) -> TableId:
-    """Return the table that a statement names; the message completes the parts of its name that are missing."""
-    of_message = TableId(row.database, row.schema, row.name or "")
-    if named is None:
-        return of_message
-    parts = named.parts
-    if len(parts) == 3:
-        return TableId(*parts)
-    if len(parts) == 1:
-        return TableId(of_message.database, of_message.schema, parts[0])
-    return TableId(parts[0], None, parts[1]) if row.dialect == "mysql" else TableId(of_message.database, *parts)
-
-
-def _object(named: ddl_changes.Name | None, row: StatementRow, known: Mapping[str, str]) -> str | None:
-    """Return the known table that a statement means."""
-    found = known.get(str(_meant(named, row)).casefold())
-    if found is not None or named is None or row.name:
-        return found
-    # The message names no table: take the known table of this name, if there is exactly one.
-    ending = "." + ".".join(named.parts).casefold()
-    candidates = [name for folded, name in known.items() if f".{folded}".endswith(ending)]
-    return candidates[0] if len(candidates) == 1 else None
 
 
 def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:

@@ -9,7 +9,7 @@ their split into runs, or on copies.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
@@ -19,12 +19,13 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.ddl.changes import Fill
 from tidemark.events import Encoding, Operation
+from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import MISFIT, NULL_KEY, PARTIAL_KEY_CHANGE, TRUNCATED, UNREADABLE_VALUE
 from tidemark.text import quoted
 from tidemark.values.encodings import READERS
-from tidemark.values.images import UNREADABLE, by_table_name, read_images
+from tidemark.values.images import UNREADABLE, read_images
 from tidemark.values.table_columns import Image, TableColumn, any_of, field
 from tidemark.values.types import spark_type
 
@@ -123,8 +124,7 @@ def cell(plan: Plan, number: int, image: str = "image") -> Expression:
     default = plan.defaults.get(column.name)
     if default is None:
         return value
-    has_column = F.coalesce(F.col("shape").isin(*_holders(plan, column.name)), F.lit(False))
-    added_later = (F.col("position") < default.position) & ~has_column
+    added_later = Captured(plan).is_from_before(column.name, default)
     return F.when(added_later, default_value(column, default.fill)).otherwise(value)
 
 
@@ -133,17 +133,6 @@ def default_value(column: TableColumn, fill: Fill) -> Expression:
     if column.type == "binary" and fill.octets is not None:
         return F.lit(fill.octets)
     return READERS[Encoding.TEXT](F.lit(fill.text), column.type).cast(spark_type(column.type))
-
-
-def _holders(plan: Plan, name: str) -> dict[str, str]:
-    """Return the shapes that have a column of the table, each with its own name of the column."""
-    found = plan.found
-    return {
-        shape_id: column.name
-        for shape_id, shape in found.shapes.items()
-        for table_name, column in by_table_name(shape_id, shape, found.names)
-        if table_name == name
-    }
 
 
 _LEADING = 4
@@ -205,35 +194,3 @@ def _set_aside(
         .alias("detail")
     )
     return [reason, detail]
-
-
-def writes_cell(plan: Plan, number: int, event: str = "") -> Expression:
-    """Return whether an action writes a column.
-
-    ``event`` is a prefix for the columns ``partial``, ``deleted``, ``shape`` and ``absent`` of the action.
-    """
-    holders = _holders(plan, plan.columns[number].name)
-    captured = any_of([F.lit(False), *(_captured(holders, name, event) for name in sorted({*holders.values()}))])
-    if (default := plan.defaults.get(plan.columns[number].name)) is not None:
-        # An event from before the column was added cannot have captured it: its row got the default at the source.
-        has_column = F.coalesce(F.col(f"{event}shape").isin(*holders), F.lit(False))
-        captured |= (F.col("position") < default.position) & ~has_column
-    return ~F.col(f"{event}partial") | F.col(f"{event}deleted") | captured
-
-
-def lacks_cell(plan: Plan, number: int) -> Expression:
-    """Return whether the event's image has a column, and says that its value was not captured."""
-    holders = _holders(plan, plan.columns[number].name)
-    named = [
-        F.col("shape").isin(*(shape for shape, own in holders.items() if own == name))
-        & F.array_contains("absent", F.lit(name))
-        for name in sorted({*holders.values()})
-    ]
-    return F.coalesce(any_of([F.lit(False), *named]), F.lit(False))
-
-
-def _captured(holders: Mapping[str, str], name: str, event: str) -> Expression:
-    """Return whether the event's image holds a column that its shape calls ``name``."""
-    missing = F.coalesce(F.array_contains(f"{event}absent", F.lit(name)), F.lit(False))
-    shapes = [shape_id for shape_id, own_name in holders.items() if own_name == name]
-    return F.coalesce(F.col(f"{event}shape").isin(*shapes), F.lit(False)) & ~missing

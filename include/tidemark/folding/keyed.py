@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from pyspark.sql.window import WindowSpec
 
 from tidemark.folding import log_places
-from tidemark.folding.actions import writes_cell
+from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.tables.plan import Plan
 from tidemark.text import quoted
@@ -139,7 +139,7 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Seque
             F.every(F.col("event.deleted") | F.col("event.idle")).alias("keeps"),
             F.max_by(F.struct("position", "died_at"), F.when(~F.col("event.deleted"), _acts_at())).alias("written"),
         ]
-    folded = once.groupBy(*keys).agg(*newest, *(_last_written(plan, number) for number in value_numbers(plan)))
+    folded = once.groupBy(*keys).agg(*newest, *_last_written(plan))
     if plan.soft:
         folded = folded.withColumn("emptied_at", _emptied_at(truncates))
     values = [column for number in value_numbers(plan) for column in _value_and_position(plan, number)]
@@ -191,13 +191,15 @@ def totals(plan: Plan) -> list[Expression]:
     ]
 
 
-def _last_written(plan: Plan, number: int) -> Expression:
-    """Return the newest value of a column with the position of its writer, as the struct ``w<n>``."""
-    value = F.col(f"event.{field(number)}")
-    written = writes_cell(plan, number, "event.")
-    if plan.soft:
-        written = F.when(F.col("event.deleted"), value.isNotNull()).otherwise(written)
-    return F.max_by(F.struct("position", value.alias("value")), F.when(written, _acts_at())).alias(f"w{number}")
+def _last_written(plan: Plan) -> Iterator[Expression]:
+    """Yield the newest value of each column with the position of its writer, as the struct ``w<n>``."""
+    captured = Captured(plan, "event.")
+    for number in value_numbers(plan):
+        value, written = F.col(f"event.{field(number)}"), captured.writes(number)
+        if plan.soft:
+            written = F.when(F.col("event.deleted"), value.isNotNull()).otherwise(written)
+        newest = F.max_by(F.struct("position", value.alias("value")), F.when(written, _acts_at()))
+        yield newest.alias(f"w{number}")
 
 
 def truncated_softly(folded: DataFrame, plan: Plan, truncated: str, at: int | None) -> DataFrame:

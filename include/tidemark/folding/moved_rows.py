@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.events import Operation
 from tidemark.folding import log_places
-from tidemark.folding.actions import lacks_cell
+from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import PARTIAL_KEY_CHANGE
@@ -176,13 +176,15 @@ def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
     joined = acted.join(F.broadcast(found), log_places.identity() == F.col("lookup"), "left")
     numbers = value_numbers(plan)
     pair = F.coalesce(F.col("pair"), F.lit(False))
-    unknown = {n: lacks_cell(plan, n) & ~F.coalesce(pair & F.col(f"f{n}").isNotNull(), F.lit(False)) for n in numbers}
+    captured = Captured(plan)
+    lacks = {n: captured.lacks(n) for n in numbers}
+    unknown = {n: lacks[n] & ~F.coalesce(pair & F.col(f"f{n}").isNotNull(), F.lit(False)) for n in numbers}
     stays = ~pair & F.coalesce(F.col("alive"), F.lit(False))
     torn = F.col(LACKS) & F.col("set_aside").isNull() & ~F.col("deleted") & ~stays & any_of([*unknown.values()])
     names = F.array_compact(F.array(*(F.when(no, F.lit(plan.columns[n].name)) for n, no in unknown.items())))
     taken = F.col(LACKS) & pair
     cells: dict[str, Expression] = {
-        field(n): F.when(taken & lacks_cell(plan, n), F.col(f"f{n}")).otherwise(F.col(field(n))) for n in numbers
+        field(n): F.when(taken & lacks[n], F.col(f"f{n}")).otherwise(F.col(field(n))) for n in numbers
     }
     cells["set_aside"] = F.when(torn, PARTIAL_KEY_CHANGE).otherwise(F.col("set_aside"))
     cells["detail"] = F.when(torn, F.concat(F.lit(_UNKNOWN), F.array_join(names, ", "))).otherwise(F.col("detail"))

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.folding import actions, log_places, update_halves
+from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.log_places import LOG_PLACE
 from tidemark.tables.plan import Plan
@@ -46,10 +47,8 @@ def events(acted: DataFrame, plan: Plan) -> DataFrame:
     if plan.found.splits:
         acted = update_halves.settled(acted, keys).where(~F.col("idle"))
     cells = [field(number) for number in value_numbers(plan)]
-    written = _written(plan)
-    timed = acted.withColumns(
-        {"at": event_time(), **{f"w{number}": actions.writes_cell(plan, number) for number in written}}
-    )
+    written, captured = _written(plan), Captured(plan)
+    timed = acted.withColumns({"at": event_time(), **{f"w{number}": captured.writes(number) for number in written}})
     names = ["at", "committed_at", "deleted", *cells, *(f"w{number}" for number in written)]
     first = F.struct(-F.col("batch"), "file", "place", "row")
     if plan.has_deliveries:

@@ -12,6 +12,11 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
 from py4j.java_gateway import JavaClass, JavaObject, JVMView
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+ENGINE_ERRORS = (PySparkException, Py4JError)
+"""Errors of Spark. Where PySpark has no error of its own for one of the JVM (a stack that overflows), it is Py4J's."""
 
 CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
 """Classes that PySpark looks up, by the names that it uses. A name that it does not use does no harm."""

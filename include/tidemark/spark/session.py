@@ -81,6 +81,9 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    # Spark would work out what follows from each part of a condition, and that again in every step of a plan: minutes
+    # for a wide table. Without it, the keys of a join get no "is not null".
+    "spark.sql.constraintPropagation.enabled": "false",
     # Most runs are small: start with as many partitions as the machine has cores for, and let adaptive execution
     # merge them.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
@@ -91,6 +94,8 @@ _FEW_ROWS = 200_000
 _INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Of a wide table: expressions that occur twice are remembered for a row, by default a hundred of them.
+    "spark.sql.subexpressionElimination.cache.maxEntries": "10000",
 }
 """Settings for plans over few rows, where compiling the plan takes longer than interpreting it. A run of four small
 tables takes half the processor time with them (docs/adr/0009)."""

@@ -39,6 +39,7 @@ from tidemark.quality.invariants import (
     quarantine_invariants,
 )
 from tidemark.quality.records import record
+from tidemark.quality.renamed_tables import RENAMED, doubts_about_renames
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
@@ -63,6 +64,8 @@ def run(source: Source) -> StageReport:
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
     doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), last.batch) if last else {}
+    for name, renamed in doubts_about_renames(ledger, rows, cut.batch).items():
+        doubts[name] = [*doubts.get(name, ()), *renamed]
     verdicts = _judge(lake, source, rows, cut.cut, doubts)
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
@@ -137,7 +140,7 @@ def _state(verdicts: Iterable[Verdict]) -> str:
     return cuts.AWAITING_APPROVAL if failed <= _APPROVABLE else cuts.FAILED
 
 
-_APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD}
+_APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED}
 """Invariants of which only a person can tell whether they are broken by mistake."""
 
 

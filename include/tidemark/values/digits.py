@@ -56,10 +56,15 @@ def integer_text(unscaled: Expression) -> Expression:
 
     def signed(digits: Expression) -> Expression:
         # -x is ~x + 1. With complemented digits every step stays positive, so an overflow gives null.
-        complement = _magnitude(F.translate(digits, "0123456789ABCDEF", "FEDCBA9876543210"))
-        negated = F.try_add(complement, F.lit(1).cast("decimal(1,0)")).try_cast("decimal(38,0)")
-        negative = F.concat(F.lit("-"), negated.cast("string"))
-        return F.when(digits >= "8", negative).when(digits != "", _magnitude(digits).cast("string"))
+        negative = digits >= "8"
+        complement = F.translate(digits, "0123456789ABCDEF", "FEDCBA9876543210")
+
+        def text(number: Expression) -> Expression:
+            negated = F.try_add(number, F.lit(1).cast("decimal(1,0)")).try_cast("decimal(38,0)")
+            with_sign = F.concat(F.lit("-"), negated.cast("string"))
+            return F.when(negative, with_sign).when(digits != "", number.cast("string"))
+
+        return let(_magnitude(F.when(negative, complement).otherwise(digits)), text)
 
     return let(F.hex(unscaled), signed)
 
@@ -95,9 +100,11 @@ def long_integer_text(unscaled: Expression) -> Expression:
     """
 
     def signed(digits: Expression) -> Expression:
+        negative = digits >= "8"
         complement = F.translate(digits, "0123456789ABCDEF", "FEDCBA9876543210")
-        negative = F.concat(F.lit("-"), _long_magnitude(complement, F.lit(1).cast("bigint")))
-        return F.when(digits >= "8", negative).otherwise(_long_magnitude(digits, F.lit(0).cast("bigint")))
+        sign, more = F.when(negative, F.lit("-")).otherwise(F.lit("")), F.when(negative, 1).otherwise(0)
+        magnitude = _long_magnitude(F.when(negative, complement).otherwise(digits), more.cast("bigint"))
+        return F.concat(sign, magnitude)
 
     usable = F.octet_length(unscaled).between(1, _LONGEST)
     return F.when(usable, let(F.hex(unscaled), signed))
@@ -117,7 +124,7 @@ def _long_magnitude(digits: Expression, more: Expression) -> Expression:
     limbs = F.aggregate(words, F.array().cast("array<bigint>"), _append)
     text = F.array_join(F.transform(F.reverse(limbs), lambda limb: F.lpad(limb.cast("string"), 9, "0")), "")
     significant = F.ltrim(text, F.lit("0"))
-    return F.when(significant == "", F.lit("0")).otherwise(significant)
+    return let(significant, lambda found: F.when(found == "", F.lit("0")).otherwise(found))
 
 
 def _append(limbs: Expression, word: Expression) -> Expression:

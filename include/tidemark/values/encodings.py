@@ -83,8 +83,11 @@ def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> E
 
 
 def is_overflow(wire: Expression, image: Expression, name: str) -> Expression:
-    """Return whether a number is too large for its type: it is read as infinity, and is not written as a word."""
-    return wire.isin(float("inf"), float("-inf")) & (number_at_place(image, name) != QUOTED)
+    """Return whether a number is too large for its type: it is read as infinity, and is not written as a word.
+
+    Null where it is not infinite: Spark would work out the other half of an AND for each null too.
+    """
+    return F.when(wire.isin(float("inf"), float("-inf")), number_at_place(image, name) != QUOTED)
 
 
 def _plain(wire: Expression, target: str) -> Expression:

@@ -10,7 +10,8 @@ what follows.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
@@ -18,7 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.events import Column, Encoding, Shape
 from tidemark.values.message_types import decimal_declared
-from tidemark.values.readings import Reading, is_direct, is_tried
+from tidemark.values.parsing import Member, Parse, is_direct, member_of, parses_of
+from tidemark.values.readings import Reading
 from tidemark.values.table_columns import Image, TableColumn, field
 from tidemark.values.types import spark_type
 
@@ -39,6 +41,7 @@ def read_images(
 
     Each step is a projection of its own, so Spark parses an image once, however many columns it has. A step is one
     projection for all images, because Spark analyzes the whole plan again with every projection that is added.
+    The plan grows with the columns and with the ways in which they are written, not with the shapes.
 
     Args:
         frame: has a column ``shape``, the id of the shape that the images were delivered under.
@@ -50,52 +53,72 @@ def read_images(
         The frame with the structs, and with intermediate columns, whose names begin with ``tidemark``. Select the
         columns that you want: columns that are not selected cost nothing.
     """
-    by_image = {image.into: _readings_of(image, shapes, names) for image in images}
-    readings = [reading for found in by_image.values() for reading in found]
-    for step in (Reading.parsed, Reading.prepared, Reading.typed):
-        frame = frame.withColumns(dict(column for reading in readings for column in step(reading)))
-    return frame.withColumns({image.into: _struct(image, by_image[image.into]) for image in images})
+    by_image = {image.into: ways(image, shapes, names) for image in images}
+    every = list(by_image.values())
+    frame = frame.withColumns(dict(column for way in every for parse in way.parses for column in parse.parsed()))
+    checked = [column for way in every for parse in way.parses for column in parse.checked()]
+    frame = frame.withColumns(dict([*checked, *_step(Reading.prepared, every)]))
+    if typed := dict(_step(Reading.typed, every)):
+        frame = frame.withColumns(typed)
+    return frame.withColumns({into: way.struct() for into, way in by_image.items()})
 
 
-def _struct(image: Image, readings: Sequence[Reading]) -> Expression:
-    found = [dict(reading.values()) for reading in readings]
-    values = [_value(found, number, column.type).alias(field(number)) for number, column in enumerate(image.columns)]
-    faults = F.coalesce(F.lit(None), *(reading.fault() for reading in readings)).cast("string").alias(UNREADABLE)
-    return F.struct(*values, faults)
+class Ways(NamedTuple):
+    """All ways to parse an image and to read its columns."""
+
+    image: Image
+    parses: Sequence[Parse]
+    readings: Mapping[int, Sequence[Reading]]
+    """By the number of the column; of columns that a shape has."""
+
+    def struct(self) -> Expression:
+        """Return the struct of the typed values, and of the name of the first column that does not fit."""
+        values = [self._value(number, each.type).alias(field(number)) for number, each in enumerate(self.image.columns)]
+        faults = [fault for each in self.readings.values() for way in each if (fault := way.fault()) is not None]
+        faults += [F.when(parse.corrupt(), F.lit("the image as a whole")) for parse in self.parses]
+        return F.struct(*values, F.coalesce(F.lit(None), *faults).cast("string").alias(UNREADABLE))
+
+    def _value(self, number: int, kind: str) -> Expression:
+        values = [reading.value() for reading in self.readings.get(number, ())]
+        return values[0] if len(values) == 1 else F.coalesce(F.lit(None).cast(spark_type(kind)), *values)
 
 
-def _value(readings: Iterable[Mapping[int, Expression]], number: int, kind: str) -> Expression:
-    values = [values[number] for values in readings if number in values]
-    return values[0] if len(values) == 1 else F.coalesce(F.lit(None).cast(spark_type(kind)), *values)
+def ways(image: Image, shapes: Mapping[str, Shape], names: NamesByShape) -> Ways:
+    """Return the ways to read an image.
 
-
-def _readings_of(image: Image, shapes: Mapping[str, Shape], names: NamesByShape) -> list[Reading]:
-    found = _readings(shapes, image.columns, names)
-    return [
-        Reading(image, number, sources, ids, alone=len(found) == 1, tries=_tries(sources, image.columns))
-        for number, (sources, ids) in enumerate(found.items())
-    ]
-
-
-def _readings(
-    shapes: Mapping[str, Shape], columns: Sequence[TableColumn], names: NamesByShape = _UNCHANGED
-) -> Mapping[tuple[Column | None, ...], list[str]]:
-    """Return the ids of the shapes that are read in the same way, by what decides it: the source of each table column.
-
-    A declared type decides how a value is read only where Spark's JSON reader types the value itself. Shapes that
-    differ in other types only are one reading: the shape of rows with a null, for instance, and of rows without it.
+    A declared type decides how a value is read only where Spark's JSON reader types the value itself. Columns that
+    differ in other types only are read alike: in the shape of rows with a null, for instance, and of rows without.
     """
-    readings: dict[tuple[Column | None, ...], list[str]] = {}
     by_shape = {shape_id: dict(by_table_name(shape_id, shape, names)) for shape_id, shape in shapes.items()}
-    texts = {
-        column.name
-        for column in columns
-        if all(by_name[column.name].type == "string" for by_name in by_shape.values() if column.name in by_name)
-    }
-    for shape_id, by_name in by_shape.items():
-        sources = tuple(_as_read(by_name.get(column.name), column, texts) for column in columns)
-        readings.setdefault(sources, []).append(shape_id)
-    return readings
+    sources: dict[int, dict[Column, list[str]]] = {}
+    members: dict[str, dict[str, Member]] = {shape_id: {} for shape_id in shapes}
+    for number, column in enumerate(image.columns):
+        having = {shape_id: known[column.name] for shape_id, known in by_shape.items() if column.name in known}
+        is_text = all(each.type == "string" for each in having.values())
+        for shape_id, each in having.items():
+            source = _as_read(each, column, is_text=is_text)
+            sources.setdefault(number, {}).setdefault(source, []).append(shape_id)
+            members[shape_id][source.name] = member_of(source, column)
+    parses = parses_of(image, members)
+    conditions: dict[tuple[str, ...], Expression] = {}
+    readings: dict[int, list[Reading]] = {}
+    for number, by_source in sources.items():
+        for way, (source, ids) in enumerate(by_source.items()):
+            if (key := tuple(ids)) not in conditions:  # made once for all columns that came or went together
+                conditions[key] = F.col("shape").isin(*ids)
+            of_shapes = None if len(ids) == len(shapes) else conditions[key]
+            among = [parse for parse in parses if not set(ids).isdisjoint(parse.ids)]
+            readings.setdefault(number, []).append(Reading(image, number, way, source, of_shapes, among))
+    return Ways(image, parses, readings)
+
+
+def _step(
+    step: Callable[[Reading], Iterator[tuple[str, Expression]]], ways: Sequence[Ways]
+) -> Iterator[tuple[str, Expression]]:
+    for way in ways:
+        for readings in way.readings.values():
+            for reading in readings:
+                yield from step(reading)
 
 
 def by_table_name(shape_id: str, shape: Shape, names: NamesByShape) -> Iterator[tuple[str, Column]]:
@@ -108,17 +131,14 @@ def by_table_name(shape_id: str, shape: Shape, names: NamesByShape) -> Iterator[
             yield renamed[column.name], column
 
 
-def _as_read(source: Column | None, target: TableColumn, texts: Container[str]) -> Column | None:
-    """Return what decides how a column is read: equal for columns that are read alike. ``texts`` hold JSON strings."""
-    if source is None:
-        return None
+def _as_read(source: Column, target: TableColumn, *, is_text: bool) -> Column:
+    """Return what decides how a column is read: equal for columns that are read alike.
+
+    ``is_text`` says that every shape declares JSON strings.
+    """
     if is_direct(source, target):
-        return Column(source.name, None if target.type == "string" and target.name not in texts else target.type)
+        return Column(source.name, None if target.type == "string" and not is_text else target.type)
     parts = decimal_declared(source.type)
     if source.encoding is Encoding.UNSCALED_BASE64 and parts:  # the type gives the scale
         return Column(source.name, f"decimal(38, {parts[1]})", source.encoding)
     return Column(source.name, None, source.encoding)
-
-
-def _tries(sources: Sequence[Column | None], columns: Sequence[TableColumn]) -> bool:
-    return any(source and is_tried(source, target) for source, target in zip(sources, columns, strict=True))

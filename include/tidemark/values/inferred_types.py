@@ -19,7 +19,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from tidemark.values.readings import LONG_TEXTS
+from tidemark.values.parsing import LONG_TEXTS
 
 EXACT = "decimal(38, 18)"
 """The type of numbers with a fraction. A value that it cannot hold exactly is unreadable."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 
 class TableColumn(NamedTuple):
@@ -21,8 +22,18 @@ def field(number: int) -> str:
     return f"c{number}"
 
 
+_LONGEST_OR = 16
+"""Most conditions that are joined by OR: the optimizer takes such a tree apart, again and again."""
+
+
 def any_of(conditions: Sequence[Expression]) -> Expression:
-    """Return whether any condition holds, as a balanced tree: Spark Connect refuses plans of more than 100 levels."""
+    """Return whether any condition holds; null if none holds, and one is null.
+
+    A few are a balanced tree: Spark Connect refuses plans of more than 100 levels. Many are one array. The optimizer
+    leaves an array as it is; a tree of as many conditions as a wide table has cells would cost it minutes.
+    """
+    if len(conditions) > _LONGEST_OR:
+        return F.array_contains(F.array(*conditions), F.lit(True))
     if len(conditions) == 1:
         return conditions[0]
     half = len(conditions) // 2

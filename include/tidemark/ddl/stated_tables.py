@@ -1,0 +1,39 @@
+"""Which table of the source a statement means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemark.ddl.changes import Name
+from tidemark.events import TableId
+from tidemark.ledger.rows import StatementRow
+
+
+def meant(named: Name | None, row: StatementRow) -> TableId:
+    """Return the table that a statement names; the message completes the parts of its name that are missing."""
+    of_message = TableId(row.database, row.schema, row.name or "")
+    if named is None:
+        return of_message
+    parts = named.parts
+    if len(parts) == 3:
+        return TableId(*parts)
+    if len(parts) == 1:
+        return TableId(of_message.database, of_message.schema, parts[0])
+    return TableId(parts[0], None, parts[1]) if row.dialect == "mysql" else TableId(of_message.database, *parts)
+
+
+def known_table(named: Name | None, row: StatementRow, known: Mapping[str, str]) -> str | None:
+    """Return the table that a statement means, as source files name it; None if there is no such table.
+
+    Args:
+        named: the name in the statement.
+        row: the statement with its message.
+        known: the tables that have events, by their names in small letters.
+    """
+    found = known.get(str(meant(named, row)).casefold())
+    if found is not None or named is None or row.name:
+        return found
+    # The message names no table: take the known table of this name, if there is exactly one.
+    ending = "." + ".".join(named.parts).casefold()
+    candidates = [name for folded, name in known.items() if f".{folded}".endswith(ending)]
+    return candidates[0] if len(candidates) == 1 else None

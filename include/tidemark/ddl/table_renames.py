@@ -1,0 +1,54 @@
+"""Renames of tables that nothing follows: the rows of a table stay under the name that each of them came with."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tidemark.ddl.changes import Name, RenameTable
+from tidemark.ddl.migrations import belongs_to
+from tidemark.ddl.stated_tables import known_table
+from tidemark.ledger.rows import StatementRow
+
+
+class TableRename(NamedTuple):
+    """A statement that gave a table another name, or gave its name to another table."""
+
+    position: str
+    batch: int
+    statement: str
+
+
+def not_followed(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, list[TableRename]]:
+    """Return the renames of each table, also those by which it got its name; none by tools that change a schema.
+
+    Args:
+        rows: statements of the source.
+        objects: the tables that have events, as the source names them; other tables are left out.
+    """
+    if not rows:
+        return {}
+    from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
+
+    known = {name.casefold(): name for name in objects}
+    found: dict[str, list[TableRename]] = defaultdict(list)
+    for row in rows:
+        told = TableRename(row.position, row.batch, row.statement)
+        renames = [change for change in parse(row.statement, row.dialect) if isinstance(change, RenameTable)]
+        for change in renames:
+            if _is_by_tool(change.table, change.new):
+                continue
+            for name in (known_table(change.table, row, known), known_table(change.new, row, known)):
+                if name is not None and told not in found[name]:
+                    found[name].append(told)
+    return {name: renames for name, renames in found.items() if renames}
+
+
+def _is_by_tool(old: Name, new: Name) -> bool:
+    """Return whether a table takes the name of one of a tool's own tables, or gives its name to it."""
+    before, after = old.parts[-1], new.parts[-1]
+    return any(
+        made_for is not None and made_for.casefold() == other.casefold()
+        for made_for, other in ((belongs_to(before), after), (belongs_to(after), before))
+    )

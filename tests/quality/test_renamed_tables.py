@@ -1,0 +1,118 @@
+"""Tables that are renamed at the source: rows that may be those of another table are not published unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.debezium_log import Log
+from support.histories import deliver
+from support.running import run_all
+from tidemark.ddl.table_renames import not_followed
+from tidemark.errors import ExpectationError
+from tidemark.events import encode_position
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import CutRow, StatementRow, TableRow
+from tidemark.pipeline import run_stage
+from tidemark.quality.renamed_tables import RENAMED, doubts_about_renames
+from tidemark.sources.model import Source
+from tidemark.stages.publish import run as publish
+
+SWAP = "RENAME TABLE a TO tmp, b TO a, tmp TO b"
+_numbers = count(1)
+
+
+def _stated(statement: str, at: int, *, batch: int = 2, dialect: str = "mysql") -> StatementRow:
+    place = encode_position((1, at))
+    return StatementRow(
+        batch=batch, database="shop", schema=None, name=None, position=place, dialect=dialect, statement=statement
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "dialect", "concerned"),
+    [
+        (SWAP, "mysql", ["shop.a", "shop.b"]),
+        ("RENAME TABLE a TO b", "mysql", ["shop.a", "shop.b"]),
+        ("RENAME TABLE a TO elsewhere", "mysql", ["shop.a"]),
+        ("RENAME TABLE new_b TO b", "mysql", ["shop.b"]),
+        ("RENAME TABLE a TO other, b TO another", "mysql", ["shop.a", "shop.b"]),
+        ("RENAME TABLE `shop`.`a` TO `archive`.`a`", "mysql", ["shop.a"]),
+        ("ALTER TABLE a RENAME TO b", "postgres", ["shop.a", "shop.b"]),
+        ("ALTER TABLE a RENAME b", "mysql", ["shop.a", "shop.b"]),
+        ("RENAME TABLE a TO _a_del, _a_gho TO a", "mysql", []),
+        ("RENAME TABLE A TO _A_old, _A_new TO A", "mysql", []),
+        ("RENAME TABLE elsewhere TO other", "mysql", []),
+        ("ALTER TABLE a RENAME COLUMN b TO a", "mysql", []),
+        ("DROP TABLE a", "mysql", []),
+    ],
+)
+def test_which_tables_a_rename_concerns(statement: str, dialect: str, concerned: list[str]) -> None:
+    """The table that was renamed and the one whose name it takes; none if a schema-change tool swaps its copy in."""
+    found = not_followed([_stated(statement, 10, dialect=dialect)], ["shop.a", "shop.b"])
+    assert sorted(found) == concerned
+
+
+def _doubted(lake: Lake, *statements: StatementRow, published: dict[str, int] | None = None) -> set[str]:
+    """The tables about which there are doubts in a cut that moves a and b to batch 3.
+
+    ``published`` is the last batch of the cut that moved a table before.
+    """
+    ledger = Ledger(lake, f"renamed_{next(_numbers)}")
+    ledger.replace(StatementRow, list(statements))
+    for number, (name, batch) in enumerate((published or {}).items(), start=1):
+        ledger.replace(TableRow, [TableRow(cut=number, object=name, state=cuts.PUBLISHED, batch=batch)])
+        ledger.replace(CutRow, [CutRow(cut=number, state=cuts.PUBLISHED, batch=batch)])
+    rows = [TableRow(cut=9, object=name, state=cuts.CANDIDATE, batch=3) for name in ("shop.a", "shop.b")]
+    found = doubts_about_renames(ledger, rows, batch=3)
+    assert all(doubt.invariant == RENAMED for doubts in found.values() for doubt in doubts)
+    return set(found)
+
+
+def test_a_rename_is_doubted_until_a_cut_with_it_is_published(lake: Lake) -> None:
+    """Of each table apart: one that the cut with the statement did not move is doubted when its rows come."""
+    swap, both = _stated(SWAP, 10), {"shop.a", "shop.b"}
+    assert _doubted(lake, swap) == both
+    assert _doubted(lake, swap, published={"shop.a": 1, "shop.b": 1}) == both
+    assert _doubted(lake, swap, published={"shop.a": 1, "shop.b": 2}) == {"shop.a"}
+    assert _doubted(lake, swap, published={"shop.a": 2, "shop.b": 2}) == set()
+    assert _doubted(lake, _stated(SWAP, 10, batch=4)) == set()  # not known to the cut yet
+
+
+def test_a_table_that_was_emptied_after_the_rename_is_as_the_source_has_it(lake: Lake) -> None:
+    """What came before is gone; a statement before the rename settles nothing."""
+    assert _doubted(lake, _stated(SWAP, 10), _stated("TRUNCATE TABLE b", 11, batch=3)) == {"shop.a"}
+    assert _doubted(lake, _stated(SWAP, 10), _stated("DROP TABLE b", 9)) == {"shop.a", "shop.b"}
+
+
+@pytest.mark.spark
+def test_a_swap_of_two_tables_is_held(source: Callable[..., Source], spark: SparkSession, lake: Lake) -> None:
+    """With the names of both tables, the statement and what to do; a person may approve, and the next runs go on."""
+    shop = source("debezium_json", tables={"shop.*": {"key": ["id"], "columns": {"id": "long", "v": "string"}}})
+    a, b, folder = Log("a"), Log("b"), Path(shop.landing).parent
+    deliver(folder, "0", [a.put(1, id=1, v="of one"), b.put(2, id=2, v="of the other")])
+    assert run_all(shop)["publish"].problems == ()
+
+    def rows(name: str) -> list[int]:
+        return sorted(lake.load((shop.source, name)).scan().to_arrow().column("id").to_pylist())
+
+    deliver(folder, "1", [a.statement(10, SWAP), a.put(11, id=2, v="now"), b.put(12, id=1, v="now")])
+    for stage in ("land", "normalize", "compact"):
+        run_stage(stage, shop, None, None)
+    told = "\n".join(run_stage("check", shop, None, None).problems)
+    assert f"shop.a: it was renamed, or got the name of another table: {SWAP}" in told
+    assert f"shop.b: it was renamed, or got the name of another table: {SWAP}" in told
+    with pytest.raises(ExpectationError, match="--approve 2"):
+        publish(shop)
+    assert (rows("a"), rows("b")) == ([1], [2])
+
+    publish(shop, approve=2)
+    deliver(folder, "2", [a.put(13, id=3, v="new")])
+    assert run_all(shop)["publish"].problems == ()
+    assert rows("a") == [1, 2, 3]
