@@ -22,6 +22,7 @@ from tidemark.folding.actions import lacks_cell
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import PARTIAL_KEY_CHANGE
+from tidemark.values.masking import Mask
 from tidemark.values.table_columns import any_of, field
 
 LACKS, SPOT = "lacks", "spot"
@@ -190,6 +191,11 @@ def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
     return joined.withColumns(cells).drop(*found.columns)
 
 
+def _told_numbers(plan: Plan) -> list[int]:
+    """Return the numbers of the columns whose values tell whether they are known: a mask may make null of all."""
+    return [n for n in value_numbers(plan) if plan.masks.kinds.get(plan.columns[n].name) is not Mask.NULL]
+
+
 def is_complete(plan: Plan) -> Expression:
     """Return whether every value was found, of rows with ``f<n>``."""
-    return reduce(and_, [F.col(f"f{n}").isNotNull() for n in value_numbers(plan)], F.lit(True))
+    return reduce(and_, [F.col(f"f{n}").isNotNull() for n in _told_numbers(plan)], F.lit(True))

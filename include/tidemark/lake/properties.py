@@ -67,6 +67,9 @@ OBJECT_PROPERTY = "tidemark.object"
 
 SOURCE_PROPERTY = "tidemark.source"
 
+RULES_PROPERTY = "tidemark.columns"
+"""JSON: the columns that are left out, and the masks of those that are not (``tables.column_rules``)."""
+
 VOID_DOC = "No value so far; its type is that of the first ones"
 """Comment of a column whose type is not known yet. Iceberg has no type for such a column that every reader knows."""
 

@@ -223,7 +223,7 @@ def _log(lake: Lake, table: Table) -> pa.RecordBatchReader:
 def _published(table: Table, reader: Reader, wanted: Key) -> pa.Table:
     """Return the published rows that have these values."""
     where: BooleanExpression = AlwaysTrue()
-    for name, value in wanted.items():
+    for name, value in reader.shown(wanted).items():
         where = And(where, equals(name, _literal(value, reader.columns[name].type)))
     rows = table.scan(row_filter=where).to_arrow()
     return rows.select([name for name in rows.column_names if not name.startswith(OWN_PREFIX)])

@@ -18,6 +18,7 @@ from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.spark.session import open_session
 from tidemark.tables import epochs
+from tidemark.tables.column_rules import masks_recorded
 from tidemark.tables.schemas import OWN_COLUMNS
 from tidemark.values.images import NamesByShape, read_images
 from tidemark.values.table_columns import Image, TableColumn, field
@@ -45,7 +46,7 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
 
     Returns:
         ``operation``, ``position``, the times, the transaction, ``partial``, ``absent``, the origin, and the structs
-        ``before`` and ``after``; in no order.
+        ``before`` and ``after``, with masks as in the table; in no order.
     """
     table = lake.load(identifier)
     source, name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
@@ -61,7 +62,7 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
         shapes, by_shape = epochs.shapes_by_epoch(shapes, past, every)
         frame = frame.withColumn("shape", epochs.shape_in_epoch(past))
     images = [Image(F.col(image), columns, f"{image}_image") for image in ("before", "after")]
-    frame = read_images(frame, images, shapes=shapes, names=by_shape)
+    frame = read_images(frame, images, shapes=shapes, names=by_shape, masks=masks_recorded(table))
     return frame.select(*_META, *(_struct(image, columns) for image in ("before", "after")))
 
 

@@ -12,6 +12,7 @@ from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Column, Encoding, Shape
 from tidemark.sources import choices, model
+from tidemark.tables.column_rules import ColumnRules
 from tidemark.tables.common_types import agreed
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.reserved_names import refuse_names
@@ -43,12 +44,29 @@ class Evolving:
     """Types that the source file gives, by today's names."""
     names: ColumnNames
     before: Mapping[str, str | None]
-    """Each stored column with today's name; None for a column that was dropped."""
+    """Each stored column with today's name; None for a column that was dropped, or is left out."""
+    rules: ColumnRules
+
+    def columns_of(self, shape_id: str) -> Iterable[tuple[str, Column]]:
+        """Yield the published columns of a shape, with today's names."""
+        for name, column in by_table_name(shape_id, self.found.shapes[shape_id], self.found.names):
+            if self.rules.is_published(name):
+                yield name, column
 
     def message_columns(self) -> Iterable[tuple[str, Column]]:
-        """Yield the columns of every shape, with today's names."""
-        for shape_id, shape in self.found.shapes.items():
-            yield from by_table_name(shape_id, shape, self.found.names)
+        """Yield the published columns of every shape, with today's names."""
+        for shape_id in self.found.shapes:
+            yield from self.columns_of(shape_id)
+
+    def left_out(self) -> set[str]:
+        """Return the columns of the messages and of the table that are not published."""
+        found = self.found
+        named = {name for each in found.shapes.items() for name, _ in by_table_name(*each, found.names)}
+        return {name for name in named if not self.rules.is_published(name)}
+
+    def is_left_out(self, name: str) -> bool:
+        """Return whether a column, by a name that it has or had, is not published because the source file says so."""
+        return not self.rules.is_published(name)
 
     def agreed(self, name: str, old: str | None, new: str) -> str:
         """Return the type of a column that had the type ``old``; see ``common_types.agreed``."""
@@ -71,9 +89,16 @@ class Evolving:
 def evolving_of(source: model.Source, found: Found, table: Table | None) -> Evolving:
     """Return what the new columns of a table are derived from."""
     names = names_of(found, table)
-    before = _names_today(found, names, table)
+    rules = ColumnRules.of(source, found.object, names)
+    before = {
+        old: new if new is not None and rules.is_published(new) else None
+        for old, new in _names_today(found, names, table).items()
+    }
     promised = _promised(source.table_for(found.object), names, before)
-    return Evolving(source=source.source, found=found, promised=promised, names=names, before=before)
+    shown = {name for each in found.shapes.items() for name, _ in by_table_name(*each, found.names)}
+    # A mask is a function of the value as text.
+    promised |= {name: "string" for name in {*shown, *filter(None, before.values())} if rules.mask_of(name)}
+    return Evolving(source=source.source, found=found, promised=promised, names=names, before=before, rules=rules)
 
 
 def _names_today(found: Found, names: ColumnNames, table: Table | None) -> dict[str, str | None]:
@@ -158,10 +183,8 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
     today = {old: new for old, new in evolving.before.items() if old != new}
     # What is published stays, and a value that it cannot hold is set aside.
     open_ended = {name: types.get(name, kind) for name, kind in evolving.open_ended().items()}
-    for shape_id, shape in found.shapes.items():
-        columns_by_name = [
-            each for each in by_table_name(shape_id, shape, found.names) if follows or not stored or each[0] in stored
-        ]
+    for shape_id in found.shapes:
+        columns_by_name = [each for each in evolving.columns_of(shape_id) if follows or not stored or each[0] in stored]
         _merge_order(order, list(dict.fromkeys(name for name, _ in columns_by_name)))
         for name, column in columns_by_name:
             kind = open_ended.get(name) or _type_of(evolving, name, column)
@@ -255,6 +278,8 @@ def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], sto
     for addition in found.history.additions:
         name = names.today(addition.name, names.epoch(addition.position, after=True))
         if name is None or addition.type is None or addition.batch <= found.after:
+            continue
+        if not evolving.rules.is_published(name) or evolving.rules.mask_of(name):
             continue
         name = next((known for known in order if names.same(known, name)), name)
         if name in declared_types or (addition.retyped and name not in order):

@@ -15,6 +15,7 @@ from tidemark.lake import names as table_names
 from tidemark.lake.names import Identifier
 from tidemark.tables.withheld import NOTHING, Withheld
 from tidemark.values.images import NamesByShape
+from tidemark.values.masking import NO_MASKS, Masks
 from tidemark.values.table_columns import TableColumn
 
 
@@ -103,6 +104,10 @@ class Plan:
     """Whether ``<table>__history`` is kept beside the table."""
     soft: bool = False
     """Whether a deleted row stays, marked."""
+    masks: Masks = NO_MASKS
+    """Columns whose values are masked, by today's names."""
+    column_rules: str | None = None
+    """What the table records of masked columns and of those left out (``tables.column_rules``); None: nothing."""
 
     def stored(self, name: str) -> str:
         """Return the name that the table has for a column until the cut is published."""

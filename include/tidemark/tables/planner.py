@@ -13,6 +13,7 @@ from pyiceberg.table import Table
 from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.sources import choices, model
+from tidemark.tables import column_rules
 from tidemark.tables.columns import Evolved, Evolving, evolved_columns, evolving_of, unsettled_names
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.plan import Found, Plan
@@ -36,14 +37,21 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     """
     promised = source.table_for(found.object)
     claim(source, found, table)
+    built_by = column_rules.recorded(table)
     table = None if anew else table
     follows = source.schema_policy is not choices.SchemaPolicy.IGNORE
     evolving = evolving_of(source, found, table)
     evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=promised.history)
     columns, today = evolved.columns, evolved.today
     if source.schema_policy is choices.SchemaPolicy.STRICT and table is not None:
-        _refuse_changes(found, table, evolved, unsettled_names(evolving, table))
+        _refuse_changes(found, table, evolved, evolving, unsettled_names(evolving, table))
     key = _key(source.source, evolving, promised, table, [column.name for column in columns])
+    masks = evolving.rules.masks(columns)
+    column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
+    stored = {new: old for old, new in evolving.before.items() if new is not None}
+    names = [column.name for column in columns]
+    if table is not None:
+        column_rules.refuse_stale(found.object, built_by, masks, names, stored)
     soft = promised.deletes is choices.Deletes.SOFT
     if table is not None and not soft and DELETED in table.schema().column_names:
         raise IncompatibleSchemaError(
@@ -69,17 +77,23 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         has_deliveries=formats.has_deliveries(module),
         keeps_versions=promised.history,
         soft=soft,
+        masks=masks,
+        column_rules=column_rules.told(
+            masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
+        ),
     )
 
 
-def _refuse_changes(found: Found, table: Table, evolved: Evolved, unsettled: Container[str]) -> None:
+def _refuse_changes(
+    found: Found, table: Table, evolved: Evolved, evolving: Evolving, unsettled: Container[str]
+) -> None:
     """Refuse every change of the published columns, as ``schema: strict`` demands."""
     existing = dict(columns_of(table))
     stored = {new: old for old, new in evolved.today.items()}
     changes = [
         f"{old!r} is {'gone' if new is None else f'called {new!r}'}"
         for old, new in evolved.today.items()
-        if old in existing and old not in evolved.begun
+        if old in existing and old not in evolved.begun and not (new is None and evolving.is_left_out(old))
     ]
     for name, kind in evolved.columns:
         if name in unsettled:
@@ -129,6 +143,8 @@ def _key(
             )
         raise IncompatibleSchemaError(f"{found.object}: the key changed from {list(stored)} to {list(key)}: {again}")
     missing = [name for name in key if name not in names]
+    if missing and not evolving.rules.is_published(missing[0]):
+        raise IncompatibleSchemaError(f"{found.object}: {missing[0]!r} is part of the key, so it cannot be left out")
     if missing:
         raise IncompatibleSchemaError(f"{found.object}: no message has the key column {missing[0]!r}")
     return key

@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Column, Encoding, Shape
+from tidemark.values.masked_columns import mask_of
+from tidemark.values.masking import NO_MASKS, Masks
 from tidemark.values.message_types import decimal_declared
 from tidemark.values.readings import Reading, is_direct, is_tried
 from tidemark.values.table_columns import Image, TableColumn, field
@@ -33,7 +35,12 @@ _UNCHANGED: NamesByShape = {}
 
 
 def read_images(
-    frame: DataFrame, images: Sequence[Image], *, shapes: Mapping[str, Shape], names: NamesByShape = _UNCHANGED
+    frame: DataFrame,
+    images: Sequence[Image],
+    *,
+    shapes: Mapping[str, Shape],
+    names: NamesByShape = _UNCHANGED,
+    masks: Masks = NO_MASKS,
 ) -> DataFrame:
     """Read images as structs of ``c0 .. cn`` (their columns in order, with the table's types) and ``unreadable``.
 
@@ -45,6 +52,7 @@ def read_images(
         images: the images to read.
         shapes: every shape that occurs, by its id. Columns of the table that a shape lacks are null.
         names: for shapes whose columns have other names in the table: name in the image to name in the table.
+        masks: columns of text whose values are masked.
 
     Returns:
         The frame with the structs, and with intermediate columns, whose names begin with ``tidemark``. Select the
@@ -54,12 +62,15 @@ def read_images(
     readings = [reading for found in by_image.values() for reading in found]
     for step in (Reading.parsed, Reading.prepared, Reading.typed):
         frame = frame.withColumns(dict(column for reading in readings for column in step(reading)))
-    return frame.withColumns({image.into: _struct(image, by_image[image.into]) for image in images})
+    return frame.withColumns({image.into: _struct(image, by_image[image.into], masks) for image in images})
 
 
-def _struct(image: Image, readings: Sequence[Reading]) -> Expression:
+def _struct(image: Image, readings: Sequence[Reading], masks: Masks) -> Expression:
     found = [dict(reading.values()) for reading in readings]
-    values = [_value(found, number, column.type).alias(field(number)) for number, column in enumerate(image.columns)]
+    values = [
+        mask_of(masks, column.name)(_value(found, number, column.type)).alias(field(number))
+        for number, column in enumerate(image.columns)
+    ]
     faults = F.coalesce(F.lit(None), *(reading.fault() for reading in readings)).cast("string").alias(UNREADABLE)
     return F.struct(*values, faults)
 
