@@ -16,12 +16,19 @@ from support.reference import Row
 SECRET_VARIABLE, SECRET = "TIDEMARK_TEST_SECRET", "not a secret, but long enough"
 
 _OPTIONS: Sequence[Mapping[str, Any]] = (
-    {},
-    {"mask": {"id": "hmac", "note": "last4"}},
+    {"layout": {"partition": ["bucket(3, id)"], "sort": ["id desc"]}},
+    {"mask": {"id": "hmac", "note": "last4"}, "layout": {"partition": ["name"]}},
     {"exclude": ["note"], "mask": {"name": "redact"}},
-    {"mask": {"n?te": "hmac", "name": "null", "amount": "hash"}},
+    {"mask": {"n?te": "hmac", "name": "null"}, "layout": {"partition": ["truncate(1, note)", "bucket(2, id)"]}},
     {"select": ["id", "line", "NAME"]},
+    {"layout": {"partition": ["note", "truncate(2, id)"], "sort": ["name desc nulls last", "id"]}},
+    {"mask": {"id": "hmac", "amount": "hash"}, "layout": {"partition": ["bucket(2, id)"]}},
+    {"exclude": ["note"], "layout": {"partition": ["name"], "properties": {"write.parquet.page-row-limit": 100}}},
+    {},
+    {"select": ["id", "line", "name"], "layout": {"partition": ["bucket(2, name)"]}},
 )
+"""Of the tables ``t0`` to ``t9``. Tables of even numbers hold one history, of which a run may tell the key alone: only
+the key lays them out."""
 
 
 def the_secret(monkeypatch: pytest.MonkeyPatch) -> None:

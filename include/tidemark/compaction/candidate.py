@@ -87,7 +87,9 @@ def prepare(run: Run, plan: Plan) -> Prepared:
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
     if plan.column_rules is not None:
         own[RULES_PROPERTY] = plan.column_rules
-    table = lake.ensure(plan.target, schemas.table_schema(plan), {**STATE_PROPERTIES, **key, **own})
+    layout = run.source.table_for(plan.found.object).layout
+    where = layout.location if layout else None
+    table = lake.ensure(plan.target, schemas.table_schema(plan), {**STATE_PROPERTIES, **key, **own}, location=where)
     table = _with_rules(table, plan)
     state = lake.ensure(plan.state, schemas.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
     state = branch_from_main(schemas.widen_keys(state, plan), run.cut.branch)

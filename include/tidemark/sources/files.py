@@ -13,6 +13,7 @@ from pydantic import (
 
 from tidemark import INCLUDE, formats
 from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
+from tidemark.sources.layout import Layout
 from tidemark.sources.model import Maintenance, Source, Table
 from tidemark.sources.problems import explain
 from tidemark.sources.reconcile import Reconcile
@@ -144,6 +145,8 @@ def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:
         ("maintenance",): Maintenance,
         ("reconcile",): Reconcile,
     }
+    models: dict[Location, type[BaseModel]] = {(): Source, ("tables", "*"): Table, ("maintenance",): Maintenance}
+    models["tables", "*", "layout"] = Layout
     if values.get("format") in formats.names():
         models["options",] = formats.resolve(str(values["format"])).Options
     return models

@@ -36,6 +36,7 @@ from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import wrong
 from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.fields import error_at, wrong
+from tidemark.sources.layout import Layout
 from tidemark.text import nearest, suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
@@ -117,6 +118,8 @@ class Table(column_options.ColumnOptions):
     """Column -> Iceberg type string, which takes precedence over the type in the messages."""
     encodings: dict[str, Encoding] = Field(default_factory=dict)
     """Column -> how its values are written, where the messages do not say. The column's type stands in ``columns``."""
+    layout: Layout | None = None
+    """How its files are laid out. None: as the table is, which its owner may change by hand."""
     checks: tuple[Check, ...] = ()
     """Expectations of Great Expectations, by their own names and with their own arguments."""
     reloads: tuple[Moment, ...] = ()

@@ -13,12 +13,13 @@ from pyiceberg.table import Table
 from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.sources import choices, model
-from tidemark.tables import column_rules
+from tidemark.tables import column_rules, layouts
 from tidemark.tables.columns import Evolved, Evolving, evolved_columns, evolving_of, unsettled_names
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.schemas import DELETED, columns_of, key_of
 from tidemark.tables.targets import claim, target_of
+from tidemark.values.types import wider
 
 
 def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool = False) -> Plan:
@@ -64,6 +65,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
             "a key with `key:`, or leave `history` and `deletes` out"
         )
     module = formats.resolve(source.format)
+    _refuse_layout(found, promised, table, evolved)
     return Plan(
         found=found,
         target=found.target or target_of(source, found),
@@ -82,6 +84,20 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
             masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
         ),
     )
+
+
+def _refuse_layout(found: Found, promised: model.Table, table: Table | None, evolved: Evolved) -> None:
+    """Refuse a layout that does not fit the columns, and columns that the table's layout does not allow to go."""
+    if promised.layout is not None:
+        layouts.refuse_unfit(found.object, promised.layout, evolved.columns)
+    stored, types = dict(columns_of(found.table)), dict(evolved.columns)
+    if table is None:  # built anew: a column with another type may be another column
+        kept = {
+            name: kind for name, kind in stored.items() if name in types and wider(kind, types[name]) == types[name]
+        }
+    else:
+        kept = {name: kind for name, kind in stored.items() if evolved.today.get(name, name) is not None}
+    layouts.refuse_loss(found.object, found.table, kept, promised.layout)
 
 
 def _refuse_changes(
