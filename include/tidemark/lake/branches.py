@@ -5,6 +5,7 @@ Each move is one commit in the catalog, by PyIceberg. Nothing here needs Spark.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -256,6 +257,12 @@ def properties_at(table: Table, snapshot_id: int) -> dict[str, str]:
     snapshot = table.snapshot_by_id(snapshot_id)
     summary = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary else {}
     return {**table.properties, **json.loads(summary.get(BRINGS, "{}"))}
+
+
+def was_rebuilt_since(table: Table, snapshot_id: int) -> bool:
+    """Return whether a rebuild came to ``main`` after a snapshot."""
+    later = itertools.takewhile(lambda snapshot: snapshot.snapshot_id != snapshot_id, ancestry(table))
+    return any(each.summary is not None and BRINGS in each.summary.additional_properties for each in later)
 
 
 def _brought(table: Table, snapshot_id: int) -> list[TableUpdate]:

@@ -6,7 +6,7 @@ by a compare-and-set, tagged, and the cut marked ``published``. A crash in betwe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
 import msgspec
@@ -16,9 +16,12 @@ from pyiceberg.table import Table
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import branches, pending_schema
 from tidemark.lake.branches import cut_tags, drop_ref, fast_forward, head, put_back, remove_tags, tag
+from tidemark.lake import pending_schema
+from tidemark.lake.branches import cut_tags, drop_ref, fast_forward, head, put_back, remove_tags, tag, was_rebuilt_since
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, candidate_branch, cut_tag, history, is_history, moved_together
+from tidemark.lake.properties import OBJECT_PROPERTY, RULES_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import CutRow, TableRow
@@ -131,6 +134,13 @@ def _restored(table: Table, cut: int) -> int | None:
     return tagged_snapshot(table, cut)
 
 
+def _of_other_rules(tables: Iterable[tuple[Table, int | None]]) -> Iterator[str]:
+    """Yield the tables that go back to rows which may be masked otherwise than their properties say."""
+    for table, snapshot in tables:
+        if snapshot is not None and RULES_PROPERTY in table.properties and was_rebuilt_since(table, snapshot):
+            yield table.properties[OBJECT_PROPERTY]
+
+
 def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     """Put all tables of the source back to what a published cut shows, and forget the cuts after it.
 
@@ -151,6 +161,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     last = ledger.last_cut()
     if last is not None and last.state != PUBLISHED:
         drop_candidates(lake, ledger, last.cut)
+    ledger.request_rebuild(_of_other_rules(zip([table for _, table in tables], snapshots, strict=True)))
     # The cuts go first: run again from here on, compact folds their events onto whatever main is, which changes no row.
     ledger.forget(CutRow, above("cut", cut))
     for (_, table), snapshot in zip(tables, snapshots, strict=True):
