@@ -43,7 +43,7 @@ def _source(landing: Path, **changed: Any) -> Source:
     check = {"type": "expect_column_values_to_be_unique", "column": "name", "severity": "warn"}
     tables: dict[str, dict[str, Any]] = {
         "people": {"mask": {"name": "hmac", "note": "last4"}, "history": True, "checks": [check]},
-        "keyed": {"key": ["name"], "mask": {"name": "hmac"}, "exclude": ["note"]},
+        "keyed": {"key": ["name"], "mask": {"name": "hmac"}, "exclude": ["note"], "rename": {"name": "person"}},
         "bag": {"key": [], "mask": {"name": "hmac", "note": "hash"}},
         "soft": {"deletes": "soft", "mask": {"name": "redact"}, "exclude": ["note"]},
         "open": {},
@@ -124,7 +124,7 @@ def seen(landing: Path, lake: Lake, home: Path) -> Seen:
         versions=lake.load(history(Identifier("masked", "people"))).scan().to_arrow().to_pylist(),
         with_plain=files_with(home, CANARY),
         with_secret=files_with(home, SECRET),
-        keyed=explain(lake, "masked.keyed", [f"name={CANARY} three"]),
+        keyed=explain(lake, "masked.keyed", [f"person={CANARY} three"]),
         people=explain(lake, "masked.people", ["id=1"]),
         changes=sql.query(lake, "SELECT before, after FROM masked.people__changes").to_pylist(),
         details=lake.load(("quarantine", "masked")).scan(selected_fields=("detail",)).to_arrow().to_pylist(),
@@ -157,8 +157,8 @@ def test_no_plain_value_is_outside_of_the_logs(seen: Seen) -> None:
 def test_explain_and_changes_show_masks(seen: Seen) -> None:
     """A row is asked for by its plain key; what is told of it, and of every event, is masked."""
     one, _, three = WORDS
-    assert seen.keyed.rows.to_pylist()[0]["name"] == _hmac(three)
-    assert [chapter.step.moved_from for chapter in seen.keyed.chapters] == [{"name": _hmac(one)}]
+    assert seen.keyed.rows.to_pylist()[0]["person"] == _hmac(three)
+    assert [chapter.step.moved_from for chapter in seen.keyed.chapters] == [{"person": _hmac(one)}]
     assert CANARY not in repr(seen.people.chapters)
     assert seen.people.chapters[-1].cells["name"].new == seen.people.rows.to_pylist()[0]["name"]
     assert CANARY not in repr(seen.changes)
@@ -172,7 +172,7 @@ def test_a_changed_source_file_counts_from_the_next_events_on(seen: Seen, landin
     source = _source(
         landing,
         people={"mask": {"name": "hash"}, "exclude": ["note"], "history": True},
-        soft={"deletes": "soft"},
+        soft={"deletes": "soft", "rename": {"name": "called"}},
         open={"mask": {"*": "hmac"}, "columns": {}},
     )
     one, two, three = WORDS
@@ -181,6 +181,9 @@ def test_a_changed_source_file_counts_from_the_next_events_on(seen: Seen, landin
     assert run_all(source)["compact"].problems == ()
     assert _rows(lake, "people") == [(1, told("hash", three)), (3, told("hash", one))]
     assert _rows(lake, "soft") == [(1, one, one, False), (2, two, three, True), (3, one, two, False)]
+    assert lake.load(("masked", "soft")).schema().column_names[:3] == ["id", "called", "note"]
+    changes = sql.query(lake, "SELECT after FROM masked.soft__changes").to_pylist()
+    assert {row["after"]["called"] for row in changes if row["after"]} >= {one, two}
     assert _rows(lake, "open")[0][1:] in {(_hmac(one), _hmac(two)), (_hmac(two), _hmac(three))}
     assert "note" not in lake.load(history(Identifier("masked", "people"))).schema().column_names
     assert json.loads(lake.load(("masked", "soft")).properties[RULES_PROPERTY]) == {}

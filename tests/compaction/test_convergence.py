@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.histories import COLUMNS, Table, canal, deliver, message, mixed, several, with_position
-from support.options import SECRET_VARIABLE, options_of, promised, shown, the_secret
+from support.options import SECRET_VARIABLE, as_at_source, options_of, promised, shown, the_secret
 from support.published import without_delivery
 from support.reference import Change, Row, fold
 from support.rounds import ROUNDS, crash_windows, how_many
@@ -214,7 +214,8 @@ def _expected(changes: Sequence[Change], options: Mapping[str, Any] | None = Non
 
 
 def _published(lake: Lake, source: str, table: str) -> list[Row]:
-    return _comparable(lake.load((source, table)).scan().to_arrow().to_pylist())
+    rows = lake.load((source, table)).scan().to_arrow().to_pylist()
+    return _comparable(as_at_source(row, options_of(table)) for row in rows)
 
 
 def _comparable(rows: Iterable[Row]) -> list[Row]:
@@ -250,7 +251,7 @@ def test_any_delivery_gives_the_rows_of_the_model(
     """Hundreds of histories, any order, cut into runs, sent again: all tables are the model's; a failing one is shrunk.
 
     Half of the tables hold one history, which a TRUNCATE may cut short; the others many of them side by side. Most
-    have options: columns masked or left out.
+    have options: columns masked, renamed or left out, and layouts.
     """
     the_secret(monkeypatch)
     dice = random.Random(seed)  # noqa: S311  a test's own mixing

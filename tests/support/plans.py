@@ -67,7 +67,7 @@ def found(*shapes: Shape, table: Table | None = None, epochs: Sequence[int] | No
         **{"keys": [("id",)], **fields},
     )
     renamings = known.history.renamings
-    if not renamings:
+    if not (renamings or known.called):
         return known
     present = [
         f"{each.id}@{epoch}" for each, epoch in zip(shapes, epochs or [len(renamings)] * len(shapes), strict=True)

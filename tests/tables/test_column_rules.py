@@ -14,7 +14,7 @@ from tidemark.ddl.history import Addition, SchemaHistory
 from tidemark.errors import ConfigurationError, IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Encoding
 from tidemark.lake.lake import Lake
-from tidemark.lake.properties import RULES_PROPERTY
+from tidemark.lake.properties import NAMES_PROPERTY, RULES_PROPERTY
 from tidemark.tables.plan import Plan
 from tidemark.tables.planner import plan
 
@@ -165,3 +165,70 @@ def test_renamed_masked_columns_are_known_under_both_names(lake: Lake) -> None:
     now = found(shape(id="long", called="string"), table=table, history=renamed(("20", "name", "called")))
     made = plan(source({"mask": {"name": "hash"}}), now, table)
     assert json.loads(made.column_rules or "")["masks"] == {"name": "hash", "called": "hash"}
+
+
+def _published_as(lake: Lake, columns: dict[str, str], called: dict[str, str]) -> IcebergTable:
+    table = published(lake, columns, tuple(1 if kind == "long" else "x" for kind in columns.values()))
+    with table.transaction() as transaction:
+        transaction.set_properties({NAMES_PROPERTY: json.dumps(called)})
+    return lake.load(table.name())
+
+
+def test_columns_are_published_under_other_names() -> None:
+    """Key, types, masks and columns left out may be given by either name."""
+    called = {"id": "number", "email": "mail"}
+    entry = {"rename": called, "key": ["id"], "columns": {"number": "decimal(20, 0)"}, "mask": {"email": "hash"}}
+    row = shape(id="long", name="string", email="string")
+    made = plan(source(entry | {"exclude": ["name"]}), found(row, called=called), None)
+    assert _columns(made) == {"number": "decimal(20, 0)", "mail": "string"}
+    assert made.key == ("number",)
+    assert made.masks.kinds == {"mail": "hash"}
+    assert json.loads(made.called or "") == called
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "today"),
+    [
+        ({}, {"name": "called"}, {"name": "called"}),
+        ({"name": "called"}, {}, {"called": "name"}),
+        ({"name": "called"}, {"name": "known"}, {"called": "known"}),
+        ({"name": "called"}, {"name": "called"}, {}),
+    ],
+)
+def test_a_changed_name_is_a_rename_when_the_cut_is_published(
+    before: dict[str, str], after: dict[str, str], today: dict[str, str], lake: Lake
+) -> None:
+    """By field id: no row is written again."""
+    table = _published_as(lake, {"id": "long", before.get("name", "name"): "string"}, before)
+    row = shape(id="long", name="string")
+    made = plan(source({"rename": after}), found(row, table=table, called=after), table)
+    assert made.today == today
+    assert _columns(made) == {"id": "long", after.get("name", "name"): "string"}
+    assert json.loads(made.called or "") == after
+
+
+def test_a_rename_at_the_source_keeps_the_published_name(lake: Lake) -> None:
+    """The source file may go on with the name from before it, and may change it to the new one."""
+    table = _published_as(lake, {"id": "long", "called": "string"}, {"name": "called"})
+    history = renamed(("20", "name", "full"))
+    for after in ({"name": "called"}, {"full": "called"}):
+        now = found(shape(id="long", full="string"), table=table, history=history, called=after)
+        made = plan(source({"rename": after}), now, table)
+        assert made.today == {}
+        assert _columns(made) == {"id": "long", "called": "string"}
+    now = found(shape(id="long", full="string"), table=table, history=history)
+    assert plan(source(), now, table).today == {"called": "full"}
+
+
+def test_a_column_that_is_dropped_at_the_source_goes_under_its_published_name(lake: Lake) -> None:
+    """The drop names the source's column."""
+    table = _published_as(lake, {"id": "long", "called": "string"}, {"name": "called"})
+    table = lake.load(table.name())
+    now = found(shape(id="long"), table=table, history=renamed(("90", "name", None)), called={"name": "called"})
+    assert plan(source({"rename": {"name": "called"}}), now, table).today == {"called": None}
+
+
+def test_a_name_that_the_source_has_is_not_given_to_another_column() -> None:
+    """Two columns would become one."""
+    with pytest.raises(IncompatibleSchemaError, match="`rename` calls 'name' 'email', and the source has a column"):
+        plan(source({"rename": {"name": "email"}}), found(TEXTS, called={"name": "email"}), None)

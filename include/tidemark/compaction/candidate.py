@@ -19,6 +19,7 @@ from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.properties import (
     KEPT_PROPERTIES,
     KEY_PROPERTY,
+    NAMES_PROPERTY,
     OBJECT_PROPERTY,
     RULES_PROPERTY,
     SOURCE_PROPERTY,
@@ -84,24 +85,27 @@ class Prepared:
 def prepare(run: Run, plan: Plan) -> Prepared:
     """Put the branches of a table and its state where ``main`` stands, with the columns of the plan; without Spark."""
     lake, key = run.lake, {KEY_PROPERTY: json.dumps(plan.key)}
+    if plan.called is not None:
+        key[NAMES_PROPERTY] = plan.called
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
     if plan.column_rules is not None:
         own[RULES_PROPERTY] = plan.column_rules
     layout = run.source.table_for(plan.found.object).layout
     where = layout.location if layout else None
     table = lake.ensure(plan.target, schemas.table_schema(plan), {**STATE_PROPERTIES, **key, **own}, location=where)
-    table = _with_rules(table, plan)
+    if plan.column_rules not in {None, table.properties.get(RULES_PROPERTY)}:
+        table = _with(table, {RULES_PROPERTY: plan.column_rules or "{}"})  # more masks than there are do no harm
     state = lake.ensure(plan.state, schemas.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
     state = branch_from_main(schemas.widen_keys(state, plan), run.cut.branch)
     table = schemas.evolve(table, plan)
+    if not plan.today and plan.called not in {None, table.properties.get(NAMES_PROPERTY)}:
+        table = _with(table, {NAMES_PROPERTY: plan.called or "{}"})
     table = pending_schema.plan_pending(table, run.cut.number, plan.today, key)
     table = branch_from_main(schemas.soften(table) if plan.soft else table, run.cut.branch)
     return Prepared(run=run, plan=plan, table=table, state=State.of(run, plan, state))
 
 
-def _with_rules(table: Table, plan: Plan) -> Table:
-    """Record by which rules the columns are built, and return the table: more masks than there are do no harm."""
-    if plan.column_rules is not None and table.properties.get(RULES_PROPERTY) != plan.column_rules:
-        with table.transaction() as transaction:
-            transaction.set_properties({RULES_PROPERTY: plan.column_rules})
+def _with(table: Table, properties: dict[str, str]) -> Table:
+    with table.transaction() as transaction:
+        transaction.set_properties(properties)
     return table

@@ -158,8 +158,12 @@ def _as_taken(events: Callable[[], DataFrame], found: Found, table: Table | None
     """
     names = table_columns.names_of(found, table)
     renamed = names.touches(column.name for shape in found.shapes.values() for column in shape.columns)
-    if not (renamed or found.withheld.left_out or found.withheld.released):
+    withheld = found.withheld.left_out or found.withheld.released
+    if not (renamed or withheld):
         return found
+    if not (names.renamings or withheld):  # the source file alone gives other names, and the same at any time
+        shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, {f"{shape}@0" for shape in found.shapes})
+        return replace(found, shapes=shapes, names=by_shape)
     ids = epochs.shape_in_epoch(names) if renamed else F.col("shape")
     occurring = {row["shape"] for row in events().select(ids.alias("shape")).distinct().collect()}
     if renamed:

@@ -70,6 +70,9 @@ SOURCE_PROPERTY = "tidemark.source"
 RULES_PROPERTY = "tidemark.columns"
 """JSON: the columns that are left out, and the masks of those that are not (``tables.column_rules``)."""
 
+NAMES_PROPERTY = "tidemark.names"
+"""JSON: columns that have other names than at the source; name there to published name."""
+
 LAYOUT_PROPERTY = "tidemark.layout"
 """JSON: the layout that the source file declared when the table last followed it (``tables.layouts``)."""
 

@@ -24,7 +24,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
 from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
 from tidemark.tables import reasons as fold_reasons
-from tidemark.tables.column_rules import masks_recorded
+from tidemark.tables.column_rules import masks_recorded, names_recorded
 from tidemark.tables.defaults import value_of
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.values.iso8601 import instant
@@ -71,7 +71,7 @@ class Reader:
         }
         history = history if _is_followed(history, columns) else SchemaHistory()
         spelled = [*(column.name for shape in shapes.values() for column in shape.columns), *columns]
-        names = ColumnNames(history.renamings, spelled)
+        names = ColumnNames(history.renamings, spelled, names_recorded(table))
         return cls(
             columns=columns,
             key=tuple(key_of(table)),

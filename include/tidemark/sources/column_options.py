@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import InitErrorDetails
 
 from tidemark.sources import fields
+from tidemark.sources.fields import wrong
 from tidemark.values.masking import Mask
 
 Names = Annotated[tuple[str, ...], AfterValidator(fields.unique_names)]
@@ -17,6 +18,19 @@ Names = Annotated[tuple[str, ...], AfterValidator(fields.unique_names)]
 def _word(given: object) -> object:
     """Return the word of a mask: in YAML, ``null`` is no text."""
     return Mask.NULL.value if given is None else given
+
+
+def _one_each(names: dict[str, str]) -> dict[str, str]:
+    """Return new names by column: no two are equal, and none is a name that is given away."""
+    new = [name.casefold() for name in names.values()]
+    for name, given in names.items():
+        if not given.strip():
+            raise wrong(f"'{name}' gets an empty name.")
+        if new.count(given.casefold()) > 1:
+            raise wrong(f"two columns would be called '{given}'.")
+        if given.casefold() in {other.casefold() for other in names}:
+            raise wrong(f"'{given}' is renamed itself: choose another name for '{name}'.")
+    return names
 
 
 class ColumnOptions(BaseModel):
@@ -28,6 +42,8 @@ class ColumnOptions(BaseModel):
     """Columns that are published. None: all."""
     exclude: Names = ()
     """Columns that are not published; it counts before ``select``."""
+    rename: Annotated[dict[str, str], AfterValidator(_one_each)] = Field(default_factory=dict)
+    """Column -> the name that it is published under."""
     mask: dict[str, Annotated[Mask, BeforeValidator(_word)]] = Field(default_factory=dict)
     """Column -> what is published in place of its values. Where several entries fit, the first counts."""
 

@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 
 from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
-from tidemark.lake.properties import RULES_PROPERTY
+from tidemark.lake.properties import NAMES_PROPERTY, RULES_PROPERTY
 from tidemark.sources import model
 from tidemark.values.masking import ONE_TO_ONE, Mask, Masks, check_of
 from tidemark.values.table_columns import TableColumn
@@ -55,9 +55,9 @@ class ColumnRules:
         return Masks({name: mask for name, mask in kinds if mask is not None}, self.variable)
 
     def _called(self, name: str) -> list[str]:
-        """Return every name that a column had, and today's."""
+        """Return every name that a column had, and today's: at the source, and as it is published."""
         then = ((each.old, self.names.epoch(each.position)) for each in self.names.renamings)
-        return [name, *(old for old, epoch in then if self.names.today(old, epoch) == name)]
+        return [name, self.names.at_source(name), *(old for old, epoch in then if self.names.today(old, epoch) == name)]
 
 
 def _match(names: Iterable[str], patterns: Iterable[str]) -> bool:
@@ -85,6 +85,30 @@ def refuse_unfit(table: str, key: Sequence[str], masks: Masks, left_out: Iterabl
             f"{table}: it has no key, so all columns together tell its rows apart. Publish "
             f"{', '.join(map(repr, gone))} as they are or masked with hmac, or give the table a key with `key:`"
         )
+
+
+def names_recorded(table: Table | None) -> dict[str, str]:
+    """Return which columns of a published table have other names than at the source: name there to published name."""
+    told: dict[str, str] = json.loads(table.properties.get(NAMES_PROPERTY, "{}")) if table is not None else {}
+    return told
+
+
+def refuse_names_twice(table: str, called: Mapping[str, str], columns: Iterable[str]) -> None:
+    """Refuse to publish a column under the name of another one.
+
+    Args:
+        table: as the source names it.
+        called: name at the source to published name.
+        columns: names of columns in messages and statements.
+
+    Raises:
+        IncompatibleSchemaError: the source has, or had, a column of such a name.
+    """
+    for name, new in called.items():
+        if new in columns:
+            raise IncompatibleSchemaError(
+                f"{table}: `rename` calls {name!r} {new!r}, and the source has a column of that name: choose another"
+            )
 
 
 def recorded(table: Table | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Column, Encoding, Shape
 from tidemark.sources import choices, model
+from tidemark.tables import column_rules
 from tidemark.tables.column_rules import ColumnRules
 from tidemark.tables.common_types import agreed
 from tidemark.tables.plan import Found, Plan
@@ -28,9 +29,8 @@ from tidemark.values.types import declared, is_number, wider
 def names_of(found: Found, table: Table | None) -> ColumnNames:
     """Return the names of a table's columns through time, spelled as the messages and the table spell them."""
     stored = (name.removeprefix(NEW_PREFIX) for name, _ in columns_of(table))
-    return ColumnNames(
-        found.history.renamings, [*(column.name for column in _all_columns(found.shapes.values())), *stored]
-    )
+    spelled = [*(column.name for column in _all_columns(found.shapes.values())), *stored]
+    return ColumnNames(found.history.renamings, spelled, found.called)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,11 @@ class Evolving:
         found = self.found
         named = {name for each in found.shapes.items() for name, _ in by_table_name(*each, found.names)}
         return {name for name in named if not self.rules.is_published(name)}
+
+    def named(self) -> set[str]:
+        """Return the names that messages and statements have for columns."""
+        told = {column.name for shape in self.found.shapes.values() for column in shape.columns}
+        return told | {each.name for each in self.found.history.additions}
 
     def is_left_out(self, name: str) -> bool:
         """Return whether a column, by a name that it has or had, is not published because the source file says so."""
@@ -104,9 +109,11 @@ def evolving_of(source: model.Source, found: Found, table: Table | None) -> Evol
 def _names_today(found: Found, names: ColumnNames, table: Table | None) -> dict[str, str | None]:
     """Return each stored column with today's name; None for a column that was dropped."""
     stored = [name for name, _ in columns_of(table)]
-    if table is None or not (names.renamings or any(name.startswith(NEW_PREFIX) for name in stored)):
+    called = column_rules.names_recorded(table)
+    other = names.renamings or called or found.called or any(name.startswith(NEW_PREFIX) for name in stored)
+    if table is None or not other:
         return {name: name for name in stored}
-    return names_today(found.object, table, stored, names, found.after, POSITION)
+    return names_today(found.object, table, names, called, found.after, POSITION)
 
 
 def _promised(promised: model.Table, names: ColumnNames, before: Mapping[str, str | None]) -> dict[str, str]:
@@ -121,6 +128,7 @@ def unknown_columns(source: model.Source, plan: Plan) -> list[str]:
     """Return the columns that have a type in the source file's entry of a table, and that the table never had."""
     entry = source.tables.get(plan.found.object)
     known = {column.name for column in plan.columns} | {renaming.old for renaming in plan.found.history.renamings}
+    known |= plan.found.called.keys()
     return sorted(entry.columns.keys() - known) if entry else []
 
 

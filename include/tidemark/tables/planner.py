@@ -6,6 +6,7 @@ Types come from the source file first, then from the shapes, then from the value
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Sequence
 
 from pyiceberg.table import Table
@@ -44,6 +45,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     evolving = evolving_of(source, found, table)
     evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=promised.history)
     columns, today = evolved.columns, evolved.today
+    column_rules.refuse_names_twice(found.object, found.called, evolving.named())
     if source.schema_policy is choices.SchemaPolicy.STRICT and table is not None:
         _refuse_changes(found, table, evolved, evolving, unsettled_names(evolving, table))
     key = _key(source.source, evolving, promised, table, [column.name for column in columns])
@@ -80,6 +82,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         keeps_versions=promised.history,
         soft=soft,
         masks=masks,
+        called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
         column_rules=column_rules.told(
             masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
         ),
