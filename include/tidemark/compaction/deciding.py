@@ -22,7 +22,7 @@ from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import BY_HAND
 from tidemark.sources.choices import SchemaPolicy
 from tidemark.tables import columns as table_columns
-from tidemark.tables import epochs, planner
+from tidemark.tables import epochs, evolving, planner
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.schemas import columns_of, unsettled_columns
 from tidemark.text import suggestion
@@ -127,7 +127,7 @@ def _plan(run: Run, found: Found, *, anew: str | None) -> Plan | None:
     if unknown := table_columns.untyped(found, run.source, known):
         values = events()
         if found.names:
-            values = values.withColumn("shape", epochs.shape_in_epoch(table_columns.names_of(found, known)))
+            values = values.withColumn("shape", epochs.shape_in_epoch(evolving.names_of(found, known)))
         published: dict[str, str] = {}
         if anew and not anew.endswith(BY_HAND):
             unsettled = unsettled_columns(found.table)
@@ -156,7 +156,7 @@ def _as_taken(events: Callable[[], DataFrame], found: Found, table: Table | None
     A column may occur only in events that wait for their transaction, or were undone with it. It is no column of the
     table yet: nothing declares its type before its values count.
     """
-    names = table_columns.names_of(found, table)
+    names = evolving.names_of(found, table)
     renamed = names.touches(column.name for shape in found.shapes.values() for column in shape.columns)
     withheld = found.withheld.left_out or found.withheld.released
     if not (renamed or withheld):

@@ -22,6 +22,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
+from tidemark.queries.row_life_masks import masked
 from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
 from tidemark.tables import reasons as fold_reasons
 from tidemark.tables.column_rules import masks_recorded, names_recorded
@@ -99,23 +100,7 @@ class Reader:
             for row in few.to_pylist():
                 step = (self._step if self.key else self._bag_step)(row, wanted)
                 if step is not None:
-                    yield self._masked(replace(step, aside=aside(row) or step.aside))
-
-    def _masked(self, step: Step) -> Step:
-        if not self.masks.kinds:
-            return step
-        return replace(
-            step,
-            cells=self.shown(step.cells),
-            leaves=self.shown(step.leaves),
-            moved_from=step.moved_from and self.shown(step.moved_from),
-            moved_to=step.moved_to and self.shown(step.moved_to),
-        )
-
-    def shown(self, values: Key) -> Key:
-        """Return values by column as the table shows them."""
-        told = {name: self.masks.told(name, str(values[name])) for name in values if values[name] is not None}
-        return {name: told[name] if name in self.masks.kinds and name in told else values[name] for name in values}
+                    yield masked(replace(step, aside=aside(row) or step.aside), self.masks)
 
     def keys(self, row: LogRow) -> list[dict[str, Value]]:
         """Return the keys of the rows that an event may concern: of its old and its new image, as far as they tell."""

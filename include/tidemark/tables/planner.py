@@ -15,8 +15,9 @@ from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.sources import choices, model
 from tidemark.tables import column_rules, layouts
-from tidemark.tables.columns import Evolved, Evolving, evolved_columns, evolving_of, unsettled_names
+from tidemark.tables.columns import Evolved, evolved_columns, unsettled_names
 from tidemark.tables.defaults import defaults_of
+from tidemark.tables.evolving import Evolving, evolving_of
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.schemas import DELETED, columns_of, key_of
 from tidemark.tables.targets import claim, target_of
