@@ -177,9 +177,16 @@ def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
     joined = acted.join(F.broadcast(found), log_places.identity() == F.col("lookup"), "left")
     numbers = value_numbers(plan)
     pair = F.coalesce(F.col("pair"), F.lit(False))
-    unknown = {n: lacks_cell(plan, n) & ~F.coalesce(pair & F.col(f"f{n}").isNotNull(), F.lit(False)) for n in numbers}
+    known = {n: F.coalesce(pair & F.col(f"f{n}").isNotNull(), F.lit(False)) for n in _told_numbers(plan)}
+    unknown = {n: lacks_cell(plan, n) & ~is_known for n, is_known in known.items()}
     stays = ~pair & F.coalesce(F.col("alive"), F.lit(False))
-    torn = F.col(LACKS) & F.col("set_aside").isNull() & ~F.col("deleted") & ~stays & any_of([*unknown.values()])
+    torn = (
+        F.col(LACKS)
+        & F.col("set_aside").isNull()
+        & ~F.col("deleted")
+        & ~stays
+        & any_of([F.lit(False), *unknown.values()])
+    )
     names = F.array_compact(F.array(*(F.when(no, F.lit(plan.columns[n].name)) for n, no in unknown.items())))
     taken = F.col(LACKS) & pair
     cells: dict[str, Expression] = {
