@@ -132,6 +132,22 @@ def test_rows_that_were_built_by_other_rules_are_built_again(
     plan(changed, found(TEXTS, table=table), table)
 
 
+def test_a_mask_on_a_column_of_any_type_builds_the_table_again(lake: Lake) -> None:
+    """No text holds a date as it was: without a mask, such a change of type would stop the table."""
+    table = published(lake, {"id": "long", "born": "date"}, (1, None))
+    row = shape(id="long", born=("date", Encoding.EPOCH_DAYS))
+    with pytest.raises(RebuildNeededError, match="column 'born' was not masked, and is to be last4 now"):
+        plan(source({"mask": {"born": "last4"}}), found(row, table=table), table)
+
+
+def test_a_strict_source_lets_its_owner_rename(lake: Lake) -> None:
+    """A name that the source file gives is no change at the source."""
+    for before, after in (({}, {"name": "called"}), ({"name": "called"}, {})):
+        table = _published_as(lake, {"id": "long", before.get("name", "name"): "string"}, before)
+        now = found(shape(id="long", name="string"), table=table, called=after)
+        assert plan(source({"rename": after}, schema="strict"), now, table).today
+
+
 def test_another_secret_builds_the_table_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keyed hashes under two secrets would not be equal for equal values. The secret itself is nowhere recorded."""
     entry = source({"mask": {"name": "hmac"}}, mask_secret=SECRET)

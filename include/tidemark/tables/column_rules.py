@@ -19,7 +19,6 @@ from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake.properties import NAMES_PROPERTY, RULES_PROPERTY
 from tidemark.sources import model
 from tidemark.values.masking import ONE_TO_ONE, Mask, Masks, check_of
-from tidemark.values.table_columns import TableColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +48,9 @@ class ColumnRules:
         called = self._called(name) if self.promised.mask else ()
         return next((mask for pattern, mask in self.promised.mask.items() if _match(called, [pattern])), None)
 
-    def masks(self, columns: Iterable[TableColumn]) -> Masks:
-        """Return the masks of columns."""
-        kinds = ((column.name, self.mask_of(column.name)) for column in columns)
+    def masks(self, names: Iterable[str]) -> Masks:
+        """Return the masks of columns, by today's names."""
+        kinds = ((name, self.mask_of(name)) for name in names)
         return Masks({name: mask for name, mask in kinds if mask is not None}, self.variable)
 
     def _called(self, name: str) -> list[str]:

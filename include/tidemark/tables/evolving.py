@@ -63,9 +63,12 @@ class Evolving:
         told = {column.name for shape in self.found.shapes.values() for column in shape.columns}
         return told | {each.name for each in self.found.history.additions}
 
-    def is_left_out(self, name: str) -> bool:
-        """Return whether a column, by a name that it has or had, is not published because the source file says so."""
-        return not self.rules.is_published(name)
+    def is_owners(self, old: str, new: str | None) -> bool:
+        """Return whether a stored column goes, or gets another name, because the source file says so."""
+        if new is None:
+            return not self.rules.is_published(old)
+        called = column_rules.names_recorded(self.found.table)
+        return new in self.found.called.values() or old in called.values()
 
     def agreed(self, name: str, old: str | None, new: str) -> str:
         """Return the type of a column that had the type ``old``; see ``common_types.agreed``."""

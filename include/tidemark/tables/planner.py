@@ -44,18 +44,19 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     table = None if anew else table
     follows = source.schema_policy is not choices.SchemaPolicy.IGNORE
     evolving = evolving_of(source, found, table)
+    stored = {new: old for old, new in evolving.before.items() if new is not None}
+    if table is not None:  # before types are compared: a mask makes text of any type
+        shown = [*dict.fromkeys([*stored, *(name for name, _ in evolving.message_columns())])]
+        column_rules.refuse_stale(found.object, built_by, evolving.rules.masks(shown), shown, stored)
     evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=promised.history)
     columns, today = evolved.columns, evolved.today
     column_rules.refuse_names_twice(found.object, found.called, evolving.named())
     if source.schema_policy is choices.SchemaPolicy.STRICT and table is not None:
         _refuse_changes(found, table, evolved, evolving, unsettled_names(evolving, table))
     key = _key(source.source, evolving, promised, table, [column.name for column in columns])
-    masks = evolving.rules.masks(columns)
-    column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
-    stored = {new: old for old, new in evolving.before.items() if new is not None}
     names = [column.name for column in columns]
-    if table is not None:
-        column_rules.refuse_stale(found.object, built_by, masks, names, stored)
+    masks = evolving.rules.masks(names)
+    column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
     soft = promised.deletes is choices.Deletes.SOFT
     if table is not None and not soft and DELETED in table.schema().column_names:
         raise IncompatibleSchemaError(
@@ -113,7 +114,7 @@ def _refuse_changes(
     changes = [
         f"{old!r} is {'gone' if new is None else f'called {new!r}'}"
         for old, new in evolved.today.items()
-        if old in existing and old not in evolved.begun and not (new is None and evolving.is_left_out(old))
+        if old in existing and old not in evolved.begun and not evolving.is_owners(old, new)
     ]
     for name, kind in evolved.columns:
         if name in unsettled:
