@@ -144,9 +144,8 @@ def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:
         ("tables", "*"): Table,
         ("maintenance",): Maintenance,
         ("reconcile",): Reconcile,
+        ("tables", "*", "layout"): Layout,
     }
-    models: dict[Location, type[BaseModel]] = {(): Source, ("tables", "*"): Table, ("maintenance",): Maintenance}
-    models["tables", "*", "layout"] = Layout
     if values.get("format") in formats.names():
         models["options",] = formats.resolve(str(values["format"])).Options
     return models

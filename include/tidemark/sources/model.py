@@ -33,10 +33,9 @@ from tidemark.events import Encoding
 from tidemark.sources import column_options, fields
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
-from tidemark.sources.fields import wrong
-from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.fields import error_at, wrong
 from tidemark.sources.layout import Layout
+from tidemark.sources.reconcile import Reconcile
 from tidemark.text import nearest, suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH

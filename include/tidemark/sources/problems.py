@@ -55,7 +55,8 @@ def _problem(document: Document, details: ErrorDetails, models: Mapping[Location
         known = _known_keys(location[:-1], models)
         problem = document.problem(location, f"unknown key.{suggestion(str(location[-1]), known)}", at_key=True)
         return _without_urls(problem)
-    return _without_urls(document.problem(location, _message(details), at_key=kind in _AT_KEY))
+    problem = _without_urls(document.problem(location, _message(details), at_key=kind in _AT_KEY))
+    return replace(problem, text="") if kind == NOT_SHOWN else problem
 
 
 def _without_urls(problem: Problem) -> Problem:
@@ -63,9 +64,6 @@ def _without_urls(problem: Problem) -> Problem:
     if not problem.key.startswith("reconcile") or not ("://" in problem.text or "://" in problem.message):
         return problem
     return replace(problem, text="", message=_URL.sub("(a URL)", problem.message))
-        return document.problem(location, f"unknown key.{suggestion(str(location[-1]), known)}", at_key=True)
-    problem = document.problem(location, _message(details), at_key=kind in _AT_KEY)
-    return replace(problem, text="") if kind == NOT_SHOWN else problem
 
 
 def _known_keys(location: Location, models: Mapping[Location, type[BaseModel]]) -> list[str]:
