@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.histories import COLUMNS, Table, canal, deliver, message, mixed, several, with_position
+from support.options import SECRET_VARIABLE, as_at_source, options_of, promised, shown, the_secret
 from support.published import without_delivery
 from support.reference import Change, Row, fold
 from support.rounds import ROUNDS, crash_windows, how_many
@@ -206,13 +207,15 @@ def test_what_does_not_fit_is_quarantined_with_its_bytes(
 _TABLES, _SIDE_BY_SIDE = how_many(usually=5, proving=8), 48
 
 
-def _expected(changes: Sequence[Change]) -> list[Row]:
+def _expected(changes: Sequence[Change], options: Mapping[str, Any] | None = None) -> list[Row]:
     rows = fold(with_position(changes)).get(changes[0].table, {})
-    return _comparable({**row, "amount": row.get("amount") and Decimal(row["amount"])} for row in rows.values())
+    typed = ({**row, "amount": row.get("amount") and Decimal(row["amount"])} for row in rows.values())
+    return _comparable(shown(row, options or {}) for row in typed)
 
 
 def _published(lake: Lake, source: str, table: str) -> list[Row]:
-    return _comparable(lake.load((source, table)).scan().to_arrow().to_pylist())
+    rows = lake.load((source, table)).scan().to_arrow().to_pylist()
+    return _comparable(as_at_source(row, options_of(table)) for row in rows)
 
 
 def _comparable(rows: Iterable[Row]) -> list[Row]:
@@ -222,10 +225,9 @@ def _comparable(rows: Iterable[Row]) -> list[Row]:
 
 def _failing(deliveries: Mapping[str, Delivery], name: str, landing: Path, lake: Lake) -> list[str]:
     """Deliver histories as tables of one source, and name those that did not come to the model's rows."""
-    tables = {
-        f"shop.{table}": {"key": changes_of(runs)[0].key, "columns": COLUMNS} for table, runs in deliveries.items()
-    }
+    tables = {f"shop.{table}": promised(table, changes_of(runs)[0].key) for table, runs in deliveries.items()}
     fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    fields["mask_secret"] = f"${{{SECRET_VARIABLE}}}"
     source = Source.model_validate(fields)
     for run in range(_RUNS):
         changes = [change for runs in deliveries.values() if run < len(runs) for change in runs[run]]
@@ -234,16 +236,24 @@ def _failing(deliveries: Mapping[str, Delivery], name: str, landing: Path, lake:
         reports = run_all(source)
         assert [problem for report in reports.values() for problem in report.problems] == []
     assert_ledger_closes(lake, name)
-    return [table for table, runs in deliveries.items() if _published(lake, name, table) != _expected(changes_of(runs))]
+    return [
+        table
+        for table, runs in deliveries.items()
+        if _published(lake, name, table) != _expected(changes_of(runs), options_of(table))
+    ]
 
 
 @pytest.mark.more
 @pytest.mark.parametrize("seed", range(20260131, 20260131 + 1000 * ROUNDS, 1000))
-def test_any_delivery_gives_the_rows_of_the_model(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+def test_any_delivery_gives_the_rows_of_the_model(
+    seed: int, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Hundreds of histories, any order, cut into runs, sent again: all tables are the model's; a failing one is shrunk.
 
-    Half of the tables hold one history, which a TRUNCATE may cut short; the others many of them side by side.
+    Half of the tables hold one history, which a TRUNCATE may cut short; the others many of them side by side. Most
+    have options: columns masked, renamed or left out, and layouts.
     """
+    the_secret(monkeypatch)
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
     names = [f"t{number}" for number in range(2 * _TABLES)]
     histories = {

@@ -139,6 +139,11 @@ CASES: dict[str, tuple[Callable[[Log], list[list[Message]]], list[tuple[Any, ...
         [(101, "c", "A")],
         0,
     ),
+    "a_mask_makes_null_of_the_value": (
+        lambda t: [[t.insert(1, 1, "a", "A")], [*t.move(5, 1, 101, "b")]],
+        [(101, "b", None)],
+        0,
+    ),
     "the_life_before_is_not_looked_at": (
         lambda t: [
             [t.insert(1, 1, "a", "A"), t.delete(2, 1), t.update(3, 1, "b", UNAVAILABLE)],
@@ -157,6 +162,7 @@ TRIED = how_many(
         "sent_again",
         "the_row_was_never_seen",
         "the_delete_never_comes",
+        "a_mask_makes_null_of_the_value",
     ),
     proving=tuple(CASES),
 )
@@ -167,8 +173,11 @@ TRIED = how_many(
 def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Source:
     """The cases as tables of one source, with a history or soft deletes here and there, in three runs."""
     landing = tmp_path_factory.mktemp("moved")
-    told = [{}, {"history": True}, {"deletes": "soft"}]
-    promised = {f"app.public.{name}": {"key": ["id"], **told[n % 3]} for n, name in enumerate(TRIED)}
+    told: list[dict[str, Any]] = [{}, {"history": True}, {"deletes": "soft"}]
+    promised: dict[str, dict[str, Any]] = {
+        f"app.public.{name}": {"key": ["id"], **told[n % 3]} for n, name in enumerate(TRIED)
+    }
+    promised["app.public.a_mask_makes_null_of_the_value"]["mask"] = {"body": "null"}
     fields = {"source": "moved", "format": "debezium_json", "landing": str(landing / "*"), "tables": promised}
     source = Source.model_validate({**fields, "max_deletes": 1})
     for run in range(_RUNS):

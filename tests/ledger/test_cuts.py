@@ -11,10 +11,11 @@ import pytest
 
 from support.running import die_at
 from tidemark.errors import ConfigurationError, PublishConflictError
-from tidemark.lake.branches import branch_from_main, cut_tags, drop_ref, head
+from tidemark.lake.branches import BRINGS, branch_from_main, cut_tags, drop_ref, head
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, candidate_branch, cut_tag, moved_together
+from tidemark.lake.properties import OBJECT_PROPERTY, RULES_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
@@ -236,6 +237,23 @@ def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
     assert {row.cut for row in shop.ledger.cuts()} == {row.cut for row in shop.ledger.tables()} == {1}
     with pytest.raises(ConfigurationError, match="cut 2 is not published; published cuts: 1 to 1"):
         cuts.restore(shop.lake, shop.ledger, 2)
+
+
+def test_a_table_that_goes_back_to_other_masks_is_built_again(shop: Source) -> None:
+    """Its properties tell the masks of today, and its rows have those of then: only the change log has both."""
+    shop.publish(1)
+    for number, names in ((2, ["one"]), (3, [])):
+        cut = shop.build(number)
+        for name in names:
+            table, branch = shop.lake.load(shop.target(name)), candidate_branch(number)
+            with table.transaction() as transaction:
+                transaction.set_properties({RULES_PROPERTY: "{}", OBJECT_PROPERTY: name})
+            table.append(pa.table({"id": [9]}, SCHEMA), snapshot_properties={BRINGS: "{}"}, branch=branch)
+        cuts.publish(shop.lake, shop.ledger, cut)
+    cuts.restore(shop.lake, shop.ledger, 2)
+    assert not shop.ledger.rebuild_requests()
+    cuts.restore(shop.lake, shop.ledger, 1)
+    assert list(shop.ledger.rebuild_requests()) == ["one"]
 
 
 @pytest.mark.parametrize(

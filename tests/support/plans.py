@@ -19,8 +19,8 @@ from tidemark.events import Column, Encoding, Shape
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import KEY_PROPERTY, OBJECT_PROPERTY, SOURCE_PROPERTY, TABLE_PROPERTIES, VOID_DOC
 from tidemark.sources.model import Source
-from tidemark.tables.columns import names_of
 from tidemark.tables.epochs import shapes_by_epoch
+from tidemark.tables.evolving import names_of
 from tidemark.tables.plan import Found
 from tidemark.tables.schemas import COMMITTED_AT, POSITION
 from tidemark.values.types import iceberg_type
@@ -67,7 +67,7 @@ def found(*shapes: Shape, table: Table | None = None, epochs: Sequence[int] | No
         **{"keys": [("id",)], **fields},
     )
     renamings = known.history.renamings
-    if not renamings:
+    if not (renamings or known.called):
         return known
     present = [
         f"{each.id}@{epoch}" for each, epoch in zip(shapes, epochs or [len(renamings)] * len(shapes), strict=True)

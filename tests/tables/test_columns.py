@@ -12,7 +12,8 @@ from tidemark.ddl.history import Addition, SchemaHistory
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Encoding
 from tidemark.lake.lake import Lake
-from tidemark.tables.columns import Evolved, evolved_columns, evolving_of, unknown_columns, untyped
+from tidemark.tables.columns import Evolved, evolved_columns, unknown_columns, untyped
+from tidemark.tables.evolving import evolving_of
 from tidemark.tables.plan import Found
 from tidemark.tables.planner import plan
 

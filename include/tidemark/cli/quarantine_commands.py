@@ -10,12 +10,15 @@ import typer
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups
 from tidemark.cli.running import AsJson, SourceName, exits, run_stages
+from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
 from tidemark.stages import RETRY
 
 quarantine_app = typer.Typer(help="Messages that could not be read.", no_args_is_help=True)
 
 Reason = Annotated[str | None, typer.Option(help="Only messages with this reason.")]
+
+Plain = Annotated[bool, typer.Option("--plain", help="Show messages of a source that masks columns.")]
 
 
 @quarantine_app.command("list")
@@ -27,8 +30,15 @@ def quarantine_list(source: SourceName, reason: Reason = None, *, as_json: AsJso
 
 @quarantine_app.command("show")
 @exits
-def quarantine_show(source: SourceName, reason: Reason = None, *, as_json: AsJson = False) -> None:
+def quarantine_show(
+    source: SourceName, reason: Reason = None, *, plain: Plain = False, as_json: AsJson = False
+) -> None:
     """Show quarantined messages, with their bytes."""
+    if not plain and any(table.mask for table in find_source(source).tables.values()):
+        raise ConfigurationError(
+            f"{source} masks columns, and messages in quarantine are as they were delivered. `tidemark quarantine "
+            "list` shows reasons and places; --plain shows the messages all the same"
+        )
     _quarantined(source, reason, as_json=as_json, with_bytes=True)
 
 

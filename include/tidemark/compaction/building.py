@@ -18,6 +18,7 @@ from tidemark.compaction.run import Run
 from tidemark.lake.branches import MARKER
 from tidemark.sources.choices import SchemaPolicy
 from tidemark.spark.session import is_small, tuned_for
+from tidemark.tables import layouts
 from tidemark.tables.plan import Plan
 
 _SIDE_BY_SIDE = 4
@@ -48,12 +49,19 @@ def _build_side_by_side(run: Run, plans: Sequence[Plan], *, fold_together: bool)
     onward = [plan for plan in plans if plan.found.object not in run.requests]
     pool = ThreadPoolExecutor(_SIDE_BY_SIDE, initializer=activate)
     with _marked(run.session, run.cut.batch), ExitStack() as views, pool:
-        prepared = list(pool.map(partial(prepare, run), onward))
+        prepared = list(pool.map(partial(_prepare, run), onward))
         folds = shared_folds.folds(prepared, pool, views) if fold_together else {}
         with tuned_for(run.session, [run.size_of(plan.found) for plan in plans]):
             jobs = [pool.submit(_rebuild, run, plan) for plan in again]
             jobs += [pool.submit(_build_one, each, folds.get(each.plan.found.object)) for each in prepared]
             return [job.result() for job in jobs]
+
+
+def _prepare(run: Run, plan: Plan) -> Prepared:
+    """Put a table on its branch, and let it follow the layout that the source file declares: metadata alone."""
+    prepared = prepare(run, plan)
+    layouts.follow(prepared.current(), run.source.table_for(plan.found.object).layout, plan)
+    return prepared
 
 
 def build_candidate(prepared: Prepared, fold: Fold | None = None) -> Built:

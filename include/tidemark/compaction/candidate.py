@@ -16,7 +16,15 @@ from tidemark.compaction.state import State
 from tidemark.folding import actions, frames
 from tidemark.lake import pending_schema
 from tidemark.lake.branches import branch_from_main, head
-from tidemark.lake.properties import KEPT_PROPERTIES, KEY_PROPERTY, OBJECT_PROPERTY, SOURCE_PROPERTY, STATE_PROPERTIES
+from tidemark.lake.properties import (
+    KEPT_PROPERTIES,
+    KEY_PROPERTY,
+    NAMES_PROPERTY,
+    OBJECT_PROPERTY,
+    RULES_PROPERTY,
+    SOURCE_PROPERTY,
+    STATE_PROPERTIES,
+)
 from tidemark.ledger.rows import Snapshots
 from tidemark.tables import schemas
 from tidemark.tables.plan import Plan
@@ -71,17 +79,33 @@ class Prepared:
         for column, default in plan.new_defaults():
             older = self.stored().where(F.col(POSITION) < default.position)
             rows = older.select(*(frames.key_columns(plan) or [F.col(POSITION).alias("position")]))
-            merging.fill(rows, plan, self.branch, {column.name: actions.default_value(column, default.fill)})
+            merging.fill(rows, plan, self.branch, {column.name: actions.default_value(plan, column, default.fill)})
 
 
 def prepare(run: Run, plan: Plan) -> Prepared:
     """Put the branches of a table and its state where ``main`` stands, with the columns of the plan; without Spark."""
     lake, key = run.lake, {KEY_PROPERTY: json.dumps(plan.key)}
+    if plan.called is not None:
+        key[NAMES_PROPERTY] = plan.called
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
-    table = lake.ensure(plan.target, schemas.table_schema(plan), {**STATE_PROPERTIES, **key, **own})
+    if plan.column_rules is not None:
+        own[RULES_PROPERTY] = plan.column_rules
+    layout = run.source.table_for(plan.found.object).layout
+    where = layout.location if layout else None
+    table = lake.ensure(plan.target, schemas.table_schema(plan), {**STATE_PROPERTIES, **key, **own}, location=where)
+    if plan.column_rules not in {None, table.properties.get(RULES_PROPERTY)}:
+        table = _with(table, {RULES_PROPERTY: plan.column_rules or "{}"})  # more masks than there are do no harm
     state = lake.ensure(plan.state, schemas.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
     state = branch_from_main(schemas.widen_keys(state, plan), run.cut.branch)
     table = schemas.evolve(table, plan)
+    if not plan.today and plan.called not in {None, table.properties.get(NAMES_PROPERTY)}:
+        table = _with(table, {NAMES_PROPERTY: plan.called or "{}"})
     table = pending_schema.plan_pending(table, run.cut.number, plan.today, key)
     table = branch_from_main(schemas.soften(table) if plan.soft else table, run.cut.branch)
     return Prepared(run=run, plan=plan, table=table, state=State.of(run, plan, state))
+
+
+def _with(table: Table, properties: dict[str, str]) -> Table:
+    with table.transaction() as transaction:
+        transaction.set_properties(properties)
+    return table

@@ -23,7 +23,7 @@ from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import BY_HAND
 from tidemark.sources.choices import SchemaPolicy
 from tidemark.tables import columns as table_columns
-from tidemark.tables import epochs, planner
+from tidemark.tables import epochs, evolving, planner
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.schemas import columns_of, unsettled_columns
 from tidemark.text import suggestion
@@ -128,7 +128,7 @@ def _plan(run: Run, found: Found, *, anew: str | None) -> Plan | None:
     if unknown := table_columns.untyped(found, run.source, known):
         values = events()
         if found.names:
-            values = values.withColumn("shape", epochs.shape_in_epoch(table_columns.names_of(found, known)))
+            values = values.withColumn("shape", epochs.shape_in_epoch(evolving.names_of(found, known)))
         published: dict[str, str] = {}
         if anew and not anew.endswith(BY_HAND):
             unsettled = unsettled_columns(found.table)
@@ -157,10 +157,14 @@ def _as_taken(events: Callable[[], DataFrame], found: Found, table: Table | None
     A column may occur only in events that wait for their transaction, or were undone with it. It is no column of the
     table yet: nothing declares its type before its values count.
     """
-    names = table_columns.names_of(found, table)
+    names = evolving.names_of(found, table)
     renamed = names.touches(column.name for shape in found.shapes.values() for column in shape.columns)
-    if not (renamed or found.withheld.left_out or found.withheld.released):
+    withheld = found.withheld.left_out or found.withheld.released
+    if not (renamed or withheld):
         return found
+    if not (names.renamings or withheld):  # the source file alone gives other names, and the same at any time
+        shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, {f"{shape}@0" for shape in found.shapes})
+        return replace(found, shapes=shapes, names=by_shape)
     ids = epochs.shape_in_epoch(names) if renamed else F.col("shape")
     occurring = {row["shape"] for row in events().select(ids.alias("shape")).distinct().collect()}
     if renamed:

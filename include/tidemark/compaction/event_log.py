@@ -18,8 +18,7 @@ from tidemark.lake.filters import equals
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.spark.session import checkpointed
-from tidemark.tables import columns as table_columns
-from tidemark.tables import epochs
+from tidemark.tables import epochs, evolving
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.withheld import Withheld
 
@@ -51,7 +50,7 @@ class EventLog:
         """Return the events that the table is to take in, with their shapes by epoch."""
         changes = new_events(self.run, self.plan.found)
         if self.plan.found.names:
-            epoch_names = table_columns.names_of(self.plan.found, None)
+            epoch_names = evolving.names_of(self.plan.found, None)
             return changes.withColumn("shape", epochs.shape_in_epoch(epoch_names))
         return changes
 
@@ -127,7 +126,7 @@ class EventLog:
             halves=any(row.half for row in contents),
             moves=any(row.moves for row in contents),
         )
-        epoch_names = table_columns.names_of(whole, None)
+        epoch_names = evolving.names_of(whole, None)
         if not epoch_names.touches(column.name for shape in shapes.values() for column in shape.columns):
             return _Whole(replace(self.plan, found=whole), lambda events: events)
         every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(epoch_names.renamings) + 1)]

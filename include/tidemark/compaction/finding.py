@@ -90,7 +90,10 @@ def find_tables(run: Run) -> dict[str, Found]:
         if run.source.schema_policy is SchemaPolicy.IGNORE:
             history = replace(history, renamings=(), additions=())
         halves = found.halves or name in split
-        finds[name] = replace(found, halves=halves, moved=name in moved, history=history, common_path=common_path)
+        called = run.source.table_for(name).rename
+        finds[name] = replace(
+            found, halves=halves, moved=name in moved, history=history, common_path=common_path, called=called
+        )
     return finds
 
 

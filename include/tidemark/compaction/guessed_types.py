@@ -17,6 +17,7 @@ from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.run import Run
 from tidemark.lake import names
 from tidemark.tables import columns as table_columns
+from tidemark.tables import evolving
 from tidemark.tables.plan import Found
 from tidemark.tables.reasons import MISFIT, UNREADABLE_VALUE
 from tidemark.values import inferred_types
@@ -98,7 +99,7 @@ def _beginnings(name: str) -> tuple[str, str]:
 def _guessed(run: Run, found: Found) -> set[str]:
     """Return the columns for which nothing ever declared a type: no source file, no message, no DDL."""
     every = replace(found, shapes=run.ledger.shapes_of(found.object))
-    names_of_columns = table_columns.names_of(every, None)
+    names_of_columns = evolving.names_of(every, None)
     typed = (addition for addition in found.history.additions if addition.type is not None)
     declared = {names_of_columns.today(each.name, names_of_columns.epoch(each.position, after=True)) for each in typed}
     return {name for name in table_columns.untyped(every, run.source, None) if name not in declared}

@@ -183,7 +183,7 @@ class _History:
         """
         for column, default in self.plan.new_defaults():
             older = self._keyed(F.col(POSITION).alias("position")).where(F.col("position") < default.position)
-            values = {column.name: actions.default_value(column, default.fill)}
+            values = {column.name: actions.default_value(self.plan, column, default.fill)}
             merging.fill(older.drop(IS_CURRENT), self.plan, self.branch, values)
 
     def _stored(self) -> DataFrame:

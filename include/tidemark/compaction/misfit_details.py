@@ -35,7 +35,8 @@ def described(run: Run, plan: Plan, aside: DataFrame) -> DataFrame:
     unreadable = aside.where(F.col("set_aside") == UNREADABLE_VALUE).select(*PLACE, named)
     log = run.changes().where(F.col("object") == plan.found.object)
     images = log.select(*PLACE, "before", "after", "shape").join(F.broadcast(unreadable), list(PLACE))
-    describe = partial(misfits.described, shapes=run.ledger.shapes_of(plan.found.object), types=_types(plan))
+    shapes = run.ledger.shapes_of(plan.found.object)
+    describe = partial(misfits.described, shapes=shapes, types=_types(plan), hidden=_hidden(plan))
     details = images.mapInArrow(describe, _DDL).dropDuplicates(list(PLACE))
     joined = aside.join(F.broadcast(details), list(PLACE), "left")
     return joined.withColumn("detail", F.coalesce("found", "detail")).drop("found")
@@ -46,3 +47,10 @@ def _types(plan: Plan) -> dict[str, str]:
     types = {column.name: column.type for column in plan.columns}
     columns = (each for shape in plan.found.shapes.items() for each in by_table_name(*shape, plan.found.names))
     return types | {column.name: types[name] for name, column in columns if name in types}
+
+
+def _hidden(plan: Plan) -> frozenset[str]:
+    """Return the names that messages have for columns that are masked or left out."""
+    shown = {column.name for column in plan.columns} - plan.masks.kinds.keys()
+    columns = (each for shape in plan.found.shapes.items() for each in by_table_name(*shape, plan.found.names))
+    return frozenset(column.name for name, column in columns if name not in shown)

@@ -16,6 +16,7 @@ from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.filters import equals
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.ledger.rows import Snapshots
+from tidemark.tables import layouts
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import DELETED, was_hard
 
@@ -36,6 +37,7 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
         table = run.lake.find(identifier)
         if table is not None:  # what an attempt planned for the schema is over
             pending_schema.plan_pending(table, run.cut.number, {}, {})
+    _follow_layout(run, plan)
     before = _alive(run, plan, MAIN_BRANCH) if plan.soft else 0
     with copies.emptied(run.lake) as beside:
         built = build_candidate(prepare(run.beside(beside), plan))
@@ -44,6 +46,13 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
     lost = max(0, before - _alive(run, plan, run.cut.branch)) if plan.soft else None
     snapshots = Snapshots(head(run.lake.load(plan.target)), built.snapshots.candidate)
     return replace(built, deleted=lost, snapshots=snapshots, request=run.requests[plan.found.object])
+
+
+def _follow_layout(run: Run, plan: Plan) -> None:
+    """Let the published table follow the layout that is declared; where columns are missing yet, the next cut does."""
+    table, layout = run.lake.find(plan.target), run.source.table_for(plan.found.object).layout
+    if table is not None and layouts.fits(table, layout):
+        layouts.follow(table, layout, replace(plan, today={}))
 
 
 def _alive(run: Run, plan: Plan, branch: str) -> int:

@@ -105,7 +105,8 @@ def _is_plain(prepared: Prepared) -> bool:
 def _what_is_read(plan: Plan) -> Hashable:
     """Return all of a plan that ``folding`` uses: tables for which it is equal fold alike."""
     found = plan.found
-    return (plan.columns, plan.key, plan.soft, found.partial, tuple(found.shapes.items()))
+    masks = (*plan.masks.kinds.items(), plan.masks.variable)
+    return (plan.columns, plan.key, plan.soft, found.partial, masks, tuple(found.shapes.items()))
 
 
 def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: ExitStack) -> dict[str, Fold]:

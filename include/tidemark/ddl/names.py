@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -19,25 +20,47 @@ class Renaming(NamedTuple):
 class ColumnNames:
     """The names of a table's columns, followed through its renames and drops."""
 
-    def __init__(self, renamings: Sequence[Renaming], spelled: Iterable[str]) -> None:
+    def __init__(
+        self, renamings: Sequence[Renaming], spelled: Iterable[str], published: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         """Prepare the look-up of names.
 
         Args:
             renamings: sorted by position.
             spelled: names as the messages and the table write them; DDL may write them in another case.
+            published: columns that are published under another name than the source's: name at the source, of any time,
+                to published name.
         """
         self.renamings = tuple(renamings)
         spelled = dict.fromkeys(spelled)
         cases = Counter(name.casefold() for name in spelled)
         self._normal: Callable[[str], str] = str if any(count > 1 for count in cases.values()) else str.casefold
         self._spelled = {self._normal(name): name for name in spelled}
+        given = {self._at_source(name, 0) or name: new for name, new in published.items()}
+        self._published = {self._normal(name): new for name, new in given.items()}
+        self._sources = {new: name for name, new in given.items()}
 
     def epoch(self, position: str, *, after: bool = False) -> int:
         """Return the number of renames and drops before a position; with ``after``, up to and including it."""
         return sum(each.position < position or (after and each.position == position) for each in self.renamings)
 
     def today(self, name: str, epoch: int) -> str | None:
-        """Return today's name of the column that was called ``name`` in an epoch; None if it was dropped since."""
+        """Return today's name of the column that was called ``name`` in an epoch; None if it was dropped since.
+
+        It is the name that the column is published under.
+        """
+        found = self._at_source(name, epoch)
+        return None if found is None else self.published(found)
+
+    def published(self, name: str) -> str:
+        """Return the name under which a column is published that the source calls ``name`` today."""
+        return self._published.get(self._normal(name), name)
+
+    def at_source(self, published: str) -> str:
+        """Return today's name at the source of a published column."""
+        return self._sources.get(published, published)
+
+    def _at_source(self, name: str, epoch: int) -> str | None:
         normal, hit = self._normal(name), ""
         for renaming in self.renamings[epoch:]:
             # All clauses of one statement use the names from before it: two columns may swap their names.
@@ -48,8 +71,8 @@ class ColumnNames:
         return name if normal == self._normal(name) else self._spelled.get(normal) or self._as_in_ddl(normal)
 
     def touches(self, names: Iterable[str]) -> bool:
-        """Return whether a rename or a drop concerns any of the names, so that its meaning changes with the epoch."""
-        gone = {self._normal(renaming.old) for renaming in self.renamings}
+        """Return whether any of the names may stand for a column that has another name in the table."""
+        gone = {self._normal(renaming.old) for renaming in self.renamings} | self._published.keys()
         return any(self._normal(name) in gone for name in names)
 
     def same(self, one: str, other: str) -> bool:

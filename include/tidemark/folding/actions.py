@@ -99,7 +99,7 @@ def _read(events: DataFrame, plan: Plan, kept: Sequence[str]) -> DataFrame:
     if plan.soft:  # apart from the old key: a value that does not fit is no reason to set an update aside
         images.append(Image(old, plan.columns, "was"))
     wanted = events.select("operation", *kept, *(text.alias(name) for name, text in texts.items()))
-    return read_images(wanted, images, shapes=plan.found.shapes, names=plan.found.names)
+    return read_images(wanted, images, shapes=plan.found.shapes, names=plan.found.names, masks=plan.masks)
 
 
 def _with_keys(read: DataFrame, plan: Plan) -> DataFrame:
@@ -125,11 +125,13 @@ def cell(plan: Plan, number: int, image: str = "image") -> Expression:
     if default is None:
         return value
     added_later = Captured(plan).is_from_before(column.name, default)
-    return F.when(added_later, default_value(column, default.fill)).otherwise(value)
+    return F.when(added_later, default_value(plan, column, default.fill)).otherwise(value)
 
 
-def default_value(column: TableColumn, fill: Fill) -> Expression:
+def default_value(plan: Plan, column: TableColumn, fill: Fill) -> Expression:
     """Return what rows get in a column that was added, as a value of its type, which the plan made sure can hold it."""
+    if column.name in plan.masks.kinds:
+        return F.lit(plan.masks.told(column.name, fill.text)).cast(spark_type(column.type))
     if column.type == "binary" and fill.octets is not None:
         return F.lit(fill.octets)
     return READERS[Encoding.TEXT](F.lit(fill.text), column.type).cast(spark_type(column.type))

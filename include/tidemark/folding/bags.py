@@ -42,7 +42,7 @@ def read_rows(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame
         {"in_old_image": _by_table_names(plan, F.json_object_keys("before")), "absent": _by_table_names(plan, absent)}
     )
     images = [Image(F.col(image), plan.columns, f"{image}_image") for image in ("after", "before")]
-    read = read_images(read, images, shapes=plan.found.shapes, names=plan.found.names)
+    read = read_images(read, images, shapes=plan.found.shapes, names=plan.found.names, masks=plan.masks)
     unreadable = F.coalesce(F.col(f"after_image.{UNREADABLE}"), F.col(f"before_image.{UNREADABLE}"))
     # In a projection of their own, because each is used twice.
     judged = read.withColumns({"unreadable": unreadable, "unknown": _unknown(plan)})

@@ -22,6 +22,7 @@ from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import PARTIAL_KEY_CHANGE
+from tidemark.values.masking import Mask
 from tidemark.values.table_columns import any_of, field
 
 LACKS, SPOT = "lacks", "spot"
@@ -178,9 +179,16 @@ def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
     pair = F.coalesce(F.col("pair"), F.lit(False))
     captured = Captured(plan)
     lacks = {n: captured.lacks(n) for n in numbers}
-    unknown = {n: lacks[n] & ~F.coalesce(pair & F.col(f"f{n}").isNotNull(), F.lit(False)) for n in numbers}
+    known = {n: F.coalesce(pair & F.col(f"f{n}").isNotNull(), F.lit(False)) for n in _told_numbers(plan)}
+    unknown = {n: lacks[n] & ~is_known for n, is_known in known.items()}
     stays = ~pair & F.coalesce(F.col("alive"), F.lit(False))
-    torn = F.col(LACKS) & F.col("set_aside").isNull() & ~F.col("deleted") & ~stays & any_of([*unknown.values()])
+    torn = (
+        F.col(LACKS)
+        & F.col("set_aside").isNull()
+        & ~F.col("deleted")
+        & ~stays
+        & any_of([F.lit(False), *unknown.values()])
+    )
     names = F.array_compact(F.array(*(F.when(no, F.lit(plan.columns[n].name)) for n, no in unknown.items())))
     taken = F.col(LACKS) & pair
     cells: dict[str, Expression] = {
@@ -192,6 +200,11 @@ def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
     return joined.withColumns(cells).drop(*found.columns)
 
 
+def _told_numbers(plan: Plan) -> list[int]:
+    """Return the numbers of the columns whose values tell whether they are known: a mask may make null of all."""
+    return [n for n in value_numbers(plan) if plan.masks.kinds.get(plan.columns[n].name) is not Mask.NULL]
+
+
 def is_complete(plan: Plan) -> Expression:
     """Return whether every value was found, of rows with ``f<n>``."""
-    return reduce(and_, [F.col(f"f{n}").isNotNull() for n in value_numbers(plan)], F.lit(True))
+    return reduce(and_, [F.col(f"f{n}").isNotNull() for n in _told_numbers(plan)], F.lit(True))

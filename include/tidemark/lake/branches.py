@@ -5,6 +5,7 @@ Each move is one commit in the catalog, by PyIceberg. Nothing here needs Spark.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -31,7 +32,7 @@ from pyiceberg.types import NestedField
 from tidemark.errors import PublishConflictError
 from tidemark.lake import metadata_files
 from tidemark.lake.names import tagged_cut
-from tidemark.lake.properties import noted, published
+from tidemark.lake.properties import RULES_PROPERTY, noted, published
 
 MARKER = "tidemark."
 """Prefix of the entries that Tidemark writes into snapshot summaries, in the commit that holds the data."""
@@ -256,6 +257,17 @@ def properties_at(table: Table, snapshot_id: int) -> dict[str, str]:
     snapshot = table.snapshot_by_id(snapshot_id)
     summary = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary else {}
     return {**table.properties, **json.loads(summary.get(BRINGS, "{}"))}
+
+
+def has_other_rules(table: Table, snapshot_id: int | None) -> bool:
+    """Return whether rows of an earlier snapshot may be masked otherwise than the table's properties say.
+
+    Other masks come with a rebuild.
+    """
+    if snapshot_id is None or RULES_PROPERTY not in table.properties:
+        return False
+    later = itertools.takewhile(lambda snapshot: snapshot.snapshot_id != snapshot_id, ancestry(table))
+    return any(each.summary is not None and BRINGS in each.summary.additional_properties for each in later)
 
 
 def _brought(table: Table, snapshot_id: int) -> list[TableUpdate]:

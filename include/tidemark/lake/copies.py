@@ -94,11 +94,12 @@ class Emptied(_Beside):
         properties: Mapping[str, str],
         *,
         partition_by: Sequence[str] = (),
+        location: str | None = None,
     ) -> Table:
         """Return an empty table with this schema, whatever the lake's own table holds; a log is the lake's own."""
         if identifier[0] in _LOGS or identifier in self._made:
             return super().ensure(identifier, schema, properties, partition_by=partition_by)
-        real = self.lake.ensure(identifier, schema, properties, partition_by=partition_by)
+        real = self.lake.ensure(identifier, schema, properties, partition_by=partition_by, location=location)
         self._drop(self.at(identifier)[1])  # left by an attempt that was interrupted
         without_rows = RemoveSnapshotRefUpdate(ref_name=MAIN_BRANCH)
         self._copy(real, identifier, without_rows, *_new_schema(real, as_iceberg(schema)))

@@ -115,13 +115,14 @@ class Lake:
         properties: Mapping[str, str],
         *,
         partition_by: Sequence[str] = (),
+        location: str | None = None,
     ) -> Table:
         """Return the table; create it if it is missing.
 
-        A new table has its namespace, is partitioned by the columns ``partition_by``, and has an empty snapshot on
-        ``main``.
+        A new table has its namespace, is partitioned by the columns ``partition_by``, has an empty snapshot on
+        ``main``, and lies at ``location``, or else where the catalog puts it.
         """
-        return self._ensure(identifier, schema, properties, partition_by)
+        return self._ensure(identifier, schema, properties, partition_by, location)
 
     # At this moment another source may create the same namespace or ledger table: look again.
     @retried(CommitFailedException, IntegrityError)
@@ -131,6 +132,7 @@ class Lake:
         schema: Schema | pa.Schema,
         properties: Mapping[str, str],
         partition_by: Sequence[str],
+        location: str | None,
     ) -> Table:
         table = self.find(identifier)
         if table is None:
@@ -139,10 +141,11 @@ class Lake:
             schema = as_iceberg(schema)
             spec = _identity_spec(schema, partition_by)
             table = self.catalog.create_table_if_not_exists(
-                self.at(identifier), schema, self.location(identifier), spec, properties=dict(properties)
+                self.at(identifier), schema, self.location(identifier) or location, spec, properties=dict(properties)
             )
         if table.current_snapshot() is None:  # main must exist before a branch can start from it
-            table.append(table.schema().as_arrow().empty_table())
+            with table.transaction() as transaction, transaction.update_snapshot().fast_append():
+                pass
         return table
 
     def target(

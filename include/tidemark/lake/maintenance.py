@@ -12,13 +12,15 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyspark.sql import Row, SparkSession
 
-from tidemark.lake.branches import MARKER, ancestry, total
+from tidemark.lake.branches import MARKER, ancestry, rows_in, total
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
+from tidemark.lake.properties import REWRITTEN_PROPERTY
 from tidemark.text import quoted
 
 MANY_FILES = 8
@@ -60,13 +62,19 @@ def is_crowded(size: Size) -> bool:
 def rewrite(session: SparkSession, lake: Lake, identifier: Identifier) -> None:
     """Rewrite small data files into larger ones, apply deletes to them, and rewrite manifests.
 
-    What is below the limits of this module is left alone. The new snapshots of ``main`` replace files and change no
-    row.
+    What is below the limits of this module is left alone. But all files are rewritten once after the partitions or the
+    sort order of the table changed. The new snapshots of ``main`` replace files and change no row.
     """
-    size = size_of(lake.load(identifier))
-    if is_crowded(size) or size.delete_files >= MANY_DELETE_FILES:
-        options = "map('min-input-files', '2', 'remove-dangling-deletes', 'true')"
-        _call(session, lake, f"rewrite_data_files(table => :table, options => {options})", identifier)
+    table = lake.load(identifier)
+    size, is_old = size_of(table), _has_old_layout(table)
+    if is_old or is_crowded(size) or size.delete_files >= MANY_DELETE_FILES:
+        options = f"map('min-input-files', '2', 'remove-dangling-deletes', 'true', 'rewrite-all', '{is_old}')".lower()
+        strategy = "sort" if table.sort_order().fields else "binpack"
+        rewriting = f"rewrite_data_files(table => :table, strategy => '{strategy}', options => {options})"
+        _call(session, lake, rewriting, identifier)
+    if is_old:
+        with lake.load(identifier).transaction() as transaction:
+            transaction.set_properties({REWRITTEN_PROPERTY: _layout_of(table)})
     size = size_of(lake.load(identifier))
     # A data file with deletes has at least one delete file: with one for each data file, a rewrite would gain nothing.
     if size.delete_files >= MANY_DELETE_FILES and size.delete_files > size.files:
@@ -76,6 +84,22 @@ def rewrite(session: SparkSession, lake: Lake, identifier: Identifier) -> None:
     snapshot = table.current_snapshot()
     if snapshot and len(snapshot.manifests(table.io)) >= MANY_MANIFESTS:
         _call(session, lake, "rewrite_manifests(table => :table)", identifier)
+
+
+def _has_old_layout(table: Table) -> bool:
+    """Return whether files were written before the partitions or the sort order became what they are."""
+    snapshot = table.current_snapshot()
+    if snapshot is None or not rows_in(table):
+        return False
+    live = (each for each in snapshot.manifests(table.io) if each.has_added_files() or each.has_existing_files())
+    of_data = (each for each in live if each.content == ManifestContent.DATA)
+    if any(each.partition_spec_id != table.metadata.default_spec_id for each in of_data):
+        return True
+    return bool(table.sort_order().fields) and table.properties.get(REWRITTEN_PROPERTY) != _layout_of(table)
+
+
+def _layout_of(table: Table) -> str:
+    return f"partitions {table.metadata.default_spec_id}, order {table.metadata.default_sort_order_id}"
 
 
 def expire(session: SparkSession, lake: Lake, identifier: Identifier, before: datetime) -> int:

@@ -67,6 +67,18 @@ OBJECT_PROPERTY = "tidemark.object"
 
 SOURCE_PROPERTY = "tidemark.source"
 
+RULES_PROPERTY = "tidemark.columns"
+"""JSON: the columns that are left out, and the masks of those that are not (``tables.column_rules``)."""
+
+NAMES_PROPERTY = "tidemark.names"
+"""JSON: columns that have other names than at the source; name there to published name."""
+
+LAYOUT_PROPERTY = "tidemark.layout"
+"""JSON: the layout that the source file declared when the table last followed it (``tables.layouts``)."""
+
+REWRITTEN_PROPERTY = "tidemark.rewritten"
+"""The partitions and the sort order, by their numbers, that maintenance last rewrote all files for."""
+
 VOID_DOC = "No value so far; its type is that of the first ones"
 """Comment of a column whose type is not known yet. Iceberg has no type for such a column that every reader knows."""
 

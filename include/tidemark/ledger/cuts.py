@@ -15,10 +15,11 @@ from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import branches, pending_schema
-from tidemark.lake.branches import cut_tags, drop_ref, fast_forward, head, put_back, remove_tags, tag
+from tidemark.lake.branches import cut_tags, drop_ref, fast_forward, has_other_rules, head, put_back, remove_tags, tag
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, candidate_branch, cut_tag, history, is_history, moved_together
+from tidemark.lake.properties import OBJECT_PROPERTY
 from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
@@ -148,13 +149,14 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     shown = shown_by(ledger, cut)
     published = [(target, name) for (target, _), names in ever_published(ledger).items() for name in names]
     tables = [(target, table) for target, name in published if (table := lake.find(name)) is not None]
-    snapshots = [_restored(table, shown[target].cut) if target in shown else None for target, table in tables]
+    moves = [(table, _restored(table, shown[target].cut) if target in shown else None) for target, table in tables]
     last = ledger.last_cut()
     if last is not None and last.state != PUBLISHED:
         drop_candidates(lake, ledger, last.cut)
+    ledger.request_rebuild(table.properties[OBJECT_PROPERTY] for table, to in moves if has_other_rules(table, to))
     # The cuts go first: run again from here on, compact folds their events onto whatever main is, which changes no row.
     ledger.forget(CutRow, above("cut", cut))
-    for (_, table), snapshot in zip(tables, snapshots, strict=True):
+    for table, snapshot in moves:
         if snapshot is None:
             lake.catalog.drop_table(table.name())
         else:

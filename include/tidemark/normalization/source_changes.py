@@ -51,6 +51,11 @@ NEEDS: Final[Mapping[str, Need]] = {
     "migration_tables": Need.RUN,
     "undelivered": Need.RUN,
     "transactions": Need.RUN,
+    "select": Need.RUN,
+    "exclude": Need.RUN,
+    "rename": Need.RUN,
+    "mask": Need.RUN,
+    "layout": Need.RUN,
 }
 """Part of the source file -> what it needs. A part that is not here needs nothing."""
 

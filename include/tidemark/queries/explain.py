@@ -32,6 +32,7 @@ from tidemark.ledger.waiting import waiting
 from tidemark.queries import named_tables, row_life
 from tidemark.queries.row_key import key_given
 from tidemark.queries.row_life import Chapter, Key, Outcome, Step
+from tidemark.queries.row_life_masks import shown
 from tidemark.queries.row_life_scan import FIELDS, LogRow, micros
 from tidemark.queries.row_life_steps import Aside, Reader, made
 from tidemark.tables.schemas import OWN_PREFIX, POSITION
@@ -218,7 +219,7 @@ def _log(lake: Lake, table: Table) -> pa.RecordBatchReader:
 def _published(table: Table, reader: Reader, wanted: Key) -> pa.Table:
     """Return the published rows that have these values."""
     where: BooleanExpression = AlwaysTrue()
-    for name, value in wanted.items():
+    for name, value in shown(wanted, reader.masks).items():
         where = And(where, equals(name, _literal(value, reader.columns[name].type)))
     rows = table.scan(row_filter=where).to_arrow()
     return rows.select([name for name in rows.column_names if not name.startswith(OWN_PREFIX)])

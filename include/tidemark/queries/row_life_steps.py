@@ -22,11 +22,14 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
+from tidemark.queries.row_life_masks import masked
 from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
 from tidemark.tables import reasons as fold_reasons
+from tidemark.tables.column_rules import masks_recorded, names_recorded
 from tidemark.tables.defaults import value_of
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.values.iso8601 import instant
+from tidemark.values.masking import Masks
 from tidemark.values.plain import read_value
 from tidemark.values.plain_types import Value
 from tidemark.values.table_columns import TableColumn
@@ -52,6 +55,8 @@ class Reader:
     """For each column that was added with a constant: the position at which it was added, and the constant."""
     soft: bool
     """Whether a deleted row stays, marked."""
+    masks: Masks
+    """Masks of the table's columns. Events are compared by their plain values, and steps tell the masked ones."""
 
     @classmethod
     def of(cls, lake: Lake, table: Table, history: SchemaHistory) -> Reader:
@@ -67,7 +72,7 @@ class Reader:
         }
         history = history if _is_followed(history, columns) else SchemaHistory()
         spelled = [*(column.name for shape in shapes.values() for column in shape.columns), *columns]
-        names = ColumnNames(history.renamings, spelled)
+        names = ColumnNames(history.renamings, spelled, names_recorded(table))
         return cls(
             columns=columns,
             key=tuple(key_of(table)),
@@ -75,6 +80,7 @@ class Reader:
             names=names,
             defaults=_defaults(history, names, columns),
             soft=any(column.name == DELETED for column in fields),
+            masks=masks_recorded(table),
         )
 
     def steps(
@@ -94,7 +100,7 @@ class Reader:
             for row in few.to_pylist():
                 step = (self._step if self.key else self._bag_step)(row, wanted)
                 if step is not None:
-                    yield replace(step, aside=aside(row) or step.aside)
+                    yield masked(replace(step, aside=aside(row) or step.aside), self.masks)
 
     def keys(self, row: LogRow) -> list[dict[str, Value]]:
         """Return the keys of the rows that an event may concern: of its old and its new image, as far as they tell."""
@@ -219,7 +225,8 @@ class Reader:
                 typed = Column(column.name, self.columns[name].type, column.encoding)
                 read[name] = read_value(bytes(members[column.name]), typed, column.type)
             except UnreadableValueError as error:
-                fault = fault or str(error)
+                is_masked = name in self.masks.kinds
+                fault = fault or (f"column '{column.name}': masked, and does not fit" if is_masked else str(error))
         return read, fault
 
     def _written(self, row: LogRow) -> list[str]:

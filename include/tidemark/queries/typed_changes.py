@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pyiceberg.table import Table
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
@@ -18,6 +19,7 @@ from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.spark.session import open_session
 from tidemark.tables import epochs
+from tidemark.tables.column_rules import masks_recorded, names_recorded
 from tidemark.tables.schemas import OWN_COLUMNS
 from tidemark.values.images import NamesByShape, read_images
 from tidemark.values.table_columns import Image, TableColumn, field
@@ -45,7 +47,7 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
 
     Returns:
         ``operation``, ``position``, the times, the transaction, ``partial``, ``absent``, the origin, and the structs
-        ``before`` and ``after``; in no order.
+        ``before`` and ``after``, with masks as in the table; in no order.
     """
     table = lake.load(identifier)
     source, name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
@@ -55,30 +57,30 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
     shapes: Mapping[str, Shape] = Ledger(lake, source).shapes_of(name)
     frame = changelog.where(F.col("kind") == RowKind.CHANGE)
     by_shape: NamesByShape = {}
-    past = _past(lake, source, name, shapes.values(), columns)
+    past = _past(lake, table, shapes.values(), columns)
     if past is not None:
         every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(past.renamings) + 1)]
         shapes, by_shape = epochs.shapes_by_epoch(shapes, past, every)
         frame = frame.withColumn("shape", epochs.shape_in_epoch(past))
     images = [Image(F.col(image), columns, f"{image}_image") for image in ("before", "after")]
-    frame = read_images(frame, images, shapes=shapes, names=by_shape)
+    frame = read_images(frame, images, shapes=shapes, names=by_shape, masks=masks_recorded(table))
     return frame.select(*_META, *(_struct(image, columns) for image in ("before", "after")))
 
 
 def _past(
-    lake: Lake, source: str, name: str, shapes: Iterable[Shape], columns: Iterable[TableColumn]
+    lake: Lake, table: Table, shapes: Iterable[Shape], columns: Iterable[TableColumn]
 ) -> ddl_names.ColumnNames | None:
-    """Return the names of columns through the renames and drops that the table follows.
+    """Return the names of columns through the renames and drops that the table follows, up to the published ones.
 
     None if no image has a column under another name than today's.
     """
-    ledger = Ledger(lake, source)
+    ledger, name = Ledger(lake, table.properties[SOURCE_PROPERTY]), table.properties[OBJECT_PROPERTY]
     row = ledger.published_tables().get(name)
     known = history.histories(ledger, [name]).get(name)
-    if row is None or known is None:
-        return None
+    renamings = known.until(row.batch).renamings if row and known else ()
     wire = {column.name for shape in shapes for column in shape.columns}
-    names = ddl_names.ColumnNames(known.until(row.batch).renamings, [*wire, *(column.name for column in columns)])
+    spelled = [*wire, *(column.name for column in columns)]
+    names = ddl_names.ColumnNames(renamings, spelled, names_recorded(table))
     return names if names.touches(wire) else None
 
 

@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 from string import Formatter
+from typing import LiteralString
 from zoneinfo import ZoneInfo, available_timezones
 
 from croniter import croniter
-from pydantic_core import PydanticCustomError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidemark.errors import ConfigurationError
 from tidemark.text import nearest, suggestion
@@ -65,9 +66,18 @@ _TYPES_OF_DATABASES = {
 }
 
 
+NOT_SHOWN: LiteralString = "not_shown"
+"""Type of an error in a value that may be a secret: its line is not shown."""
+
+
 def wrong(message: str) -> PydanticCustomError:
     """Return an error with exactly this message: braces in it are no placeholders."""
     return PydanticCustomError("tidemark", "{message}", {"message": message})
+
+
+def error_at(place: tuple[str | int, ...], message: str, kind: LiteralString = "tidemark") -> InitErrorDetails:
+    """Return an error with exactly this message at a place in a model, for ``ValidationError.from_exception_data``."""
+    return InitErrorDetails(type=PydanticCustomError(kind, "{message}", {"message": message}), loc=place, input=None)
 
 
 def source_name(text: str) -> str:
@@ -162,6 +172,15 @@ def landing(text: str) -> str:
     if not path.strip():
         raise wrong("empty: name a folder, a file or a pattern.")
     return path
+
+
+def secret_variable(given: object) -> str:
+    """Return the name of the environment variable in ``${NAME}``: a secret itself never stands in a source file."""
+    match = _VARIABLE.fullmatch(given) if isinstance(given, str) else None
+    if match is None or match["default"] is not None:
+        text = "name the environment variable that holds the secret: ${NAME}, without a default."
+        raise PydanticCustomError(NOT_SHOWN, "{message}", {"message": text})
+    return match["name"]
 
 
 def _variable(match: re.Match[str]) -> str:

@@ -13,6 +13,7 @@ from pydantic import (
 
 from tidemark import INCLUDE, formats
 from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
+from tidemark.sources.layout import Layout
 from tidemark.sources.model import Maintenance, Source, Table
 from tidemark.sources.problems import explain
 from tidemark.sources.reconcile import Reconcile
@@ -143,6 +144,7 @@ def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:
         ("tables", "*"): Table,
         ("maintenance",): Maintenance,
         ("reconcile",): Reconcile,
+        ("tables", "*", "layout"): Layout,
     }
     if values.get("format") in formats.names():
         models["options",] = formats.resolve(str(values["format"])).Options

@@ -7,7 +7,7 @@ allowed. The module is cheap to import, because Airflow reads every source file 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, LiteralString, Self
+from typing import Annotated, Any, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -24,21 +24,23 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from tidemark import formats
 from tidemark.dumps import beyond_limit
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
-from tidemark.sources import fields
+from tidemark.sources import column_options, fields
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
-from tidemark.sources.fields import wrong
+from tidemark.sources.fields import error_at, wrong
+from tidemark.sources.layout import Layout
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
 from tidemark.text import nearest, suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
+from tidemark.values.masking import Mask
 
 DAG_PREFIX = "cdc_"
 """Prefix of the ids of the sources' DAGs."""
@@ -89,19 +91,15 @@ class Check(BaseModel):
     def _arguments_known(self) -> Self:
         given, allowed = self.arguments, EXPECTATIONS[self.type]
         unknown = [name for name in given if name not in allowed]
-        errors = [_error((name,), "unknown_key", f"unknown key.{suggestion(name, allowed)}") for name in unknown]
+        errors = [error_at((name,), f"unknown key.{suggestion(name, allowed)}", "unknown_key") for name in unknown]
         missing = sorted(REQUIRED[self.type] - given.keys())
-        errors += [_error((name,), "missing_key", f"missing: {self.type} needs it.") for name in missing]
+        errors += [error_at((name,), f"missing: {self.type} needs it.", "missing_key") for name in missing]
         if errors:
             raise ValidationError.from_exception_data("Check", errors)
         return self
 
 
-def _error(place: tuple[str, ...], kind: LiteralString, message: str) -> InitErrorDetails:
-    return InitErrorDetails(type=PydanticCustomError(kind, "{message}", {"message": message}), loc=place, input=None)
-
-
-class Table(BaseModel):
+class Table(column_options.ColumnOptions):
     """What is promised about one table, or about every table that a pattern matches."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -120,25 +118,27 @@ class Table(BaseModel):
     """Column -> Iceberg type string, which takes precedence over the type in the messages."""
     encodings: dict[str, Encoding] = Field(default_factory=dict)
     """Column -> how its values are written, where the messages do not say. The column's type stands in ``columns``."""
+    layout: Layout | None = None
+    """How its files are laid out. None: as the table is, which its owner may change by hand."""
     checks: tuple[Check, ...] = ()
     """Expectations of Great Expectations, by their own names and with their own arguments."""
     reloads: tuple[Moment, ...] = ()
     """When the table was loaded anew by a tool that does not mark its loads: rows loaded from then on replace it."""
 
     @model_validator(mode="after")
-    def _encodings_fit(self) -> Self:
-        errors = []
+    def _columns_fit(self) -> Self:
+        errors = list(column_options.problems(self, self.key or (), self.columns))
         for name, encoding in self.encodings.items():
             kind = self.columns.get(name)
             if kind is None:
                 text = f"'{name}' needs its type as well: `columns: {{{name}: ...}}`."
-                errors.append(_error(("encodings", name), "tidemark", text))
+                errors.append(error_at(("encodings", name), text))
             elif encoding is Encoding.UNSCALED_BASE64 and not kind.startswith("decimal("):
                 text = f"'{name}' comes as {encoding}, which needs decimal(p, s): s tells its scale."
-                errors.append(_error(("encodings", name), "tidemark", text))
+                errors.append(error_at(("encodings", name), text))
             elif others := types_for(encoding, kind):
                 text = f"'{name}' comes as {encoding}, which no {kind} holds: {', '.join(others)} do."
-                errors.append(_error(("encodings", name), "tidemark", text))
+                errors.append(error_at(("encodings", name), text))
         if errors:
             raise ValidationError.from_exception_data("Table", errors)
         return self
@@ -204,6 +204,8 @@ class Source(BaseModel):
     """Most MiB of one message. A longer message is set aside alone."""
     log_restarts: tuple[Moment, ...] = ()
     """When the source's log began anew, by commit time: events from then on rank above all events before."""
+    mask_secret: Annotated[str, BeforeValidator(fields.secret_variable)] | None = None
+    """Name of the environment variable that holds the secret of masks; in the file ``${NAME}``."""
     migration_tables: StrictBool = False
     """Whether tables are published that schema-change tools made beside a table (``_orders_gho``, ``_orders_new``)."""
     tables: dict[str, Table] = Field(default_factory=dict)
@@ -270,6 +272,15 @@ class Source(BaseModel):
         if share is None:
             return max(_part(count, DEFAULT_MAX_QUARANTINED), FEW_QUARANTINED - 1)
         return _part(count, share)
+
+    @model_validator(mode="after")
+    def _secret_given(self) -> Self:
+        keyed = [(t, c) for t, table in self.tables.items() for c, mask in table.mask.items() if mask is Mask.HMAC]
+        text = "hmac needs a secret: `mask_secret: ${NAME}` of the source names the environment variable that holds it."
+        if keyed and self.mask_secret is None:
+            errors = [error_at(("tables", name, "mask", column), text) for name, column in keyed]
+            raise ValidationError.from_exception_data("Source", errors)
+        return self
 
     @field_validator("start_date", mode="before")
     @classmethod

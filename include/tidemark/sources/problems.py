@@ -9,6 +9,7 @@ from dataclasses import replace
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from tidemark.sources.fields import NOT_SHOWN
 from tidemark.sources.yaml_document import Document, Location, Problem, Value
 from tidemark.text import suggestion
 
@@ -54,7 +55,8 @@ def _problem(document: Document, details: ErrorDetails, models: Mapping[Location
         known = _known_keys(location[:-1], models)
         problem = document.problem(location, f"unknown key.{suggestion(str(location[-1]), known)}", at_key=True)
         return _without_urls(problem)
-    return _without_urls(document.problem(location, _message(details), at_key=kind in _AT_KEY))
+    problem = _without_urls(document.problem(location, _message(details), at_key=kind in _AT_KEY))
+    return replace(problem, text="") if kind == NOT_SHOWN else problem
 
 
 def _without_urls(problem: Problem) -> Problem:
@@ -82,7 +84,7 @@ def _message(details: ErrorDetails) -> str:
         allowed = re.findall(r"'([^']*)'", details["ctx"]["expected"])
         return f"unknown value {_shown(given)}.{suggestion(str(given), allowed)}"
     text = details["msg"].removeprefix("Value error, ")
-    if kind in {"tidemark", "unknown_key", "missing_key", "value_error"}:
+    if kind in {"tidemark", NOT_SHOWN, "unknown_key", "missing_key", "value_error"}:
         return text
     return f"{text[:1].lower()}{text[1:]}, not {_shown(given)}."
 

@@ -2,100 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from pyiceberg.table import Table
 
-from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
-from tidemark.events import Column, Encoding, Shape
+from tidemark.events import Column
 from tidemark.sources import choices, model
-from tidemark.tables.common_types import agreed
+from tidemark.tables.evolving import Evolving, evolving_of
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.reserved_names import refuse_names
-from tidemark.tables.schemas import POSITION, columns_of, key_of, unsettled_columns, void_columns
-from tidemark.tables.stored_names import NEW_PREFIX, is_empty, names_today
+from tidemark.tables.schemas import columns_of, key_of, unsettled_columns, void_columns
+from tidemark.tables.stored_names import NEW_PREFIX, is_empty
 from tidemark.values.declared_types import types_for
-from tidemark.values.images import by_table_name
-from tidemark.values.message_types import is_open_ended, table_type
+from tidemark.values.message_types import table_type
 from tidemark.values.table_columns import TableColumn
 from tidemark.values.types import declared, is_number, wider
-
-
-def names_of(found: Found, table: Table | None) -> ColumnNames:
-    """Return the names of a table's columns through time, spelled as the messages and the table spell them."""
-    stored = (name.removeprefix(NEW_PREFIX) for name, _ in columns_of(table))
-    return ColumnNames(
-        found.history.renamings, [*(column.name for column in _all_columns(found.shapes.values())), *stored]
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evolving:
-    """What the new columns of a table are derived from."""
-
-    source: str
-    """The source's name."""
-    found: Found
-    promised: Mapping[str, str]
-    """Types that the source file gives, by today's names."""
-    names: ColumnNames
-    before: Mapping[str, str | None]
-    """Each stored column with today's name; None for a column that was dropped."""
-
-    def message_columns(self) -> Iterable[tuple[str, Column]]:
-        """Yield the columns of every shape, with today's names."""
-        for shape_id, shape in self.found.shapes.items():
-            yield from by_table_name(shape_id, shape, self.found.names)
-
-    def agreed(self, name: str, old: str | None, new: str) -> str:
-        """Return the type of a column that had the type ``old``; see ``common_types.agreed``."""
-        is_declared = self.promised.get(name) == new
-        return agreed(name, old, new, source=self.source, table=self.found.object, is_declared=is_declared)
-
-    def open_ended(self) -> dict[str, str]:
-        """Return the types of columns of numbers of any size that the source file gives no type, by today's names.
-
-        They are text, except where messages said ``decimal(38, 18)`` in an earlier version of Tidemark.
-        """
-        columns = list(self.message_columns())
-        names = {name for name, column in columns if is_open_ended(column)} - self.promised.keys()
-        scaled = ((name, column.type) for name, column in columns if column.encoding is Encoding.SCALED_STRUCT)
-        return dict.fromkeys(names, "string") | {
-            name: kind for name, kind in scaled if name in names and kind not in {None, "string"}
-        }
-
-
-def evolving_of(source: model.Source, found: Found, table: Table | None) -> Evolving:
-    """Return what the new columns of a table are derived from."""
-    names = names_of(found, table)
-    before = _names_today(found, names, table)
-    promised = _promised(source.table_for(found.object), names, before)
-    return Evolving(source=source.source, found=found, promised=promised, names=names, before=before)
-
-
-def _names_today(found: Found, names: ColumnNames, table: Table | None) -> dict[str, str | None]:
-    """Return each stored column with today's name; None for a column that was dropped."""
-    stored = [name for name, _ in columns_of(table)]
-    if table is None or not (names.renamings or any(name.startswith(NEW_PREFIX) for name in stored)):
-        return {name: name for name in stored}
-    return names_today(found.object, table, stored, names, found.after, POSITION)
-
-
-def _promised(promised: model.Table, names: ColumnNames, before: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the types that the source file gives, by today's names. The source file may use earlier names."""
-    types = {}
-    for name, kind in promised.columns.items():
-        types[name if name in before.values() else names.today(name, 0) or name] = kind
-    return {**types, **promised.columns}
 
 
 def unknown_columns(source: model.Source, plan: Plan) -> list[str]:
     """Return the columns that have a type in the source file's entry of a table, and that the table never had."""
     entry = source.tables.get(plan.found.object)
     known = {column.name for column in plan.columns} | {renaming.old for renaming in plan.found.history.renamings}
+    known |= plan.found.called.keys()
     return sorted(entry.columns.keys() - known) if entry else []
 
 
@@ -118,10 +48,6 @@ def unsettled_names(evolving: Evolving, table: Table | None) -> set[str]:
     """Return the columns, by today's names, whose type may still change freely, because no published row needs it."""
     names = (evolving.before.get(name) for name in unsettled_columns(table))
     return {name for name in names if name is not None}
-
-
-def _all_columns(shapes: Iterable[Shape]) -> Iterable[Column]:
-    return (column for shape in shapes for column in shape.columns)
 
 
 class Evolved(NamedTuple):
@@ -158,10 +84,8 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
     today = {old: new for old, new in evolving.before.items() if old != new}
     # What is published stays, and a value that it cannot hold is set aside.
     open_ended = {name: types.get(name, kind) for name, kind in evolving.open_ended().items()}
-    for shape_id, shape in found.shapes.items():
-        columns_by_name = [
-            each for each in by_table_name(shape_id, shape, found.names) if follows or not stored or each[0] in stored
-        ]
+    for shape_id in found.shapes:
+        columns_by_name = [each for each in evolving.columns_of(shape_id) if follows or not stored or each[0] in stored]
         _merge_order(order, list(dict.fromkeys(name for name, _ in columns_by_name)))
         for name, column in columns_by_name:
             kind = open_ended.get(name) or _type_of(evolving, name, column)
@@ -255,6 +179,8 @@ def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], sto
     for addition in found.history.additions:
         name = names.today(addition.name, names.epoch(addition.position, after=True))
         if name is None or addition.type is None or addition.batch <= found.after:
+            continue
+        if not evolving.rules.is_published(name) or evolving.rules.mask_of(name):
             continue
         name = next((known for known in order if names.same(known, name)), name)
         if name in declared_types or (addition.retyped and name not in order):

@@ -15,6 +15,7 @@ from tidemark.lake import names as table_names
 from tidemark.lake.names import Identifier
 from tidemark.tables.withheld import NOTHING, Withheld
 from tidemark.values.images import NamesByShape
+from tidemark.values.masking import NO_MASKS, Masks
 from tidemark.values.table_columns import TableColumn
 
 
@@ -59,6 +60,8 @@ class Found:
     """Where the table is published; None if it cannot be published."""
     problem: str | None = None
     """Why the table cannot have a target."""
+    called: Mapping[str, str] = field(default_factory=dict)
+    """Columns that are published under other names, as the source file says: name at the source to published name."""
     table: Table | None = None
     """The published table; None if nothing is published yet."""
 
@@ -103,6 +106,12 @@ class Plan:
     """Whether ``<table>__history`` is kept beside the table."""
     soft: bool = False
     """Whether a deleted row stays, marked."""
+    masks: Masks = NO_MASKS
+    """Columns whose values are masked, by today's names."""
+    called: str | None = None
+    """What the table records of ``Found.called``, as JSON; None: nothing."""
+    column_rules: str | None = None
+    """What the table records of masked columns and of those left out (``tables.column_rules``); None: nothing."""
 
     def stored(self, name: str) -> str:
         """Return the name that the table has for a column until the cut is published."""

@@ -6,6 +6,7 @@ Types come from the source file first, then from the shapes, then from the value
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Sequence
 
 from pyiceberg.table import Table
@@ -13,11 +14,14 @@ from pyiceberg.table import Table
 from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.sources import choices, model
-from tidemark.tables.columns import Evolved, Evolving, evolved_columns, evolving_of, unsettled_names
+from tidemark.tables import column_rules, layouts
+from tidemark.tables.columns import Evolved, evolved_columns, unsettled_names
 from tidemark.tables.defaults import defaults_of
+from tidemark.tables.evolving import Evolving, evolving_of
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.schemas import DELETED, columns_of, key_of
 from tidemark.tables.targets import claim, target_of
+from tidemark.values.types import wider
 
 
 def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool = False) -> Plan:
@@ -36,14 +40,23 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     """
     promised = source.table_for(found.object)
     claim(source, found, table)
+    built_by = column_rules.recorded(table)
     table = None if anew else table
     follows = source.schema_policy is not choices.SchemaPolicy.IGNORE
     evolving = evolving_of(source, found, table)
+    stored = {new: old for old, new in evolving.before.items() if new is not None}
+    if table is not None:  # before types are compared: a mask makes text of any type
+        shown = [*dict.fromkeys([*stored, *(name for name, _ in evolving.message_columns())])]
+        column_rules.refuse_stale(found.object, built_by, evolving.rules.masks(shown), shown, stored)
     evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=promised.history)
     columns, today = evolved.columns, evolved.today
+    column_rules.refuse_names_twice(found.object, found.called, evolving.named())
     if source.schema_policy is choices.SchemaPolicy.STRICT and table is not None:
-        _refuse_changes(found, table, evolved, unsettled_names(evolving, table))
+        _refuse_changes(found, table, evolved, evolving, unsettled_names(evolving, table))
     key = _key(source.source, evolving, promised, table, [column.name for column in columns])
+    names = [column.name for column in columns]
+    masks = evolving.rules.masks(names)
+    column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
     soft = promised.deletes is choices.Deletes.SOFT
     if table is not None and not soft and DELETED in table.schema().column_names:
         raise IncompatibleSchemaError(
@@ -56,6 +69,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
             "a key with `key:`, or leave `history` and `deletes` out"
         )
     module = formats.resolve(source.format)
+    _refuse_layout(found, promised, table, evolved)
     return Plan(
         found=found,
         target=found.target or target_of(source, found),
@@ -69,17 +83,38 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         has_deliveries=formats.has_deliveries(module),
         keeps_versions=promised.history,
         soft=soft,
+        masks=masks,
+        called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
+        column_rules=column_rules.told(
+            masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
+        ),
     )
 
 
-def _refuse_changes(found: Found, table: Table, evolved: Evolved, unsettled: Container[str]) -> None:
+def _refuse_layout(found: Found, promised: model.Table, table: Table | None, evolved: Evolved) -> None:
+    """Refuse a layout that does not fit the columns, and columns that the table's layout does not allow to go."""
+    if promised.layout is not None:
+        layouts.refuse_unfit(found.object, promised.layout, evolved.columns)
+    stored, types = dict(columns_of(found.table)), dict(evolved.columns)
+    if table is None:  # built anew: a column with another type may be another column
+        kept = {
+            name: kind for name, kind in stored.items() if name in types and wider(kind, types[name]) == types[name]
+        }
+    else:
+        kept = {name: kind for name, kind in stored.items() if evolved.today.get(name, name) is not None}
+    layouts.refuse_loss(found.object, found.table, kept, promised.layout)
+
+
+def _refuse_changes(
+    found: Found, table: Table, evolved: Evolved, evolving: Evolving, unsettled: Container[str]
+) -> None:
     """Refuse every change of the published columns, as ``schema: strict`` demands."""
     existing = dict(columns_of(table))
     stored = {new: old for old, new in evolved.today.items()}
     changes = [
         f"{old!r} is {'gone' if new is None else f'called {new!r}'}"
         for old, new in evolved.today.items()
-        if old in existing and old not in evolved.begun
+        if old in existing and old not in evolved.begun and not evolving.is_owners(old, new)
     ]
     for name, kind in evolved.columns:
         if name in unsettled:
@@ -129,6 +164,8 @@ def _key(
             )
         raise IncompatibleSchemaError(f"{found.object}: the key changed from {list(stored)} to {list(key)}: {again}")
     missing = [name for name in key if name not in names]
+    if missing and not evolving.rules.is_published(missing[0]):
+        raise IncompatibleSchemaError(f"{found.object}: {missing[0]!r} is part of the key, so it cannot be left out")
     if missing:
         raise IncompatibleSchemaError(f"{found.object}: no message has the key column {missing[0]!r}")
     return key

@@ -7,7 +7,7 @@ into a property of the table, by field id. They are made when the candidate is p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from pyiceberg.expressions import And
 from pyiceberg.table import Table
@@ -15,21 +15,22 @@ from pyiceberg.table import Table
 from tidemark.ddl.names import ColumnNames, Renaming
 from tidemark.errors import RebuildNeededError
 from tidemark.lake.filters import above, not_null
+from tidemark.tables.schemas import OWN_COLUMNS
 
 NEW_PREFIX = "tidemark new "
 """Begins the name of a new column whose own name belongs to another column until the cut is published."""
 
 
 def names_today(
-    object_name: str, table: Table, stored: Sequence[str], names: ColumnNames, after: int, position: str
+    object_name: str, table: Table, names: ColumnNames, called: Mapping[str, str], after: int, position: str
 ) -> dict[str, str | None]:
     """Return the name that each stored column gets when the cut is published; None for a column that goes.
 
     Args:
         object_name: the table as the source names it.
         table: the published table.
-        stored: names of its columns.
-        names: all renames and drops that are known.
+        names: all renames and drops that are known, and the names that the source file gives now.
+        called: the names that it gave when the table was published: name at the source to published name.
         after: the batch that the table stands at. It has followed the renames and drops up to this batch.
             Renames and drops of later batches belong to the cut.
         position: name of the column that holds the position at which a row was written.
@@ -37,8 +38,11 @@ def names_today(
     Raises:
         RebuildNeededError: a rename or drop arrived late, and contradicts rows that are published already.
     """
-    done = ColumnNames([renaming for renaming in names.renamings if renaming.batch <= after], stored)
-    today: dict[str, str | None] = {name: name.removeprefix(NEW_PREFIX) for name in stored}
+    stored = [field.name for field in table.schema().fields if field.name not in OWN_COLUMNS]
+    done = ColumnNames([renaming for renaming in names.renamings if renaming.batch <= after], stored, called)
+    today: dict[str, str | None] = {
+        name: names.published(done.at_source(name.removeprefix(NEW_PREFIX))) for name in stored
+    }
     moved: set[str] = set()
     for renaming in names.renamings:
         if renaming.batch <= after:

@@ -18,6 +18,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Column, Encoding, Shape
+from tidemark.values.masked_columns import mask_of
+from tidemark.values.masking import NO_MASKS, Masks
 from tidemark.values.message_types import decimal_declared
 from tidemark.values.parsing import Member, Parse, is_direct, member_of, parses_of
 from tidemark.values.readings import Reading
@@ -35,7 +37,12 @@ _UNCHANGED: NamesByShape = {}
 
 
 def read_images(
-    frame: DataFrame, images: Sequence[Image], *, shapes: Mapping[str, Shape], names: NamesByShape = _UNCHANGED
+    frame: DataFrame,
+    images: Sequence[Image],
+    *,
+    shapes: Mapping[str, Shape],
+    names: NamesByShape = _UNCHANGED,
+    masks: Masks = NO_MASKS,
 ) -> DataFrame:
     """Read images as structs of ``c0 .. cn`` (their columns in order, with the table's types) and ``unreadable``.
 
@@ -48,6 +55,7 @@ def read_images(
         images: the images to read.
         shapes: every shape that occurs, by its id. Columns of the table that a shape lacks are null.
         names: for shapes whose columns have other names in the table: name in the image to name in the table.
+        masks: columns of text whose values are masked.
 
     Returns:
         The frame with the structs, and with intermediate columns, whose names begin with ``tidemark``. Select the
@@ -60,7 +68,7 @@ def read_images(
     frame = frame.withColumns(dict([*checked, *_step(Reading.prepared, every)]))
     if typed := dict(_step(Reading.typed, every)):
         frame = frame.withColumns(typed)
-    return frame.withColumns({into: way.struct() for into, way in by_image.items()})
+    return frame.withColumns({into: way.struct(masks) for into, way in by_image.items()})
 
 
 class Ways(NamedTuple):
@@ -71,9 +79,12 @@ class Ways(NamedTuple):
     readings: Mapping[int, Sequence[Reading]]
     """By the number of the column; of columns that a shape has."""
 
-    def struct(self) -> Expression:
-        """Return the struct of the typed values, and of the name of the first column that does not fit."""
-        values = [self._value(number, each.type).alias(field(number)) for number, each in enumerate(self.image.columns)]
+    def struct(self, masks: Masks) -> Expression:
+        """Return the struct of the typed and masked values, and of the name of the first column that does not fit."""
+        values = [
+            mask_of(masks, each.name)(self._value(number, each.type)).alias(field(number))
+            for number, each in enumerate(self.image.columns)
+        ]
         faults = [fault for each in self.readings.values() for way in each if (fault := way.fault()) is not None]
         faults += [F.when(parse.corrupt(), F.lit("the image as a whole")) for parse in self.parses]
         return F.struct(*values, F.coalesce(F.lit(None), *faults).cast("string").alias(UNREADABLE))

@@ -5,7 +5,7 @@ Spark's workers import this module, so it imports nothing slow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 import msgspec
 import pyarrow as pa
@@ -26,7 +26,11 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def described(
-    batches: Iterable[pa.RecordBatch], *, shapes: Mapping[str, Shape], types: Mapping[str, str]
+    batches: Iterable[pa.RecordBatch],
+    *,
+    shapes: Mapping[str, Shape],
+    types: Mapping[str, str],
+    hidden: Container[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield a row of ``DESCRIBED`` for each row of an image that does not fit.
 
@@ -34,22 +38,26 @@ def described(
         batches: ``PLACE``; ``named``, the column that Spark's reader named; ``before``, ``after``; ``shape``, its id.
         shapes: the shapes, by their ids.
         types: the types of the table's columns, by the names that messages have for them.
+        hidden: columns, by the same names, whose values are not told.
     """
     for batch in batches:
         found = []
         for row in batch.to_pylist():
             shape = shapes.get(row["shape"])
-            sentence = misfit(row, shape, types) if shape else None
+            sentence = misfit(row, shape, types, hidden) if shape else None
             found.append({**{name: row[name] for name in PLACE}, "found": sentence})
         yield pa.RecordBatch.from_pylist(found, schema=DESCRIBED)
 
 
-def misfit(row: Mapping[str, str | None], shape: Shape, types: Mapping[str, str]) -> str | None:
+def misfit(
+    row: Mapping[str, str | None], shape: Shape, types: Mapping[str, str], hidden: Container[str] = ()
+) -> str | None:
     """Return what the plain reader says of the first value that does not fit; None where it finds none.
 
     The column that Spark's reader named comes first. Where it named the image as a whole, any column is looked at.
     """
-    columns = sorted(shape.columns, key=lambda column: column.name != row["named"])
+    columns = [column for column in shape.columns if column.name not in hidden]
+    columns.sort(key=lambda column: column.name != row["named"])
     for image in (row["after"], row["before"]):
         members = _members.decode(image) if image is not None else {}
         for column in columns:

@@ -1,0 +1,170 @@
+"""Which columns of a table are published, and which are masked, as the source file says (docs/table-options.md).
+
+The source file may use any name that a column ever had: a rename at the source uncovers nothing. The published table
+records what it was built by (``RULES_PROPERTY``), so that a changed source file is noticed, and queries know the masks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.table import Table
+
+from tidemark.ddl.names import ColumnNames
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
+from tidemark.lake.properties import NAMES_PROPERTY, RULES_PROPERTY
+from tidemark.sources import model
+from tidemark.values.masking import ONE_TO_ONE, Mask, Masks, check_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRules:
+    """What the source file says of the columns of one table."""
+
+    promised: model.Table
+    variable: str | None
+    """The environment variable that holds the secret of masks."""
+    names: ColumnNames
+
+    @classmethod
+    def of(cls, source: model.Source, table: str, names: ColumnNames) -> ColumnRules:
+        """Return the rules of a table, whose columns have had the ``names``."""
+        return cls(promised=source.table_for(table), variable=source.mask_secret, names=names)
+
+    def is_published(self, name: str) -> bool:
+        """Return whether a column, by today's name, is published."""
+        select, exclude = self.promised.select, self.promised.exclude
+        if not exclude and select is None:
+            return True
+        called = self._called(name)
+        return not _match(called, exclude) and (select is None or _match(called, select))
+
+    def mask_of(self, name: str) -> Mask | None:
+        """Return the mask of a column, by today's name: the first in the source file that fits."""
+        called = self._called(name) if self.promised.mask else ()
+        return next((mask for pattern, mask in self.promised.mask.items() if _match(called, [pattern])), None)
+
+    def masks(self, names: Iterable[str]) -> Masks:
+        """Return the masks of columns, by today's names."""
+        kinds = ((name, self.mask_of(name)) for name in names)
+        return Masks({name: mask for name, mask in kinds if mask is not None}, self.variable)
+
+    def _called(self, name: str) -> list[str]:
+        """Return every name that a column had, and today's: at the source, and as it is published."""
+        then = ((each.old, self.names.epoch(each.position)) for each in self.names.renamings)
+        return [name, self.names.at_source(name), *(old for old, epoch in then if self.names.today(old, epoch) == name)]
+
+
+def _match(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    """Return whether a name fits a pattern, with ``*`` and ``?``; the case of letters does not matter."""
+    expressions = [re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".") for pattern in patterns]
+    flags = re.DOTALL | re.IGNORECASE
+    return any(re.fullmatch(expression, name, flags) for name in names for expression in expressions)
+
+
+def refuse_unfit(table: str, key: Sequence[str], masks: Masks, left_out: Iterable[str]) -> None:
+    """Refuse rules under which rows could not be told apart.
+
+    Raises:
+        IncompatibleSchemaError: a column of the key has another mask than ``hmac``; or the table has no key, and what
+            tells its rows apart would go.
+    """
+    for name in key:
+        if masks.kinds.get(name) not in {None, Mask.HMAC}:
+            raise IncompatibleSchemaError(f"{table}: {name!r} is part of the key; only hmac keeps rows apart")
+    if key:
+        return
+    lossy = [name for name, mask in masks.kinds.items() if mask not in ONE_TO_ONE]
+    if gone := sorted({*left_out, *lossy}):
+        raise IncompatibleSchemaError(
+            f"{table}: it has no key, so all columns together tell its rows apart. Publish "
+            f"{', '.join(map(repr, gone))} as they are or masked with hmac, or give the table a key with `key:`"
+        )
+
+
+def names_recorded(table: Table | None) -> dict[str, str]:
+    """Return which columns of a published table have other names than at the source: name there to published name."""
+    told: dict[str, str] = json.loads(table.properties.get(NAMES_PROPERTY, "{}")) if table is not None else {}
+    return told
+
+
+def refuse_names_twice(table: str, called: Mapping[str, str], columns: Iterable[str]) -> None:
+    """Refuse to publish a column under the name of another one.
+
+    Args:
+        table: as the source names it.
+        called: name at the source to published name.
+        columns: names of columns in messages and statements.
+
+    Raises:
+        IncompatibleSchemaError: the source has, or had, a column of such a name.
+    """
+    for name, new in called.items():
+        if new in columns:
+            raise IncompatibleSchemaError(
+                f"{table}: `rename` calls {name!r} {new!r}, and the source has a column of that name: choose another"
+            )
+
+
+def recorded(table: Table | None) -> dict[str, Any]:
+    """Return what a table records of its rules: ``left_out``, ``masks``, ``variable``, ``check``; empty for nothing."""
+    told: dict[str, Any] = json.loads(table.properties.get(RULES_PROPERTY, "{}")) if table is not None else {}
+    return told
+
+
+def masks_recorded(table: Table) -> Masks:
+    """Return the masks that a published table was built with."""
+    told = recorded(table)
+    return Masks({name: Mask(mask) for name, mask in told.get("masks", {}).items()}, told.get("variable"))
+
+
+def told(masks: Masks, left_out: Iterable[str], stored: Mapping[str, str], before: Mapping[str, Any]) -> str | None:
+    """Return what the table is to record, as JSON; None where there is nothing to record, and was nothing.
+
+    Args:
+        masks: of its columns.
+        left_out: columns that are not published.
+        stored: the names that its columns have until the cut is published, by today's names.
+        before: what it records now.
+    """
+    names = sorted({*left_out, *before.get("left_out", ())} - stored.keys())
+    rules: dict[str, Any] = {"left_out": names} if names else {}
+    if masks.kinds:
+        kinds = {**masks.kinds, **{stored[name]: mask for name, mask in masks.kinds.items()}}
+        rules["masks"] = {name: mask.value for name, mask in sorted(kinds.items())}
+        if masks.variable and Mask.HMAC in masks.kinds.values():
+            rules |= {"variable": masks.variable, "check": check_of(masks.variable)}
+    return json.dumps(rules) if rules or before else None
+
+
+def refuse_stale(
+    table: str, before: Mapping[str, Any], masks: Masks, columns: Iterable[str], stored: Mapping[str, str]
+) -> None:
+    """Refuse to go on from rows that were built by other rules.
+
+    Args:
+        table: as the source names it.
+        before: what the published table records.
+        masks: of its columns.
+        columns: its columns, by today's names.
+        stored: the names of those that it has already, by today's names.
+
+    Raises:
+        RebuildNeededError: stored values are masked otherwise than the source file says, or were left out so far.
+    """
+    was = before.get("masks", {})
+    for name in columns:
+        now = masks.kinds.get(name)
+        if name not in stored:
+            if name in before.get("left_out", ()):
+                raise RebuildNeededError(f"{table}: column {name!r} was left out so far, and is to be published now")
+        elif was.get(stored[name]) != now:
+            then = was.get(stored[name]) or "not masked"
+            raise RebuildNeededError(f"{table}: column {name!r} was {then}, and is to be {now or 'not masked'} now")
+    keyed = Mask.HMAC in masks.kinds.values() and Mask.HMAC in was.values()
+    if keyed and masks.variable and check_of(masks.variable) != before.get("check"):
+        raise RebuildNeededError(f"{table}: the secret of its masks changed")

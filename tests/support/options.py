@@ -1,0 +1,89 @@
+"""Options of tables in source files, and what each makes of the rows of the model."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
+from typing import Any
+
+import pytest
+
+from support.histories import COLUMNS
+from support.reference import Row
+
+SECRET_VARIABLE, SECRET = "TIDEMARK_TEST_SECRET", "not a secret, but long enough"
+
+_OPTIONS: Sequence[Mapping[str, Any]] = (
+    {"layout": {"partition": ["bucket(3, id)"], "sort": ["id desc"]}},
+    {"mask": {"id": "hmac", "note": "last4"}, "layout": {"partition": ["name"]}},
+    {"exclude": ["note"], "mask": {"name": "redact"}},
+    {
+        "rename": {"note": "remark"},
+        "mask": {"n?te": "hmac", "name": "null"},
+        "layout": {"partition": ["truncate(1, remark)", "bucket(2, id)"]},
+    },
+    {"select": ["id", "line", "NAME"]},
+    {"layout": {"partition": ["note", "truncate(2, id)"], "sort": ["name desc nulls last", "id"]}},
+    {"mask": {"id": "hmac", "amount": "hash"}, "layout": {"partition": ["bucket(2, id)"]}},
+    {"exclude": ["note"], "layout": {"partition": ["name"], "properties": {"write.parquet.page-row-limit": 100}}},
+    {"rename": {"id": "number", "name": "called"}, "exclude": ["note"], "mask": {"called": "hash"}},
+    {"select": ["id", "line", "name"], "layout": {"partition": ["bucket(2, name)"]}},
+)
+"""Of the tables ``t0`` to ``t9``. Tables of even numbers hold one history, of which a run may tell the key alone: only
+the key lays them out."""
+
+
+def the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the secret of masks into the environment."""
+    monkeypatch.setenv(SECRET_VARIABLE, SECRET)
+
+
+def options_of(table: str) -> Mapping[str, Any]:
+    """The options of the table ``t<n>`` of a generated source; none of another table."""
+    if not table[1:].isdecimal():
+        return {}
+    return _OPTIONS[int(table.removeprefix("t")) % len(_OPTIONS)]
+
+
+def promised(table: str, key: Sequence[str]) -> dict[str, Any]:
+    """What the source file says of a table of a generated source."""
+    options = options_of(table)
+    called = options.get("rename", {})
+    patterns = options.get("mask", {})
+    masked = [name for name in COLUMNS for mask in patterns if fnmatch(name, mask) or called.get(name) == mask]
+    return {"key": key, "columns": {name: COLUMNS[name] for name in COLUMNS if name not in masked}, **options}
+
+
+def shown(row: Row, options: Mapping[str, Any]) -> Row:
+    """The row as a table with these options shows it."""
+    select = [name.lower() for name in options.get("select", row)]
+    left = {name: row[name] for name in row if name.startswith("_cdc") or name in select}
+    left = {name: value for name, value in left.items() if name not in options.get("exclude", ())}
+    called = options.get("rename", {})
+    for pattern, mask in options.get("mask", {}).items():
+        fits = (name for name in left if fnmatch(name, pattern) or called.get(name) == pattern)
+        left |= {name: told(mask, left[name]) for name in fits}
+    return left
+
+
+def as_at_source(row: Row, options: Mapping[str, Any]) -> Row:
+    """A published row with the names that its columns have at the source."""
+    names = {new: name for name, new in options.get("rename", {}).items()}
+    return {names.get(name, name): value for name, value in row.items()}
+
+
+def told(mask: str, value: Any) -> str | None:
+    """What a mask makes of a value."""
+    if value is None or mask == "null":
+        return None
+    text = str(value)
+    match mask:
+        case "hash":
+            return hashlib.sha256(text.encode()).hexdigest()
+        case "hmac":
+            return hmac.digest(SECRET.encode(), text.encode(), "sha256").hex()
+        case "last4":
+            return "****" + (text[-4:] if len(text) > 4 else "")
+    return "****"

@@ -1,0 +1,96 @@
+"""Layouts that fit no column, layouts that change, and what owners did by hand; without Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyiceberg.transforms import BucketTransform
+
+from support.plans import found, published, shape, source
+from tidemark.errors import IncompatibleSchemaError
+from tidemark.lake.lake import Lake
+from tidemark.sources.layout import Layout
+from tidemark.tables import layouts
+from tidemark.tables.plan import Plan
+from tidemark.tables.planner import plan
+
+COLUMNS = {"id": "long", "at": "timestamp", "total": "decimal(9, 2)", "share": "double", "name": "string"}
+
+
+def _plan(layout: dict[str, Any], **known: Any) -> Plan:
+    return plan(source({"layout": layout}), found(shape(**COLUMNS), **known), known.get("table"))
+
+
+@pytest.mark.parametrize(
+    ("layout", "told"),
+    [
+        ({"partition": ["id", "month(id)"]}, r"layout.partition\[1\]: month\(\) needs a date or timestamp; id is long"),
+        ({"partition": ["bucket(8, share)"]}, r"needs a column that is no boolean, float or double; share is double"),
+        ({"partition": ["truncate(8, at)"]}, r"truncate\(\) needs whole or decimal numbers, text or bytes; at is time"),
+        ({"sort": ["id", "nam desc"]}, r"layout.sort\[1\]: no column 'nam'. Did you mean 'name'\?"),
+    ],
+)
+def test_a_layout_that_does_not_fit_stops_the_table(layout: dict[str, Any], told: str) -> None:
+    """The reason names the field of the source file, and what it needs."""
+    with pytest.raises(IncompatibleSchemaError, match=told):
+        _plan(layout)
+
+
+def test_every_function_takes_the_types_that_iceberg_takes() -> None:
+    """Partitions of times, of exact numbers and of texts; anything may be sorted by."""
+    parts = ["hour(at)", "year(at)", "day(at)", "bucket(3, total)", "truncate(10, total)", "truncate(2, name)", "share"]
+    assert _plan({"partition": parts, "sort": ["share desc", "bucket(3, id)"]}).columns
+
+
+def _told(lake: Lake, name: tuple[str, ...]) -> tuple[list[str], list[str], dict[str, str]]:
+    table = lake.load(name)  # type: ignore[arg-type]
+    own = {name: value for name, value in table.properties.items() if name.startswith(("write.target", "comment"))}
+    spec = [f"{field.transform}:{field.name}" for field in table.spec().fields]
+    return spec, [f"{field.source_id} {field.direction.name}" for field in table.sort_order().fields], own
+
+
+def test_only_what_changes_in_the_source_file_changes_in_the_table(lake: Lake) -> None:
+    """What an owner sets by hand stays until the source file says otherwise about the same thing."""
+    table = published(lake, COLUMNS)
+    name = table.name()
+    first = Layout(partition=("month(at)",), sort=("id desc",), properties={"comment": "first"})
+    made = _plan({})
+    layouts.follow(table, first, made)
+    assert _told(lake, name) == (["month:at_month"], ["1 DESC"], {"comment": "first"})
+    with table.update_spec() as update:
+        update.add_field("id", BucketTransform(4), "by_hand")
+    with table.transaction() as transaction:
+        transaction.set_properties({"comment": "by hand", "write.target-file-size-bytes": "1"})
+    metadata = table.metadata_location
+    layouts.follow(table, first, made)
+    assert table.metadata_location == metadata
+    layouts.follow(table, Layout(partition=("month(at)",), sort=("name",)), made)
+    by_hand = {"comment": "by hand", "write.target-file-size-bytes": "1"}
+    assert _told(lake, name) == (["month:at_month", "bucket[4]:by_hand"], ["5 ASC"], by_hand)
+    layouts.follow(table, Layout(partition=("bucket(2, id)", "bucket(4, id)", "name")), made)
+    assert _told(lake, name) == (["bucket[4]:by_hand", "bucket[2]:id_bucket", "identity:name"], [], by_hand)
+    layouts.follow(table, None, made)
+    assert _told(lake, name) == ([], [], by_hand)
+
+
+def test_a_column_that_lays_a_table_out_does_not_go(lake: Lake) -> None:
+    """Engines could not read the table any more. Where the source file takes it out of the layout too, it may go."""
+    row, entry = shape(**COLUMNS), {"exclude": ["name"]}
+    by_hand = published(lake, COLUMNS, (1, None, None, None, "x"))
+    with by_hand.update_spec() as update:
+        update.add_identity("name")
+    told = "column 'name' goes or gets another type, and the table is partitioned or sorted by it"
+    for changed in (entry, {"mask": {"name": "hash"}, "columns": {"total": "decimal(9, 2)"}}):
+        again = "mask" in changed
+        kept = published(lake, {**COLUMNS, "name": "long"}, (1, None, None, None, 5)) if again else by_hand
+        if again:
+            with kept.update_spec() as update:
+                update.add_identity("name")
+        with pytest.raises(IncompatibleSchemaError, match=told):
+            plan(source(changed), found(row, table=kept), kept, anew=again)
+    declared = published(lake, COLUMNS, (1, None, None, None, "x"))
+    layouts.follow(declared, Layout(partition=("name",)), _plan({}))
+    assert plan(source(entry), found(row, table=declared), declared).today == {"name": None}
+    with pytest.raises(IncompatibleSchemaError, match=r"layout.partition\[0\]: no column 'name'"):
+        plan(source({**entry, "layout": {"partition": ["name"]}}), found(row, table=declared), declared)
