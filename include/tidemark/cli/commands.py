@@ -25,6 +25,7 @@ from tidemark.cli.printing import print_status, print_table, tell
 from tidemark.cli.running import AsJson, exits
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source, load_sources, validate
+from tidemark.values.iso8601 import moment
 
 app.add_typer(quarantine_commands.quarantine_app, name="quarantine")
 
@@ -98,12 +99,17 @@ def status(
 def sql(
     statement: Annotated[str, typer.Argument(metavar="SELECT", help="A query; tables are named source.table.")],
     layout: Annotated[OutputFormat, typer.Option("--format", help="How to print the rows.")] = OutputFormat.TABLE,
+    cut: Annotated[
+        list[str] | None, typer.Option(metavar="N|SOURCE=N", help="Read the tables as this cut showed them.")
+    ] = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="Read the tables as published at a time.")] = None,
 ) -> None:
     """Query the published tables, and source.table__changes, which has every event of a table."""
     from tidemark.lake.lake import Lake
     from tidemark.queries import sql as sql_query
+    from tidemark.queries.as_of import AsOf
 
-    answer = sql_query.query(Lake.open(), statement)
+    answer = sql_query.query(Lake.open(), statement, AsOf(cuts=cut or (), at=moment(at)))
     if layout is OutputFormat.JSON:
         sys.stdout.buffer.writelines(sql_query.as_json_lines(answer))
     elif layout is OutputFormat.CSV:

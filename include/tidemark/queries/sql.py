@@ -20,21 +20,32 @@ from sqlglot.errors import SqlglotError
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
+from tidemark.queries.as_of import AsOf, snapshots
 from tidemark.values import iso8601
 
 CHANGES = "__changes"
 
+NOW = AsOf()
+"""Tables as they are."""
 
-def query(lake: Lake, sql: str) -> pa.Table:
+
+def query(lake: Lake, sql: str, as_of: AsOf = NOW) -> pa.Table:
     """Return the answer to a query; the query names tables as ``source.table``.
+
+    Args:
+        lake: the lake.
+        sql: the query.
+        as_of: the cuts or the time at which all tables of the query are read.
 
     Raises:
         ConfigurationError: the text is no query, or names a table that is not there.
     """
+    tables = _tables(sql)
+    past = snapshots(lake, sorted(tables), as_of) if as_of else {}
     connection = duckdb.connect()
-    for identifier, once in sorted(_tables(sql).items()):
+    for identifier, once in sorted(tables.items()):
         namespace, name = identifier
-        rows = _rows(lake, identifier)
+        rows = _rows(lake, identifier, past.get(identifier))
         staged = f"tidemark {namespace}.{name}"
         connection.register(staged, rows)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(namespace)}")
@@ -67,11 +78,11 @@ def _tables(sql: str) -> dict[Identifier, bool]:
     return found
 
 
-def _rows(lake: Lake, identifier: Identifier) -> pa.RecordBatchReader | pa.Table:
+def _rows(lake: Lake, identifier: Identifier, snapshot: int | None) -> pa.RecordBatchReader | pa.Table:
     namespace, name = identifier
     if not name.endswith(CHANGES):
         # Streamed: DuckDB takes the batches as it needs them.
-        return lake.load(identifier).scan().to_arrow_batch_reader()
+        return lake.load(identifier).scan(snapshot_id=snapshot).to_arrow_batch_reader()
     from tidemark.queries.typed_changes import typed_changes  # noqa: PLC0415  needs Spark, which no other query does
 
     return typed_changes(lake, Identifier(namespace, name.removesuffix(CHANGES))).toArrow()
