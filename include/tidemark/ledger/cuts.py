@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 import msgspec
 import structlog
@@ -119,7 +120,7 @@ def tagged_snapshot(table: Table, cut: int) -> int:
     ref = table.refs().get(cut_tag(cut))
     if ref is None:
         raise ConfigurationError(
-            f"{'.'.join(table.name())} as of cut {cut} is no longer kept (`maintenance: keep_cuts`)"
+            f"{'.'.join(table.name())} as of cut {cut} is no longer kept (`maintenance: keep_cuts`, or an erasure)"
         )
     return ref.snapshot_id
 
@@ -196,7 +197,7 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     cut = set_state(ledger, cut, PUBLISHING)
     try:
         for row in built:
-            _move(lake, row.identifier, cut.cut, tables)
+            move(lake, row.identifier, cut.cut, tables)
     except PublishConflictError:
         # Another writer was faster at this moment. Tables that were moved stay so: compact folds the same events onto
         # them again, which changes no row.
@@ -282,7 +283,8 @@ def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) 
     )
 
 
-def _move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, Table]) -> None:
+def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, Table] = MappingProxyType({})) -> None:
+    """Move ``main`` of a table, its state and history to the candidates of a cut; ``tables`` are loaded already."""
     branch, name = candidate_branch(cut), cut_tag(cut)
     kept = lake.find(history(target))
     moved: tuple[Identifier, ...] = moved_together(target)

@@ -29,6 +29,7 @@ from tidemark.ledger.rows import (
     BatchRow,
     ContentRow,
     CutRow,
+    ErasureRow,
     FileRow,
     IntervalRow,
     LedgerRow,
@@ -128,6 +129,9 @@ class Ledger:
     def note_source_file(self, row: SourceFileRow) -> None:
         """Put what the source file says in the place of what it said before."""
         self.replace(SourceFileRow, [row], above("batch", -1))
+    def erasures(self) -> list[ErasureRow]:
+        """Return the keys whose rows were erased."""
+        return self._rows(ErasureRow)
 
     def reconciliations(self, *conditions: BooleanExpression) -> list[ReconciliationRow]:
         """Return how tables compared with the source database, the newest run last."""

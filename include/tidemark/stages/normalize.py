@@ -35,6 +35,7 @@ from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.rows import BatchRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import file_order, inputs, open_transactions, retrying, source_changes
+from tidemark.normalization import erasures, file_order, inputs, open_transactions, read_as, retrying
 from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.file_times import Disorder
 from tidemark.normalization.transaction_search import ChangeLog
@@ -66,6 +67,7 @@ def run(
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     retrying.finish_retry(lake, source.source)
+    erasures.scrub(lake, source.source)
     raw = lake.find(names.raw(source.source))
     changelog = lake.ensure(
         names.change_log(source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
@@ -203,6 +205,9 @@ def _decode(
     change_log = ChangeLog(table=changelog, target=log_to, done=before)
     set_aside_to = lake.target(quarantine, QUARANTINE, plain=VARIED)
     derived = derive(ledger, tables.source, messages, change_log, set_aside_to)
+    if instead_of is not None:
+        landed_with = {row.batch: row.retry_of for row in ledger.batches() if row.retry_of is not None}
+        derived = derived.with_carried(erasures.carried_over(raw, changelog, instead_of, log_to, landed_with))
     tallies_of = derived.tallies()
     found = {batch: tallies_of[batch] for batch in batches}
     if instead_of is not None:
@@ -220,6 +225,9 @@ def _decode(
     ledger.replace(BatchRow, rows, replaced)
     lake.append_files(changelog, derived.files, {"batch": str(newest)}, instead_of=instead_of)
     source_changes.remember(ledger, tables.source, newest)
+    marks = {"batch": str(newest), read_as.MARKER: read_as.told_by(tables.source), **erasures.marks(derived.tasks)}
+    lake.append_files(changelog, derived.files, marks, instead_of=instead_of)
+    erasures.scrub(lake, tables.source.source)
     if instead_of is not None:
         whole = ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
         open_transactions.settle_again(ledger, tables.source.undelivered, derived.tasks, whole)
