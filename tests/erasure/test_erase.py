@@ -19,6 +19,7 @@ from support.running import die_at, run_all
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError, ErasureError
 from tidemark.lake.lake import Lake
+from tidemark.lake.retention import drop_up_to
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.quality.trend import trend_of
@@ -188,13 +189,16 @@ def _brought_back(source: Source, landing: Path, lake: Lake, home: Path) -> dict
     for stage in ("land", "normalize"):
         run_stage(stage, source)
     run_stage("normalize", source, reprocess=True)
+    drop_up_to(lake.load(("raw", NAME)), 3)
     for stage in ("retry", "rebuild", "compact", "check", "publish"):
         run_stage(stage, source)
     _accounts(lake)
+    quarantined = lake.load(("quarantine", NAME)).scan().to_arrow().to_pylist()
     story = {"rows_again": _rows(lake), "left_again": _holding(home, CANARY), "verified": _erase(source, verify=True)}
     later = int((datetime.now(UTC) + timedelta(hours=1)).timestamp() * 1000)
     _deliver(landing, "new.json", _message("INSERT", _row(1, "Somebody new"), at=later))
     run_all(source)
+    story["quarantined"] = [(row["object"], row["reason"], row["value"]) for row in quarantined]
     return {**story, "rows_later": _rows(lake), "verified_later": _erase(source, verify=True)}
 
 
@@ -260,6 +264,11 @@ def test_a_row_that_comes_after_the_erasure_is_a_new_one(erased: dict[str, Any])
     """An insert that the source commits after the erasure is published, and no find of the search."""
     assert erased["rows_later"] == [{"id": 1, "name": "Somebody new", "age": 1}, TWO, THREE]
     assert erased["verified_later"].summary["nothing_found"] == 1
+
+
+def test_what_is_set_aside_is_told_without_its_message(erased: dict[str, Any]) -> None:
+    """A rebuild after ``retention: raw_days`` sets events aside as before; only their bytes are past their time."""
+    assert erased["quarantined"] == [("shop.customers", "unreadable_value", None)]
 
 
 def test_the_secret_is_needed(erased: dict[str, Any], source: Source, monkeypatch: pytest.MonkeyPatch) -> None:

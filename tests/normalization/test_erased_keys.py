@@ -9,6 +9,8 @@ import pytest
 
 from tidemark.events import ChangeEvent, Column, Encoding, Operation, Shape, TableId, encode_position
 from tidemark.normalization.erased_keys import (
+    EVER,
+    EVERYWHERE,
     ErasedKeys,
     Erasure,
     KeyColumn,
@@ -77,6 +79,14 @@ def test_a_later_event_is_of_a_new_row(committed_at: int | None, position: Any, 
     """The commit time decides; without one, the position does."""
     event = _event("INSERT", after={"id": 7}, committed_at=committed_at, position=position)
     assert _recogniser().is_erased(event) is erased
+
+
+def test_the_search_before_an_erasure_leaves_out_no_event() -> None:
+    """Whatever its position, and with or without a commit time, every event of the key is found."""
+    every = Erasure(object="shop.orders", columns=(), digest="", before=EVER, horizon=EVERYWHERE)
+    for position in ((0,), (1, "\U0010ffff~z", 10**60), (9, 10**98)):
+        assert every.covers(None, encode_position(position))
+        assert every.covers(2**62, encode_position(position))
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,9 @@ AGAIN = "again"
 EVER = (1 << 63) - 1
 """A time after all times: an erasure that is being searched for leaves out no event as a newer one."""
 
+EVERYWHERE = "\U0010ffff"
+"""A position above all positions, for the same purpose."""
+
 Decode = Callable[[Message], "list[Event] | Quarantined"]
 """Returns the events of a message, or why it cannot be decoded."""
 

@@ -162,6 +162,15 @@ class Maintenance(BaseModel):
     """Days for which deletes are remembered. An event that arrives later may bring its deleted row back."""
 
 
+class Retention(BaseModel):
+    """For how long ``tidemark maintain`` keeps what tables are made of. What is not given is kept for ever."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    raw_days: Annotated[StrictInt, Field(ge=1)] | None = None
+    """Messages that landed earlier go from ``raw``. They cannot be decoded again then."""
+
+
 class Source(BaseModel):
     """One source, as its file declares it."""
 
@@ -211,6 +220,7 @@ class Source(BaseModel):
     """What ``tidemark maintain`` keeps, and for how long."""
     reconcile: Reconcile | None = None
     """The source database that published tables are compared with."""
+    retention: Retention = Retention()
 
     @property
     def dag_id(self) -> str:

@@ -30,7 +30,7 @@ from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BEGUN, DONE, ErasureRow
 from tidemark.normalization import erasures, retrying
-from tidemark.normalization.erased_keys import EVER, fingerprint
+from tidemark.normalization.erased_keys import EVER, EVERYWHERE, fingerprint
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 from tidemark.values.iso8601 import to_micros
@@ -80,7 +80,7 @@ def run(
     mine = [row for row in known if row.digest in digests]
     if verify:
         return _verified(lake, ledger, source, subject, secret, mine)
-    places = search(lake, ledger, source, subject, secret, subject.erasures(secret, EVER, ""))
+    places = search(lake, ledger, source, subject, secret, subject.erasures(secret, EVER, EVERYWHERE))
     if dry_run:
         return _report(source, subject, certificates.searched(lake, subject, places, {}), places, {"dry_run": 1})
     if mine and all(row.state == DONE for row in mine) and not _is_anything(lake, subject, places, unread=unread):

@@ -22,7 +22,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark.dumps.listing import moments
-from tidemark.errors import LedgerError
+from tidemark.errors import ConfigurationError, LedgerError
 from tidemark.lake import foreign, names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import Target
@@ -30,6 +30,7 @@ from tidemark.lake.filters import above, among
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
 from tidemark.lake.properties import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES
+from tidemark.lake.retention import gone_up_to
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.rows import BatchRow, ReprocessingRow
@@ -81,6 +82,7 @@ def run(
         again |= {
             row.batch for row in ledger.landed_files(done) if _within(row.interval_start, source.zone, start, end)
         }
+        _require_messages(source, raw, again)
     changelog = _by_numbers(ledger, changelog, done, again)
     rows: list[BatchRow] = []
     if raw is not None:
@@ -107,6 +109,21 @@ def run(
     remarks += map(str, disorders)
     remarks += source_changes.remarks(source.source, changed)
     return StageReport(stage="normalize", source=source.source, summary=summary, remarks=tuple(remarks))
+
+
+def _require_messages(source: Source, raw: Table | None, batches: Collection[int]) -> None:
+    """Refuse to decode batches again whose messages are past their time: their events would be lost.
+
+    Raises:
+        ConfigurationError: there are some.
+    """
+    gone = gone_up_to(raw)
+    if any(batch <= gone for batch in batches):
+        raise ConfigurationError(
+            f"{source.source}: batches up to {gone} cannot be decoded again: raw has messages from batch {gone + 1} "
+            f"on (`retention: raw_days`). Give --start, so that no file of an earlier batch belongs to the "
+            "interval; `ledger.files` tells the batch of each file"
+        )
 
 
 _ORDERED_AS_TEXT = (
