@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.running import die_at
+from tidemark.errors import ConfigurationError
+from tidemark.lake.branches import marker
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG
 from tidemark.ledger.ledger import Ledger
@@ -134,6 +136,25 @@ def test_a_retried_message_of_the_row_goes(lake: Lake, tmp_path: Path) -> None:
     assert _kinds(lake, source.source) == [("change", "two"), ("erased", None)]
     assert _raw(lake, source.source) == [None]
     assert _files_with(lake, source.source) == 0
+
+
+@pytest.mark.parametrize("secret", [None, "too short", "another secret, long enough"])
+def test_nothing_is_decoded_without_the_secret(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str | None
+) -> None:
+    """Messages of a source with erased rows wait until the secret is there, so that no erased row comes back."""
+    source = _source(f"secret_{len(secret or '')}", tmp_path)
+    _erase_one(lake, source.source)
+    (tmp_path / "a.json").write_bytes(_message((1, GONE)))
+    run_stage("land", source)
+    with monkeypatch.context() as patched:
+        if secret is None:
+            patched.delenv("TIDEMARK_ERASE_SECRET")
+        else:
+            patched.setenv("TIDEMARK_ERASE_SECRET", secret)
+        with pytest.raises(ConfigurationError, match="TIDEMARK_ERASE_SECRET"):
+            run_stage("normalize", source)
+    assert marker(lake.load(("changelog", source.source)), "batch") is None
 
 
 def test_a_transaction_is_whole_without_its_erased_event() -> None:
