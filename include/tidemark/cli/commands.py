@@ -16,7 +16,7 @@ import typer
 from tidemark.cli import (
     airflow_command,  # noqa: F401
     diagnosis_commands,  # noqa: F401
-    erase_command,  # noqa: F401  imported for its command
+    erase_command,  # noqa: F401
     quarantine_commands,
     reconcile_command,  # noqa: F401  its command
     stage_commands,  # noqa: F401  imported first, so that the help lists its commands first

@@ -275,7 +275,6 @@ class ErasureRow(LedgerRow, frozen=True, kw_only=True):
     horizon: str
     state: str
     cut: int | None = None
-    written_at: datetime | None = None
 
 
 class CutRow(LedgerRow, frozen=True, kw_only=True):

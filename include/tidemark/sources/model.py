@@ -166,7 +166,6 @@ class Retention(BaseModel):
     """For how long ``tidemark maintain`` keeps what tables are made of. What is not given is kept for ever."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
     raw_days: Annotated[StrictInt, Field(ge=1)] | None = None
     """Messages that landed earlier go from ``raw``. They cannot be decoded again then."""
 
@@ -221,6 +220,7 @@ class Source(BaseModel):
     reconcile: Reconcile | None = None
     """The source database that published tables are compared with."""
     retention: Retention = Retention()
+    """For how long messages are kept. What is not given is kept for ever."""
 
     @property
     def dag_id(self) -> str:

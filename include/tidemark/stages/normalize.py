@@ -35,8 +35,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.rows import BatchRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import file_order, inputs, open_transactions, retrying, source_changes
-from tidemark.normalization import erasures, file_order, inputs, open_transactions, read_as, retrying
+from tidemark.normalization import erasures, file_order, inputs, open_transactions, retrying, source_changes
 from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.file_times import Disorder
 from tidemark.normalization.transaction_search import ChangeLog
@@ -240,10 +239,9 @@ def _decode(
     _note_disorders(ledger, derived.disorders, max(batches), replaced)
     lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
     ledger.replace(BatchRow, rows, replaced)
-    lake.append_files(changelog, derived.files, {"batch": str(newest)}, instead_of=instead_of)
-    source_changes.remember(ledger, tables.source, newest)
-    marks = {"batch": str(newest), read_as.MARKER: read_as.told_by(tables.source), **erasures.marks(derived.tasks)}
+    marks = {"batch": str(newest), **erasures.marks(derived.tasks)}
     lake.append_files(changelog, derived.files, marks, instead_of=instead_of)
+    source_changes.remember(ledger, tables.source, newest)
     erasures.scrub(lake, tables.source.source)
     if instead_of is not None:
         whole = ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
