@@ -50,7 +50,7 @@ class Subject:
         """How the key is read from images."""
         columns = self.reader.columns
         return tuple(
-            KeyColumn(name=name, type=columns[name].type, called=self.reader.called(name)) for name in self.reader.key
+            KeyColumn(name=name, type=columns[name].type, called=_called(self.reader, name)) for name in self.reader.key
         )
 
     def digests(self, secret: bytes) -> list[str]:
@@ -94,6 +94,14 @@ class Subject:
 
     def _texts(self, key: Key) -> list[tuple[str, str]]:
         return [(name, canonical(key[name], self.reader.columns[name].type) or "") for name in self.reader.key]
+
+
+def _called(reader: Reader, name: str) -> tuple[str, ...]:
+    """Return every name that images have for a column of the table, in any epoch of names."""
+    epochs = range(len(reader.names.renamings) + 1)
+    spelled = {column.name for shape in reader.shapes.values() for column in shape.columns}
+    found = {each for each in spelled if any(reader.names.today(each, epoch) == name for epoch in epochs)}
+    return tuple(sorted(found | {name}))
 
 
 def source_of(lake: Lake, name: str) -> str:

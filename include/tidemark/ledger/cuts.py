@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from types import MappingProxyType
 
 import msgspec
 import structlog
@@ -119,9 +118,8 @@ def tagged_snapshot(table: Table, cut: int) -> int:
     """
     ref = table.refs().get(cut_tag(cut))
     if ref is None:
-        raise ConfigurationError(
-            f"{'.'.join(table.name())} as of cut {cut} is no longer kept (`maintenance: keep_cuts`, or an erasure)"
-        )
+        name = ".".join(table.name())
+        raise ConfigurationError(f"{name} as of cut {cut} is no longer kept (`maintenance: keep_cuts`, or an erasure)")
     return ref.snapshot_id
 
 
@@ -283,7 +281,7 @@ def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) 
     )
 
 
-def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, Table] = MappingProxyType({})) -> None:
+def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, Table] | None = None) -> None:
     """Move ``main`` of a table, its state and history to the candidates of a cut; ``tables`` are loaded already."""
     branch, name = candidate_branch(cut), cut_tag(cut)
     kept = lake.find(history(target))
@@ -292,7 +290,7 @@ def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, T
     if kept is not None and branch in kept.refs():
         moved = (*moved, history(target))
     for identifier in moved:
-        table = tables.get(identifier) or lake.load(identifier)
+        table = (tables or {}).get(identifier) or lake.load(identifier)
         if name in table.refs():  # moved before the crash
             drop_ref(table, branch)
             continue

@@ -1,6 +1,6 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Sixteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
+Seventeen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
 batches and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them
 alone: the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the
 tables of a source together.

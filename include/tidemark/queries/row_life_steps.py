@@ -105,10 +105,6 @@ class Reader:
             if None not in key.values() and key not in found:
                 found.append(key)
         return found
-    def called(self, name: str) -> tuple[str, ...]:
-        """Return every name that images have for a column of the table."""
-        in_images = [each for shape in self.shapes.values() for each in shape.columns if self._is_called(each, name)]
-        return tuple(sorted({column.name for column in in_images} | {name}))
 
     def _pattern(self, name: str, value: Value) -> str | None:
         """Return a pattern that every image with this value matches, unless there is a backslash in the image.

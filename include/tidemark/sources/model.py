@@ -35,6 +35,7 @@ from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Tra
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import wrong
 from tidemark.sources.reconcile import Reconcile
+from tidemark.sources.retention import Retention
 from tidemark.text import nearest, suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
@@ -160,14 +161,6 @@ class Maintenance(BaseModel):
     """Files that no snapshot refers to are removed when they are older than this. No run may take longer."""
     tombstone_days: Annotated[StrictInt, Field(ge=1)] = 90
     """Days for which deletes are remembered. An event that arrives later may bring its deleted row back."""
-
-
-class Retention(BaseModel):
-    """For how long ``tidemark maintain`` keeps what tables are made of. What is not given is kept for ever."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    raw_days: Annotated[StrictInt, Field(ge=1)] | None = None
-    """Messages that landed earlier go from ``raw``. They cannot be decoded again then."""
 
 
 class Source(BaseModel):
