@@ -111,6 +111,10 @@ class RebuildNeededError(ContractError):
     """Only a rebuild from the table's change log can apply a schema change to the published rows."""
 
 
+class ErasureError(ContractError):
+    """An erasure was cut short, and only who gave its key can finish it."""
+
+
 class ExpectationError(ContractError):
     """A blocking check failed."""
 

@@ -16,11 +16,12 @@ from pyiceberg.exceptions import CommitFailedException, ForbiddenError, RESTErro
 from pyspark.errors import PySparkRuntimeError
 from sqlalchemy.exc import SQLAlchemyError
 
-from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
+from tidemark.errors import ConfigurationError, ErasureError, RetriableLakeError, TidemarkError
 from tidemark.lake import locks
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import BEGUN
 from tidemark.sources.model import Source
 from tidemark.spark.jvm_lookups import ENGINE_ERRORS
 from tidemark.stages import REHEARSED, StageReport
@@ -74,6 +75,8 @@ def run_stage(
         raise ConfigurationError(f"{stage} has no option {', '.join(unknown)}; it has {', '.join(list(known)[1:])}")
     bounds = {name: bound for name, bound in (("start", start), ("end", end)) if name in known}
     with _store_errors(stage, source), locks.hold(source.source, patience=patience):
+        if stage != "erase":
+            _require_whole_erasures(source)
         report: StageReport = module.run(source, **bounds, **given)
         if stage in REPORTED:
             _write_report(source)
@@ -90,6 +93,20 @@ def _write_report(source: Source) -> None:
         site.write(Lake.open(), [source.source])
     except Exception as error:  # noqa: BLE001
         log.warning("report_not_written", source=source.source, error=first_line(error), next="tidemark report")
+
+
+def _require_whole_erasures(source: Source) -> None:
+    """Refuse to work on a source whose ledger counts rows that an erasure, cut short, has removed in part.
+
+    Raises:
+        ErasureError: an erasure was cut short.
+    """
+    begun = {row.object for row in Ledger(Lake.open(), source.source).erasures() if row.state == BEGUN}
+    if begun:
+        raise ErasureError(
+            f"{source.source}: an erasure of {', '.join(sorted(begun))} was cut short. Give the same `tidemark erase` "
+            "command again: it continues where it was. Only its key is needed, which Tidemark does not keep."
+        )
 
 
 def run_task(

@@ -18,6 +18,7 @@ import typer
 from tidemark.cli import (
     airflow_command,  # noqa: F401
     diagnosis_commands,  # noqa: F401
+    erase_command,  # noqa: F401
     quarantine_commands,
     reconcile_command,  # noqa: F401  its command
     report_command,  # noqa: F401
@@ -30,6 +31,7 @@ from tidemark.cli.running import AsJson, FormatName, exits, format_names, source
 from tidemark.cli.status_text import print_status
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source, load_sources, validate
+from tidemark.values.iso8601 import moment
 
 app.add_typer(quarantine_commands.quarantine_app, name="quarantine", rich_help_panel=INSPECT)
 
@@ -116,12 +118,17 @@ def sql(
         OutputFormat,
         typer.Option("--format", help="How to print the rows; a table that is too wide is printed as vertical."),
     ] = OutputFormat.TABLE,
+    cut: Annotated[
+        list[str] | None, typer.Option(metavar="N|SOURCE=N", help="Read the tables as this cut showed them.")
+    ] = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="Read the tables as published at a time.")] = None,
 ) -> None:
     """Query the published tables, and source.table__changes, which has every event of a table."""
     from tidemark.lake.lake import Lake
     from tidemark.queries import sql as sql_query
+    from tidemark.queries.as_of import AsOf
 
-    answer = sql_query.query(Lake.existing(), statement)
+    answer = sql_query.query(Lake.existing(), statement, AsOf(cuts=cut or (), at=moment(at)))
     if layout is OutputFormat.JSON:
         sys.stdout.buffer.writelines(sql_query.as_json_lines(answer))
     elif layout is OutputFormat.CSV:

@@ -72,7 +72,8 @@ def find_tables(run: Run) -> dict[str, Found]:
     tables = {name: rows[0].table for name, rows in by_table.items()}
     for name in run.published:
         if name in known and name not in tables and known[name].since(standing.batch_of(name), run.cut.batch):
-            tables[name] = run.ledger.contents(equals("object", name))[0].table
+            # None are left of a table all of whose rows were erased: nothing is there for the statement to change.
+            tables.update((name, row.table) for row in run.ledger.contents(equals("object", name))[:1])
     paths = [row.path for row in run.ledger.files()]
     common_path = len(os.path.commonprefix(paths))  # noqa: RUF071  characters are meant
     split, moved = _with_halves(run, by_table), _with_moves(run)

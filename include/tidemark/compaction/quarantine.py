@@ -11,6 +11,7 @@ from tidemark.lake import names
 from tidemark.lake.filters import above
 from tidemark.lake.log_schemas import QUARANTINE
 from tidemark.lake.properties import LOG_PROPERTIES
+from tidemark.lake.retention import gone_up_to
 from tidemark.tables import reasons
 from tidemark.tables.plan import Plan
 
@@ -63,6 +64,12 @@ def put(run: Run, plan: Plan, aside: DataFrame) -> None:
     bytes_of = raw.select(F.col("batch").alias("landed_with"), *own)
     rows = F.broadcast(once).join(bytes_of, ["landed_with", "file", "place"])
     rows = rows.select(*QUARANTINE.names)
+    if gone := gone_up_to(lake.find(names.raw(source))):
+        # Messages that are past their time have no bytes any more. Their events are in quarantine all the same.
+        lost = [name for name in own if name not in once.columns]
+        bare = once.where(F.col("landed_with") <= gone)
+        nulls = {name: F.lit(None).cast(raw.schema[name].dataType) for name in lost}
+        rows = rows.unionByName(bare.withColumns(nulls).select(*QUARANTINE.names))
     if found.after > after:
         earlier = run.read(identifier).where(F.col("batch").between(after + 1, found.after))
         written = rows.select("batch", "reason", "object").distinct()

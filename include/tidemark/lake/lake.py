@@ -260,4 +260,7 @@ def _with_id(field: pa.Field, stored: pa.Field) -> pa.Field:
     kind = field.type
     if pa.types.is_list(kind):
         kind = pa.list_(_with_id(kind.value_field.with_name("element"), stored.type.value_field))
+    if pa.types.is_map(kind):
+        key, item = (_with_id(kind.key_field, stored.type.key_field), _with_id(kind.item_field, stored.type.item_field))
+        kind = pa.map_(key.with_name("key").with_nullable(False), item.with_name("value"))  # noqa: FBT003
     return pa.field(field.name, kind, metadata=ids)

@@ -94,7 +94,13 @@ class RowKind(StrEnum):
     CONTROL = "control"
     """``operation`` says which kind of control event it is. ``detail`` says it too; for the end of a transaction that
     counts its events by collection, it has these counts (JSON)."""
+    ERASED = "erased"
+    """What an erasure left of a change event: its place, without images, shape and key. ``operation`` is the event's;
+    ``detail`` is ``again`` if the event was recognised when its message was decoded, after the erasure."""
 
+
+ERASED = "erased"
+"""In place of the checksum of a message in ``raw``: an erasure removed the message's bytes."""
 
 VARIED = ("before", "after", "position", "value")
 """Columns of these tables whose values hardly repeat."""

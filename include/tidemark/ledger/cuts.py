@@ -120,9 +120,8 @@ def tagged_snapshot(table: Table, cut: int) -> int:
     """
     ref = table.refs().get(cut_tag(cut))
     if ref is None:
-        raise ConfigurationError(
-            f"{'.'.join(table.name())} as of cut {cut} is no longer kept (`maintenance: keep_cuts`)"
-        )
+        name = ".".join(table.name())
+        raise ConfigurationError(f"{name} as of cut {cut} is no longer kept (`maintenance: keep_cuts`, or an erasure)")
     return ref.snapshot_id
 
 
@@ -200,7 +199,7 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     cut = set_state(ledger, cut, PUBLISHING)
     try:
         for row in built:
-            _move(lake, row.identifier, cut.cut, tables)
+            move(lake, row.identifier, cut.cut, tables)
     except PublishConflictError:
         # Another writer was faster. Moved tables stay so: folding the same events onto them again changes no row.
         set_state(ledger, cut, REPLACED)
@@ -285,7 +284,8 @@ def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) 
     )
 
 
-def _move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, Table]) -> None:
+def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, Table] | None = None) -> None:
+    """Move ``main`` of a table, its state and history to the candidates of a cut; ``tables`` are loaded already."""
     branch, name = candidate_branch(cut), cut_tag(cut)
     kept = lake.find(history(target))
     moved: tuple[Identifier, ...] = moved_together(target)
@@ -293,7 +293,7 @@ def _move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, 
     if kept is not None and branch in kept.refs():
         moved = (*moved, history(target))
     for identifier in moved:
-        table = tables.get(identifier) or lake.load(identifier)
+        table = (tables or {}).get(identifier) or lake.load(identifier)
         if name in table.refs():  # moved before the crash
             drop_ref(table, branch)
             continue

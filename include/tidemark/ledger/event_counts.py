@@ -8,7 +8,7 @@ import msgspec
 class EventCounts(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the change events of one table in one cut.
 
-    The counts close where ``events = applied + superseded + duplicate + held + quarantined``.
+    The counts close where ``events = applied + superseded + duplicate + held + quarantined + erased``.
     """
 
     events: int = 0
@@ -23,11 +23,13 @@ class EventCounts(msgspec.Struct, frozen=True, kw_only=True):
     """They wait for the end of their transaction, or for their table to be freed."""
     quarantined: int = 0
     """A value, key or image could not be taken in."""
+    erased: int = 0
+    """Their row was erased. The cut of the erasure counts them once more."""
 
     @property
     def accounted(self) -> int:
         """Events whose fate is known."""
-        return self.applied + self.superseded + self.duplicate + self.held + self.quarantined
+        return self.applied + self.superseded + self.duplicate + self.held + self.quarantined + self.erased
 
     @property
     def closes(self) -> bool:

@@ -1,6 +1,6 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Sixteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
+Eighteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
 batches and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them
 alone: the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the
 tables of a source together.
@@ -30,6 +30,7 @@ from tidemark.ledger.rows import (
     BatchRow,
     ContentRow,
     CutRow,
+    ErasureRow,
     FileRow,
     IntervalRow,
     LedgerRow,
@@ -133,6 +134,10 @@ class Ledger:
     def note_source_file(self, row: SourceFileRow) -> None:
         """Put what the source file says in the place of what it said before."""
         self.replace(SourceFileRow, [row], above("batch", -1))
+
+    def erasures(self) -> list[ErasureRow]:
+        """Return the keys whose rows were erased."""
+        return self._rows(ErasureRow)
 
     def reconciliations(self, *conditions: BooleanExpression) -> list[ReconciliationRow]:
         """Return how tables compared with the source database, the newest run last."""

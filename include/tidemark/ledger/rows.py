@@ -201,6 +201,7 @@ class TableRow(LedgerRow, frozen=True, kw_only=True):
     duplicate: int = 0
     held: int = 0
     quarantined: int = 0
+    erased: int | None = None
     rebuilt: str | None = None
     rows_before: int | None = None
     rows_after: int | None = None
@@ -229,7 +230,7 @@ class TableRow(LedgerRow, frozen=True, kw_only=True):
     @property
     def counts(self) -> EventCounts:
         """What became of the events."""
-        return EventCounts(**{name: getattr(self, name) for name in EventCounts.__struct_fields__})
+        return EventCounts(**{name: getattr(self, name) or 0 for name in EventCounts.__struct_fields__})
 
     @property
     def identifier(self) -> Identifier:
@@ -256,6 +257,24 @@ class ReprocessingRow(LedgerRow, frozen=True, kw_only=True):
 
     TABLE = "reprocessing"
     batch: int
+
+
+BEGUN, DONE = "begun", "done"
+"""States of an erasure: its key is refused from then on; nothing of its row is left."""
+
+
+class ErasureRow(LedgerRow, frozen=True, kw_only=True):
+    """A key whose row was erased: how it is recognised, and never the key."""
+
+    TABLE = "erasures"
+    object: str
+    digest: str
+    reading: str
+    secret: str
+    before: datetime
+    horizon: str
+    state: str
+    cut: int | None = None
 
 
 class CutRow(LedgerRow, frozen=True, kw_only=True):

@@ -152,6 +152,7 @@ TABLES = pa.schema(
         ("duplicate", pa.int64()),
         ("held", pa.int64()),
         ("quarantined", pa.int64()),
+        ("erased", pa.int64()),
         ("rebuilt", pa.string()),
         ("rows_before", pa.int64()),
         ("rows_after", pa.int64()),
@@ -163,7 +164,8 @@ TABLES = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""What became of the events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined``.
+"""What became of the events of a table in a cut: ``events = applied + superseded + duplicate + held + quarantined +
+erased``.
 
 ``state``: ``candidate``, ``published``, ``stopped`` with its ``reason``, ``unmoved`` (all events are held), or
 ``waiting`` (nothing says yet which columns the table has). ``batch`` is the last batch that the snapshot holds.
@@ -189,6 +191,25 @@ CUTS = pa.schema(
 )
 """Cuts of a source. ``state``: ``candidate`` (compacted), ``checked``, ``failed``, ``held`` (awaits approval),
 ``publishing`` (tables are being moved), ``published``, ``replaced``."""
+
+ERASURES = pa.schema(
+    [
+        ("source", pa.string()),
+        ("object", pa.string()),
+        ("digest", pa.string()),
+        ("reading", pa.string()),
+        ("secret", pa.string()),
+        ("before", INSTANT),
+        ("horizon", pa.string()),
+        ("state", pa.string()),
+        ("cut", pa.int32()),
+        ("at", INSTANT),
+    ]
+)
+"""Keys whose rows were erased. ``digest`` is a keyed hash of the key, ``reading`` says how keys are read from images
+(JSON), ``secret`` is by what the secret of the hash is recognised. Events of the key are of the erased row if they were
+committed up to ``before``; events without a commit time, if their position is not above ``horizon``. ``state``:
+``begun`` (written before anything is removed) or ``done``. ``cut`` is the cut of the erasure."""
 
 TRANSACTIONS = pa.schema(
     [
@@ -278,6 +299,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "checks": CHECKS,
     "source_files": SOURCE_FILES,
     "reconciliations": RECONCILIATIONS,
+    "erasures": ERASURES,
 }
 
 NAMES = tuple(SCHEMAS)

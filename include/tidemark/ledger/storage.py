@@ -56,12 +56,22 @@ def delete(lake: Lake, name: str, source: str, where: BooleanExpression) -> None
         _exchange(lake, table, source, SCHEMAS[name].empty_table(), where)
 
 
+def _with_columns(table: Table, schema: pa.Schema) -> Table:
+    """Return the table with all columns of a schema: an earlier version of Tidemark may have made it without some."""
+    if set(schema.names) <= {field.name for field in table.schema().fields}:
+        return table
+    with table.update_schema() as update:
+        update.union_by_name(schema)
+    return table.refresh()
+
+
 def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
     """Put rows in the place of the rows that ``where`` names, in one commit.
 
     The files that hold those rows are replaced by one file, which also has their other rows. A commit costs much the
     same whatever is in it: this is one commit, where PyIceberg's overwrite makes two or three.
     """
+    table = _with_columns(table, rows.schema)
     if where is None:
         _write(lake, table, source, rows, [])
         return

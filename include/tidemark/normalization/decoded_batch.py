@@ -8,9 +8,13 @@ from typing import Any
 
 from tidemark.events import ChangeEvent, ControlEvent, Event, Quarantined, TableId
 from tidemark.lake.log_schemas import RowKind
+from tidemark.normalization.erased_keys import ErasedEvent
 
 NO_TABLE = TableId(None, None, "")
 """The table of events that belong to none."""
+
+
+_KINDS = {ControlEvent: RowKind.CONTROL, ErasedEvent: RowKind.ERASED}
 
 
 class EventGroup:
@@ -31,11 +35,11 @@ class EventGroup:
 class DecodedBatch:
     """The events of a batch of messages, and the messages that could not be decoded."""
 
-    def __init__(self, decoded: Iterable[list[Event] | Quarantined]) -> None:
+    def __init__(self, decoded: Iterable[list[Event | ErasedEvent] | list[Event] | Quarantined]) -> None:
         """Group what the messages, in their order, were decoded to."""
         self.changes = defaultdict[TableId, EventGroup](EventGroup)
         self.others = defaultdict[tuple[RowKind, TableId], EventGroup](EventGroup)
-        """Schema changes and control events."""
+        """Schema changes, control events, and what is left of events of erased rows."""
         self.refused = defaultdict[str, list[tuple[int, Quarantined]]](list)
         """By reason: the indexes of messages in the batch, and why each is set aside."""
         self.control = 0
@@ -50,7 +54,7 @@ class DecodedBatch:
                     group = self.changes[event.table]
                     control = False
                 else:
-                    kind = RowKind.CONTROL if type(event) is ControlEvent else RowKind.SCHEMA_CHANGE
+                    kind = _KINDS.get(type(event), RowKind.SCHEMA_CHANGE)
                     group = self.others[kind, getattr(event, "table", None) or NO_TABLE]
                     control = control and kind is RowKind.CONTROL
                 group.events.append(event)

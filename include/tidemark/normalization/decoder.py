@@ -41,6 +41,7 @@ from tidemark.normalization.arrow_rows import (
     transaction_columns,
 )
 from tidemark.normalization.decoded_batch import DecodedBatch, EventGroup
+from tidemark.normalization.erased_keys import AGAIN, ErasedEvent
 from tidemark.normalization.loads import MOST_LOADS, LoadTracker
 from tidemark.normalization.shapes import Shapes
 from tidemark.normalization.transaction_tracker import Tracker
@@ -48,6 +49,9 @@ from tidemark.values.declared_types import DeclaredEncodings
 
 Decode = Callable[[Message], "list[Event] | Quarantined"]
 """Returns the events of a message, or why it cannot be decoded."""
+
+Recognise = Callable[[Message], "list[Event] | list[Event | ErasedEvent] | Quarantined"]
+"""Returns the same, with the places of events whose rows were erased."""
 
 Write = Callable[[Partition, pa.RecordBatch], None]
 """Takes rows of one partition."""
@@ -59,7 +63,7 @@ class Decoder:
     def __init__(
         self,
         batch: int,
-        decode: Decode,
+        decode: Recognise,
         write: Write,
         set_aside: Write,
         tracker: Tracker | None = None,
@@ -107,6 +111,8 @@ class Decoder:
         _, kind, table = partition
         if kind == RowKind.CHANGE:
             self._tracker.changes(self._batch, str(table), rows)
+        elif kind == RowKind.ERASED:
+            self._tracker.changes(self._batch, str(table), rows, erased=True)
         elif kind == RowKind.CONTROL:
             self._tracker.controls(self._batch, rows)
 
@@ -168,6 +174,11 @@ class Decoder:
             oldest = next((place for place, load in self._loads.items() if not load.several), None)
             if oldest is not None:
                 del self._loads[oldest]
+
+    def add_erased(self, count: int) -> None:
+        """Count messages whose bytes an erasure removed: they were decoded once, and what is left of them is kept."""
+        self._tally.landed += count
+        self._tally.decoded += count
 
     def close(self) -> Tally:
         """Return what was counted."""
@@ -252,8 +263,10 @@ class Decoder:
 _UPDATE = Operation.UPDATE.value
 
 
-def _operation_and_detail(event: SchemaChange | ControlEvent) -> tuple[str, str]:
+def _operation_and_detail(event: SchemaChange | ControlEvent | ErasedEvent) -> tuple[str, str]:
     """Return the values of the columns ``operation`` and ``detail``."""
+    if type(event) is ErasedEvent:
+        return event.operation, AGAIN
     if type(event) is SchemaChange:
         return event.dialect, event.statement
     control = cast(ControlEvent, event)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
+
+from pyiceberg.table import Table
 
 from tidemark.dumps.wrapping import Reading
 from tidemark.lake.data_files import Target, WrittenFile
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import file_order, inputs, open_transactions, tasks
+from tidemark.normalization import erasures, file_order, inputs, open_transactions, tasks
 from tidemark.normalization.file_times import Disorder, disorders
 from tidemark.normalization.new_logs import NewLogs
 from tidemark.normalization.open_transactions import Known
@@ -65,12 +67,42 @@ class Derived:
                 found[batch].append(tally)
         return found
 
+    def with_carried(self, carried: Done | None) -> Derived:
+        """Return the same with rows that were not derived, but kept from before."""
+        return self if carried is None else replace(self, tasks=[*self.tasks, carried])
+
     def settle(self, ledger: Ledger, newest: int) -> None:
         """Write to the ledger which transactions these messages opened, closed or undid.
 
         ``newest`` is the last batch of the messages.
         """
         open_transactions.settle(ledger, self.transactions, self.tasks, self.log, newest)
+
+
+def decoding_of(
+    ledger: Ledger, source: Source, parts: Sequence[spread.Part], read_from: Target, log: Table
+) -> Decoding:
+    """Return how the messages of a source are decoded now.
+
+    Args:
+        ledger: of the source.
+        source: the source, whose format and options decode the messages.
+        parts: parts with the messages, which are searched for metadata messages.
+        read_from: where workers read the parts.
+        log: the change log, which keeps the metadata messages of earlier runs.
+    """
+    files = ledger.files()
+    return Decoding(
+        format_name=source.format,
+        options=source.options.model_dump(mode="json"),
+        known=inputs.known(source, parts, read_from, log),
+        reading=Reading(limit=source.message_limit, wrapping=source.container),
+        declared=source.written(),
+        new_logs=_new_logs(source),
+        width_at=file_order.width_at(log, files),
+        sizes=file_order.sizes(files),
+        erased=erasures.keys_of(ledger, source),
+    )
 
 
 def derive(
@@ -95,20 +127,10 @@ def derive(
         The files that were written, and the counts by batch.
     """
     transactions = open_transactions.known(ledger, log, source.undelivered)
-    files = ledger.files()
-    width_at = file_order.width_at(log.table, files)
+    decoding = decoding_of(ledger, source, messages.parts, messages.read_from, log.table)
     work = partial(
         tasks.normalize,
-        decoding=Decoding(
-            format_name=source.format,
-            options=source.options.model_dump(mode="json"),
-            known=inputs.known(source, messages.parts, messages.read_from, log.table),
-            reading=Reading(limit=source.message_limit, wrapping=source.container),
-            declared=source.written(),
-            new_logs=_new_logs(source),
-            width_at=width_at,
-            sizes=file_order.sizes(files),
-        ),
+        decoding=decoding,
         raw=messages.read_from,
         outputs=Outputs(log=log.target, quarantine=quarantine),
         transactions=KnownTransactions(
@@ -120,7 +142,7 @@ def derive(
     )
     done = spread.run(messages.parts, work, Done)
     noted = [times for task in done for times in task.file_times]
-    found = disorders(noted, file_order.places(files, width_at)) if noted else []
+    found = disorders(noted, file_order.places(ledger.files(), decoding.width_at)) if noted else []
     return Derived(tasks=done, transactions=transactions, log=log, disorders=found)
 
 

@@ -14,18 +14,20 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.dumps.wrapping import Reading
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
-from tidemark.lake.log_schemas import RowKind
+from tidemark.lake.log_schemas import ERASED, RowKind
 from tidemark.ledger.completeness import Landed
 from tidemark.ledger.tally import Tally
-from tidemark.normalization.arrow_rows import with_file_order
-from tidemark.normalization.decoder import Decode, Decoder
+from tidemark.normalization.arrow_rows import messages_of, with_file_order
+from tidemark.normalization.decoder import Decode, Decoder, Recognise
 from tidemark.normalization.decoding import decode_message, metadata_of
+from tidemark.normalization.erased_keys import ErasedKeys, Noting
 from tidemark.normalization.file_times import FileTimes, TimesNoted
 from tidemark.normalization.new_logs import NewLogs, ranked
 from tidemark.normalization.raised_limits import with_raised_limit
@@ -47,6 +49,8 @@ class Done(msgspec.Struct, kw_only=True):
     transactions: TransactionsSeen | None = None
     file_times: list[FileTimes] = []
     """Of events that only their file orders."""
+    erased: list[tuple[str, int, int]] = []
+    """File, place and number in its message of each event whose row was erased."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,15 @@ class Decoding:
     """Where numbers in paths differ in length (``file_names.widths``)."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Checksum to bytes of files that grew later: what they had when they were landed with that checksum."""
+    erased: ErasedKeys | None = None
+    """The keys whose rows were erased; None if there are none."""
+
+    def decode(self) -> Decode:
+        """Return the decoder of messages."""
+        module = resolve(self.format_name)
+        options = module.Options.model_validate(dict(self.options))
+        decode: Decode = partial(decode_message, module, options=options, known=self.known)
+        return ranked(decode, self.new_logs) if self.new_logs else decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +149,8 @@ def normalize(
     Returns:
         A ``Done`` as JSON.
     """
-    module = resolve(decoding.format_name)
-    options = module.Options.model_validate(dict(decoding.options))
-    decode: Decode = partial(decode_message, module, options=options, known=decoding.known)
-    if decoding.new_logs:
-        decode = ranked(decode, decoding.new_logs)
+    noting = None if decoding.erased is None else Noting(decoding.erased, decoding.decode())
+    decode: Recognise = noting or decoding.decode()
     writer, set_aside = Writer(outputs.log), Writer(outputs.quarantine)
     decoders: dict[int, Decoder] = {}
     tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled, landed=transactions.landed)
@@ -159,7 +169,9 @@ def normalize(
             decoder = Decoder(batch, decode, write, put_aside, tracker, decoding.declared)
             decoders[part.batch] = decoder
         for messages in messages_in(part, raw):
-            whole = with_raised_limit(messages, decoding.reading, decoding.sizes)
+            kept = unerased(messages)
+            decoder.add_erased(messages.num_rows - kept.num_rows)
+            whole = with_raised_limit(kept, decoding.reading, decoding.sizes)
             decoder.add(with_file_order(whole, decoding.width_at))
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     return msgspec.json.encode(
@@ -169,8 +181,28 @@ def normalize(
             tallies=tallies,
             transactions=tracker.close(),
             file_times=times.close(),
+            erased=noting.places if noting else [],
         )
     )
+
+
+def search(task: bytes, *, decoding: Decoding, raw: Target) -> bytes:
+    """Return the places of events of erased rows in parts of ``raw`` or of the quarantine, as ``Done``."""
+    if decoding.erased is None:
+        raise ValueError("a search for erased rows needs their keys")
+    noting = Noting(decoding.erased, decoding.decode())
+    for part in msgspec.json.decode(task, type=list[RawPart]):
+        for messages in messages_in(part, raw):
+            whole = with_file_order(unerased(messages), decoding.width_at)
+            for message in messages_of(whole):
+                noting(message)
+    return msgspec.json.encode(Done(erased=noting.places))
+
+
+def unerased(messages: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the messages without those whose bytes an erasure removed."""
+    erased = pc.fill_null(pc.equal(messages.column("checksum"), ERASED), pa.scalar(value=False))
+    return messages.filter(pc.invert(erased)) if pc.any(erased).as_py() else messages
 
 
 class LogPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,6 +213,8 @@ class LogPart(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     table: str | None
     """The table as source files name it; None for control events."""
+    erased: bool = False
+    """Whether it has what erasures left of events."""
 
 
 def look(task: bytes, *, only: frozenset[str] | None, log: Target, landed: Landed) -> bytes:
@@ -196,7 +230,7 @@ def look(task: bytes, *, only: frozenset[str] | None, log: Target, landed: Lande
                 if part.table is None:
                     tracker.controls(part.batch, rows)
                 else:
-                    tracker.changes(part.batch, part.table, rows)
+                    tracker.changes(part.batch, part.table, rows, erased=part.erased)
     return msgspec.json.encode(Done(transactions=tracker.close()))
 
 

@@ -87,7 +87,8 @@ class ChangeLog:
     def _part(self, location: str, partition: Sequence[Any], size: int) -> spread.Part:
         batch, kind, table = partition
         path = PyArrowFileIO.parse_location(location, self.table.io.properties)[2]
-        return LogPart(path=path, batch=batch, table=table if kind == RowKind.CHANGE else None), size
+        table = None if kind == RowKind.CONTROL else table
+        return LogPart(path=path, batch=batch, table=table, erased=kind == RowKind.ERASED), size
 
     def _committed(self, wanted: Sequence[Seen], *, ever: bool) -> Iterator[spread.Part]:
         """Yield the committed files that may hold events or ends of the transactions.
@@ -102,6 +103,7 @@ class ChangeLog:
         batches = {RowKind.CHANGE.value: self._batches(RowKind.CHANGE, _between(first, last))}
         ends = self._batches(RowKind.CONTROL, _between(first and first - _A_DAY, None))
         batches[RowKind.CONTROL.value] = ends | batches[RowKind.CHANGE.value]
+        batches[RowKind.ERASED.value] = self._batches(RowKind.ERASED, _between(first, last))
         for kind, numbers in batches.items():
             for planned in self.table.scan(row_filter=equals("kind", kind)).plan_files():
                 partition = [planned.file.partition[place] for place in range(3)]
@@ -114,7 +116,7 @@ class ChangeLog:
         return {int(each.file.partition[0]) for each in planned}
 
 
-_KINDS = (RowKind.CHANGE.value, RowKind.CONTROL.value)
+_KINDS = (RowKind.CHANGE.value, RowKind.CONTROL.value, RowKind.ERASED.value)
 """Kinds of rows that concern transactions."""
 
 

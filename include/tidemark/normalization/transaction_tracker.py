@@ -93,8 +93,16 @@ class Tracker:
         self._kept = 0
         self._size = 0
 
-    def changes(self, batch: int, table: str, rows: pa.RecordBatch) -> None:
-        """Take note of change events of one batch and table. ``rows`` have the columns ``READ``, in any order."""
+    def changes(self, batch: int, table: str, rows: pa.RecordBatch, *, erased: bool = False) -> None:
+        """Take note of change events of one batch and table.
+
+        Args:
+            batch: of the events.
+            table: as source files name it.
+            rows: have the columns ``READ``, in any order.
+            erased: whether an erasure left only their places. They count for whether a transaction is whole, and not
+                as events that the table can take in.
+        """
         ids, at = rows.column("transaction_id"), rows.column("committed_at").cast(pa.int64())
         earliest = None if at.null_count else pc.min(at).as_py()
         self._result.tables = completeness.earliest([self._result.tables, {table: earliest}])
@@ -118,6 +126,7 @@ class Tracker:
             flagged=last.is_valid(),
             at=at,
             truncate=truncate,
+            erased=pa.repeat(pa.scalar(erased), len(ids)),
         )
 
     def controls(self, batch: int, rows: pa.RecordBatch) -> None:
@@ -158,6 +167,7 @@ class Tracker:
             "undone": False,
             "flagged": False,
             "truncate": False,
+            "erased": False,
         }
         rows = pa.RecordBatch.from_arrays(
             [
@@ -210,7 +220,7 @@ class Tracker:
 _ROWS: Final = pa.schema([
     ("batch", pa.int32()), ("table", pa.string()), ("id", pa.string()), ("number", pa.int64()), ("count", pa.int64()),
     ("ended", pa.bool_()), ("undone", pa.bool_()), ("flagged", pa.bool_()), ("at", pa.int64()),
-    ("truncate", pa.bool_()), ("counts", pa.string()),
+    ("truncate", pa.bool_()), ("erased", pa.bool_()), ("counts", pa.string()),
 ])  # fmt: skip
 
 _VALID: Final = pc.CountOptions(mode="only_valid")
@@ -252,7 +262,7 @@ def _seen(rows: pa.Table) -> list[Seen]:
     """Return one entry for each transaction."""
     parts = rows.group_by(["id", "table"], use_threads=False).aggregate([
         ("batch", "min"), ("number", "distinct", _VALID), ("count", "max"), ("ended", "any"), ("undone", "any"),
-        ("flagged", "any"), ("at", "min"), ("at", "max"), ("truncate", "sum"), ([], "count_all"),
+        ("flagged", "any"), ("at", "min"), ("at", "max"), ("truncate", "sum"), ("erased", "sum"), ([], "count_all"),
         ("counts", "distinct", _VALID),
     ])  # fmt: skip
     found: dict[str, Seen] = {}
@@ -271,7 +281,9 @@ def _seen(rows: pa.Table) -> list[Seen]:
             ended=part["ended_any"],
             undone=part["undone_any"],
             flagged=part["flagged_any"],
-            tables={part["table"]: (part["count_all"], part["truncate_sum"])} if part["table"] else {},
+            tables={part["table"]: (part["count_all"] - part["erased_sum"], part["truncate_sum"])}
+            if part["table"]
+            else {},
             first=part["at_min"],
             last=part["at_max"],
         )

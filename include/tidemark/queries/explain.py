@@ -89,13 +89,13 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
         ConfigurationError: there is no such table or column, a column is missing or not in the key, or a column cannot
             hold its value.
     """
-    identifier, table = _find(lake, name)
+    identifier, table = find_table(lake, name)
     name = str(identifier)
     standing = _standing(lake, table)
-    history = _history(lake, table)
+    history = history_of(lake, table)
     reader = Reader.of(lake, table, history.until(standing.batch))
     wanted = key_given(name, given, reader.columns, reader.key)
-    steps = list(reader.steps(_log(lake, table), wanted, standing.aside))
+    steps = list(reader.steps(log_of(lake, table), wanted, standing.aside))
     steps += _emptied(lake, table, history.emptyings, standing)
     start = min((step.position for step in steps if step.operation != Operation.TRUNCATE), default=None)
     own = [step for step in steps if start is not None and step.position >= start]
@@ -107,7 +107,12 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     return Life(table=name, key=wanted, chapters=chapters, rows=rows)
 
 
-def _find(lake: Lake, name: str) -> tuple[table_names.Identifier, Table]:
+def find_table(lake: Lake, name: str) -> tuple[table_names.Identifier, Table]:
+    """Return a published table of a source, named as ``source.table``, or ``table`` if one source has such a table.
+
+    Raises:
+        UnknownNameError: there is no such table.
+    """
     identifier, table = named_tables.find(lake, name)
     if SOURCE_PROPERTY not in table.properties:
         raise UnknownNameError(f"'{name}' is no table of a source: `tidemark status` lists those that are.")
@@ -132,7 +137,8 @@ def _standing(lake: Lake, table: Table) -> _Standing:
     return _Standing(batch, (Outcome.WAITING, waits), waits_for, undone)
 
 
-def _history(lake: Lake, table: Table) -> SchemaHistory:
+def history_of(lake: Lake, table: Table) -> SchemaHistory:
+    """Return the schema changes of a published table."""
     name = table.properties[OBJECT_PROPERTY]
     return histories(Ledger(lake, table.properties[SOURCE_PROPERTY]), [name]).get(name, SchemaHistory())
 
@@ -210,7 +216,8 @@ def _with_lone_halves_marked(lake: Lake, table: Table, steps: Sequence[Step], st
     ]
 
 
-def _log(lake: Lake, table: Table) -> pa.RecordBatchReader:
+def log_of(lake: Lake, table: Table) -> pa.RecordBatchReader:
+    """Return the change events of a published table, with ``FIELDS``."""
     changelog = lake.load(table_names.change_log(table.properties[SOURCE_PROPERTY]))
     mine = And(equals("kind", RowKind.CHANGE), equals("object", table.properties[OBJECT_PROPERTY]))
     return changelog.scan(row_filter=mine, selected_fields=FIELDS).to_arrow_batch_reader()
@@ -220,12 +227,13 @@ def _published(table: Table, reader: Reader, wanted: Key) -> pa.Table:
     """Return the published rows that have these values."""
     where: BooleanExpression = AlwaysTrue()
     for name, value in shown(wanted, reader.masks).items():
-        where = And(where, equals(name, _literal(value, reader.columns[name].type)))
+        where = And(where, equals(name, literal(value, reader.columns[name].type)))
     rows = table.scan(row_filter=where).to_arrow()
     return rows.select([name for name in rows.column_names if not name.startswith(OWN_PREFIX)])
 
 
-def _literal(value: Value, kind: str) -> Any:  # noqa: ANN401  what PyIceberg compares with a column of this type
+def literal(value: Value, kind: str) -> Any:  # noqa: ANN401  of the column's type
+    """Return a value as PyIceberg compares it with a column of a type."""
     if parts := decimal_parts(kind):
         return Decimal(str(value)).quantize(Decimal(1).scaleb(-parts[1]), context=Context(prec=38))
     return _LITERALS[kind](str(value)) if kind in _LITERALS else value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -20,25 +20,36 @@ from sqlglot.errors import SqlglotError
 
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
 from tidemark.queries import named_tables
+from tidemark.queries.as_of import AsOf, snapshots
 from tidemark.values import iso8601
 
 CHANGES = "__changes"
 
+NOW = AsOf()
+"""Tables as they are."""
 
-def query(lake: Lake, sql: str) -> pa.Table:
+
+def query(lake: Lake, sql: str, as_of: AsOf = NOW) -> pa.Table:
     """Return the answer to a query; the query names tables as ``source.table``, or ``table`` if one source has such.
 
     SHOW TABLES lists the tables of all sources.
+
+    Args:
+        lake: the lake.
+        sql: the query.
+        as_of: the cuts or the time at which all tables of the query are read.
 
     Raises:
         ConfigurationError: the text is no query, or names a table that is not there.
     """
     if (named := _tables(sql)) is None:
         return _listed(lake)
+    past = _past(lake, named, as_of) if as_of else {}
     connection = duckdb.connect()
     for (namespace, name), once in sorted(named.items()):
-        rows = _rows(lake, f"{namespace}.{name}" if namespace else name)
+        rows = _rows(lake, _label(namespace, name), past.get((namespace, name)))
         staged = f"tidemark {namespace}.{name}"
         connection.register(staged, rows)
         view = _quoted(name)
@@ -86,10 +97,26 @@ def _listed(lake: Lake) -> pa.Table:
     return pa.table({"table": pa.array(map(str, named_tables.published_tables(lake)), pa.string())})
 
 
-def _rows(lake: Lake, name: str) -> pa.RecordBatchReader | pa.Table:
+def _label(namespace: str, name: str) -> str:
+    return f"{namespace}.{name}" if namespace else name
+
+
+def _past(lake: Lake, named: Iterable[tuple[str, str]], as_of: AsOf) -> dict[tuple[str, str], int]:
+    """Return for each table that a query names the snapshot that it stood on."""
+    found = {
+        (namespace, name): Identifier(namespace, name)
+        if name.endswith(CHANGES)
+        else named_tables.find(lake, _label(namespace, name))[0]
+        for namespace, name in named
+    }
+    past = snapshots(lake, sorted(set(found.values())), as_of)
+    return {pair: past[identifier] for pair, identifier in found.items()}
+
+
+def _rows(lake: Lake, name: str, snapshot: int | None) -> pa.RecordBatchReader | pa.Table:
     if not name.endswith(CHANGES):
         # Streamed: DuckDB takes the batches as it needs them.
-        return named_tables.find(lake, name)[1].scan().to_arrow_batch_reader()
+        return named_tables.find(lake, name)[1].scan(snapshot_id=snapshot).to_arrow_batch_reader()
     from tidemark.queries.typed_changes import typed_changes  # noqa: PLC0415  needs Spark, which no other query does
 
     return typed_changes(lake, named_tables.find(lake, name.removesuffix(CHANGES))[0]).toArrow()

@@ -37,6 +37,7 @@ from tidemark.sources.fields import error_at, wrong
 from tidemark.sources.layout import Layout
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
+from tidemark.sources.retention import Retention
 from tidemark.text import nearest, suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
@@ -216,6 +217,8 @@ class Source(BaseModel):
     """The source database that published tables are compared with."""
     on_failure: tuple[Notifier, ...] = ()
     """Airflow's notifiers that are told when a task of the source has failed for good."""
+    retention: Retention = Retention()
+    """For how long messages are kept. What is not given is kept for ever."""
 
     @property
     def dag_id(self) -> str:

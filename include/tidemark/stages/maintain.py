@@ -15,14 +15,14 @@ from pyspark.sql import SparkSession
 
 from tidemark.compaction import state
 from tidemark.errors import UnknownNameError
-from tidemark.lake import maintenance, names
-from tidemark.lake.branches import rows_in
+from tidemark.lake import maintenance, names, retention
+from tidemark.lake.branches import marker, rows_in
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.schemas import NAMES
-from tidemark.sources.model import Maintenance, Source
+from tidemark.sources.model import Source
 from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
 from tidemark.text import suggestion
@@ -39,6 +39,8 @@ class _Horizons(NamedTuple):
     orphans: datetime
     tombstones: int
     """Last batch whose tombstones are past their time; 0: none."""
+    messages: int
+    """Last batch whose messages are past their time; 0: none."""
 
 
 def run(source: Source, table: str | None = None) -> StageReport:
@@ -71,7 +73,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
     details: dict[str, dict[str, int | str]] = {}
     if chosen or logs:
         session = open_session()
-        horizons = _horizons(ledger, source.maintenance)
+        horizons = _horizons(lake, ledger, source)
         for identifier in [*chosen, *logs]:
             with tuned_for(session, [rows_in(lake.load(identifier))]):
                 details[str(identifier)] = _maintain(session, lake, ledger, identifier, horizons)
@@ -100,16 +102,32 @@ def _logs(lake: Lake, source: Source) -> Iterator[Identifier]:
             yield identifier
 
 
-def _horizons(ledger: Ledger, kept: Maintenance) -> _Horizons:
-    now = datetime.now(UTC)
+def _horizons(lake: Lake, ledger: Ledger, source: Source) -> _Horizons:
+    now, kept = datetime.now(UTC), source.maintenance
     young = now - timedelta(days=kept.keep_days)
     dead = now - timedelta(days=kept.tombstone_days)
     return _Horizons(
         cut=cuts.oldest_kept(ledger, newest=kept.keep_cuts, since=young),
         snapshots=young,
         orphans=now - timedelta(days=kept.orphan_days),
-        tombstones=max((row.batch for row in ledger.batches() if row.written_at and row.written_at < dead), default=0),
+        tombstones=_last_before(ledger, dead),
+        messages=_past_messages(lake, ledger, source, now),
     )
+
+
+def _last_before(ledger: Ledger, time: datetime) -> int:
+    """Return the last batch that was normalized before a time; 0 for none."""
+    return max((row.batch for row in ledger.batches() if row.written_at and row.written_at < time), default=0)
+
+
+def _past_messages(lake: Lake, ledger: Ledger, source: Source, now: datetime) -> int:
+    """Return the last batch whose messages may go: the change log has it, and nothing up to it is decoded again."""
+    days = source.retention.raw_days
+    if days is None:
+        return 0
+    decoded = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
+    again = [batch - 1 for batch in ledger.reprocessing()]
+    return min([_last_before(ledger, now - timedelta(days=days)), decoded, *again])
 
 
 def _maintain(
@@ -117,6 +135,8 @@ def _maintain(
 ) -> dict[str, int | str]:
     before = maintenance.size_of(lake.load(identifier))
     done: dict[str, int | str] = {"tags": cuts.drop_tags(lake.load(identifier), horizons.cut)}
+    if identifier.namespace == "raw" and horizons.messages:
+        done["dropped_files"] = retention.drop_up_to(lake.load(identifier), horizons.messages)
     if identifier.namespace == "state":
         done["tombstones"] = state.rewrite(session, lake, identifier, horizons.tombstones)
     elif identifier.namespace != "ledger":

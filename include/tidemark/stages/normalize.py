@@ -22,7 +22,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark.dumps.listing import moments
-from tidemark.errors import LedgerError
+from tidemark.errors import ConfigurationError, LedgerError
 from tidemark.lake import foreign, names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import Target
@@ -30,11 +30,12 @@ from tidemark.lake.filters import above, among
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
 from tidemark.lake.properties import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES
+from tidemark.lake.retention import gone_up_to
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.rows import BatchRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import file_order, inputs, open_transactions, retrying, source_changes
+from tidemark.normalization import erasures, file_order, inputs, open_transactions, retrying, source_changes
 from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.file_times import Disorder
 from tidemark.normalization.transaction_search import ChangeLog
@@ -66,6 +67,7 @@ def run(
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     retrying.finish_retry(lake, source.source)
+    erasures.scrub(lake, source.source)
     raw = lake.find(names.raw(source.source))
     changelog = lake.ensure(
         names.change_log(source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
@@ -79,6 +81,7 @@ def run(
         again |= {
             row.batch for row in ledger.landed_files(done) if _within(row.interval_start, source.zone, start, end)
         }
+        _require_messages(source, raw, again)
     changelog = _by_numbers(ledger, changelog, done, again)
     rows: list[BatchRow] = []
     if raw is not None:
@@ -105,6 +108,21 @@ def run(
     remarks += map(str, disorders)
     remarks += source_changes.remarks(source.source, changed)
     return StageReport(stage="normalize", source=source.source, summary=summary, remarks=tuple(remarks))
+
+
+def _require_messages(source: Source, raw: Table | None, batches: Collection[int]) -> None:
+    """Refuse to decode batches again whose messages are past their time: their events would be lost.
+
+    Raises:
+        ConfigurationError: there are some.
+    """
+    gone = gone_up_to(raw)
+    if any(batch <= gone for batch in batches):
+        raise ConfigurationError(
+            f"{source.source}: batches up to {gone} cannot be decoded again: raw has messages from batch {gone + 1} "
+            f"on (`retention: raw_days`). Give --start, so that no file of an earlier batch belongs to the "
+            "interval; `ledger.files` tells the batch of each file"
+        )
 
 
 _ORDERED_AS_TEXT = (
@@ -203,6 +221,9 @@ def _decode(
     change_log = ChangeLog(table=changelog, target=log_to, done=before)
     set_aside_to = lake.target(quarantine, QUARANTINE, plain=VARIED)
     derived = derive(ledger, tables.source, messages, change_log, set_aside_to)
+    if instead_of is not None:
+        landed_with = {row.batch: row.retry_of for row in ledger.batches() if row.retry_of is not None}
+        derived = derived.with_carried(erasures.carried_over(raw, changelog, instead_of, log_to, landed_with))
     tallies_of = derived.tallies()
     found = {batch: tallies_of[batch] for batch in batches}
     if instead_of is not None:
@@ -218,8 +239,10 @@ def _decode(
     _note_disorders(ledger, derived.disorders, max(batches), replaced)
     lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
     ledger.replace(BatchRow, rows, replaced)
-    lake.append_files(changelog, derived.files, {"batch": str(newest)}, instead_of=instead_of)
+    marks = {"batch": str(newest), **erasures.marks(derived.tasks)}
+    lake.append_files(changelog, derived.files, marks, instead_of=instead_of)
     source_changes.remember(ledger, tables.source, newest)
+    erasures.scrub(lake, tables.source.source)
     if instead_of is not None:
         whole = ChangeLog(table=changelog.refresh(), target=log_to, done=newest)
         open_transactions.settle_again(ledger, tables.source.undelivered, derived.tasks, whole)

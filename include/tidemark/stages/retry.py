@@ -27,7 +27,7 @@ from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, VARIED
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BatchRow
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import inputs, retrying
+from tidemark.normalization import erasures, inputs, retrying
 from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.transaction_search import ChangeLog
 from tidemark.sources.model import Source
@@ -46,6 +46,7 @@ def run(source: Source, reason: str | None = None) -> StageReport:
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     retrying.finish_retry(lake, source.source)
+    erasures.scrub(lake, source.source)
     counts = Counter[str](messages=0, decoded=0, control=0, quarantined=0, rebuilds=0)
     quarantine = lake.find(names.quarantine(source.source))
     if quarantine is not None:
@@ -97,11 +98,12 @@ def _decode_again(
     ledger.write_contents(found, done)
     ledger.replace(BatchRow, rows, above("batch", done))
     derived.settle(ledger, last)
-    branch = f"{retrying.RETRY}{last}"
+    branch, again = f"{retrying.RETRY}{last}", erasures.marks(derived.tasks)
     quarantine = branch_from_main(quarantine, branch)
     lake.append_files(quarantine, derived.set_aside, {"retry": str(last)}, instead_of=where, branch=branch)
-    lake.append_files(changelog, derived.files, {"batch": str(last), "retry": str(last)})
+    lake.append_files(changelog, derived.files, {"batch": str(last), "retry": str(last), **again})
     retrying.finish_retry(lake, source.source)
+    erasures.scrub(lake, source.source)
     return {**counts, "messages": tried, "quarantined": tried - taken}
 
 

@@ -1,0 +1,136 @@
+"""The certificate of an erasure: what was searched, what was removed of each place, and what is left there.
+
+It names no key. Who knows the key and the secret can make it again: ``tidemark erase --verify``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from pyiceberg.table import Table
+
+from tidemark.erasure import cut as erasing_cut
+from tidemark.erasure import logs
+from tidemark.erasure.search import Places
+from tidemark.erasure.subject import Subject
+from tidemark.lake import file_edits, names, purging
+from tidemark.lake.file_edits import Edit, Found
+from tidemark.lake.lake import Lake
+from tidemark.normalization import erasures
+from tidemark.normalization.erased_keys import Erasure
+
+FOLDER = "erasures"
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """One table that was searched."""
+
+    files: int
+    """Files in its folders."""
+    unused_files: int
+    """Files in its folders that no snapshot needs: none right after an erasure."""
+    removed_rows: int = 0
+    removed_hidden_rows: int = 0
+    """Rows in files that a delete hid from readers."""
+    rewritten_files: int = 0
+    found: int = 0
+    """Rows of the subject that are there now."""
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    """What was erased, and what a search found afterwards."""
+
+    source: str
+    table: str
+    key_columns: list[str]
+    digests: list[str]
+    """Keyed hashes of the erased keys."""
+    secret: str
+    """By what the secret of the hashes is recognised."""
+    erased_up_to: str
+    """Events that were committed up to then are of the erased row."""
+    cut: int | None
+    searched_at: str
+    places: dict[str, Place]
+    newer_events: int
+    """Events of the key that came after the erasure: they are of a new row."""
+    unread_messages: dict[str, list[int]]
+    """Undecoded messages in quarantine whose text has the table's name and the key: file and places."""
+    dumps: dict[str, list[int]]
+    """Dump files that held the rows, and the places in them. They belong to the owner of the source."""
+
+    @property
+    def nothing_found(self) -> bool:
+        """Whether no row of the subject is left, in any file."""
+        return not (self.unread_messages or any(place.found for place in self.places.values()))
+
+    def as_json(self) -> bytes:
+        """Return the certificate as one JSON object."""
+        told = {**msgspec.to_builtins(self), "nothing_found": self.nothing_found}
+        return msgspec.json.encode(told)
+
+    def write(self, home: Path) -> Path:
+        """Write the certificate beneath a folder, and return its path."""
+        folder = home / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.table}-cut{self.cut}-{self.digests[0][:12]}.json"
+        path.write_bytes(msgspec.json.format(self.as_json(), indent=2) + b"\n")
+        return path
+
+
+def searched(
+    lake: Lake, subject: Subject, places: Places, removed: Mapping[str, Found], erased: Sequence[Erasure] = ()
+) -> dict[str, Place]:
+    """Return every table of the subject's source that may hold its rows, with what is in its files now.
+
+    Args:
+        lake: the lake.
+        subject: whose rows.
+        places: what a search found now.
+        removed: what was removed of each table.
+        erased: the erasures; none: every row of the key counts.
+    """
+    return {
+        name: _place(table, edit, removed.get(name, file_edits.NOTHING))
+        for name, table, edit in _searched(lake, subject, places, erased)
+    }
+
+
+def _searched(
+    lake: Lake, subject: Subject, places: Places, erased: Sequence[Erasure]
+) -> Iterable[tuple[str, Table, Edit]]:
+    of_source = subject.source
+    edits = {
+        names.raw(of_source): erasures.messages_edit(places.erasable),
+        names.change_log(of_source): logs.change_log_edit(subject, places.events),
+        names.quarantine(of_source): logs.quarantine_edit(places, frozenset(), unread=True),
+    }
+    for identifier, edit in edits.items():
+        table = lake.find(identifier)
+        if table is not None:
+            yield str(identifier), table, edit
+    for identifier, table, edit in erasing_cut.tables_of(lake, subject, erased):
+        yield str(identifier), table, edit
+
+
+def _place(table: Table, edit: Edit, removed: Found) -> Place:
+    found = file_edits.find(table, edit)
+    used, stored = purging.files_of(table), [path for _, path in purging.stored_files(table)]
+    return Place(
+        files=len(stored),
+        unused_files=sum(path not in used for path in stored),
+        removed_rows=removed.rows,
+        removed_hidden_rows=removed.skipped,
+        rewritten_files=removed.files,
+        found=found.rows + found.skipped,
+    )
+
+
+def by_file(messages: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Return places by file."""
+    found: dict[str, list[int]] = {}
+    for file, place in sorted(messages):
+        found.setdefault(file, []).append(place)
+    return found

@@ -1,0 +1,223 @@
+"""Takes the rows of a subject out of the change log, raw and quarantine, and counts in the ledger what is left."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import And
+from pyiceberg.table import Table
+
+from tidemark.erasure.search import Places
+from tidemark.erasure.subject import Place, Subject
+from tidemark.lake import file_edits, names
+from tidemark.lake.data_files import Partition
+from tidemark.lake.file_edits import Edit, Found
+from tidemark.lake.filters import among, equals, unset
+from tidemark.lake.lake import Lake
+from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED, RowKind
+from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import BatchRow, ContentRow, TransactionRow
+from tidemark.normalization import erasures
+from tidemark.normalization.erasures import content_of
+
+_KEPT = frozenset({
+    "batch", "object", "database", "schema", "name", "operation", "position", "committed_at", "captured_at",
+    "landed_at", "transaction_id", "transaction_number", "transaction_last", "file", "place", "row",
+})  # fmt: skip
+"""Columns that an erased event keeps: its place, and how it counts in its transaction."""
+
+
+def change_log_edit(subject: Subject, events: Iterable[Place]) -> Edit:
+    """Return the edit that leaves of the subject's events their places."""
+    places = frozenset(events)
+    messages = {(file, place) for file, place, _ in places}
+    of_table = And(equals("kind", RowKind.CHANGE.value), equals("object", subject.object))
+
+    def holds(rows: pa.RecordBatch) -> pa.Array:
+        likely = erasures.at(rows, messages)
+        if not pc.any(likely).as_py():
+            return likely
+        columns = (rows.column(name).to_pylist() for name in ("file", "place", "row"))
+        return pa.array([place in places for place in zip(*columns, strict=True)], pa.bool_())
+
+    return Edit(
+        where=And(of_table, among("file", {file for file, _ in messages})),
+        holds=holds,
+        instead=_places_alone,
+        plain=VARIED,
+        bounded=["position"],
+    )
+
+
+def _places_alone(partition: Partition, rows: pa.RecordBatch) -> list[tuple[Partition, pa.RecordBatch]]:
+    batch, _, table = partition
+    kind = pa.repeat(pa.scalar(RowKind.ERASED.value), rows.num_rows)
+    partial = pa.repeat(pa.scalar(value=False), rows.num_rows)
+    own = {"kind": kind, "partial": partial}
+    columns = [
+        own[name] if name in own else rows.column(name) if name in _KEPT else pa.nulls(rows.num_rows, field.type)
+        for name, field in zip(CHANGE_LOG.names, CHANGE_LOG, strict=True)
+    ]
+    return [((batch, RowKind.ERASED.value, table), pa.RecordBatch.from_arrays(columns, names=CHANGE_LOG.names))]
+
+
+def quarantine_edit(places: Places, others: frozenset[tuple[str, str, int]], *, unread: bool) -> Edit:
+    """Return the edit that takes the subject's messages out of the quarantine.
+
+    Args:
+        places: of the subject's rows.
+        others: table, file and place of messages with events of other rows: what compact set aside of these stays in
+            quarantine, without its bytes.
+        unread: whether messages that could not be decoded go too.
+    """
+    messages = places.erasable | (frozenset(places.unread) if unread else frozenset())
+
+    def holds(rows: pa.RecordBatch) -> pa.Array:
+        return pc.and_(erasures.at(rows, messages), pc.is_valid(rows.column("value")))
+
+    def instead(partition: Partition, rows: pa.RecordBatch) -> list[tuple[Partition, pa.RecordBatch]]:
+        of_place = zip(*(rows.column(name).to_pylist() for name in ("object", "file", "place")), strict=True)
+        kept = rows.filter(pa.array([each in others for each in of_place], pa.bool_()))
+        bare = {name: pa.nulls(kept.num_rows, pa.binary()) for name in ("key", "value")}
+        # The sentence may quote a value, and nothing tells of which row.
+        bare["detail"] = pa.repeat(pa.scalar("an erasure removed the bytes and the detail"), kept.num_rows)
+        columns = [bare.get(name, kept.column(name)) for name in kept.schema.names]
+        return [(partition, pa.RecordBatch.from_arrays(columns, names=kept.schema.names))]
+
+    return Edit(where=among("file", {file for file, _ in messages}), holds=holds, instead=instead, plain=VARIED)
+
+
+def others_at(log: Table, places: Places) -> frozenset[tuple[str, str, int]]:
+    """Return table, file and place of the change events of other rows that stand in the subject's messages."""
+    fields = ("object", "file", "place", "row", "kind")
+    where = And(equals("kind", RowKind.CHANGE.value), among("file", {file for file, _ in places.erasable}))
+    found: set[tuple[str, str, int]] = set()
+    for rows in log.scan(row_filter=where, selected_fields=fields).to_arrow_batch_reader():
+        near = rows.filter(erasures.at(rows, places.erasable)).to_pylist()
+        found |= {
+            (row["object"], row["file"], row["place"])
+            for row in near
+            if (row["file"], row["place"], row["row"]) not in places.events
+        }
+    return frozenset(found)
+
+
+def erase(lake: Lake, subject: Subject, places: Places, *, unread: bool) -> dict[str, Found]:
+    """Take the rows out of the three logs, one commit each, and return what was removed of each."""
+    removed: dict[str, Found] = {}
+    log = lake.load(names.change_log(subject.source))
+    if places.erasable:
+        others = others_at(log, places)
+        edit = change_log_edit(subject, places.events)
+        removed[str(names.change_log(subject.source))] = file_edits.apply(lake, log, CHANGE_LOG, edit)
+    else:
+        others = frozenset()
+    messages = places.erasable | (frozenset(places.unread) if unread else frozenset())
+    quarantine = lake.find(names.quarantine(subject.source))
+    if messages and quarantine is not None:
+        edit = quarantine_edit(places, others, unread=unread)
+        removed[str(names.quarantine(subject.source))] = file_edits.apply(lake, quarantine, QUARANTINE, edit)
+    if messages:
+        raw = lake.load(names.raw(subject.source))
+        removed[str(names.raw(subject.source))] = file_edits.apply(lake, raw, RAW, erasures.messages_edit(messages))
+    return removed
+
+
+def recount(lake: Lake, ledger: Ledger, subject: Subject) -> int:
+    """Count anew, in the ledger, what the batches hold of which events were erased; return how many events these are.
+
+    Everything is counted from the logs, so doing it again changes nothing.
+    """
+    log = lake.load(names.change_log(subject.source))
+    where = And(equals("kind", RowKind.ERASED.value), equals("object", subject.object))
+    fields = ("batch", "transaction_id", "detail")
+    left = log.scan(row_filter=where, selected_fields=fields).to_arrow().to_pylist()
+    batches = {row["batch"] for row in left}
+    if batches:
+        _recount_contents(ledger, log, subject.object, batches)
+        ids = {row["transaction_id"] for row in left if row["transaction_id"] is not None}
+        _recount_transactions(ledger, log, subject.object, ids)
+    _recount_quarantined(lake, ledger, subject.source)
+    return sum(row["detail"] is None for row in left)
+
+
+def _recount_contents(ledger: Ledger, log: Table, table: str, batches: set[int]) -> None:
+    of_table = And(equals("kind", RowKind.CHANGE.value), equals("object", table))
+    fields = ("batch", "database", "schema", "name", "operation", "shape", "partial", "key", "after")
+    counts: Counter[tuple[int, Any]] = Counter()
+    scan = log.scan(row_filter=And(of_table, among("batch", batches)), selected_fields=fields)
+    for rows in scan.to_arrow_batch_reader():
+        bare = rows.set_column(rows.schema.names.index("after"), "after", _is_there(rows.column("after")))
+        counts.update((row["batch"], content_of(row)) for row in bare.to_pylist())
+    where = And(among("batch", batches), equals("object", table))
+    found = [ContentRow.of(batch, content, count) for (batch, content), count in sorted(counts.items(), key=repr)]
+    if found:
+        ledger.replace(ContentRow, found, where)
+    else:
+        ledger.forget(ContentRow, where)
+    events: Counter[int] = Counter()
+    for row in ledger.contents(among("batch", batches)):
+        events[row.batch] += row.events
+    changed = [
+        msgspec.structs.replace(row, events=events[row.batch]) for row in ledger.batches(among("batch", batches))
+    ]
+    ledger.replace(BatchRow, changed, among("batch", batches))
+
+
+def _is_there(column: pa.Array) -> pa.Array:
+    return pc.if_else(pc.is_valid(column), pa.scalar("there"), pa.scalar(None, pa.string()))
+
+
+def _recount_transactions(ledger: Ledger, log: Table, table: str, ids: set[str]) -> None:
+    """Let the ledger's rows of transactions count the events of the table that are still there."""
+    rows = [row for row in ledger.transactions() if row.id in ids]
+    if not rows:
+        return
+    of_table = And(equals("kind", RowKind.CHANGE.value), equals("object", table))
+    where = And(of_table, among("transaction_id", {row.id for row in rows if row.id is not None}))
+    events: dict[str, Counter[int]] = defaultdict(Counter)
+    for found in log.scan(row_filter=where, selected_fields=("batch", "transaction_id")).to_arrow().to_pylist():
+        events[found["transaction_id"]][found["batch"]] += 1
+    changed = [_with_events(row, table, events.get(row.id or "", Counter())) for row in rows]
+    ledger.replace(TransactionRow, changed, among("id", {row.id for row in rows if row.id is not None}))
+
+
+def _with_events(row: TransactionRow, table: str, by_batch: Mapping[int, int]) -> TransactionRow:
+    seen = ledger_transactions.seen_of(row)
+    if table not in seen.tables:
+        return row
+    count = sum(number for batch, number in by_batch.items() if batch <= row.batch)
+    tables = {**seen.tables, table: (count, seen.tables[table][1])}
+    text = msgspec.json.encode(msgspec.structs.replace(seen, tables=tables)).decode()
+    return msgspec.structs.replace(row, seen=text, events=sum(number for number, _ in tables.values()))
+
+
+def _recount_quarantined(lake: Lake, ledger: Ledger, source: str) -> None:
+    """Count messages that left the quarantine as decoded: an erased message is one without an event."""
+    quarantine = lake.find(names.quarantine(source))
+    if quarantine is None:
+        return
+    there: Counter[int] = Counter()
+    for rows in quarantine.scan(
+        row_filter=unset("object"), selected_fields=("batch", "object")
+    ).to_arrow_batch_reader():
+        there.update(rows.column("batch").to_pylist())
+    rows = ledger.batches()
+    retried: Counter[int] = Counter()
+    for row in rows:
+        if row.retry_of is not None:
+            retried[row.retry_of] += row.quarantined
+    changed = []
+    for row in rows:
+        quarantined = there[row.batch] - retried[row.batch]
+        if row.retry_of is None and row.quarantined != quarantined:
+            decoded = row.landed - row.control - quarantined
+            changed.append(msgspec.structs.replace(row, quarantined=quarantined, decoded=decoded))
+    if changed:
+        ledger.replace(BatchRow, changed, among("batch", {row.batch for row in changed}))

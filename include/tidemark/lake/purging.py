@@ -1,0 +1,125 @@
+"""Removes from a table all snapshots but the newest, and physically every file that is not part of it.
+
+Used after an erasure, while the source's lock is held: so no run of the source has files that are not committed yet.
+Every file is named by the table's metadata, or lies within the table's own location; no folder is searched that other
+tables may use as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow.fs as pafs
+import structlog
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.update import RemoveSnapshotRefUpdate
+
+log = structlog.get_logger(__name__)
+
+_METADATA_FILE = ".metadata.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purged:
+    """What was removed of one table."""
+
+    refs: tuple[str, ...] = ()
+    snapshots: int = 0
+    files: int = 0
+
+
+def purge(table: Table, keep: str | None = None) -> Purged:
+    """Remove every branch and tag but ``main`` and ``keep``, every snapshot that none of them stands on, and its files.
+
+    A second call removes what the first one, cut short, left in the table's own location. The table must not be a copy
+    that shares files with another (``copies``).
+    """
+    table.refresh()
+    gone = sorted(name for name in table.refs() if name not in {MAIN_BRANCH, keep})
+    if gone:
+        updates = tuple(RemoveSnapshotRefUpdate(ref_name=name) for name in gone)
+        table.catalog.commit_table(table, (), updates)
+        table.refresh()
+    before = files_of(table)
+    needed = {ref.snapshot_id for ref in table.refs().values()}
+    old = [each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id not in needed]
+    if old:
+        table.maintenance.expire_snapshots().by_ids(old).commit()
+        table.refresh()
+    removed = _remove_unused(table, before)
+    log.info("purged", table=".".join(table.name()), refs=len(gone), snapshots=len(old), files=removed)
+    return Purged(refs=tuple(gone), snapshots=len(old), files=removed)
+
+
+def tags_other_than(table: Table, keep: str | None) -> list[str]:
+    """Return the tags that ``purge`` removes."""
+    refs = table.refs().items()
+    return sorted(name for name, ref in refs if ref.snapshot_ref_type is SnapshotRefType.TAG and name != keep)
+
+
+def files_of(table: Table) -> set[str]:
+    """Return the paths of all files that the table's snapshots consist of, in its file system."""
+    return {_path(table, location) for location in _used(table)}
+
+
+def stored_files(table: Table) -> list[tuple[pafs.FileSystem, str]]:
+    """Return every file in the folders of the table, used or not, but for Iceberg's metadata files."""
+    found = []
+    for folder in dict.fromkeys(_folders(table)):
+        files, path = _store(table, folder)
+        if files.get_file_info(path).type is pafs.FileType.NotFound:
+            continue
+        stored = files.get_file_info(pafs.FileSelector(path, recursive=True))
+        paths = (info.path for info in stored if info.type is pafs.FileType.File)
+        found += [(files, path) for path in paths if not path.endswith(_METADATA_FILE)]
+    return found
+
+
+def _remove_unused(table: Table, before: set[str]) -> int:
+    """Delete the files that were part of the table ``before``, or lie in its folders, and are not part of it now."""
+    used = files_of(table)
+    stored = dict.fromkeys(path for _, path in stored_files(table))
+    gone = [path for path in dict.fromkeys([*stored, *sorted(before)]) if path not in used]
+    files, _ = _store(table, table.location())
+    removed = 0
+    for path in gone:
+        if path in stored or files.get_file_info(path).type is pafs.FileType.File:
+            files.delete_file(path)
+            removed += 1
+    return removed
+
+
+def _used(table: Table) -> Iterator[str]:
+    for snapshot in table.metadata.snapshots:
+        yield snapshot.manifest_list
+        for manifest in snapshot.manifests(table.io):
+            yield manifest.manifest_path
+            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
+                yield entry.data_file.file_path
+    for statistics in table.metadata.statistics:
+        yield statistics.statistics_path
+    for partitions in table.metadata.partition_statistics:
+        yield partitions.statistics_path
+
+
+def _folders(table: Table) -> Iterator[str]:
+    """Yield the folders that hold no file of another table: those within the table's own location."""
+    location = table.location()
+    yield from (f"{location}/data", f"{location}/metadata")
+    for name in ("write.data.path", "write.metadata.path"):
+        folder = table.properties.get(name, "").rstrip("/")
+        if folder.startswith(f"{location}/"):
+            yield folder
+
+
+def _store(table: Table, location: str) -> tuple[pafs.FileSystem, str]:
+    store = PyArrowFileIO(table.io.properties)
+    scheme, host, path = store.parse_location(location, table.io.properties)
+    return store.fs_by_scheme(scheme, host), path
+
+
+def _path(table: Table, location: str) -> str:
+    return PyArrowFileIO.parse_location(location, table.io.properties)[2]

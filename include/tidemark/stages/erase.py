@@ -1,0 +1,224 @@
+"""Erase: a data subject's rows gone from every table, old snapshots among them, with a certificate. Beside the flow.
+
+The key is kept as a keyed hash, before anything is removed: what is delivered, decoded or built again later does not
+bring the rows back. Each step removes what it finds, so running the command again finishes an erasure that was cut
+short; meanwhile no other stage works on the source. No Spark, but for the search in a large ``raw``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import msgspec
+import structlog
+
+from tidemark.erasure import certificate as certificates
+from tidemark.erasure import cut as erasing_cut
+from tidemark.erasure import logs
+from tidemark.erasure.certificate import Certificate
+from tidemark.erasure.search import Places, dumps, search
+from tidemark.erasure.subject import Subject, find_subject, is_normalized
+from tidemark.errors import ConfigurationError, RetriableLakeError
+from tidemark.lake import copies, foreign
+from tidemark.lake.catalog import home
+from tidemark.lake.file_edits import Found
+from tidemark.lake.filters import among, equals
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import BEGUN, DONE, ErasureRow
+from tidemark.normalization import erasures, retrying
+from tidemark.normalization.erased_keys import EVER, EVERYWHERE, fingerprint
+from tidemark.sources.model import Source
+from tidemark.stages import StageReport
+from tidemark.values.iso8601 import to_micros
+
+log = structlog.get_logger(__name__)
+
+
+def run(
+    source: Source,
+    table: str,
+    key: Sequence[str],
+    *,
+    dry_run: bool = False,
+    verify: bool = False,
+    follow: bool = False,
+    unread: bool = False,
+) -> StageReport:
+    """Erase the rows with a key, or only tell what is there of them.
+
+    Args:
+        source: the source.
+        table: a published table of it, as ``source.table``.
+        key: the key, as texts ``COLUMN=VALUE``.
+        dry_run: tell what would be removed, and remove nothing.
+        verify: search again for a row that was erased, and write its certificate anew.
+        follow: erase the row under the other keys that it had, too.
+        unread: remove messages too that could not be decoded, if their text has the table's name and the key.
+
+    Raises:
+        ConfigurationError: there is no such table or key, the secret is missing, or the row had other keys.
+        RetriableLakeError: something landed that is not normalized yet.
+        LakeError: the store or the engine failed; running again continues.
+    """
+    lake = Lake.open()
+    ledger = Ledger(lake, source.source)
+    secret = erasures.secret()
+    known = ledger.erasures()
+    erasures.require_same_secret(source.source, known, secret)
+    retrying.finish_retry(lake, source.source)
+    cuts.finish(lake, ledger)
+    subject = find_subject(lake, ledger, table, key, follow=follow)
+    if not is_normalized(lake, source.source):
+        raise RetriableLakeError(
+            f"{source.source}: messages landed that are not normalized yet; run normalize, then erase again"
+        )
+    digests = subject.digests(secret)
+    mine = [row for row in known if row.digest in digests]
+    if verify:
+        return _verified(lake, ledger, source, subject, secret, mine)
+    places = search(lake, ledger, source, subject, secret, subject.erasures(secret, EVER, EVERYWHERE))
+    if dry_run:
+        return _report(source, subject, certificates.searched(lake, subject, places, {}), places, {"dry_run": 1})
+    if mine and all(row.state == DONE for row in mine) and not _is_anything(lake, subject, places, unread=unread):
+        return _verified(lake, ledger, source, subject, secret, mine)
+    _require_own(lake, subject)
+    rows = _begun(ledger, subject, secret, places)
+    removed, cut = _erased(lake, ledger, source, subject, places, unread=unread)
+    done = [msgspec.structs.replace(row, state=DONE, cut=cut) for row in rows]
+    report = _certified(lake, ledger, source, subject, secret, done, removed, told=places)
+    ledger.replace(ErasureRow, done, among("digest", digests))
+    return report
+
+
+def _require_own(lake: Lake, subject: Subject) -> None:
+    """Refuse tables that another writer changed: the cut of the erasure would publish what that writer did.
+
+    Raises:
+        ConfigurationError: one was changed.
+    """
+    told = [text for _, table, _ in erasing_cut.tables_of(lake, subject) if (text := foreign.changes(table))]
+    if told:
+        again = f"`tidemark rebuild {subject.source} {subject.object}`"
+        raise ConfigurationError(f"{'. '.join(told)}. Undo it, or {again}, then erase")
+
+
+def _is_anything(lake: Lake, subject: Subject, places: Places, *, unread: bool) -> bool:
+    published = erasing_cut.find(lake, subject).values()
+    return bool(places.erasable or (unread and places.unread) or any(each.files for each in published))
+
+
+def _begun(ledger: Ledger, subject: Subject, secret: bytes, places: Places) -> list[ErasureRow]:
+    """Write to the ledger that the keys are erased, before anything is."""
+    now = datetime.now(UTC)
+    spans = [span.newest for span in ledger.spans() if span.object == subject.object]
+    rows = [
+        ErasureRow(
+            object=each.object,
+            digest=each.digest,
+            reading=msgspec.json.encode(each.columns).decode(),
+            secret=fingerprint(secret),
+            before=now,
+            horizon=each.horizon,
+            state=BEGUN,
+        )
+        for each in subject.erasures(secret, to_micros(now), max(spans, default=""))
+    ]
+    ledger.replace(ErasureRow, rows, among("digest", [row.digest for row in rows]))
+    log.info("erasing", source=subject.source, table=str(subject.target), events=len(places.events))
+    return rows
+
+
+def _erased(
+    lake: Lake, ledger: Ledger, source: Source, subject: Subject, places: Places, *, unread: bool
+) -> tuple[dict[str, Found], int]:
+    """Remove the rows from the logs, then from what is published, then every file that is not needed any more."""
+    with copies.rehearsal(source.source):  # drops what a rehearsal that was cut short left
+        pass
+    removed = logs.erase(lake, subject, places, unread=unread)
+    events = logs.recount(lake, ledger, subject)
+    last = cuts.last_published(ledger)
+    rows = ledger.tables(equals("object", subject.object))
+    counted = sum(row.erased or 0 for row in rows if last is not None and row.cut <= last.cut)
+    number, published = erasing_cut.publish(lake, ledger, subject, max(0, events - counted))
+    erasing_cut.purge(lake, subject, number)
+    return {**removed, **published}, number
+
+
+def _verified(
+    lake: Lake, ledger: Ledger, source: Source, subject: Subject, secret: bytes, mine: Sequence[ErasureRow]
+) -> StageReport:
+    if not mine:
+        raise ConfigurationError(f"{subject.target}: no row with this key was erased")
+    return _certified(lake, ledger, source, subject, secret, mine, {})
+
+
+def _certified(
+    lake: Lake,
+    ledger: Ledger,
+    source: Source,
+    subject: Subject,
+    secret: bytes,
+    rows: Sequence[ErasureRow],
+    removed: Mapping[str, Found],
+    told: Places | None = None,
+) -> StageReport:
+    """Search for the rows, and return the report of what was found, with the certificate written."""
+    erased = tuple(map(erasures.erasure_of, rows))
+    found = search(lake, ledger, source, subject, secret, erased)
+    written = Certificate(
+        source=subject.source,
+        table=str(subject.target),
+        key_columns=list(subject.reader.key),
+        digests=[row.digest for row in rows],
+        secret=fingerprint(secret),
+        erased_up_to=max(row.before for row in rows).isoformat(),
+        cut=max((row.cut for row in rows if row.cut is not None), default=None),
+        searched_at=datetime.now(UTC).isoformat(),
+        places=certificates.searched(lake, subject, found, removed, erased),
+        newer_events=found.newer,
+        unread_messages=certificates.by_file(found.unread),
+        dumps=dumps(told or found),
+    )
+    path = written.write(home())
+    log.info("erased", source=source.source, table=written.table, cut=written.cut, nothing_found=written.nothing_found)
+    summary: dict[str, int | str] = {
+        "cut": written.cut or 0,
+        "nothing_found": int(written.nothing_found),
+        "certificate": str(path),
+    }
+    return _report(source, subject, written.places, told or found, summary, left=written.unread_messages)
+
+
+def _report(
+    source: Source,
+    subject: Subject,
+    places: Mapping[str, certificates.Place],
+    told: Places,
+    summary: Mapping[str, int | str],
+    left: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> StageReport:
+    """Return the report: a line for each table, a problem for what is left, a remark for each dump with the rows."""
+    totals: dict[str, int | str] = {**summary}
+    problems = [] if summary.get("nothing_found", 1) or left else [f"{subject.target}: rows are left, erase again"]
+    problems += [
+        f"{file}, messages {', '.join(map(str, numbers))}: not decoded, in quarantine, and the text has the table's "
+        f"name and the key. Correct the cause and `tidemark quarantine retry {source.source}`, or erase with `--unread`"
+        for file, numbers in left.items()
+    ]
+    remarks = [
+        f"{file} holds rows of the key at {', '.join(map(str, numbers))}: Tidemark does not touch dump files"
+        for file, numbers in dumps(told).items()
+    ]
+    details = {name: dict(msgspec.to_builtins(place)) for name, place in places.items()}
+    return StageReport(
+        stage="erase",
+        source=source.source,
+        summary=totals,
+        problems=tuple(problems),
+        remarks=tuple(remarks),
+        details=details,
+    )

@@ -1,0 +1,61 @@
+"""Messages that are past their time go from raw, and what would need them refuses rather than lose their events."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import ConfigurationError
+from tidemark.lake.branches import marker
+from tidemark.lake.lake import Lake
+from tidemark.lake.retention import drop_up_to, gone_up_to
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.sources.model import Source
+
+
+def _deliver(landing: Path, day: int) -> None:
+    told = {"type": "INSERT", "database": "shop", "table": "orders", "isDdl": False, "pkNames": ["id"], "old": None}
+    text = json.dumps({**told, "mysqlType": {"id": "int"}, "data": [{"id": str(day)}], "es": 1_767_225_600_000})
+    (landing / f"2026-01-{day:02d}.json").write_text(text)
+
+
+def _ids(lake: Lake, source: str) -> list[str]:
+    rows = lake.load(("changelog", source)).scan().to_arrow().to_pylist()
+    return sorted(json.loads(row["after"])["id"] for row in rows)
+
+
+def test_messages_past_their_time_are_not_decoded_again(lake: Lake, tmp_path: Path) -> None:
+    """After the oldest batch went, reprocessing it is refused and changes nothing; later batches and new ones work."""
+    fields = {"source": "retained", "format": "canal_json", "landing": str(tmp_path / "%Y-%m-%d.json")}
+    source = Source.model_validate({**fields, "retention": {"raw_days": 1}})
+    for day in (1, 2):
+        _deliver(tmp_path, day)
+        run_stage("land", source)
+        run_stage("normalize", source)
+    assert drop_up_to(lake.load(("raw", "retained")), 1) == 1
+    assert drop_up_to(lake.load(("raw", "retained")), 1) == 0
+    raw = lake.load(("raw", "retained"))
+    assert (gone_up_to(raw), marker(raw, "batch"), raw.scan().to_arrow()["batch"].to_pylist()) == (1, "2", [2])
+    with pytest.raises(
+        ConfigurationError, match="batches up to 1 cannot be decoded again: raw has messages from batch 2"
+    ):
+        run_stage("normalize", source, reprocess=True)
+    assert Ledger(lake, "retained").reprocessing() == set()
+    bounds = (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+    assert run_stage("normalize", source, *bounds, reprocess=True).summary["reprocessed"] == 1
+    _deliver(tmp_path, 3)
+    run_stage("land", source)
+    run_stage("normalize", source)
+    assert _ids(lake, "retained") == ["1", "2", "3"]
+
+
+def test_what_retention_keeps_is_strict() -> None:
+    """A key that is not there, and a number of days that makes no sense, are errors."""
+    fields = {"source": "strict", "format": "canal_json", "landing": "x"}
+    for wrong in ({"changelog_days": 3}, {"raw_days": 0}, {"raw_days": "7"}):
+        with pytest.raises(ValueError, match="retention"):
+            Source.model_validate({**fields, "retention": wrong})
