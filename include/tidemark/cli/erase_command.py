@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from tidemark.cli.app import app
+from tidemark.cli.app import REPAIR, app
 from tidemark.cli.printing import tell
 from tidemark.cli.running import exits, print_report
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
 
 
-@app.command()
+@app.command(rich_help_panel=REPAIR)
 @exits
 def erase(
     table: Annotated[str, typer.Argument(metavar="SOURCE.TABLE", help="A published table.")],

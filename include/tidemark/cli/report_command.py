@@ -8,13 +8,13 @@ from typing import Annotated
 import msgspec
 import typer
 
-from tidemark.cli.app import app
+from tidemark.cli.app import DAILY, app
 from tidemark.cli.printing import tell
 from tidemark.cli.running import AsJson, exits
 from tidemark.sources.files import find_source, load_sources
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 @exits
 def report(
     sources: Annotated[
