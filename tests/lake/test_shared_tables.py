@@ -104,7 +104,7 @@ def days(name: str) -> tuple[list[bytes], list[bytes]]:
 
 def made(folder: Path, source: str, **fields: Any) -> Source:
     """A source whose tables have a key, and some a history."""
-    tables = {"shop.*": {"key": ["id"]}, "shop.h*": {"key": ["id"], "history": True}}
+    tables = {"shop.h*": {"key": ["id"], "history": True}, "shop.t*": {"key": ["id"]}, "shop.orders": {"key": ["id"]}}
     told = {"source": source, "format": "debezium_json", "landing": f"{folder}/*", "tables": tables}
     return Source.model_validate({**told, **fields})
 

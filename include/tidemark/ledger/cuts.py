@@ -28,18 +28,14 @@ from tidemark.ledger.rows import CutRow, TableRow
 log = structlog.get_logger(__name__)
 
 CANDIDATE = "candidate"
-
 FAILED = "failed"
 
 AWAITING_APPROVAL = "held"
 """Every check passed but the limit of deletes: a person may approve it."""
 
 CHECKED = "checked"
-
 PUBLISHING = "publishing"
-
 PUBLISHED = "published"
-
 STOPPED = "stopped"
 
 UNMOVED = "unmoved"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from tidemark.lake.log_schemas import INSTANT
+from tidemark.ledger.reconciliation_schema import RECONCILIATIONS
 
 FILES = pa.schema(
     [
@@ -252,35 +253,6 @@ table."""
 SOURCE_FILES = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("declared", pa.string()), ("at", INSTANT)])
 """What the source file said, without defaults, as JSON, when messages were last read: one row a source. Of the landing
 path, which may hold the keys of a store, it is a digest."""
-RECONCILIATIONS = pa.schema(
-    [
-        ("source", pa.string()),
-        ("run", pa.int32()),
-        ("object", pa.string()),
-        ("target", pa.string()),
-        ("result", pa.string()),
-        ("reason", pa.string()),
-        ("cut", pa.int32()),
-        ("batch", pa.int32()),
-        ("source_rows", pa.int64()),
-        ("lake_rows", pa.int64()),
-        ("columns", pa.int32()),
-        ("left_out", pa.string()),
-        ("behind", pa.int64()),
-        ("lost", pa.int64()),
-        ("extra", pa.int64()),
-        ("different", pa.int64()),
-        ("keys", pa.string()),
-        ("read_at", INSTANT),
-        ("place", pa.string()),
-        ("sequence", pa.string()),
-        ("verified_through", INSTANT),
-        ("verified_place", pa.string()),
-        ("at", INSTANT),
-    ]
-)
-"""How published tables compared with the source database: see ``reconciliation_rows.ReconciliationRow``."""
-
 SCHEMAS: Mapping[str, pa.Schema] = {
     "files": FILES,
     "refusals": REFUSALS,

@@ -22,11 +22,11 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
+from tidemark.queries.row_life_columns import defaults, is_followed
 from tidemark.queries.row_life_masks import masked
 from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
 from tidemark.tables import reasons as fold_reasons
 from tidemark.tables.column_rules import masks_recorded, names_recorded
-from tidemark.tables.defaults import value_of
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.values.iso8601 import instant
 from tidemark.values.masking import Masks
@@ -70,7 +70,7 @@ class Reader:
             for column in fields
             if column.name not in OWN_COLUMNS and not column.name.startswith(OWN_PREFIX)
         }
-        history = history if _is_followed(history, columns) else SchemaHistory()
+        history = history if is_followed(history, columns) else SchemaHistory()
         spelled = [*(column.name for shape in shapes.values() for column in shape.columns), *columns]
         names = ColumnNames(history.renamings, spelled, names_recorded(table))
         return cls(
@@ -78,7 +78,7 @@ class Reader:
             key=tuple(key_of(table)),
             shapes=shapes,
             names=names,
-            defaults=_defaults(history, names, columns),
+            defaults=defaults(history, names, columns),
             soft=any(column.name == DELETED for column in fields),
             masks=masks_recorded(table),
         )
@@ -243,34 +243,6 @@ class Reader:
             comparable(one.get(name), self.columns[name].type) == comparable(other[name], self.columns[name].type)
             for name in names
         )
-
-
-def _is_followed(history: SchemaHistory, columns: Mapping[str, TableColumn]) -> bool:
-    """Return whether the table follows the source's names. If the source file ignores DDL, it keeps the old names."""
-    given = [(renaming.position, renaming.new) for renaming in history.renamings]
-    given += [(addition.position, addition.name) for addition in history.additions if not addition.retyped]
-    return not any(
-        renaming.old in columns and not any(at >= renaming.position and name == renaming.old for at, name in given)
-        for renaming in history.renamings
-    )
-
-
-def _defaults(
-    history: SchemaHistory, names: ColumnNames, columns: Mapping[str, TableColumn]
-) -> dict[str, tuple[str, Value]]:
-    """Return the constants of added columns; see ``Reader.defaults``."""
-    found: dict[str, tuple[str, Value]] = {}
-    for addition in history.additions:
-        name = names.today(addition.name, names.epoch(addition.position, after=True))
-        name = next((known for known in columns if name is not None and names.same(known, name)), None)
-        if addition.default is None or name is None:
-            continue
-        try:
-            value = value_of(columns[name], addition.default)
-        except UnreadableValueError:
-            value = None
-        found.setdefault(name, (addition.position, value))
-    return found
 
 
 def _first(*values: Value) -> Value:

@@ -14,7 +14,8 @@ from pydantic import (
 from tidemark import INCLUDE, formats
 from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
 from tidemark.sources.layout import Layout
-from tidemark.sources.model import Maintenance, Source, Table
+from tidemark.sources.maintenance import Maintenance
+from tidemark.sources.model import Source, Table
 from tidemark.sources.problems import explain
 from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.yaml_document import DocumentError, Location, Problem, Value, read_document

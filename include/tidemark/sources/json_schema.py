@@ -20,7 +20,8 @@ from pydantic import BaseModel
 from tidemark import formats
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import COLUMN_TYPES, SCHEDULES
-from tidemark.sources.model import Check, Maintenance, Source, Table
+from tidemark.sources.maintenance import Maintenance
+from tidemark.sources.model import Check, Source, Table
 
 FILE: Final = "tidemark.schema.json"
 """Name of the file beside source files that editors read."""

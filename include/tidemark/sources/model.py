@@ -35,6 +35,7 @@ from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Tra
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import error_at, wrong
 from tidemark.sources.layout import Layout
+from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention
@@ -147,21 +148,6 @@ class Table(column_options.ColumnOptions):
     def written(self) -> DeclaredEncodings:
         """Return ``encodings``, with the types of the columns."""
         return {name: (self.columns[name], encoding.value) for name, encoding in self.encodings.items()}
-
-
-class Maintenance(BaseModel):
-    """What ``tidemark maintain`` keeps, and for how long."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    keep_cuts: Annotated[StrictInt, Field(ge=1)] = 30
-    """Number of the newest cuts that stay readable, whatever their age."""
-    keep_days: Annotated[StrictInt, Field(ge=0)] = 7
-    """Cuts, and all other snapshots, that are younger than this stay readable too."""
-    orphan_days: Annotated[StrictInt, Field(ge=1)] = 3
-    """Files that no snapshot refers to are removed when they are older than this. No run may take longer."""
-    tombstone_days: Annotated[StrictInt, Field(ge=1)] = 90
-    """Days for which deletes are remembered. An event that arrives later may bring its deleted row back."""
 
 
 class Source(BaseModel):
