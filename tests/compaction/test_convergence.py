@@ -282,7 +282,7 @@ CRASHES = {
     "after_state_append": ("tidemark.compaction.merging.upsert", 2),
     "after_candidate_merge": ("tidemark.compaction.accounting.account", 2),
     "before_the_cut_is_known": ("tidemark.stages.compact._report", 1),
-    "between_two_fast_forwards": ("tidemark.ledger.cuts._move", 2),
+    "between_two_fast_forwards": ("tidemark.ledger.cuts.move", 2),
     "after_fast_forward_before_tag": ("tidemark.ledger.cuts.tag", 1),
     "before_the_cut_is_published": ("tidemark.ledger.cuts.set_state", 3),
 }

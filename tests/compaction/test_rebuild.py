@@ -175,7 +175,7 @@ CRASHES: Mapping[str, int] = {
     "tidemark.stages.compact._report": 1,
     "tidemark.ledger.cuts.fast_forward": 1,
     "tidemark.ledger.cuts.tag": 1,
-    "tidemark.ledger.cuts._move": 2,
+    "tidemark.ledger.cuts.move": 2,
     "tidemark.ledger.ledger.Ledger.answered": 1,
 }
 """Function that a rebuild does not live to run, and which call of it."""

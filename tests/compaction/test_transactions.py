@@ -375,7 +375,7 @@ def test_gtids_of_canal_hold_nothing(source: Make, lake: Lake, tmp_path: Path, s
 CRASHES = {
     "before_transactions_are_told": ("tidemark.normalization.open_transactions.settle", 1),
     "before_changelog_append": ("tidemark.lake.lake.Lake.append_files", 3),
-    "between_two_fast_forwards": ("tidemark.ledger.cuts._move", 2),
+    "between_two_fast_forwards": ("tidemark.ledger.cuts.move", 2),
 }
 
 
