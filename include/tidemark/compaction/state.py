@@ -16,7 +16,7 @@ from tidemark.compaction.run import Run
 from tidemark.folding import cells as row_cells
 from tidemark.folding import frames
 from tidemark.lake import maintenance
-from tidemark.lake.branches import upper_bound
+from tidemark.lake.branches import MARKER, upper_bound
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -153,5 +153,7 @@ def rewrite(session: SparkSession, lake: Lake, identifier: Identifier, past: int
     newest = rows.groupBy("kind", *keys).agg(latest).select(*keys, "kind", "latest.*")
     newest = checkpointed(newest)
     gone = newest.where(old).count()
-    newest.where(~old).writeTo(name).overwrite(F.col("kind").isin(*_KINDS))
+    # With a marker, or compact would take it for another writer's (`lake.foreign`).
+    kept = newest.where(~old).writeTo(name).option(f"snapshot-property.{MARKER}rewritten", str(past))
+    kept.overwrite(F.col("kind").isin(*_KINDS))
     return gone
