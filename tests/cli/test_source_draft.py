@@ -332,6 +332,7 @@ def test_the_file_runs_as_it_is(
         "applied": 2,
         "superseded": 0,
         "duplicate": 0,
+        "erased": 0,
         "quarantined": 0,
         "held": 0,
         "closes": True,
