@@ -112,9 +112,9 @@ def _holding(home: Path, text: str) -> list[str]:
     for path in sorted(path for path in home.rglob("*") if path.is_file()):
         held = path.read_bytes()
         texts = [held]
-        if path.suffix == ".parquet":
+        if held.startswith(b"PAR1"):
             texts += [repr(pq.ParquetFile(path).read().to_pylist()).encode()]
-        if path.suffix == ".avro":
+        if held.startswith(b"Obj\x01"):
             texts += [repr(list(fastavro.reader(io.BytesIO(held)))).encode()]
         spelled = (text.encode(), repr(text.encode())[2:-1].encode())
         if any(each in given for each in spelled for given in texts):
