@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from types import TracebackType
+from typing import Any, ClassVar
 
+from tidemark.errors import SourceDatabaseError
 from tidemark.events import TableId
+from tidemark.reconciliation.connections import Address
 from tidemark.reconciliation.kinds import SourceColumn
 
 BATCH = 20_000
@@ -43,15 +46,25 @@ class SourceTable:
 class Database(AbstractContextManager["Database"], ABC):
     """A connection that only reads. Every method raises ``SourceDatabaseError`` if the database fails or refuses."""
 
-    dialect: str
+    dialect: ClassVar[str]
+    _errors: ClassVar[tuple[type[Exception], ...]]
+    """Errors of the driver."""
+    _address: Address
+    _connection: Any
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
 
     @abstractmethod
     def begin(self) -> Place:
         """Begin a transaction that sees one moment of the database, and return a place that is not before it."""
 
-    @abstractmethod
     def end(self) -> None:
         """End the transaction."""
+        with self._told():
+            self._connection.rollback()
 
     @abstractmethod
     def find(self, table: TableId) -> SourceTable | None:
@@ -60,3 +73,17 @@ class Database(AbstractContextManager["Database"], ABC):
     @abstractmethod
     def rows(self, statement: str) -> Iterator[Sequence[tuple[Any, ...]]]:
         """Yield the rows of a query in lists, as they come, without keeping them."""
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except self._errors as error:
+            what = f"the source database of connection '{self._address.name}' failed or refused"
+            told = self._address.told(error)
+            self._recover()
+            # Without the driver's error, which may have parts of the address.
+            raise SourceDatabaseError(f"{what}: {told}") from None
+
+    def _recover(self) -> None:
+        """Make the connection usable after an error, where that takes anything."""

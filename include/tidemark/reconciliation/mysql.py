@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC
-from types import TracebackType
 from typing import Any
 
 import pymysql
 from pymysql.cursors import SSCursor
 
-from tidemark.errors import SourceDatabaseError
 from tidemark.events import TableId
 from tidemark.reconciliation.connections import Address
 from tidemark.reconciliation.databases import BATCH, CONNECT_SECONDS, Database, Place, SourceTable
@@ -40,6 +37,8 @@ class MySQL(Database):
     """A connection to MySQL or MariaDB."""
 
     dialect = "mysql"
+    _errors = (pymysql.MySQLError, OSError)
+    _connection: pymysql.Connection[Any]
 
     def __init__(self, address: Address) -> None:
         """Connect.
@@ -64,11 +63,6 @@ class MySQL(Database):
                 autocommit=True,
                 **options,
             )
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
 
     def begin(self) -> Place:
         """Begin a transaction, and read the place after it."""
@@ -103,11 +97,6 @@ class MySQL(Database):
                 return str(rows[0][0]), int(rows[0][1])
         return None, 0
 
-    def end(self) -> None:
-        """End the transaction."""
-        with self._told():
-            self._connection.rollback()
-
     def find(self, table: TableId) -> SourceTable | None:
         """Return a table; without a database in its name, of the database of the connection."""
         namespace = table.database or table.schema or self._address.database or ""
@@ -127,13 +116,3 @@ class MySQL(Database):
         with self._connection.cursor() as cursor:
             cursor.execute(statement, given)
             return list(cursor.fetchall())
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except (pymysql.MySQLError, OSError) as error:
-            what = f"the source database of connection '{self._address.name}' failed or refused"
-            told = self._address.told(error)
-            # Without the driver's error, which may have parts of the address.
-            raise SourceDatabaseError(f"{what}: {told}") from None

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from types import TracebackType
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel
 
-from tidemark.errors import SourceDatabaseError
 from tidemark.events import TableId
 from tidemark.reconciliation.connections import Address
 from tidemark.reconciliation.databases import BATCH, CONNECT_SECONDS, Database, Place, SourceTable
@@ -49,6 +47,8 @@ class Postgres(Database):
     """A connection to PostgreSQL 13 or newer."""
 
     dialect = "postgres"
+    _errors = (psycopg.Error,)
+    _connection: psycopg.Connection[tuple[Any, ...]]
 
     def __init__(self, address: Address) -> None:
         """Connect.
@@ -73,11 +73,6 @@ class Postgres(Database):
             self._connection.isolation_level = IsolationLevel.REPEATABLE_READ
             self._connection.read_only = True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
-
     def begin(self) -> Place:
         """Begin a transaction; the first query fixes what it sees, and the place is read after it."""
         with self._told():
@@ -97,11 +92,6 @@ class Postgres(Database):
         high, low = str(text).split("/")
         return Place(at=at, text=str(text), sequence=((int(high, 16) << 32) + int(low, 16),))
 
-    def end(self) -> None:
-        """End the transaction."""
-        with self._told():
-            self._connection.rollback()
-
     def find(self, table: TableId) -> SourceTable | None:
         """Return a table; without a schema in its name, of the schema ``public``."""
         for namespace in dict.fromkeys([table.schema or table.database or "public", table.schema or "public"]):
@@ -119,14 +109,7 @@ class Postgres(Database):
             while rows := cursor.fetchmany(BATCH):
                 yield rows
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.Error as error:
-            what = f"the source database of connection '{self._address.name}' failed or refused"
-            told = self._address.told(error)
-            with suppress(AttributeError):
-                self._connection.rollback()
-            # Without the driver's error, which may have parts of the address.
-            raise SourceDatabaseError(f"{what}: {told}") from None
+    def _recover(self) -> None:
+        """End the transaction, which takes no further statement; there is none where connecting failed."""
+        with suppress(AttributeError):
+            self._connection.rollback()
