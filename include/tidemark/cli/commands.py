@@ -98,7 +98,7 @@ def status(
 ) -> None:
     """Show each table's cut, rows, lag, withheld and quarantined events, and last verdict."""
     from tidemark.lake.lake import Lake
-    from tidemark.queries.status import failed_checks, status_of
+    from tidemark.queries.status import failed_by_table, status_of
 
     lake = Lake.existing()
     names = [find_source(source).source] if source else [found.source for found in load_sources()]
@@ -107,7 +107,7 @@ def status(
         for entry in found:
             typer.echo(msgspec.json.encode(entry).decode())
     else:
-        print_status(found, whole=whole, failed=failed_checks(lake, found))
+        print_status(found, whole=whole, failed=failed_by_table(lake, found))
 
 
 @app.command(rich_help_panel=DAILY)

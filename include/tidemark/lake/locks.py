@@ -89,6 +89,15 @@ def _wait(source: str, patience: float) -> Release:
     return release
 
 
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Give a folder on this machine one writer at a time; it is made if it is missing. Waits as long as it takes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def holder(source: str) -> Holder | None:
     """Return who holds the lock of a source, as far as it can be told; None if nobody does.
 

@@ -1,4 +1,4 @@
-"""The blocking checks that a cut failed before it was to be published, in words."""
+"""The blocking checks that a cut failed before it was to be published."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from tidemark.ledger.ledger import Ledger
 _SHOWN = 5
 
 
-def failed_checks(ledger: Ledger, cut: int) -> str:
-    """Return what the blocking checks of a cut found, the first five of them; empty if none failed."""
+def failed_checks(ledger: Ledger, cut: int) -> list[CheckRow]:
+    """Return the blocking checks that a cut failed, by table and in the order of each table's checks."""
     rows = sorted(ledger.checks(equals("cut", cut), equals("stage", CHECK)), key=lambda row: (row.target, row.place))
-    failed = [_words(row) for row in rows if not row.success and row.severity == "block"]
-    more = [f"{len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else []
-    return "; ".join([*failed[:_SHOWN], *more])
+    return [row for row in rows if not row.success and row.severity == "block"]
 
 
-def _words(row: CheckRow) -> str:
-    where = ", ".join(row.columns) or "table"
-    return f"{row.target}: {row.name} ({where}): {row.observed}; expected {row.expected}"
+def named(row: CheckRow) -> str:
+    """Return the name of a check, with the columns that it is about."""
+    return f"{row.name} ({', '.join(row.columns) or 'table'})"
+
+
+def in_words(rows: list[CheckRow]) -> str:
+    """Return what checks found, the first five of them; empty for none."""
+    told = [f"{row.target}: {named(row)}: {row.observed}; expected {row.expected}" for row in rows]
+    more = [f"{len(told) - _SHOWN} more"] if len(told) > _SHOWN else []
+    return "; ".join([*told[:_SHOWN], *more])

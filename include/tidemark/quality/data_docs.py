@@ -5,12 +5,10 @@ Runs of several sources may share the folder. The files that they share (context
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +27,7 @@ from great_expectations.data_context.types.resource_identifiers import (
 )
 from great_expectations.expectations.expectation import Expectation
 
+from tidemark.lake.locks import only_writer
 from tidemark.quality import page_assets
 from tidemark.quality.docs_pages import WARNED, IndexPageView, InertPageView
 
@@ -76,7 +75,7 @@ def index_page(folder: Path) -> Path:
 
 def open_context(folder: Path) -> FileDataContext:
     """Return the file context in ``folder``; the first use creates it, as a whole or not at all."""
-    with _locked(folder):
+    with only_writer(folder):
         if not (folder / "gx").exists():
             with tempfile.TemporaryDirectory(dir=folder) as fresh:
                 _make_context(Path(fresh))
@@ -147,7 +146,7 @@ class Recorder:
     def write_pages(self) -> None:
         """Write a page for each suite and each result that was recorded, and the index."""
         if self._pages:  # without keys, Great Expectations would write all pages of the folder again
-            with _locked(self._folder):
+            with only_writer(self._folder):
                 page_assets.lay_out(index_page(self._folder).parent)
                 mark = WARNED.set(self._all_warned())
                 try:
@@ -162,14 +161,6 @@ class Recorder:
         now = [*before, *self._warned][-_WARNED_KEPT:]
         known.write_text("\n".join(now), encoding="utf-8")
         return frozenset(now)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _file_name(name: str) -> str:

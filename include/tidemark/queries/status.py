@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,15 +13,14 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
-from tidemark.ledger.check_rows import CHECK
 from tidemark.ledger.event_counts import NO_EVENTS, EventCounts
+from tidemark.ledger.failed_checks import failed_checks, named
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.waiting import waiting
-from tidemark.sources.choices import Severity
 from tidemark.values.iso8601 import EPOCH
 
 
@@ -35,7 +33,7 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str
     ledger = ledger or ReadOnce(lake, source)
     newest, published = ledger.last_cut(), cuts.last_published(ledger)
     batches = ledger.batches()
-    messages = {name: sum(getattr(row, name) for row in batches) for name in _MESSAGES}
+    messages = {name: sum(getattr(row, name) for row in batches) for name in MESSAGES}
     rows = {**ledger.published_tables()}
     for row in cuts.tables_of(ledger, newest.cut) if newest else []:
         rows[row.object] = row
@@ -49,7 +47,7 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str
         "published_at": published_at and published_at.isoformat(),
         "lag_seconds": _lag(published_at),
         "messages": messages,
-        "closes": messages["landed"] == sum(messages[name] for name in _MESSAGES[1:]),
+        "closes": messages["landed"] == sum(messages[name] for name in MESSAGES[1:]),
         "refused": {row.path: row.problem for row in ledger.refusals()},
         "disorders": {row.object: str(row) for row in _disorders(ledger)},
         "ddl_not_followed": {name: [note.text for note in found] for name, found in notes.items() if found},
@@ -61,25 +59,18 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str
     }
 
 
-def failed_checks(lake: Lake, found: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
+def failed_by_table(lake: Lake, found: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
     """Return source -> table -> the checks that failed, for those of some statuses whose newest cut failed."""
-    return {
-        entry["source"]: _failed_in(Ledger(lake, entry["source"]), entry["cut"]["number"])
-        for entry in found
-        if entry["cut"] and entry["cut"]["state"] == cuts.FAILED
-    }
-
-
-def _failed_in(ledger: Ledger, cut: int) -> dict[str, list[str]]:
-    """Return by table the blocking checks that failed before a cut was to be published."""
-    failed: dict[str, list[str]] = defaultdict(list)
-    for row in sorted(ledger.checks(equals("cut", cut), equals("stage", CHECK)), key=lambda row: row.place):
-        if not row.success and row.severity == Severity.BLOCK:
-            failed[row.target].append(f"{row.name} ({', '.join(row.columns) or 'table'})")
+    failed: dict[str, dict[str, list[str]]] = {}
+    for entry in found:
+        if entry["cut"] and entry["cut"]["state"] == cuts.FAILED:
+            of_source = failed.setdefault(entry["source"], {})
+            for row in failed_checks(Ledger(lake, entry["source"]), entry["cut"]["number"]):
+                of_source.setdefault(row.target, []).append(named(row))
     return failed
 
 
-_MESSAGES = ("landed", "decoded", "control", "quarantined")
+MESSAGES = ("landed", "decoded", "control", "quarantined")
 """Counts of messages; the first one must equal the sum of the others."""
 
 

@@ -18,15 +18,13 @@ from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import BatchRow, ContentRow, CutRow, TableRow
-from tidemark.queries.status import status_of
+from tidemark.queries.status import MESSAGES, status_of
 from tidemark.report.attention import attention
 from tidemark.report.columns import schema_changes
 from tidemark.report.set_aside import set_aside
 
 CUTS = 60
 """How many of the newest cuts a report shows."""
-
-MESSAGES = ("landed", "decoded", "control", "quarantined")
 
 Figures = dict[str, Any]
 """The figures of one source, ready for JSON; ``docs/operations/quality-and-approvals.md`` describes the keys."""
@@ -117,15 +115,16 @@ def _cut(
     }
 
 
-_WORST = ("passed", "approved", "warned", "held", "failed")
+WORST = ("passed", "approved", "warned", "replaced", "publishing", "checked", "candidate", "held", "failed")
+"""Verdicts of tables and states of cuts, the worst last."""
 
 
 def verdict_of(cut: CutRow, tables: Iterable[TableRow]) -> str:
     """Return one word for a cut: its state if that needs a person, else the worst verdict of its tables."""
     if cut.state not in {cuts.PUBLISHED, cuts.CHECKED, cuts.PUBLISHING}:
         return cut.state
-    words = {row.verdict for row in tables if row.verdict in _WORST}
-    worst = max(words, key=_WORST.index, default="passed")
+    words = {row.verdict for row in tables if row.verdict in WORST}
+    worst = max(words, key=WORST.index, default="passed")
     return "warned" if worst == "passed" and any(row.state == cuts.STOPPED for row in tables) else worst
 
 

@@ -7,13 +7,11 @@ from datetime import date, timedelta
 from typing import Any
 
 from tidemark.ledger import cuts
-from tidemark.report.figures import Figures
+from tidemark.report.figures import WORST, Figures
 from tidemark.report.words import cut_page, file_name, todo
 
 _DAYS, _LEAST_DAYS = 30, 14
 """Most and fewest days that the page shows, up to the newest day of any source."""
-
-_WORST = ("passed", "approved", "warned", "replaced", "publishing", "checked", "candidate", "held", "failed")
 
 
 def summary_of(figures: Figures) -> dict[str, Any]:
@@ -55,7 +53,7 @@ def _days(shown: Sequence[Figures]) -> dict[str, dict[str, Any]]:
 
 
 def _badness(word: str) -> int:
-    return _WORST.index(word) if word in _WORST else len(_WORST)
+    return WORST.index(word) if word in WORST else len(WORST)
 
 
 def overview(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

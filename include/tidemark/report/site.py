@@ -5,10 +5,8 @@ Runs of several sources may write at the same time. A lock gives the site one wr
 
 from __future__ import annotations
 
-import fcntl
 import shutil
-from collections.abc import Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import msgspec
 
 from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
+from tidemark.lake.locks import only_writer
 from tidemark.report import pages
 from tidemark.report.figures import Figures, figures_of
 from tidemark.report.overview import overview, summary_of
@@ -52,7 +51,7 @@ def write(lake: Lake, sources: Iterable[str], *, only: Container[str] | None = N
 
 def write_figures(found: Iterable[Figures], *, only: Container[str] | None = None) -> None:
     """Write the pages that show some figures; arguments as ``write``."""
-    with _locked():
+    with only_writer(folder()):
         for figures in found:
             _write_source(figures)
         summaries = []
@@ -101,11 +100,3 @@ def _replace(file: Path, content: bytes) -> None:
 def _docs(deep: int) -> str:
     """Return the way to the Data Docs from a page that lies ``deep`` folders below theirs; empty if there are none."""
     return "../" * deep + _DOCS if (home() / "quality" / _DOCS).exists() else ""
-
-
-@contextmanager
-def _locked() -> Iterator[None]:
-    folder().mkdir(parents=True, exist_ok=True)
-    with (folder() / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

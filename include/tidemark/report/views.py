@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tidemark.ledger import cuts
+from tidemark.queries.status import MESSAGES
 from tidemark.report import plots
-from tidemark.report.figures import MESSAGES, Figures
+from tidemark.report.figures import Figures
 from tidemark.report.words import compact, cut_page, duration, leading_number, number, rough_duration, table_page, todo
 
 View = dict[str, Any]

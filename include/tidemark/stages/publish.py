@@ -12,7 +12,7 @@ from tidemark.errors import ConfigurationError, ExpectationError
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
-from tidemark.ledger.failed_checks import failed_checks
+from tidemark.ledger.failed_checks import failed_checks, in_words
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.waiting import held_in, sentence
@@ -52,7 +52,7 @@ def run(source: Source, approve: int | None = None) -> StageReport:
     if cut.state == cuts.FAILED:
         raise ExpectationError(
             f"{source.source}: cut {cut.cut} failed a blocking check, nothing of it is published "
-            f"({failed_checks(ledger, cut.cut) or 'which, the Data Docs tell'}). Look at `tidemark status "
+            f"({in_words(failed_checks(ledger, cut.cut)) or 'which, the Data Docs tell'}). Look at `tidemark status "
             f"{source.source}` and the report; after a fix of the data or the check, run "
             f"`tidemark check {source.source}` and `tidemark publish {source.source}` again."
         )
