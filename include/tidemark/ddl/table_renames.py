@@ -35,14 +35,13 @@ def not_followed(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[s
     found: dict[str, list[TableRename]] = defaultdict(list)
     for row in rows:
         told = TableRename(row.position, row.batch, row.statement)
-        renames = [change for change in parse(row.statement, row.dialect) if isinstance(change, RenameTable)]
-        for change in renames:
-            if _is_by_tool(change.table, change.new):
+        for change in parse(row.statement, row.dialect):
+            if not isinstance(change, RenameTable) or _is_by_tool(change.table, change.new):
                 continue
             for name in (known_table(change.table, row, known), known_table(change.new, row, known)):
                 if name is not None and told not in found[name]:
                     found[name].append(told)
-    return {name: renames for name, renames in found.items() if renames}
+    return dict(found)
 
 
 def _is_by_tool(old: Name, new: Name) -> bool:

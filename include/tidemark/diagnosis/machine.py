@@ -18,6 +18,7 @@ from tidemark import jars
 from tidemark.diagnosis.findings import Finding, ok, problem, warning
 from tidemark.errors import ConfigurationError
 from tidemark.lake.catalog import home
+from tidemark.spark.java import require_java
 from tidemark.text import first_line
 
 PYTHON: Final = (3, 11)
@@ -62,8 +63,9 @@ def java() -> Finding:
     if remote := os.environ.get("SPARK_REMOTE"):
         return ok("java", f"not needed here: SPARK_REMOTE names a server ({remote.partition(';')[0]})")
     install = "install Java 17 (`apt-get install openjdk-17-jre-headless`), or let JAVA_HOME name it"
-    program = _java()
-    if program is None:
+    try:
+        program = require_java()
+    except ConfigurationError:
         return problem("java", "no `java` on PATH, and JAVA_HOME names none", install)
     try:
         done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
@@ -76,13 +78,6 @@ def java() -> Finding:
     if major < JAVA:
         return problem("java", f"{found}: Spark needs {JAVA}", install)
     return ok("java", found) if major == JAVA else warning("java", f"{found}: tests run on {JAVA}", install)
-
-
-def _java() -> str | None:
-    if named := os.environ.get("JAVA_HOME"):
-        program = Path(named) / "bin" / "java"
-        return str(program) if program.is_file() else None
-    return shutil.which("java")
 
 
 def pinned_jars() -> Finding:

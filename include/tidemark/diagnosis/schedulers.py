@@ -15,7 +15,6 @@ _ADDRESSES: Final = ("AIRFLOW__API__BASE_URL", "AIRFLOW_API_URL")
 
 _CONNECTION: Final = "AIRFLOW_CONN_SPARK_DEFAULT"
 
-
 _SPARK_PAGE: Final = "correct it: docs/operations/spark.md"
 
 
@@ -62,9 +61,7 @@ def _connection() -> Iterator[Finding]:
     try:
         kind = json.loads(given).get("conn_type") if given.startswith("{") else given.partition(":")[0]
     except (ValueError, AttributeError):
-        yield problem(
-            "spark_default", f"{_CONNECTION} is neither JSON nor a URI", "correct it: docs/operations/spark.md"
-        )
+        yield problem("spark_default", f"{_CONNECTION} is neither JSON nor a URI", _SPARK_PAGE)
         return
     if kind in {"spark", "spark_connect"}:
         yield ok("spark_default", f"a connection of type {kind}, from {_CONNECTION}")

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tidemark.diagnosis.findings import Finding, ok, problem, warning
 from tidemark.errors import LakeError, TidemarkError
 from tidemark.lake import locks
-from tidemark.lake.catalog import catalog_name, home, is_configured, opening, told_properties
+from tidemark.lake.catalog import catalog_name, home, lacks_embedded, opening, told_properties
 from tidemark.lake.lake import Lake
 from tidemark.text import first_line
 
@@ -55,7 +55,7 @@ def _catalog() -> Finding:
     try:
         properties = told_properties()
         address = shown_address(properties.get("uri", ""))
-        if not is_configured() and not (home() / "catalog.db").exists():
+        if lacks_embedded():
             return ok("catalog", f"embedded, not made yet: the first run makes {address}")
         _connect(properties.get("uri", ""))
         with opening():

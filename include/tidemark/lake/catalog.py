@@ -44,14 +44,12 @@ def require_catalog() -> None:
     Raises:
         ConfigurationError: there is none; the error says where it was looked for.
     """
-    configured = Config().get_catalog_config(catalog_name())
-    if not configured:
-        if not (home() / "catalog.db").is_file():
-            raise ConfigurationError(
-                f"there is no lake in {home_told()}. Set TIDEMARK_HOME to the folder of the lake; "
-                "`tidemark run SOURCE` makes a new one there."
-            )
-        return
+    if lacks_embedded():
+        raise ConfigurationError(
+            f"there is no lake in {home_told()}. Set TIDEMARK_HOME to the folder of the lake; "
+            "`tidemark run SOURCE` makes a new one there."
+        )
+    configured = Config().get_catalog_config(catalog_name()) or {}
     if configured.get("type") != "sql":
         return
     url = make_url(str(configured.get("uri", "")))
@@ -84,6 +82,14 @@ def is_configured() -> bool:
     return bool(Config().get_catalog_config(catalog_name()))
 
 
+def lacks_embedded() -> bool:
+    """Return whether the embedded catalog is to be used, and was not made yet."""
+    return not is_configured() and not (home() / _EMBEDDED).is_file()
+
+
+_EMBEDDED = "catalog.db"
+
+
 def told_properties() -> Mapping[str, str]:
     """Return the catalog's properties as PyIceberg is configured, else those of the embedded catalog on SQLite.
 
@@ -100,7 +106,7 @@ def told_properties() -> Mapping[str, str]:
         raise ConfigurationError(f"TIDEMARK_HOME is {str(base)!r}: a path without '?' is needed.")
     return {
         "type": "sql",
-        "uri": f"sqlite:///{quote(str(base / 'catalog.db'))}",
+        "uri": f"sqlite:///{quote(str(base / _EMBEDDED))}",
         "warehouse": (base / "warehouse").as_uri(),
     }
 

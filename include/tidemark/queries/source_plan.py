@@ -17,7 +17,7 @@ from pyiceberg.table import Table
 from tidemark.events import TableId
 from tidemark.lake import names
 from tidemark.lake.branches import marker
-from tidemark.lake.catalog import home, is_configured
+from tidemark.lake.catalog import lacks_embedded
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
@@ -118,7 +118,7 @@ def plan_of(source: Source, start: datetime | None = None, end: datetime | None 
     """
     given = (("--start", start), ("--end", end))
     arguments = tuple(word for option, bound in given if bound for word in (option, bound.isoformat()))
-    if not (is_configured() or (home() / "catalog.db").exists()):
+    if lacks_embedded():
         files = pending(source, None, 0, start, end)
         return SourcePlan(source=source.source, cut=0, files=files, arguments=arguments)
     lake = Lake.open()
