@@ -126,11 +126,3 @@ def _place(table: Table, edit: Edit, removed: Found) -> Place:
         rewritten_files=removed.files,
         found=found.rows + found.skipped,
     )
-
-
-def by_file(messages: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """Return places by file."""
-    found: dict[str, list[int]] = {}
-    for file, place in sorted(messages):
-        found.setdefault(file, []).append(place)
-    return found

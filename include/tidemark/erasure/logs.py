@@ -76,7 +76,7 @@ def quarantine_edit(places: Places, others: frozenset[tuple[str, str, int]], *, 
             quarantine, without its bytes.
         unread: whether messages that could not be decoded go too.
     """
-    messages = places.erasable | (frozenset(places.unread) if unread else frozenset())
+    messages = places.taken(unread=unread)
 
     def holds(rows: pa.RecordBatch) -> pa.Array:
         return pc.and_(erasures.at(rows, messages), pc.is_valid(rows.column("value")))
@@ -118,7 +118,7 @@ def erase(lake: Lake, subject: Subject, places: Places, *, unread: bool) -> dict
         removed[str(names.change_log(subject.source))] = file_edits.apply(lake, log, CHANGE_LOG, edit)
     else:
         others = frozenset()
-    messages = places.erasable | (frozenset(places.unread) if unread else frozenset())
+    messages = places.taken(unread=unread)
     quarantine = lake.find(names.quarantine(subject.source))
     if messages and quarantine is not None:
         edit = quarantine_edit(places, others, unread=unread)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -45,6 +45,10 @@ class Places:
         """Files and places of all messages that were decoded, and have a row of the subject."""
         return self.messages | {(file, place) for file, place, _ in self.events}
 
+    def taken(self, *, unread: bool) -> frozenset[tuple[str, int]]:
+        """Return the messages that an erasure takes; ``unread``: also those that could not be decoded."""
+        return self.erasable | (frozenset(self.unread) if unread else frozenset())
+
 
 def search(
     lake: Lake, ledger: Ledger, source: Source, subject: Subject, secret: bytes, erasures: tuple[Erasure, ...]
@@ -68,7 +72,7 @@ def search(
     read_from = lake.target(raw, RAW)
     parts = list(inputs.parts(raw, AlwaysTrue()))
     decoding = replace(
-        decoding_of(ledger, source, parts, read_from, log),
+        decoding_of(ledger, source, parts, read_from, log, ledger.files()),
         erased=ErasedKeys(secret=secret, erasures=erasures, declared=source.written()),
     )
     done = spread.run(parts, partial(tasks.search, decoding=decoding, raw=read_from), Done)
@@ -83,8 +87,13 @@ def search(
 
 def dumps(places: Places) -> dict[str, list[int]]:
     """Return the dump files that hold the rows, and the places in them."""
+    return by_file(places.taken(unread=True))
+
+
+def by_file(messages: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Return places by file."""
     found: dict[str, list[int]] = {}
-    for file, place in sorted(places.erasable | set(places.unread)):
+    for file, place in sorted(messages):
         found.setdefault(file, []).append(place)
     return found
 

@@ -47,9 +47,6 @@ from tidemark.normalization.shapes import Shapes
 from tidemark.normalization.transaction_tracker import Tracker
 from tidemark.values.declared_types import DeclaredEncodings
 
-Decode = Callable[[Message], "list[Event] | Quarantined"]
-"""Returns the events of a message, or why it cannot be decoded."""
-
 Recognise = Callable[[Message], "list[Event] | list[Event | ErasedEvent] | Quarantined"]
 """Returns the same, with the places of events whose rows were erased."""
 

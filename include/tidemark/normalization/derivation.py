@@ -15,6 +15,7 @@ from tidemark.dumps.wrapping import Reading
 from tidemark.lake.data_files import Target, WrittenFile
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import FileRow
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import erasures, file_order, inputs, open_transactions, tasks
 from tidemark.normalization.file_times import Disorder, disorders
@@ -80,7 +81,12 @@ class Derived:
 
 
 def decoding_of(
-    ledger: Ledger, source: Source, parts: Sequence[spread.Part], read_from: Target, log: Table
+    ledger: Ledger,
+    source: Source,
+    parts: Sequence[spread.Part],
+    read_from: Target,
+    log: Table,
+    files: Sequence[FileRow],
 ) -> Decoding:
     """Return how the messages of a source are decoded now.
 
@@ -90,8 +96,8 @@ def decoding_of(
         parts: parts with the messages, which are searched for metadata messages.
         read_from: where workers read the parts.
         log: the change log, which keeps the metadata messages of earlier runs.
+        files: what was landed.
     """
-    files = ledger.files()
     return Decoding(
         format_name=source.format,
         options=source.options.model_dump(mode="json"),
@@ -127,7 +133,8 @@ def derive(
         The files that were written, and the counts by batch.
     """
     transactions = open_transactions.known(ledger, log, source.undelivered)
-    decoding = decoding_of(ledger, source, messages.parts, messages.read_from, log.table)
+    files = ledger.files()
+    decoding = decoding_of(ledger, source, messages.parts, messages.read_from, log.table, files)
     work = partial(
         tasks.normalize,
         decoding=decoding,
@@ -142,7 +149,7 @@ def derive(
     )
     done = spread.run(messages.parts, work, Done)
     noted = [times for task in done for times in task.file_times]
-    found = disorders(noted, file_order.places(ledger.files(), decoding.width_at)) if noted else []
+    found = disorders(noted, file_order.places(files, decoding.width_at)) if noted else []
     return Derived(tasks=done, transactions=transactions, log=log, disorders=found)
 
 

@@ -19,7 +19,7 @@ import msgspec
 from tidemark.dumps.listing import moments
 from tidemark.errors import UnknownTimeError
 from tidemark.events import ChangeEvent, Event, Message, Operation, Position, Quarantined, SchemaChange, TableId
-from tidemark.normalization.decoder import Decode
+from tidemark.normalization.erased_keys import Decode
 from tidemark.values.declared_types import entry_for
 
 

@@ -25,9 +25,9 @@ from tidemark.lake.log_schemas import ERASED, RowKind
 from tidemark.ledger.completeness import Landed
 from tidemark.ledger.tally import Tally
 from tidemark.normalization.arrow_rows import messages_of, with_file_order
-from tidemark.normalization.decoder import Decode, Decoder, Recognise
+from tidemark.normalization.decoder import Decoder, Recognise
 from tidemark.normalization.decoding import decode_message, metadata_of
-from tidemark.normalization.erased_keys import ErasedKeys, Noting
+from tidemark.normalization.erased_keys import Decode, ErasedKeys, Noting
 from tidemark.normalization.file_times import FileTimes, TimesNoted
 from tidemark.normalization.new_logs import NewLogs, ranked
 from tidemark.normalization.raised_limits import with_raised_limit

@@ -18,7 +18,7 @@ from tidemark.erasure import certificate as certificates
 from tidemark.erasure import cut as erasing_cut
 from tidemark.erasure import logs
 from tidemark.erasure.certificate import Certificate
-from tidemark.erasure.search import Places, dumps, search
+from tidemark.erasure.search import Places, by_file, dumps, search
 from tidemark.erasure.subject import Subject, find_subject, is_normalized
 from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.lake import copies, foreign
@@ -180,7 +180,7 @@ def _certified(
         searched_at=datetime.now(UTC).isoformat(),
         places=certificates.searched(lake, subject, found, removed, erased),
         newer_events=found.newer,
-        unread_messages=certificates.by_file(found.unread),
+        unread_messages=by_file(found.unread),
         dumps=dumps(told or found),
     )
     path = written.write(home())
