@@ -42,6 +42,11 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def printable(text: str) -> str:
+    """Return a text with a question mark for each sign that is not printed."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
 def suggestion(name: str, allowed: Iterable[str]) -> str:
     """Return a hint with the nearest allowed name and all allowed names: ``" Did you mean 'x'? Allowed: x, y."``."""
     names = sorted(allowed)

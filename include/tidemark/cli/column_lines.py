@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tidemark.cli.guesses import Guess
+from tidemark.text import printable
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*")
 
@@ -57,8 +58,7 @@ def _seen(found: Guess) -> str:
 
 
 def _printable(text: str) -> str:
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
-    return "".join(sign if sign.isprintable() else "?" for sign in shown)
+    return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ...")
 
 
 def scalar(text: str) -> str:

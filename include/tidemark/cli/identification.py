@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.errors import ConfigurationError, LandingError
 from tidemark.normalization.identifying import Identified, identify
+from tidemark.text import printable
 
 _CONTAINERS = {
     "json_lines": "JSON lines",
@@ -76,7 +77,7 @@ def _ending(place: PurePosixPath) -> str:
 def _quoted(text: str) -> str:
     """Return a text as a YAML scalar of one line; a percent sign of a landing path is written twice."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    return f'"{"".join(sign if sign.isprintable() else "?" for sign in escaped)}"'
+    return f'"{printable(escaped)}"'
 
 
 def _listed(tables: Sequence[str]) -> str:
@@ -85,7 +86,7 @@ def _listed(tables: Sequence[str]) -> str:
 
 
 def _shown(text: str) -> str:
-    return "".join(sign if sign.isprintable() else "?" for sign in text[:400])
+    return printable(text[:400])
 
 
 def format_of(samples: Sequence[str]) -> tuple[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,8 +17,6 @@ from tidemark.lake.properties import SOURCE_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.text import suggestion
-
-_CHANGES = "__changes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +33,7 @@ class AsOf:
         return bool(self.cuts) or self.at is not None
 
 
-def snapshots(lake: Lake, tables: Sequence[Identifier], as_of: AsOf) -> dict[Identifier, int]:
+def snapshots(lake: Lake, tables: Mapping[Identifier, Table], as_of: AsOf) -> dict[Identifier, int]:
     """Return for each table the snapshot that it stood on.
 
     Raises:
@@ -44,9 +42,10 @@ def snapshots(lake: Lake, tables: Sequence[Identifier], as_of: AsOf) -> dict[Ide
     """
     if as_of.cuts and as_of.at is not None:
         raise ConfigurationError("give cuts or a time, not both")
-    loaded = {identifier: _published(lake, identifier) for identifier in tables}
     of_source: dict[str, list[Identifier]] = {}
-    for identifier, table in loaded.items():
+    for identifier, table in sorted(tables.items(), key=lambda each: each[0]):
+        if SOURCE_PROPERTY not in table.properties:
+            raise ConfigurationError(f"{identifier} is not in any cut: --cut and --at are for published tables")
         of_source.setdefault(table.properties[SOURCE_PROPERTY], []).append(identifier)
     numbers = _numbers(as_of.cuts, list(of_source))
     found: dict[Identifier, int] = {}
@@ -54,17 +53,8 @@ def snapshots(lake: Lake, tables: Sequence[Identifier], as_of: AsOf) -> dict[Ide
         ledger = Ledger(lake, source)
         cut = numbers[source] if as_of.at is None else _cut_at(ledger, source, as_of.at)
         for identifier in identifiers:
-            found[identifier] = _snapshot(ledger, identifier, loaded[identifier], cut)
+            found[identifier] = _snapshot(ledger, identifier, tables[identifier], cut)
     return found
-
-
-def _published(lake: Lake, identifier: Identifier) -> Table:
-    if identifier.name.endswith(_CHANGES):
-        raise ConfigurationError(f"{identifier} has every event ever: select by position or committed_at, not by cut")
-    table = lake.load(identifier)
-    if SOURCE_PROPERTY not in table.properties:
-        raise ConfigurationError(f"{identifier} is not in any cut: --cut and --at are for published tables")
-    return table
 
 
 def _numbers(given: Sequence[str], sources: Sequence[str]) -> dict[str, int]:

@@ -15,6 +15,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 import sqlglot
+from pyiceberg.table import Table
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -46,10 +47,13 @@ def query(lake: Lake, sql: str, as_of: AsOf = NOW) -> pa.Table:
     """
     if (named := _tables(sql)) is None:
         return _listed(lake)
-    past = _past(lake, named, as_of) if as_of else {}
+    found = {pair: _named(lake, *pair) for pair in named}
+    past = _past(lake, found.values(), as_of) if as_of else {}
     connection = duckdb.connect()
     for (namespace, name), once in sorted(named.items()):
-        rows = _rows(lake, _label(namespace, name), past.get((namespace, name)))
+        identifier, table = found[namespace, name]
+        # Streamed: DuckDB takes the batches as it needs them.
+        rows = _changes(lake, identifier) if table is None else _streamed(table, past.get(identifier))
         staged = f"tidemark {namespace}.{name}"
         connection.register(staged, rows)
         view = _quoted(name)
@@ -97,29 +101,33 @@ def _listed(lake: Lake) -> pa.Table:
     return pa.table({"table": pa.array(map(str, named_tables.published_tables(lake)), pa.string())})
 
 
-def _label(namespace: str, name: str) -> str:
-    return f"{namespace}.{name}" if namespace else name
+def _named(lake: Lake, namespace: str, name: str) -> tuple[Identifier, Table | None]:
+    """Return the table that a query names; of a ``__changes``, which is none, the table whose events it has."""
+    label = f"{namespace}.{name}" if namespace else name
+    identifier, table = named_tables.find(lake, label.removesuffix(CHANGES))
+    return identifier, None if name.endswith(CHANGES) else table
 
 
-def _past(lake: Lake, named: Iterable[tuple[str, str]], as_of: AsOf) -> dict[tuple[str, str], int]:
+def _past(lake: Lake, found: Iterable[tuple[Identifier, Table | None]], as_of: AsOf) -> dict[Identifier, int]:
     """Return for each table that a query names the snapshot that it stood on."""
-    found = {
-        (namespace, name): Identifier(namespace, name)
-        if name.endswith(CHANGES)
-        else named_tables.find(lake, _label(namespace, name))[0]
-        for namespace, name in named
-    }
-    past = snapshots(lake, sorted(set(found.values())), as_of)
-    return {pair: past[identifier] for pair, identifier in found.items()}
+    tables = {}
+    for identifier, table in found:
+        if table is None:
+            raise ConfigurationError(
+                f"{identifier}{CHANGES} has every event ever: select by position or committed_at, not by cut"
+            )
+        tables[identifier] = table
+    return snapshots(lake, tables, as_of)
 
 
-def _rows(lake: Lake, name: str, snapshot: int | None) -> pa.RecordBatchReader | pa.Table:
-    if not name.endswith(CHANGES):
-        # Streamed: DuckDB takes the batches as it needs them.
-        return named_tables.find(lake, name)[1].scan(snapshot_id=snapshot).to_arrow_batch_reader()
+def _streamed(table: Table, snapshot: int | None) -> pa.RecordBatchReader:
+    return table.scan(snapshot_id=snapshot).to_arrow_batch_reader()
+
+
+def _changes(lake: Lake, identifier: Identifier) -> pa.Table:
     from tidemark.queries.typed_changes import typed_changes  # noqa: PLC0415  needs Spark, which no other query does
 
-    return typed_changes(lake, named_tables.find(lake, name.removesuffix(CHANGES))[0]).toArrow()
+    return typed_changes(lake, identifier).toArrow()
 
 
 def _quoted(name: str) -> str:
