@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction import guessed_types
-from tidemark.compaction.decisions import BuildAnew, Decision, Stopped, Unmoved, Waiting
+from tidemark.compaction.decisions import BuildAnew, Decision, Stopped, Unmoved, Waiting, stopped
 from tidemark.compaction.engine_failures import contained
 from tidemark.compaction.event_log import new_events
 from tidemark.compaction.run import Run
@@ -42,14 +42,14 @@ def decide(run: Run, finds: Mapping[str, Found]) -> tuple[list[Plan], list[Decis
         if len(claimants) > 1:
             names = " and ".join(plan.found.object for plan in claimants)
             reason = f"{names} would both be published as {claimants[0].target}; tell them apart with `target:`"
-            decisions += [_stopped(plan.found, reason) for plan in claimants]
+            decisions += [stopped(plan.found, reason) for plan in claimants]
             plans = [plan for plan in plans if plan.target != claimants[0].target]
     return plans, decisions
 
 
 def _decide(run: Run, found: Found) -> Plan | Decision:
     if found.target is None:
-        return _stopped(found, found.problem or "")
+        return stopped(found, found.problem or "")
     # A table that is not there yet follows statements when its first rows come.
     stated = found.history.since(found.after, run.cut.batch) and found.table is not None
     if not found.events and not stated:
@@ -63,11 +63,11 @@ def _planned(run: Run, found: Found, request: str | None) -> Plan | Decision:
     try:
         plan = _plan(run, found, anew=request if found.shapes else None)
     except IncompatibleSchemaError as error:
-        return _stopped(found, str(error))
+        return stopped(found, str(error))
     except RebuildNeededError as error:
         if request is not None or run.source.schema_policy is not SchemaPolicy.EVOLVE:
             again = f"`tidemark rebuild {run.source.source} {found.object}`"
-            return _stopped(found, f"{error}. The table stays as it is; rebuild it: {again}")
+            return stopped(found, f"{error}. The table stays as it is; rebuild it: {again}")
         return BuildAnew(object=found.object, reason=str(error))
     return plan or Waiting(found=found, reason=_NOTHING_TELLS_COLUMNS, request=request)
 
@@ -84,8 +84,8 @@ def _changed_by_others(run: Run, found: Found, target: Identifier, *, asked: boo
     if found.table is None:
         return None
     again = f"`tidemark rebuild {run.source.source} {found.object}`"
-    if found.table.format_version > foreign.WRITABLE_VERSION:
-        return _stopped(found, f"{foreign.changes(found.table)}: drop the table, then {again} makes it anew")
+    if problem := foreign.unwritable(found.table):
+        return stopped(found, f"{problem}: drop the table, then {again} makes it anew")
     if asked:
         return None
     state = run.lake.find(names.state(target))
@@ -95,16 +95,11 @@ def _changed_by_others(run: Run, found: Found, target: Identifier, *, asked: boo
     told = [text for table in tables if table is not None and (text := foreign.changes(table))]
     if not told:
         return None
-    return _stopped(
+    return stopped(
         found,
         f"{'. '.join(told)}. No event tells of this, so nothing is published on top of it. Undo it, or {again} makes "
         "the table again from its change log, without what the other writer did",
     )
-
-
-def _stopped(found: Found, reason: str) -> Stopped:
-    log.warning("table_stopped", object=found.object, reason=reason)
-    return Stopped(found=found, reason=reason)
 
 
 def _by_target(plans: Iterable[Plan]) -> Iterable[Sequence[Plan]]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import structlog
+
 from tidemark.lake.names import Identifier
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.rows import Snapshots
 from tidemark.tables.plan import Found
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,12 @@ class Stopped:
 
     found: Found
     reason: str
+
+
+def stopped(found: Found, reason: str) -> Stopped:
+    """Return that a table is stopped, and log it."""
+    log.warning("table_stopped", object=found.object, reason=reason)
+    return Stopped(found=found, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

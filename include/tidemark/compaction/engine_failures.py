@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import structlog
 
-from tidemark.compaction.decisions import Stopped
+from tidemark.compaction.decisions import Stopped, stopped
 from tidemark.compaction.run import Run
 from tidemark.spark.jvm_lookups import ENGINE_ERRORS
 from tidemark.tables.plan import Found
@@ -46,5 +46,4 @@ def contained(run: Run, found: Found, work: Callable[[], _Outcome]) -> _Outcome 
             f"{found.object}: the engine failed twice at this table ({found.events} new events), and works otherwise: "
             f"{first_line(error)}. The table stays as it is, and its events wait. The next run tries again"
         )
-        log.warning("table_stopped", object=found.object, reason=reason)
-        return Stopped(found=found, reason=reason)
+        return stopped(found, reason)

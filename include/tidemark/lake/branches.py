@@ -200,14 +200,10 @@ def fast_forward(table: Table, branch: str) -> int:
         return base
     if not descends_from_main(table, branch):
         raise moved_meanwhile(table, branch)
-    schema = table.metadata.current_schema_id
-    _commit(
-        table,
-        (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),),
-        *(brought := _brought(table, target)),
-        noted(target, next((each.schema_id for each in brought if isinstance(each, SetCurrentSchemaUpdate)), schema)),
-        to(MAIN_BRANCH, target),
-    )
+    brought = _brought(table, target)
+    schemas = [each.schema_id for each in brought if isinstance(each, SetCurrentSchemaUpdate)]
+    note = noted(target, *(schemas or [table.metadata.current_schema_id]))
+    _commit(table, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), *brought, note, to(MAIN_BRANCH, target))
     return target
 
 

@@ -16,7 +16,7 @@ from tidemark.errors import ConfigurationError
 from tidemark.lake.branches import MARKER, ancestry, marker
 from tidemark.lake.properties import published
 
-WRITABLE_VERSION = 2
+_WRITABLE_VERSION = 2
 """The newest format version that PyIceberg writes."""
 
 
@@ -25,12 +25,19 @@ def changes(table: Table) -> str | None:
 
     Nothing is known of a table whose ``main`` was last moved by a version of Tidemark that did not note it.
     """
-    name = ".".join(table.name())
-    if table.format_version > WRITABLE_VERSION:
-        return f"{name} has format version {table.format_version}, and PyIceberg writes up to {WRITABLE_VERSION}"
+    if problem := unwritable(table):
+        return problem
     told = published(table.properties)
     found = [*_rows(table, told["snapshot"]), *_columns(table, told["schema"])] if told else []
-    return f"another writer changed {name}: {'; '.join(found)}" if found else None
+    return f"another writer changed {'.'.join(table.name())}: {'; '.join(found)}" if found else None
+
+
+def unwritable(table: Table) -> str | None:
+    """Return why a table cannot be written any more, because another writer upgraded it; None if it can."""
+    if table.format_version <= _WRITABLE_VERSION:
+        return None
+    version = f"format version {table.format_version}, and PyIceberg writes up to {_WRITABLE_VERSION}"
+    return f"{'.'.join(table.name())} has {version}"
 
 
 def _rows(table: Table, expected: int) -> list[str]:
