@@ -15,6 +15,17 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Column, Encoding
+from tidemark.values.counted_times import (
+    DAY_MICROS,
+    FIRST_DAY,
+    LAST_DAY,
+    Reader,
+    days,
+    epoch,
+    of_day,
+    rescaled,
+    whole_quotient,
+)
 from tidemark.values.digits import (
     SCALES,
     exact_decimal,
@@ -40,16 +51,6 @@ _ZONED = (
 )
 
 _TEXT_OR_EPOCH = frozenset({Encoding.TEXT_OR_MILLIS, Encoding.TEXT_OR_MICROS})
-
-_DAY_MICROS = 86_400_000_000
-
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""Days since 1970 of the years 1 to 9999. PyIceberg and DuckDB read no date or time outside of them."""
-
-_TIMES = frozenset({"date", "timestamp", "timestamptz"})
-
-_Reader = Callable[[Expression, str], Expression]
-"""(prepared value, the table's type string) to the typed value; null where it does not fit."""
 
 
 def typed(wire: Expression, source: Column, kind: str) -> Expression:
@@ -119,7 +120,7 @@ def _timestamp(wire: Expression, _target: str) -> Expression:
 
 def _timestamptz(wire: Expression, _target: str) -> Expression:
     value = wire.try_cast("timestamp")
-    first, end = (F.timestamp_micros(F.lit(day * _DAY_MICROS)) for day in (_FIRST_DAY, _LAST_DAY + 1))
+    first, end = (F.timestamp_micros(F.lit(day * DAY_MICROS)) for day in (FIRST_DAY, LAST_DAY + 1))
     # Only on these days an offset shifts an instant out of the years that there are.
     inner = ~(wire.startswith("0001-01-01") | wire.startswith("9999-12-31"))
     return F.when(wire.rlike(_ZONED) & (inner | ((value >= first) & (value < end))), value)
@@ -129,7 +130,7 @@ def _utf8(wire: Expression, _target: str) -> Expression:
     return F.encode(wire, "UTF-8")
 
 
-_TEXTREADERS: Mapping[str, _Reader] = {
+_TEXTREADERS: Mapping[str, Reader] = {
     "binary": _utf8,
     "date": _date,
     "float": _floating,
@@ -148,7 +149,7 @@ def _bytes(wire: Expression) -> Expression:
     return F.when(well_formed, F.try_to_binary(F.concat(text, padding), F.lit("base64")))
 
 
-def _as_bytes(bytes_of: Callable[[Expression], Expression]) -> _Reader:
+def _as_bytes(bytes_of: Callable[[Expression], Expression]) -> Reader:
     """Return a reader of bytes. For a column other than ``binary``, the bytes are a text in UTF-8, which is read on."""
 
     def read(wire: Expression, target: str) -> Expression:
@@ -202,117 +203,38 @@ def _shifted(unscaled: Expression, scale: Expression, target: str) -> Expression
     return F.when(scale.between(*SCALES), let(text, lambda known: _text(known, target)))
 
 
-def _days(wire: Expression, target: str) -> Expression:
-    day = F.date_add(F.lit("1970-01-01").cast("date"), wire.try_cast("int"))
-    if target == "string":
-        return day.cast("string")
-    return (
-        F.when(wire.between(_FIRST_DAY, _LAST_DAY), day.cast(spark_type(target))) if target in _TIMES else F.lit(None)
-    )
-
-
-def _epoch(per_second: int) -> _Reader:
-    def read(wire: Expression, target: str) -> Expression:
-        if target == "string":
-            return _instant_text(wire, per_second)
-        micros = _rescaled(wire, per_second, 1_000_000)
-        if target == "date":  # a time of day does not fit
-            micros = F.when(micros % _DAY_MICROS == 0, micros)
-        if target not in _TIMES:
-            return F.lit(None)
-        instant = F.timestamp_micros(micros)
-        value = instant if target == "timestamptz" else instant.cast(spark_type(target))
-        first, end = (day * 86_400 * per_second for day in (_FIRST_DAY, _LAST_DAY + 1))
-        # a count of nanoseconds in 64 bits reaches the years 1677 to 2262
-        return F.when(wire.between(first, end - 1), value) if per_second <= 1_000_000 else value
-
-    return read
-
-
-def _instant_text(wire: Expression, per_second: int) -> Expression:
-    """Return the text of a count since 1970, in any year: microseconds, and nanoseconds where there are some."""
-    per_day = F.lit(86_400 * per_second).cast("bigint")
-    rest = F.pmod(wire, per_day)
-    day = _div(wire, 86_400 * per_second) - F.when((rest != 0) & (wire < 0), 1).otherwise(0)
-    fraction = _fraction(F.pmod(rest, F.lit(per_second).cast("bigint")), per_second)
-    return F.concat(_days(day, "string"), F.lit("T"), _clock(rest, per_second), F.lit("."), fraction)
-
-
-def _clock(count: Expression, per_second: int) -> Expression:
-    """Return ``HH:MM:SS`` of a count that is not negative; the hours may have more digits."""
-    return F.format_string(
-        "%02d:%02d:%02d",
-        _div(count, 3600 * per_second),
-        _div(count, 60 * per_second) % 60,
-        _div(count, per_second) % 60,
-    )
-
-
-def _fraction(count: Expression, per_second: int) -> Expression:
-    """Return the digits of a fraction of a second: six, or up to nine where they are not zeros."""
-    if per_second <= 1_000_000:
-        return F.format_string("%06d", count * (1_000_000 // per_second))
-    return F.regexp_replace(F.format_string("%09d", count), "0{1,3}$", "")
-
-
-def _text_or_epoch(per_second: int) -> _Reader:
-    epoch = _epoch(per_second)
+def _text_or_epoch(per_second: int) -> Reader:
+    instant = epoch(per_second)
 
     def read(wire: Expression, target: str) -> Expression:
         if target not in {"date", "timestamp", "timestamptz"}:
             return _plain(wire, target)
         count = F.when(wire.rlike(r"^[+-]?\d+$"), wire.try_cast("bigint"))
         if target != "date":
-            return F.coalesce(epoch(count, target), _text(wire, target))
-        micros = _rescaled(count, per_second, 1_000_000)
-        day = F.when(micros % _DAY_MICROS == 0, _days(_div(micros, _DAY_MICROS), target))
+            return F.coalesce(instant(count, target), _text(wire, target))
+        micros = rescaled(count, per_second, 1_000_000)
+        day = F.when(micros % DAY_MICROS == 0, days(whole_quotient(micros, DAY_MICROS), target))
         return F.coalesce(day, _text(wire, target))
 
     return read
 
 
-def _of_day(per_second: int) -> _Reader:
-    def read(wire: Expression, target: str) -> Expression:
-        if target != "string":
-            return F.lit(None)
-        size = F.abs(wire)
-        rest = size % per_second
-        sign = F.when(wire < 0, F.lit("-")).otherwise(F.lit(""))
-        fraction = F.when(rest != 0, F.concat(F.lit("."), _fraction(rest, per_second))).otherwise(F.lit(""))
-        # The most negative count has no positive one.
-        return F.when(wire > -(1 << 63), F.concat(sign, _clock(size, per_second), fraction))
-
-    return read
-
-
-def _rescaled(wire: Expression, source: int, target: int) -> Expression:
-    if source <= target:
-        return F.try_multiply(wire, F.lit(target // source).cast("bigint"))
-    ratio = source // target
-    return F.when(wire % ratio == 0, _div(wire, ratio))
-
-
-def _div(number: Expression, by: int) -> Expression:
-    """Return the whole-number quotient, computed without doubles."""
-    return F.call_function("div", number, F.lit(by).cast("bigint"))
-
-
-READERS: Mapping[Encoding, _Reader] = {
+READERS: Mapping[Encoding, Reader] = {
     Encoding.PLAIN: _plain,
     Encoding.TEXT: _text,
     Encoding.SCALED_STRUCT: _scaled_struct,
     Encoding.BASE64: _as_bytes(_bytes),
     Encoding.LATIN1: _as_bytes(_latin1),
     Encoding.HEX: _as_bytes(_hex),
-    Encoding.EPOCH_SECONDS: _epoch(1),
-    Encoding.EPOCH_MILLIS: _epoch(1_000),
-    Encoding.EPOCH_MICROS: _epoch(1_000_000),
-    Encoding.EPOCH_NANOS: _epoch(1_000_000_000),
+    Encoding.EPOCH_SECONDS: epoch(1),
+    Encoding.EPOCH_MILLIS: epoch(1_000),
+    Encoding.EPOCH_MICROS: epoch(1_000_000),
+    Encoding.EPOCH_NANOS: epoch(1_000_000_000),
     Encoding.TEXT_OR_MILLIS: _text_or_epoch(1_000),
     Encoding.TEXT_OR_MICROS: _text_or_epoch(1_000_000),
-    Encoding.EPOCH_DAYS: _days,
-    Encoding.MILLIS_OF_DAY: _of_day(1_000),
-    Encoding.MICROS_OF_DAY: _of_day(1_000_000),
-    Encoding.NANOS_OF_DAY: _of_day(1_000_000_000),
+    Encoding.EPOCH_DAYS: days,
+    Encoding.MILLIS_OF_DAY: of_day(1_000),
+    Encoding.MICROS_OF_DAY: of_day(1_000_000),
+    Encoding.NANOS_OF_DAY: of_day(1_000_000_000),
     Encoding.BITS_LE_BASE64: _as_bytes(_bits),
 }
