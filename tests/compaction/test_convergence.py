@@ -283,7 +283,6 @@ CRASHES = {
     "after_candidate_merge": ("tidemark.compaction.accounting.account", 2),
     "before_the_cut_is_known": ("tidemark.stages.compact._report", 1),
     "between_two_fast_forwards": ("tidemark.ledger.cuts.move", 2),
-    "after_fast_forward_before_tag": ("tidemark.ledger.cuts.tag", 1),
     "before_the_cut_is_published": ("tidemark.ledger.cuts.set_state", 3),
 }
 """Function that the process does not live to run, and which call of it."""

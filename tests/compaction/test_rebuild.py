@@ -175,7 +175,6 @@ CRASHES: Mapping[str, int] = {
     "tidemark.lake.copies.Emptied.close": 1,
     "tidemark.stages.compact._report": 1,
     "tidemark.ledger.cuts.fast_forward": 1,
-    "tidemark.ledger.cuts.tag": 1,
     "tidemark.ledger.cuts.move": 2,
     "tidemark.ledger.ledger.Ledger.answered": 1,
 }

@@ -434,12 +434,16 @@ def test_readers_of_main_see_no_rename_and_no_drop_before_they_are_published(fol
 
 @pytest.mark.parametrize(
     ("point", "call"),
-    [("tidemark.lake.pending_schema.follow", 1), ("tidemark.ledger.cuts.tag", 1), ("tidemark.lake.lake.Lake.load", 3)],
+    [
+        ("tidemark.ledger.cuts.fast_forward", 1),
+        ("tidemark.ledger.cuts.fast_forward", 2),
+        ("tidemark.ledger.cuts.set_state", 2),
+    ],
 )
 def test_a_publish_that_was_killed_is_finished_with_its_schema(
     point: str, call: int, followed: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed between the fast-forward, the change of the schema and the tag: whoever comes next does the rest."""
+    """Killed before the table moves with its schema, before its state does, or after both: the next run does it."""
     source, _ = followed(BEFORE, **TYPES)
     followed(CHANGES, stages=("land", "normalize", "compact", "check"), **TYPES)
     with monkeypatch.context() as patched:

@@ -574,8 +574,7 @@ CRASHES = {
     "before_its_merge": ("tidemark.compaction.merging.write_versions", 2),
     "after_its_merge": ("tidemark.compaction.accounting.account", 2),
     "between_table_and_history": ("tidemark.ledger.cuts.fast_forward", 3),
-    "after_its_fast_forward_before_its_tag": ("tidemark.ledger.cuts.tag", 6),
-    "after_its_tag_before_its_branch_goes": ("tidemark.ledger.cuts.drop_ref", 3),
+    "after_its_fast_forward": ("tidemark.ledger.cuts.move", 2),
     "before_the_cut_is_published": ("tidemark.ledger.cuts.set_state", 3),
 }
 """Function that the process does not live to run, and which call of it."""

@@ -17,7 +17,7 @@ from pyiceberg.types import StringType
 
 from support.running import die_at
 from tidemark.lake import file_edits, purging
-from tidemark.lake.branches import MARKER, branch_from_main, fast_forward, head, marker, tag
+from tidemark.lake.branches import MARKER, branch_from_main, fast_forward, head, marker
 from tidemark.lake.commits import commit_files
 from tidemark.lake.file_edits import Edit
 from tidemark.lake.lake import Lake
@@ -63,7 +63,8 @@ def _table(lake: Lake, name: str) -> Identifier:
     with table.update_schema() as update:
         update.add_column("late", StringType()).rename_column("small", "little")
     commit_files(table, [], summary={MARKER + "batch": "7"})
-    tag(lake.load(identifier), "cut_1", head(lake.load(identifier)))
+    table = lake.load(identifier)
+    table.manage_snapshots().create_tag(head(table), "cut_1").commit()
     return identifier
 
 
@@ -80,11 +81,10 @@ def test_only_the_rows_go_and_their_bytes_with_them(lake: Lake) -> None:
     found = file_edits.apply(lake, table, schema, _edit(2), "candidate_2")
     assert (found.files, found.rows, found.skipped) == (1, 1, 0)
     assert _rows(lake, identifier) == before
-    fast_forward(lake.load(identifier), "candidate_2")
-    tag(lake.load(identifier), "cut_2", head(lake.load(identifier)))
+    fast_forward(lake.load(identifier), "candidate_2", "cut_2")
     assert _rows(lake, identifier) == [row for row in before if row["id"] != 2]
     purged = purging.purge(lake.load(identifier), "cut_2")
-    assert purged.refs == ("candidate_2", "cut_1")
+    assert purged.refs == ("cut_1",)
     table = lake.load(identifier)
     assert _rows(lake, identifier) == [row for row in before if row["id"] != 2]
     assert (marker(table, "batch"), len(table.metadata.snapshots), sorted(table.refs())) == ("7", 1, ["cut_2", "main"])

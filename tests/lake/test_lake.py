@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.table import Table
 
 from tidemark.errors import PublishConflictError
-from tidemark.lake.branches import branch_from_main, drop_ref, fast_forward, head, marker, tag
+from tidemark.lake.branches import branch_from_main, drop_branch, fast_forward, head, marker
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import TABLE_PROPERTIES
 from tidemark.tables.targets import name_problem
@@ -40,15 +40,26 @@ def test_table_is_made_once_with_its_partitioning(lake: Lake, table: Table) -> N
 
 
 def test_fast_forward_moves_main_once(table: Table) -> None:
-    """What is on the branch is on main afterwards; again is nothing; the marker comes along."""
+    """What is on the branch is on main afterwards, with tag and marker, by one commit; the branch is gone."""
     table = branch_from_main(table, "candidate_1")
     table.append(rows(1, 2), branch="candidate_1", snapshot_properties={"tidemark.batch": "7"})
     assert table.scan().to_arrow().num_rows == 0
     assert marker(table, "batch") is None
-    moved = fast_forward(table, "candidate_1")
-    assert fast_forward(table.refresh(), "candidate_1") == moved
+    before, built = len(table.metadata.metadata_log), head(table, "candidate_1")
+    fast_forward(table, "candidate_1", "cut_1")
     assert table.refresh().scan().to_arrow().num_rows == 2
     assert marker(table, "batch") == "7"
+    assert len(table.metadata.metadata_log) == before + 1
+    assert {name: ref.snapshot_id for name, ref in table.refs().items()} == {"main": built, "cut_1": built}
+
+
+def test_a_candidate_that_stands_on_main_is_tagged(table: Table) -> None:
+    """A cut that changes no row of a table moves nothing, and readers find its tag."""
+    table.append(rows(1))
+    table = branch_from_main(table, "candidate_1")
+    stands = head(table)
+    fast_forward(table, "candidate_1", "cut_1")
+    assert {name: ref.snapshot_id for name, ref in table.refresh().refs().items()} == {"main": stands, "cut_1": stands}
 
 
 def test_marker_is_found_behind_later_commits(table: Table) -> None:
@@ -102,7 +113,7 @@ def test_moves_leave_no_metadata_behind_but_what_the_table_keeps(lake: Lake) -> 
     table.append(rows(1))
     for number in range(4):
         branch_from_main(table, f"candidate_{number}")
-        drop_ref(table, f"candidate_{number}")
+        drop_branch(table, f"candidate_{number}")
     log = {entry.metadata_file for entry in table.metadata.metadata_log}
     folder = Path(table.location().removeprefix("file://")) / "metadata"
     assert {path.name for path in folder.glob("*.metadata.json")} == {
@@ -123,14 +134,12 @@ def test_moves_of_a_copy_delete_no_metadata_that_it_shares(lake: Lake) -> None:
     assert before <= set(folder.glob("*.metadata.json"))
 
 
-def test_tag_and_drop_are_idempotent(table: Table) -> None:
-    """A crash between two refs is finished by doing all of it again."""
+def test_a_branch_may_be_dropped_twice(table: Table) -> None:
+    """What a crash left half done is finished by doing all of it again."""
+    table = branch_from_main(table, "candidate_1")
     for _ in range(2):
-        tag(table.refresh(), "cut_1", head(table))
-    assert "cut_1" in table.refresh().refs()
-    for _ in range(2):
-        drop_ref(table.refresh(), "cut_1")
-    assert "cut_1" not in table.refresh().refs()
+        drop_branch(table.refresh(), "candidate_1")
+    assert "candidate_1" not in table.refresh().refs()
 
 
 @pytest.mark.parametrize("name", ["orders", "Ärger", "order-lines", "a b", "_x", "t$1"])

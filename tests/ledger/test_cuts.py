@@ -11,7 +11,7 @@ import pytest
 
 from support.running import die_at
 from tidemark.errors import ConfigurationError, PublishConflictError
-from tidemark.lake.branches import BRINGS, branch_from_main, cut_tags, drop_ref, head
+from tidemark.lake.branches import BRINGS, branch_from_main, cut_tags, drop_branch, head
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, candidate_branch, cut_tag, moved_together
@@ -121,9 +121,6 @@ def test_a_published_cut_moves_every_table(shop: Source) -> None:
 WINDOWS = {
     "before_it_is_written_ahead": ("tidemark.ledger.cuts.set_state", 1),
     "before_the_first_table": ("tidemark.ledger.cuts.fast_forward", 1),
-    "before_the_schema_follows": ("tidemark.lake.pending_schema.follow", 1),
-    "before_the_tag": ("tidemark.ledger.cuts.tag", 1),
-    "before_the_branch_goes": ("tidemark.ledger.cuts.drop_ref", 1),
     "between_table_and_state": ("tidemark.ledger.cuts.fast_forward", 2),
     "between_two_tables": ("tidemark.ledger.cuts.fast_forward", 3),
     "before_the_rows_are_written": ("tidemark.ledger.ledger.Ledger.replace", 2),
@@ -175,7 +172,7 @@ def test_a_stopped_table_stays_and_keeps_its_request(shop: Source) -> None:
 def test_a_cut_without_a_candidate_is_built_again(shop: Source) -> None:
     """Nothing has moved, so the cut is dropped, and its number is not given again."""
     cut = shop.build(1)
-    drop_ref(shop.lake.load(shop.target("two")), candidate_branch(1))
+    drop_branch(shop.lake.load(shop.target("two")), candidate_branch(1))
     with pytest.raises(PublishConflictError, match=r"two: the branch candidate_1 is gone: run compact again"):
         cuts.publish(shop.lake, shop.ledger, cut)
     assert shop.rows("one") == []
@@ -192,7 +189,7 @@ def test_a_candidate_that_goes_between_two_tables_is_a_conflict(shop: Source, mo
             cuts.publish(shop.lake, shop.ledger, cut)
     lost = shop.lake.load(shop.target("two"))
     snapshot = head(lost, candidate_branch(1))
-    drop_ref(lost, candidate_branch(1))
+    drop_branch(lost, candidate_branch(1))
     with pytest.raises(PublishConflictError, match="other tables of cut 1 are published already"):
         cuts.finish(shop.lake, shop.ledger)
     with shop.lake.load(shop.target("two")).manage_snapshots() as refs:

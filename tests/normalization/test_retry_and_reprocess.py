@@ -148,7 +148,6 @@ RETRY_CRASHES = {
     "before_quarantine": ("tidemark.lake.lake.Lake.append_files", 2),
     "before_changelog": ("tidemark.lake.lake.Lake.append_files", 3),
     "before_fast_forward": ("tidemark.normalization.retrying.fast_forward", 1),
-    "before_the_branch_goes": ("tidemark.normalization.retrying.drop_ref", 1),
 }
 
 

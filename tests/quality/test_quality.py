@@ -14,7 +14,7 @@ from support.reference import Change
 from support.running import run_all
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError
-from tidemark.lake.branches import head, put_back, remove_tags, tag
+from tidemark.lake.branches import head, put_back, remove_tags
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.schemas import NAMES
@@ -105,7 +105,7 @@ def test_broken_keys_and_counts_are_found(landing: Path, lake: Lake) -> None:
 def _move_tag(lake: Lake, snapshot: int) -> None:
     table = lake.load(("judged", "quiet"))
     remove_tags(table, ["cut_1"])
-    tag(table.refresh(), "cut_1", snapshot)
+    table.refresh().manage_snapshots().create_tag(snapshot, "cut_1").commit()
 
 
 def test_the_command_prints_what_was_found(landing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

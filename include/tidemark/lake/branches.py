@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
-    AddSchemaUpdate,
     AssertCurrentSchemaId,
     AssertRefSnapshotId,
-    RemovePropertiesUpdate,
     RemoveSnapshotRefUpdate,
     SetCurrentSchemaUpdate,
     SetPropertiesUpdate,
@@ -27,7 +24,6 @@ from pyiceberg.table.update import (
     TableRequirement,
     TableUpdate,
 )
-from pyiceberg.types import NestedField
 
 from tidemark.errors import PublishConflictError
 from tidemark.lake import metadata_files
@@ -139,8 +135,8 @@ def branch_from_main(table: Table, branch: str) -> Table:
     return table
 
 
-def drop_ref(table: Table, name: str) -> None:
-    """Remove a branch or tag, if it is there; the snapshots stay until they expire."""
+def drop_branch(table: Table, name: str) -> None:
+    """Remove a branch, if it is there; the snapshots stay until they expire."""
     if name in table.refs():
         _commit(table, (), RemoveSnapshotRefUpdate(ref_name=name))
 
@@ -165,14 +161,6 @@ def put_back(table: Table, snapshot_id: int) -> None:
         _commit(table, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), note, to(MAIN_BRANCH, snapshot_id))
 
 
-def tag(table: Table, name: str, snapshot_id: int) -> None:
-    """Tag a snapshot; do nothing if the snapshot has the tag already."""
-    existing = table.refs().get(name)
-    if existing is not None and existing.snapshot_id == snapshot_id:
-        return
-    table.manage_snapshots().create_tag(snapshot_id=snapshot_id, tag_name=name).commit()
-
-
 def descends_from_main(table: Table, branch: str) -> bool:
     """Return whether ``main`` is where a branch began, or further on along it."""
     return head(table) in {snapshot.snapshot_id for snapshot in ancestry(table, branch)}
@@ -184,64 +172,42 @@ def moved_meanwhile(table: Table, branch: str) -> PublishConflictError:
     return PublishConflictError(f"main of {name} moved since {branch} was built: run compact again")
 
 
-def fast_forward(table: Table, branch: str) -> int:
-    """Move ``main`` to the head of a branch that descends from it: one compare-and-set in the catalog.
-
-    A second call does nothing.
-
-    Returns:
-        The id of the snapshot that ``main`` stands on afterwards.
-
-    Raises:
-        PublishConflictError: ``main`` is not an ancestor of the branch, or moved meanwhile.
-    """
-    target, base = head(table, branch), head(table)
-    if target == base:
-        return base
-    if not descends_from_main(table, branch):
-        raise moved_meanwhile(table, branch)
-    brought = _brought(table, target)
-    schemas = [each.schema_id for each in brought if isinstance(each, SetCurrentSchemaUpdate)]
-    note = noted(target, *(schemas or [table.metadata.current_schema_id]))
-    _commit(table, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), *brought, note, to(MAIN_BRANCH, target))
-    return target
-
-
-def put_schema(
-    table: Table, fields: Sequence[NestedField], properties: Mapping[str, str], without: Sequence[str]
-) -> None:
-    """Give a table another schema and set properties, in one commit.
+def fast_forward(table: Table, branch: str, tag: str | None = None, changes: Sequence[TableUpdate] = ()) -> None:
+    """Move ``main`` to the head of a branch that descends from it, and drop the branch: one commit in the catalog.
 
     Args:
         table: the table.
-        fields: the columns of the schema; columns that the table has keep their ids.
-        properties: to be set.
-        without: names of properties to be removed.
+        branch: the branch. It may stand on ``main`` already.
+        tag: name of a tag for the snapshot.
+        changes: of the table's schema and properties; no reader sees them without the rows, or the rows without them.
 
     Raises:
-        PublishConflictError: the schema was changed meanwhile.
+        PublishConflictError: ``main`` is not an ancestor of the branch, or it or the schema changed meanwhile.
     """
-    known = table.schemas()
-    schema = Schema(*fields, schema_id=max(known) + 1)
-    number = next((number for number, other in known.items() if other == schema), None)
-    added = [] if number is not None else [AddSchemaUpdate.model_validate({"schema": schema})]
-    note = noted(head(table), schema.schema_id if number is None else number)
+    target, base = head(table, branch), head(table)
+    if not descends_from_main(table, branch):
+        raise moved_meanwhile(table, branch)
+    current = table.metadata.current_schema_id
+    updates = [*(_brought(table, target) if target != base else ()), *changes]
+    schemas = [each.schema_id for each in updates if isinstance(each, SetCurrentSchemaUpdate)]
+    if updates or target != base:
+        updates += [noted(target, *(schemas or [current])), to(MAIN_BRANCH, target)]
+    if tag is not None:
+        updates.append(to(tag, target, SnapshotRefType.TAG))
     _commit(
         table,
-        (AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id}),),
-        *added,
-        SetCurrentSchemaUpdate.model_validate({"schema-id": -1 if number is None else number}),
-        SetPropertiesUpdate(updates=dict(properties)),
-        note,
-        RemovePropertiesUpdate(removals=list(without)),
+        (
+            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),
+            AssertCurrentSchemaId.model_validate({"current-schema-id": current}),
+        ),
+        *updates,
+        RemoveSnapshotRefUpdate(ref_name=branch),
     )
 
 
-def to(branch: str, snapshot_id: int) -> SetSnapshotRefUpdate:
-    """Return the change of a table's metadata that puts a branch on a snapshot."""
-    return SetSnapshotRefUpdate.model_validate(
-        {"ref-name": branch, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
-    )
+def to(ref: str, snapshot_id: int, kind: SnapshotRefType = SnapshotRefType.BRANCH) -> SetSnapshotRefUpdate:
+    """Return the change of a table's metadata that puts a branch or a tag on a snapshot."""
+    return SetSnapshotRefUpdate.model_validate({"ref-name": ref, "type": kind, "snapshot-id": snapshot_id})
 
 
 BRINGS = f"{MARKER}brings"

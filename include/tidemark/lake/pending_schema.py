@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    RemovePropertiesUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+)
 from pyiceberg.types import NestedField
-
-from tidemark.lake.branches import put_schema
 
 PENDING_PROPERTY = "tidemark.pending"
 """JSON: ``cut``, whose publishing makes the changes; ``names``, from field id to new name; ``drops``, the field ids of
@@ -48,11 +54,11 @@ def plan_pending(table: Table, cut: int, today: Mapping[str, str | None], proper
     return table
 
 
-def follow(table: Table, cut: int) -> None:
-    """Make the changes that ``plan_pending`` wrote down, in one commit; do nothing if they are made already."""
+def changes(table: Table, cut: int) -> list[TableUpdate]:
+    """Return the changes that ``plan_pending`` wrote down, for the commit that publishes the cut."""
     planned = pending(table, cut)
     if not planned:
-        return
+        return []
     schema = table.schema()
     fields = [
         NestedField(
@@ -65,4 +71,21 @@ def follow(table: Table, cut: int) -> None:
         for field in schema.fields
         if field.field_id not in planned["drops"]
     ]
-    put_schema(table, fields, planned["properties"], [PENDING_PROPERTY])
+    return [
+        *_schema_changes(table, fields),
+        SetPropertiesUpdate(updates=planned["properties"]),
+        RemovePropertiesUpdate(removals=[PENDING_PROPERTY]),
+    ]
+
+
+def _schema_changes(table: Table, fields: Sequence[NestedField]) -> list[TableUpdate]:
+    """Return the changes that give a table these columns; columns that it has keep their ids."""
+    known = table.schemas()
+    schema = Schema(*fields, schema_id=max(known) + 1)
+    number = next((number for number, other in known.items() if other == schema), None)
+    if number is not None:
+        return [SetCurrentSchemaUpdate.model_validate({"schema-id": number})]
+    return [
+        AddSchemaUpdate.model_validate({"schema": schema}),
+        SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id}),
+    ]

@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import branches, pending_schema
-from tidemark.lake.branches import cut_tags, drop_ref, fast_forward, has_other_rules, head, put_back, remove_tags, tag
+from tidemark.lake.branches import cut_tags, drop_branch, fast_forward, has_other_rules, put_back, remove_tags
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, candidate_branch, cut_tag, history, is_history, moved_together
@@ -250,7 +250,7 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
             for identifier in (*moved_together(row.identifier), history(row.identifier)):
                 table = lake.find(identifier)
                 if table is not None:
-                    drop_ref(table, candidate_branch(cut))
+                    drop_branch(table, candidate_branch(cut))
 
 
 def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) -> None:
@@ -290,10 +290,5 @@ def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, T
         moved = (*moved, history(target))
     for identifier in moved:
         table = (tables or {}).get(identifier) or lake.load(identifier)
-        if name in table.refs():  # moved before the crash
-            drop_ref(table, branch)
-            continue
-        fast_forward(table, branch)
-        pending_schema.follow(lake.load(identifier), cut)
-        tag(lake.load(identifier), name, head(lake.load(identifier)))
-        drop_ref(lake.load(identifier), branch)
+        if name not in table.refs():  # else it was moved before a crash
+            fast_forward(table, branch, name, pending_schema.changes(table, cut))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemark.lake import names as table_names
-from tidemark.lake.branches import drop_ref, fast_forward, marker
+from tidemark.lake.branches import drop_branch, fast_forward, marker
 from tidemark.lake.lake import Lake
 
 
@@ -17,7 +17,8 @@ def finish_retry(lake: Lake, source: str) -> None:
         table = lake.load(table_names.quarantine(source))
         if marker(lake.load(table_names.change_log(source)), "retry") == branch.removeprefix(RETRY):
             fast_forward(table, branch)
-        drop_ref(lake.load(table_names.quarantine(source)), branch)
+        else:
+            drop_branch(table, branch)
 
 
 RETRY = "retry_"
