@@ -16,24 +16,52 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import IntervalRow, RebuildRow
 
 
-def test_a_ledger_table_is_gathered_for_the_source_that_crowds_it(lake: Lake) -> None:
-    """Rows of other sources, however many their files, are no reason to rewrite; nor is it an error to have none."""
-    many, few = Ledger(lake, "of_many_cuts"), Ledger(lake, "of_no_cut")
-    for number in range(5):
-        many.replace(RebuildRow, [RebuildRow(object=f"shop.t{number}", asked="now")])
+def _files(lake: Lake, source: str) -> list[str]:
+    scan = lake.load(("ledger", "rebuilds")).scan(row_filter=equals("source", source))
+    return [task.file.file_path for task in scan.plan_files()]
 
-    def files(source: str) -> int:
-        where = equals("source", source)
-        return len(list(lake.load(("ledger", "rebuilds")).scan(row_filter=where).plan_files()))
 
-    few.rewrite("rebuilds", 5)
-    assert files("of_many_cuts") == 5
-    many.rewrite("rebuilds", 6)
-    assert files("of_many_cuts") == 5
-    requests = many.rebuild_requests()
-    many.rewrite("rebuilds", 5)
-    assert files("of_many_cuts") == 1
-    assert many.rebuild_requests() == requests
+def test_a_source_has_one_small_file_in_a_ledger_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of its commits; a large file stays unless its rows go; files of other sources stay too."""
+    ledger, other = Ledger(lake, "of_many_cuts"), Ledger(lake, "of_one_cut")
+    other.replace(RebuildRow, [RebuildRow(object="shop.t", asked="once")])
+    alone = _files(lake, "of_one_cut")
+    requests = [RebuildRow(object=f"shop.t{number}", asked="now") for number in range(4)]
+    for request in requests:
+        ledger.replace(RebuildRow, [request], equals("object", request.object))
+    small = _files(lake, "of_many_cuts")
+    assert len(small) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "_SMALL", 0)
+        ledger.replace(RebuildRow, [RebuildRow(object="shop.u", asked="now")])
+        assert set(small) < set(_files(lake, "of_many_cuts"))
+        ledger.forget(RebuildRow, equals("object", "shop.t0"))
+    assert not set(small) & set(_files(lake, "of_many_cuts"))
+    assert set(ledger.rebuild_requests()) == {"shop.t1", "shop.t2", "shop.t3", "shop.u"}
+    assert _files(lake, "of_one_cut") == alone
+
+
+def test_a_ledger_table_lists_few_manifests(lake: Lake) -> None:
+    """What lists only files that earlier commits removed is read by none of the later ones."""
+    ledger = Ledger(lake, "of_many_requests")
+    for number in range(6):
+        ledger.replace(RebuildRow, [RebuildRow(object="shop.t", asked=f"{number}")], equals("object", "shop.t"))
+    table = lake.load(("ledger", "rebuilds"))
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    dead = [each for each in snapshot.manifests(table.io) if not (each.has_added_files() or each.has_existing_files())]
+    assert [each.added_snapshot_id for each in dead] == [snapshot.snapshot_id]
+    assert ledger.rebuild_requests() == {"shop.t": "5"}
+
+
+def test_what_deletes_nothing_commits_nothing(lake: Lake) -> None:
+    """A source without the rows, or without any, leaves the table as it is."""
+    ledger = Ledger(lake, "of_no_change")
+    ledger.replace(RebuildRow, [RebuildRow(object="shop.t", asked="now")])
+    before = lake.load(("ledger", "rebuilds")).metadata_location
+    ledger.forget(RebuildRow, equals("object", "shop.u"))
+    Ledger(lake, "of_nothing").forget(RebuildRow)
+    assert lake.load(("ledger", "rebuilds")).metadata_location == before
 
 
 def _begin(ledger: Ledger, count: int) -> None:

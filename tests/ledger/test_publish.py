@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from support.histories import COLUMNS, Table, deliver, message
 from support.running import run_all
 from tidemark.errors import ExpectationError, PublishConflictError
-from tidemark.lake.branches import drop_ref, head
+from tidemark.lake.branches import drop_branch, head
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
@@ -42,7 +42,7 @@ def test_a_cut_without_its_candidate_is_not_published(
     before = {name: head(lake.load(name)) for name in (items, others)}
     for number, lost in enumerate((others, ("state", f"{shop.source}__items"))):
         branch = f"candidate_{2 + number}"
-        drop_ref(lake.load(lost), branch)
+        drop_branch(lake.load(lost), branch)
         with pytest.raises(PublishConflictError, match=f"{lost[1]}: the branch {branch} is gone: run compact again"):
             run_stage("publish", plain, None, None)
         assert {name: head(lake.load(name)) for name in before} == before

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tidemark.errors import ConfigurationError
-from tidemark.lake.branches import head, remove_tags, tag
+from tidemark.lake.branches import head, remove_tags
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, cut_tag, history
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY, TABLE_PROPERTIES
@@ -34,7 +34,7 @@ def _cut(lake: Lake, source: str, number: int, *tables: str) -> datetime:
         for each in (identifier, history(identifier)) if name == "orders" else (identifier,):
             table = lake.ensure(each, schema, {**TABLE_PROPERTIES, **own})
             table.append(pa.table({"cut": [number]}, schema=schema))
-            tag(table, cut_tag(number), head(table))
+            table.manage_snapshots().create_tag(head(table), cut_tag(number)).commit()
         rows.append(TableRow(cut=number, object=f"shop.{name}", target=str(identifier), state="published", batch=1))
     ledger.replace(TableRow, rows)
     ledger.replace(CutRow, [CutRow(cut=number, state="published", batch=1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import pyarrow.parquet as pq
@@ -12,11 +13,13 @@ from pyiceberg.io.pyarrow import (
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
 )
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import TableUpdate
+from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
 from pyiceberg.typedef import Record
 
 from tidemark.lake.branches import KEPT_MARKER, MARKER
@@ -50,8 +53,8 @@ def commit_files(
     if not (made or replaced or summary):
         return
     with _Transaction(table) as transaction:
-        update = transaction.update_snapshot(snapshot_properties=dict(summary), branch=branch)
-        with update.overwrite() if replaced else update.fast_append() as snapshot:
+        begin = partial(_Exchange, Operation.OVERWRITE) if replaced else partial(_FastAppendFiles, Operation.APPEND)
+        with begin(transaction, table.io, snapshot_properties=dict(summary), branch=branch) as snapshot:
             for old in replaced:
                 snapshot.delete_data_file(old)
             for new in made:
@@ -59,6 +62,23 @@ def commit_files(
         if summary and branch == MAIN_BRANCH:
             kept = {KEPT_MARKER + name.removeprefix(MARKER): value for name, value in summary.items()}
             transaction.set_properties(kept)
+
+
+class _Exchange(_OverwriteFiles):
+    """An overwrite that lists no manifest which has nothing but files that earlier snapshots removed.
+
+    PyIceberg's own keeps them for ever, and each later commit and scan reads them. Iceberg's Java library drops them.
+    """
+
+    def _process_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
+        return [
+            manifest
+            for manifest in manifests
+            if manifest.has_added_files() or manifest.has_existing_files() or self._wrote(manifest)
+        ]
+
+    def _wrote(self, manifest: ManifestFile) -> bool:
+        return manifest.added_snapshot_id == self._snapshot_id
 
 
 class _Transaction(Transaction):

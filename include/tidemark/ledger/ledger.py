@@ -161,10 +161,6 @@ class Ledger:
         """Delete the rows of this source that the conditions name; without conditions all of them."""
         storage.delete(self._lake, kind.TABLE, self._source, self._where(*conditions))
 
-    def rewrite(self, name: str, least: int) -> None:
-        """Put this source's rows of one ledger table into one file, if they lie in ``least`` files or more."""
-        storage.rewrite(self._lake, name, self._source, self._where(), least)
-
     def last_cut(self) -> CutRow | None:
         """Return the newest cut, whatever its state."""
         return max(self.cuts(), key=lambda row: row.cut, default=None)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationException
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
@@ -15,6 +15,7 @@ from pyiceberg.table import FileScanTask, Table
 from tidemark.lake import names as table_names
 from tidemark.lake.commits import commit_files
 from tidemark.lake.data_files import Writer
+from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import TABLE_PROPERTIES
 from tidemark.lake.retries import retried
@@ -31,21 +32,18 @@ Each commit reads, copies and writes the list of them, and nothing reads an old 
 
 _KEPT_SNAPSHOTS = 10
 
+_SMALL = 1 << 20
+"""Bytes of a file below which each commit puts its rows into the file that it writes.
+
+A source then has one small file in a ledger table, whatever the number of its runs, and a commit reads and writes a
+megabyte at the most beside its own rows."""
+
 
 @_retried
 def replace(lake: Lake, name: str, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
     """Put rows of a source in the place of those that ``where`` names; None: only append."""
     table = lake.ensure(table_names.ledger(name), rows.schema, TABLE_PROPERTIES, partition_by=["source"])
     _exchange(lake, table, source, rows, where)
-
-
-@_retried
-def rewrite(lake: Lake, name: str, source: str, where: BooleanExpression, least: int) -> None:
-    """Put the rows that ``where`` names into one file, if they lie in ``least`` files or more."""
-    table = lake.load(table_names.ledger(name))
-    found = table.scan(row_filter=where)
-    if len(tasks := list(found.plan_files())) >= least:
-        _write(lake, table, source, found.to_arrow().cast(SCHEMAS[name]), tasks)
 
 
 @_retried
@@ -66,17 +64,27 @@ def _with_columns(table: Table, schema: pa.Schema) -> Table:
 
 
 def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
-    """Put rows in the place of the rows that ``where`` names, in one commit.
+    """Put rows in the place of the rows that ``where`` names, in one commit; None: only append.
 
-    The files that hold those rows are replaced by one file, which also has their other rows. A commit costs much the
-    same whatever is in it: this is one commit, where PyIceberg's overwrite makes two or three.
+    The files that hold those rows, and small ones, are replaced by one file, which also has their other rows. A commit
+    costs much the same whatever is in it: this is one commit, where PyIceberg's overwrite makes two or three.
     """
     table = _with_columns(table, rows.schema)
-    if where is None:
-        _write(lake, table, source, rows, [])
-        return
-    tasks = list(table.scan(row_filter=where).plan_files())
-    _write(lake, table, source, pa.concat_tables([rows, *_others(table, tasks, where, rows.schema)]), tasks)
+    tasks = _to_replace(table, source, where)
+    others = list(_others(table, tasks, AlwaysFalse() if where is None else where, rows.schema))
+    changes = rows.num_rows > 0 or sum(task.file.record_count for task in tasks) > sum(map(len, others))
+    if changes:
+        _write(lake, table, source, pa.concat_tables([rows, *others]), tasks)
+
+
+def _to_replace(table: Table, source: str, where: BooleanExpression | None) -> list[FileScanTask]:
+    """Return the files of a source that are small, or may hold rows that ``where`` names."""
+    files = list(table.scan(row_filter=equals("source", source)).plan_files())
+    small = [task for task in files if task.file.file_size_in_bytes < _SMALL]
+    if where is None or len(small) == len(files):
+        return small
+    found = table.scan(row_filter=where).plan_files()
+    return [*small, *(task for task in found if task.file.file_size_in_bytes >= _SMALL)]
 
 
 def _others(

@@ -76,7 +76,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
         horizons = _horizons(lake, ledger, source)
         for identifier in [*chosen, *logs]:
             with tuned_for(session, [rows_in(lake.load(identifier))]):
-                details[str(identifier)] = _maintain(session, lake, ledger, identifier, horizons)
+                details[str(identifier)] = _maintain(session, lake, identifier, horizons)
     for name in ("tags", "snapshots", "orphans", "tombstones"):
         summary[name] = sum(int(detail.get(name, 0)) for detail in details.values())
     log.info("maintained", source=source.source, tables=len(details), **summary)
@@ -130,19 +130,15 @@ def _past_messages(lake: Lake, ledger: Ledger, source: Source, now: datetime) ->
     return min([_last_before(ledger, now - timedelta(days=days)), decoded, *again])
 
 
-def _maintain(
-    session: SparkSession, lake: Lake, ledger: Ledger, identifier: Identifier, horizons: _Horizons
-) -> dict[str, int | str]:
+def _maintain(session: SparkSession, lake: Lake, identifier: Identifier, horizons: _Horizons) -> dict[str, int | str]:
     before = maintenance.size_of(lake.load(identifier))
     done: dict[str, int | str] = {"tags": cuts.drop_tags(lake.load(identifier), horizons.cut)}
     if identifier.namespace == "raw" and horizons.messages:
         done["dropped_files"] = retention.drop_up_to(lake.load(identifier), horizons.messages)
     if identifier.namespace == "state":
         done["tombstones"] = state.rewrite(session, lake, identifier, horizons.tombstones)
-    elif identifier.namespace != "ledger":
+    elif identifier.namespace != "ledger":  # each commit of the ledger puts small files together
         maintenance.rewrite(session, lake, identifier)
-    else:
-        ledger.rewrite(identifier.name, maintenance.MANY_FILES)  # by PyIceberg, which waits for other sources
     done["snapshots"] = maintenance.expire(session, lake, identifier, horizons.snapshots)
     done["orphans"] = maintenance.remove_orphans(session, lake, identifier, horizons.orphans)
     after = maintenance.size_of(lake.load(identifier))
