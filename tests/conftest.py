@@ -70,7 +70,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_reports() -> Iterator[None]:
-    """Let stages write no pages: hundreds of runs would write them twice each. Tests of the report turn this off."""
+    """Let stages write no pages: hundreds of runs would write them twice each. Tests that read pages turn this off."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TIDEMARK_REPORT", "off")
         yield
@@ -108,10 +108,20 @@ def _ledger_of_its_own(home: Path) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark(home: Path) -> Iterator[SparkSession]:
     """The session that the stages use, stopped at the end."""
+    from tidemark.quality.data_docs import Recorder
     from tidemark.spark.session import open_session
 
+    written = Recorder.write_pages
+
+    def write_if_read(recorder: Recorder) -> None:
+        """Write Data Docs in tests that want the report's pages too, and in no others."""
+        if os.environ.get("TIDEMARK_REPORT") != "off":
+            written(recorder)
+
     session = open_session()
-    yield session
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Recorder, "write_pages", write_if_read)
+        yield session
     session.stop()
 
 

@@ -66,8 +66,9 @@ def _hmac(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def secret() -> Iterator[None]:
-    """The secret in the environment."""
+    """The secret in the environment, and pages to look for it in."""
     with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TIDEMARK_REPORT", "on")
         patched.setenv(SECRET_VARIABLE, SECRET)
         yield
 

@@ -50,6 +50,12 @@ def frame(spark: SparkSession) -> DataFrame:
     return orders(spark)
 
 
+@pytest.fixture(autouse=True)
+def _pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Data Docs be written."""
+    monkeypatch.setenv("TIDEMARK_REPORT", "on")
+
+
 @pytest.fixture
 def quiet_home(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Path]:
     """A home of its own; fails the test when Great Expectations logged an error, as it swallows those of its pages."""

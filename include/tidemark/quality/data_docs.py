@@ -86,6 +86,7 @@ def open_context(folder: Path) -> FileDataContext:
 def _make_context(folder: Path) -> None:
     context = gx.get_context(mode="file", project_root_dir=folder)
     context.variables.analytics_enabled = False
+    context.variables.config_variables_file_path = ""  # else it is read again for each substitution, and has nothing
     context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
     context.update_data_docs_site("local_site", _SITE)
     rows = context.data_sources.add_spark(CANDIDATE, persist=False).add_dataframe_asset(CANDIDATE)
