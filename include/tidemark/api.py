@@ -50,7 +50,7 @@ def run(
         ConfigurationError: the source, the interval or the environment is wrong.
         TidemarkError: as the stages.
     """
-    from tidemark.lake import locks  # noqa: PLC0415 - decode needs neither the lake nor Spark
+    from tidemark.ledger import writing  # noqa: PLC0415 - decode needs neither the lake nor Spark
     from tidemark.pipeline import run_stage  # noqa: PLC0415
     from tidemark.stages import STAGES  # noqa: PLC0415
 
@@ -59,7 +59,7 @@ def run(
     if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
         raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
     reports: list[StageReport] = []
-    with locks.hold(found.source):
+    with writing.hold(found.source):
         for stage in STAGES:
             options: dict[str, Any] = {"reprocess": reprocess} if stage == "normalize" else {}
             reports.append(run_stage(stage, found, *bounds, **options))

@@ -135,6 +135,10 @@ class SourceBusyError(RetriableLakeError):
     """Another run writes the source at this moment. A source has one writer at a time."""
 
 
+class LostSourceError(RetriableLakeError):
+    """Another run took the source over, as this one did not say in time that it still writes. It may write no more."""
+
+
 class SparkWithheldError(LakeError):
     """A stage needs Spark, but runs within ``spark.session.without_spark``."""
 

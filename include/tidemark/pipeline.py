@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tidemark.errors import ConfigurationError, ErasureError, RetriableLakeError, TidemarkError
 from tidemark.lake import locks
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
+from tidemark.ledger import cuts, writing
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BEGUN
 from tidemark.sources.model import Source
@@ -74,7 +74,7 @@ def run_stage(
     if unknown := sorted(given.keys() - known.keys()):
         raise ConfigurationError(f"{stage} has no option {', '.join(unknown)}; it has {', '.join(list(known)[1:])}")
     bounds = {name: bound for name, bound in (("start", start), ("end", end)) if name in known}
-    with _store_errors(stage, source), locks.hold(source.source, patience=patience):
+    with _store_errors(stage, source), writing.hold(source.source, patience=patience):
         if stage != "erase":
             _require_whole_erasures(source)
         report: StageReport = module.run(source, **bounds, **given)
@@ -136,7 +136,7 @@ def run_task(
         return rehearse(REHEARSED, source, start, end)[-1]
     if stage != "publish":
         return run_stage(stage, source, start, end, patience=patience, **options)
-    with _store_errors(stage, source), locks.hold(source.source, patience=patience):
+    with _store_errors(stage, source), writing.hold(source.source, patience=patience):
         before = published_cut(source)
         cut = Ledger(Lake.open(), source.source).last_cut()
         if cut is not None and cut.state == cuts.CANDIDATE:
@@ -180,7 +180,7 @@ def rehearse(
     from tidemark.lake import copies  # noqa: PLC0415  only a rehearsal needs it
     from tidemark.queries.differences import differences  # noqa: PLC0415
 
-    with _store_errors("rehearsal", source), locks.hold(source.source), copies.rehearsal(source.source) as lake:
+    with _store_errors("rehearsal", source), writing.hold(source.source), copies.rehearsal(source.source) as lake:
         reports = [
             run_stage(stage, source, start, end, **({"reprocess": True} if stage == "normalize" else {}))
             for stage in stages

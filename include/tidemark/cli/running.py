@@ -126,8 +126,8 @@ def run_stages(
     Raises:
         ConfigurationError: the interval ends before it starts, or there is no lake to work on.
     """
-    from tidemark.lake import locks
     from tidemark.lake.lake import Lake
+    from tidemark.ledger import writing
     from tidemark.pipeline import published_cut, rehearse, run_stage
 
     bounds = interval(start, end)
@@ -140,7 +140,7 @@ def run_stages(
         _print_rehearsal(rehearsal)
         return
     reports: list[StageReport] = []
-    with locks.hold(source.source):
+    with writing.hold(source.source):
         before = published_cut(source) if "publish" in stages else 0
         for stage in stages:
             with under_way(so_far(source.source, stage, reports)) as clock:

@@ -10,15 +10,30 @@ from collections.abc import Mapping
 from functools import reduce
 from operator import and_
 
+from pyiceberg.table import Table
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.folding.frames import key_names, value_numbers
+from tidemark.lake.branches import head
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, IS_CURRENT, OWN_PREFIX, POSITION, VALID_FROM, VALID_TO
 from tidemark.text import quoted
 from tidemark.values.table_columns import field
+
+
+def only_after(writer: DataFrameWriterV2, table: Table) -> DataFrameWriterV2:
+    """Return the writer of an overwrite on ``main``; it fails if others changed what it replaces.
+
+    Without this, Iceberg replaces whatever is there when it commits: also the rows of another run, which took the
+    source over meanwhile.
+
+    Args:
+        writer: the writer.
+        table: the table as it was loaded before any of its rows were read.
+    """
+    return writer.option("isolation-level", "serializable").option("validate-from-snapshot-id", str(head(table)))
 
 
 def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:

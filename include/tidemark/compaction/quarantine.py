@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction import misfit_details
+from tidemark.compaction.merging import only_after
 from tidemark.compaction.run import Run
 from tidemark.lake import names
 from tidemark.lake.filters import above
@@ -76,5 +77,5 @@ def put(run: Run, plan: Plan, aside: DataFrame) -> None:
         rows = rows.unionByName(earlier.join(written, ["batch", "reason", "object"], "left_semi"))
         rows = rows.dropDuplicates(["batch", "file", "place", "reason", "object"])
     # Dynamic overwrite replaces the partitions (batch, reason and table) that an aborted attempt may have written.
-    rows.writeTo(lake.spark_name(identifier)).overwritePartitions()
+    only_after(rows.writeTo(lake.spark_name(identifier)), table).overwritePartitions()
     table.refresh()

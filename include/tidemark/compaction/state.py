@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import MapType, StringType
 
+from tidemark.compaction.merging import only_after
 from tidemark.compaction.run import Run
 from tidemark.folding import cells as row_cells
 from tidemark.folding import frames
@@ -155,5 +156,5 @@ def rewrite(session: SparkSession, lake: Lake, identifier: Identifier, past: int
     gone = newest.where(old).count()
     # With a marker, or compact would take it for another writer's (`lake.foreign`).
     kept = newest.where(~old).writeTo(name).option(f"snapshot-property.{MARKER}rewritten", str(past))
-    kept.overwrite(F.col("kind").isin(*_KINDS))
+    only_after(kept, table).overwrite(F.col("kind").isin(*_KINDS))
     return gone

@@ -106,13 +106,15 @@ def _connect(uri: str) -> None:
 
 def lock_reach() -> Finding:
     """Return whether the lock of a source excludes every process that may write it."""
+    if locks.is_lease():
+        return ok("lock", "a lease in the catalog: it excludes writers on all machines")
     if locks.reaches_all_machines():
         return ok("lock", "in the database of the catalog: it excludes writers on all machines")
     found = "a file of this machine: it excludes writers of this machine only"
     many = [*_executors(), *_clustered_drivers()]
     if not many:
         return ok("lock", found)
-    do = "put the catalog into PostgreSQL, which has a lock for all machines, or run all tasks on one machine"
+    do = "use a catalog that all machines reach: PostgreSQL, REST, Glue or Hive; or run all tasks on one machine"
     return problem("lock", f"{found}, and tasks run on others: {', '.join(many)}", do)
 
 

@@ -1,4 +1,4 @@
-"""Branches, tags and snapshots of a table: reading them, and moving them, which no other module does.
+"""Branches, tags and snapshots of a table: reading them, and moving them, which no other module does with rows in them.
 
 Each move is one commit in the catalog, by PyIceberg. Nothing here needs Spark.
 """

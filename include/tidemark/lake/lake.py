@@ -30,6 +30,7 @@ from tidemark.lake.branches import MARKER
 from tidemark.lake.catalog import catalog_name, catalog_properties, opening, require_catalog, spark_properties
 from tidemark.lake.commits import commit_files
 from tidemark.lake.data_files import Target, WrittenFile
+from tidemark.lake.fences import guarded
 from tidemark.lake.names import Identifier
 from tidemark.lake.retries import retried
 from tidemark.text import quoted
@@ -41,7 +42,7 @@ class Lake:
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         self.name = name
         self.properties = dict(properties)
-        self.catalog: Catalog = load_catalog(name, **self.properties)
+        self.catalog: Catalog = guarded(load_catalog(name, **self.properties))
 
     @classmethod
     def open(cls) -> Lake:

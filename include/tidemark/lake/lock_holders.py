@@ -26,6 +26,10 @@ _SESSION_NAME: Final = 63
 
 _RECORD_BYTES: Final = 4096
 
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+
+_PROCESSES: Final = Path("/proc/self/ns/pid")
+
 _RUN: Final = ("AIRFLOW_CTX_DAG_ID", "AIRFLOW_CTX_DAG_RUN_ID")
 """Environment of a task of Airflow."""
 
@@ -90,8 +94,32 @@ def of_database(connection: Connection, key: int) -> Holder | None:
 
 def session_name() -> str:
     """Return the name of this process's session in the database: process, machine and command."""
-    name = f"process {os.getpid()} on {socket.gethostname()} ({_command()})"
-    return name.encode()[:_SESSION_NAME].decode(errors="ignore")
+    return told().encode()[:_SESSION_NAME].decode(errors="ignore")
+
+
+def told() -> str:
+    """Return this process, its machine and its command, for people."""
+    return f"process {os.getpid()} on {socket.gethostname()} ({_command()})"
+
+
+def this_process() -> tuple[str, int, float]:
+    """Return what ``has_ended`` needs to know of this process: the machine, its number there, and when it began."""
+    return _machine(), os.getpid(), psutil.Process().create_time()
+
+
+def has_ended(machine: str, pid: int, began: float) -> bool:
+    """Return whether a process is known to have ended; of another machine's processes nothing is known."""
+    return bool(machine) and machine == _machine() and not _lives(pid, began)
+
+
+def _machine() -> str:
+    """Return this machine since its start and the process numbers that are seen here; empty where they are not told.
+
+    Containers of one machine count their processes each for itself.
+    """
+    with suppress(OSError):
+        return f"{_BOOT.read_text().strip()} {_PROCESSES.readlink()}"
+    return ""
 
 
 def _command() -> str:

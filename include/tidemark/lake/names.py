@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _BRANCH = "candidate_"
 _TAG = "cut_"
 _HISTORY = "__history"
+_LEASE = "lease__"
+_FENCE = "writer_"
 
 
 class Identifier(NamedTuple):
@@ -43,6 +46,26 @@ def quarantine(source: str) -> Identifier:
 def ledger(name: str) -> Identifier:
     """Return a table of the ledger, which all sources share."""
     return Identifier("ledger", name)
+
+
+def lease(source: str) -> Identifier:
+    """Return the table whose newest snapshot says who writes a source (``leases``)."""
+    return Identifier("ledger", f"{_LEASE}{source}")
+
+
+def is_lease(identifier: Sequence[str]) -> bool:
+    """Return whether a table in the catalog is the lease of a source."""
+    return identifier[0] == "ledger" and identifier[-1].startswith(_LEASE)
+
+
+def fence(source: str) -> str:
+    """Return the branch of each table of a source that shuts out writers who lost the source (``fences``)."""
+    return f"{_FENCE}{source}"
+
+
+def is_fence(ref: str) -> bool:
+    """Return whether a branch is there to shut out writers: it has no rows."""
+    return ref.startswith(_FENCE)
 
 
 def state(target: Identifier) -> Identifier:

@@ -17,6 +17,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
+from tidemark.lake.names import is_fence
+
 log = structlog.get_logger(__name__)
 
 _METADATA_FILE = ".metadata.json"
@@ -34,11 +36,13 @@ class Purged:
 def purge(table: Table, keep: str | None = None) -> Purged:
     """Remove every branch and tag but ``main`` and ``keep``, every snapshot that none of them stands on, and its files.
 
+    A branch without rows that shuts out lost writers (``fences``) stays.
+
     A second call removes what the first one, cut short, left in the table's own location. The table must not be a copy
     that shares files with another (``copies``).
     """
     table.refresh()
-    gone = sorted(name for name in table.refs() if name not in {MAIN_BRANCH, keep})
+    gone = sorted(name for name in table.refs() if name not in {MAIN_BRANCH, keep} and not is_fence(name))
     if gone:
         updates = tuple(RemoveSnapshotRefUpdate(ref_name=name) for name in gone)
         table.catalog.commit_table(table, (), updates)

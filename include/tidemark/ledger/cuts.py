@@ -229,9 +229,9 @@ def next_number(lake: Lake, ledger: Ledger) -> int:
     the cut that had it then.
     """
     newest, last = ledger.last_cut(), last_published(ledger)
-    number = last.cut + 1 if last else 1
+    number = max(last.cut if last else 0, ledger.left_number()) + 1
     if newest is not None and newest.state in {AWAITING_APPROVAL, REPLACED}:
-        number = newest.cut + 1
+        number = max(newest.cut + 1, number)
         # The ledger says so first: a crash then leaves nothing that could be approved without its candidates.
         set_state(ledger, newest, REPLACED)
         drop_candidates(lake, ledger, newest.cut)

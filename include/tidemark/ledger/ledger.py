@@ -49,6 +49,9 @@ from tidemark.ledger.tally import Content, Span, Tally
 BY_HAND = " by hand"
 """Ends a request for a rebuild that a person made."""
 
+_LEFT = "tidemark.left_number."
+"""Property of the table of cuts, with the source behind it: see ``Ledger.leave_number``."""
+
 R = TypeVar("R", bound=LedgerRow)
 
 
@@ -118,6 +121,17 @@ class Ledger:
     def cuts(self, *conditions: BooleanExpression) -> list[CutRow]:
         """Return the cuts."""
         return self._rows(CutRow, conditions)
+
+    def left_number(self) -> int:
+        """Return the highest number of a cut that a lost writer may still build; 0 if there is none."""
+        table = self._lake.find(table_names.ledger(CutRow.TABLE))
+        return int(table.properties.get(_LEFT + self._source, 0)) if table is not None else 0
+
+    def leave_number(self, number: int) -> None:
+        """Let no cut have a number up to this one from now on."""
+        table = storage.table_of(self._lake, CutRow.TABLE)
+        with table.transaction() as transaction:
+            transaction.set_properties({_LEFT + self._source: str(number)})
 
     def checks(self, *conditions: BooleanExpression) -> list[CheckRow]:
         """Return what the checks of cuts found."""

@@ -42,8 +42,12 @@ megabyte at the most beside its own rows."""
 @_retried
 def replace(lake: Lake, name: str, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
     """Put rows of a source in the place of those that ``where`` names; None: only append."""
-    table = lake.ensure(table_names.ledger(name), rows.schema, TABLE_PROPERTIES, partition_by=["source"])
-    _exchange(lake, table, source, rows, where)
+    _exchange(lake, table_of(lake, name), source, rows, where)
+
+
+def table_of(lake: Lake, name: str) -> Table:
+    """Return a table of the ledger; make it if it is missing."""
+    return lake.ensure(table_names.ledger(name), SCHEMAS[name], TABLE_PROPERTIES, partition_by=["source"])
 
 
 @_retried
@@ -114,6 +118,7 @@ def _expire(table: Table) -> None:
     """
     snapshots = sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
     if len(snapshots) >= _MANY_SNAPSHOTS:
-        gone = [snapshot.snapshot_id for snapshot in snapshots[:-_KEPT_SNAPSHOTS]]
+        named = {ref.snapshot_id for ref in table.refs().values()}
+        gone = [each.snapshot_id for each in snapshots[:-_KEPT_SNAPSHOTS] if each.snapshot_id not in named]
         with suppress(CommitFailedException, ValidationException, ValueError):
             table.maintenance.expire_snapshots().by_ids(gone).commit()
