@@ -9,7 +9,9 @@ class Deletes(StrEnum):
     """The effect of a delete on the row of the published table."""
 
     HARD = "hard"
+    """The row goes."""
     SOFT = "soft"
+    """The row stays, and is marked by ``_cdc_deleted``."""
 
 
 class Files(StrEnum):
@@ -45,4 +47,6 @@ class Severity(StrEnum):
     """The effect of a failed check on the run."""
 
     BLOCK = "block"
+    """Nothing of the cut is published."""
     WARN = "warn"
+    """It is told, and the cut is published."""

@@ -20,8 +20,12 @@ from pydantic import BaseModel
 from tidemark import formats
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import COLUMN_TYPES, SCHEDULES
+from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.model import Check, Source, Table
+from tidemark.sources.notifier import Notifier
+from tidemark.sources.reconcile import Reconcile
+from tidemark.sources.retention import Retention
 
 FILE: Final = "tidemark.schema.json"
 """Name of the file beside source files that editors read."""
@@ -38,7 +42,7 @@ def schema() -> dict[str, Any]:
     made = Source.model_json_schema(by_alias=True)
     definitions: dict[str, Any] = made["$defs"]
     definitions.pop("BaseModel", None)
-    for model in (Table, Maintenance, Check):
+    for model in (Table, Maintenance, Check, Layout, Retention, Reconcile, Notifier):
         _describe(definitions[model.__name__], model)
     _describe(made, Source)
     properties = made["properties"]

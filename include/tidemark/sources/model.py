@@ -113,9 +113,9 @@ class Table(column_options.ColumnOptions):
     deletes: Deletes = Deletes.HARD
     """Whether a deleted row is removed, or stays and is marked by ``_cdc_deleted``."""
     max_deletes: Share | None = None
-    """As ``Source.max_deletes``, for this table."""
+    """As ``max_deletes`` of the source, for this table."""
     max_quarantined: Share | None = None
-    """As ``Source.max_quarantined``, for the events of this table."""
+    """As ``max_quarantined`` of the source, for the events of this table."""
     columns: dict[str, Annotated[str, AfterValidator(fields.column_type)]] = Field(default_factory=dict)
     """Column -> Iceberg type string, which takes precedence over the type in the messages."""
     encodings: dict[str, Encoding] = Field(default_factory=dict)
@@ -166,7 +166,7 @@ class Source(BaseModel):
     container: Wrapping | None = None
     """What the messages in text files are wrapped in. None: the content of each file tells."""
     files: Files = Files.WHOLE
-    """In both cases, a landed file that grew lands what is new."""
+    """How dump files are written. In both cases, a landed file that grew lands what is new."""
     timezone: Annotated[str, AfterValidator(fields.timezone)] = "UTC"
     """The zone of the times in the landing path, of the schedule, and of a start date without a zone."""
     schedule: Annotated[str, AfterValidator(fields.schedule)] | None = None

@@ -35,7 +35,7 @@ OWN_COLUMNS = (POSITION, COMMITTED_AT, DELETED)
 
 def table_schema(plan: Plan) -> Schema:
     """Return the schema of the published table: the source's columns in its order, then Tidemark's own columns."""
-    return _schema(plan, [*_WRITTEN, (DELETED, BooleanType(), _DELETED_DOC)] if plan.soft else _WRITTEN)
+    return _schema(plan, [*WRITTEN, (DELETED, BooleanType(), DELETED_DOC)] if plan.soft else WRITTEN)
 
 
 def history_schema(plan: Plan) -> Schema:
@@ -43,20 +43,23 @@ def history_schema(plan: Plan) -> Schema:
 
     It has the source's columns in its order, the interval of the version, and the event that began it.
     """
-    interval = [
-        (VALID_FROM, TimestamptzType(), "When the version began"),
-        (VALID_TO, TimestamptzType(), "When it ended; null: it has not"),
-        (IS_CURRENT, BooleanType(), "Whether the published table holds this version"),
-    ]
-    return _schema(plan, [*interval, *_WRITTEN])
+    return _schema(plan, [*INTERVAL, *WRITTEN])
 
 
-_WRITTEN = (
+INTERVAL = (
+    (VALID_FROM, TimestamptzType(), "When the version began"),
+    (VALID_TO, TimestamptzType(), "When it ended; null: it has not"),
+    (IS_CURRENT, BooleanType(), "Whether the published table holds this version"),
+)
+"""Columns of a history, behind those of its table."""
+
+WRITTEN = (
     (POSITION, StringType(), "Position of the event that last wrote the row"),
     (COMMITTED_AT, TimestamptzType(), "When the source committed it"),
 )
+"""Columns that published tables and histories have behind the source's."""
 
-_DELETED_DOC = "Whether the row was deleted at the source"
+DELETED_DOC = "Whether the row was deleted at the source"
 
 
 def _schema(plan: Plan, own: Iterable[tuple[str, IcebergType, str]]) -> Schema:
@@ -157,7 +160,7 @@ def soften(table: Table) -> Table:
     if DELETED in table.schema().column_names:
         return table
     with table.update_schema() as update:
-        update.add_column((DELETED,), BooleanType(), doc=_DELETED_DOC)
+        update.add_column((DELETED,), BooleanType(), doc=DELETED_DOC)
     return table
 
 
