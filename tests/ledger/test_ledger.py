@@ -9,10 +9,15 @@ import pytest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 
+from tidemark.errors import ConfigurationError
+from tidemark.lake import fences
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
+from tidemark.lake.properties import LAKE_PROPERTY, LAKE_VERSION
 from tidemark.ledger import storage
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.order_rows import DisorderRow
+from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import IntervalRow, RebuildRow
 
 
@@ -80,6 +85,38 @@ def test_old_snapshots_go_by_themselves(lake: Lake) -> None:
     _begin(ledger, 45)
     assert _snapshots(lake) < 40
     assert len(ledger.intervals()) == 45
+
+
+def test_a_fence_stays_when_old_snapshots_go(lake: Lake) -> None:
+    """Its snapshot is old as well, and no reason to keep the others."""
+    ledger = Ledger(lake, "of_a_fence")
+    _begin(ledger, 1)
+    fences.shut(lake.load(("ledger", "intervals")), "of_a_fence", 3)
+    _begin(ledger, 45)
+    assert _snapshots(lake) < 40
+    assert fences.token_of(lake.load(("ledger", "intervals")), "of_a_fence") == 3
+
+
+def test_a_lake_of_a_newer_version_is_refused(lake: Lake) -> None:
+    """By reading and by writing, before anything is read or written; a new lake says its version."""
+    ledger = Ledger(lake, "of_a_newer_lake")
+    ledger.replace(DisorderRow, [])
+    table = lake.load(("ledger", "disorders"))
+    assert table.properties[LAKE_PROPERTY] == str(LAKE_VERSION)
+    with table.transaction() as transaction:
+        transaction.set_properties({LAKE_PROPERTY: "2"})
+    told = "this lake is of version 2, and this Tidemark knows lakes up to version 1: .* Nothing was changed"
+    try:
+        for refused in (ledger.disorders, ReadOnce(lake, "of_a_newer_lake").disorders):
+            with pytest.raises(ConfigurationError, match=told):
+                refused()
+        with pytest.raises(ConfigurationError, match=told):
+            ledger.replace(DisorderRow, [])
+        with pytest.raises(ConfigurationError, match=told):
+            ledger.forget(DisorderRow)
+    finally:
+        with table.transaction() as transaction:
+            transaction.set_properties({LAKE_PROPERTY: str(LAKE_VERSION)})
 
 
 def test_another_writer_may_drop_the_same_snapshots(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

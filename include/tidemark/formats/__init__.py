@@ -21,7 +21,8 @@
    conformance tests find the module and its folders, and fail if there is no folder.
 4. Describe in ``docs/formats/<name>.md`` which facts the format does not contain, and what was decided.
 
-There is no list of formats to update: every module here without a leading underscore is a format.
+There is no list of formats to update: every module here without a leading underscore is a format. A package of its own
+brings one by an entry point of the group ``tidemark.formats`` (docs/format-plugins.md).
 
 Rows of some formats cannot be read without other messages, called metadata messages. Such a format has two more names,
 and ``decode`` takes a third argument:
@@ -49,16 +50,18 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from pydantic import BaseModel
 
-from tidemark.errors import UnknownNameError
+from tidemark.errors import ConfigurationError, UnknownNameError
 from tidemark.events import Event, Message
-from tidemark.text import nearest
+from tidemark.text import first_line, nearest
 
 __all__ = [
+    "GROUP",
     "NOTHING",
     "Format",
     "Informed",
@@ -75,6 +78,11 @@ __all__ = [
 Known = Mapping[str, tuple[bytes, ...]]
 """The metadata of a run: for each id, its distinct contents. They are sorted, so the order of delivery has no effect.
 It is made once for a run and never changed."""
+
+GROUP: Final = "tidemark.formats"
+"""Group of entry points by which other packages bring formats: the name of the format, and its module."""
+
+_NEEDED: Final = ("TOOLS", "UNTOLD", "Options", "decode")
 
 NOTHING: Known = MappingProxyType({})
 
@@ -138,8 +146,12 @@ class InformedDecode(Decode, Protocol):
 
 @functools.cache
 def names() -> list[str]:
-    """Return the names of all formats, sorted, without importing any."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    """Return the names of all formats, sorted, without importing any.
+
+    Raises:
+        ConfigurationError: an installed package brings a format under a name that is taken.
+    """
+    return sorted({*_own(), *_plugged_in()})
 
 
 def resolve(name: str) -> Format:
@@ -147,10 +159,51 @@ def resolve(name: str) -> Format:
 
     Raises:
         UnknownNameError: there is no such format.
+        ConfigurationError: an installed package brings it, and it cannot be used.
     """
     if name not in names():
         raise UnknownNameError(f"Unknown format '{name}'.{nearest(name, names())} Known formats: {', '.join(names())}.")
-    return cast(Format, importlib.import_module(f"{__name__}.{name}"))
+    if name in _own():
+        return cast(Format, importlib.import_module(f"{__name__}.{name}"))
+    return _plugin(_plugged_in()[name])
+
+
+@functools.cache
+def _own() -> frozenset[str]:
+    return frozenset(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+
+
+@functools.cache
+def _plugged_in() -> Mapping[str, EntryPoint]:
+    """Return by name the formats that other packages bring."""
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=GROUP):
+        if entry.name in _own() or entry.name in found:
+            taken = "Tidemark" if entry.name in _own() else f"the package {_package(found[entry.name])}"
+            raise ConfigurationError(
+                f"the package {_package(entry)} brings a format '{entry.name}', and {taken} has one of that name. "
+                "Uninstall it, or let it choose another name."
+            )
+        found[entry.name] = entry
+    return found
+
+
+def _plugin(entry: EntryPoint) -> Format:
+    try:
+        module = entry.load()
+    except Exception as error:  # its code is not ours: whatever it raises, the format cannot be used
+        raise ConfigurationError(
+            f"format '{entry.name}' of the package {_package(entry)} cannot be imported: {first_line(error)}"
+        ) from error
+    if missing := [name for name in _NEEDED if not hasattr(module, name)]:
+        raise ConfigurationError(
+            f"format '{entry.name}' of the package {_package(entry)}: {entry.value} has no {', '.join(missing)}"
+        )
+    return cast(Format, module)
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.value
 
 
 def informed(module: Format) -> Informed | None:

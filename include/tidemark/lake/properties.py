@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from pyiceberg.table import Table
 from pyiceberg.table.update import SetPropertiesUpdate
+
+from tidemark.errors import ConfigurationError
 
 TABLE_PROPERTIES: Mapping[str, str] = {
     "format-version": "2",
@@ -96,3 +99,28 @@ def noted(snapshot_id: int, schema_id: int) -> SetPropertiesUpdate:
     """Return the change of a table that notes what ``main`` is moved to, for the commit that moves it."""
     told = json.dumps({"snapshot": snapshot_id, "schema": schema_id})
     return SetPropertiesUpdate(updates={PUBLISHED_PROPERTY: told})
+
+
+LAKE_PROPERTY = "tidemark.lake"
+"""Property of the ledger's tables: the version of the lake, a whole number. A lake without it has version 1."""
+
+LAKE_VERSION = 1
+"""The version of the lake that this program reads and writes: the meaning of its tables, markers and properties.
+
+Who changes what an earlier program would read wrongly raises it, and lets the first run set it in all tables of the
+ledger."""
+
+
+def require_known(table: Table) -> Table:
+    """Return a table of the ledger, if this program may read it.
+
+    Raises:
+        ConfigurationError: a newer version of Tidemark wrote the lake.
+    """
+    found = int(table.properties.get(LAKE_PROPERTY, 1))
+    if found > LAKE_VERSION:
+        raise ConfigurationError(
+            f"this lake is of version {found}, and this Tidemark knows lakes up to version {LAKE_VERSION}: a newer "
+            "Tidemark wrote it. Install that version or a newer one. Nothing was changed."
+        )
+    return table

@@ -18,7 +18,6 @@ import pyarrow as pa
 from pyiceberg.expressions import And, BooleanExpression
 
 from tidemark.events import Shape
-from tidemark.lake import names as table_names
 from tidemark.lake.filters import above, among, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -64,7 +63,7 @@ class Ledger:
 
     def read(self, name: str, *conditions: BooleanExpression, columns: Sequence[str] = ("*",)) -> list[dict[str, Any]]:
         """Return the rows of one ledger table for this source as dictionaries, stamp and all, in no order."""
-        table = self._lake.find(table_names.ledger(name))
+        table = storage.find(self._lake, name)
         if table is None:
             return []
         scan = table.scan(row_filter=self._where(*conditions), selected_fields=tuple(columns))
@@ -124,7 +123,7 @@ class Ledger:
 
     def left_number(self) -> int:
         """Return the highest number of a cut that a lost writer may still build; 0 if there is none."""
-        table = self._lake.find(table_names.ledger(CutRow.TABLE))
+        table = storage.find(self._lake, CutRow.TABLE)
         return int(table.properties.get(_LEFT + self._source, 0)) if table is not None else 0
 
     def leave_number(self, number: int) -> None:

@@ -11,7 +11,7 @@ from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.schema import Schema
 
-from tidemark.lake import names as table_names
+from tidemark.ledger import storage
 from tidemark.ledger.ledger import Ledger
 
 
@@ -23,7 +23,7 @@ class ReadOnce(Ledger):
     def read(self, name: str, *conditions: BooleanExpression, columns: Sequence[str] = ("*",)) -> list[dict[str, Any]]:
         """Return the rows of one ledger table for this source as dictionaries, stamp and all, in no order."""
         if name not in self._tables():
-            table = self._lake.find(table_names.ledger(name))
+            table = storage.find(self._lake, name)
             if table is None:
                 return []
             self._kept[name] = table.schema(), table.scan(row_filter=self._where()).to_arrow()

@@ -17,7 +17,7 @@ from tidemark.lake.commits import commit_files
 from tidemark.lake.data_files import Writer
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
-from tidemark.lake.properties import TABLE_PROPERTIES
+from tidemark.lake.properties import LAKE_PROPERTY, LAKE_VERSION, TABLE_PROPERTIES, require_known
 from tidemark.lake.retries import retried
 from tidemark.ledger.schemas import SCHEMAS
 
@@ -46,15 +46,25 @@ def replace(lake: Lake, name: str, source: str, rows: pa.Table, where: BooleanEx
 
 
 def table_of(lake: Lake, name: str) -> Table:
-    """Return a table of the ledger; make it if it is missing."""
-    return lake.ensure(table_names.ledger(name), SCHEMAS[name], TABLE_PROPERTIES, partition_by=["source"])
+    """Return a table of the ledger; make it if it is missing.
+
+    Raises:
+        ConfigurationError: a newer version of Tidemark wrote the lake.
+    """
+    told = {**TABLE_PROPERTIES, LAKE_PROPERTY: str(LAKE_VERSION)}
+    return require_known(lake.ensure(table_names.ledger(name), SCHEMAS[name], told, partition_by=["source"]))
+
+
+def find(lake: Lake, name: str) -> Table | None:
+    """Return a table of the ledger, if it is there; errors as ``table_of``."""
+    table = lake.find(table_names.ledger(name))
+    return None if table is None else require_known(table)
 
 
 @_retried
 def delete(lake: Lake, name: str, source: str, where: BooleanExpression) -> None:
     """Delete the rows of a source that ``where`` names."""
-    table = lake.find(table_names.ledger(name))
-    if table is not None:
+    if (table := find(lake, name)) is not None:
         _exchange(lake, table, source, SCHEMAS[name].empty_table(), where)
 
 

@@ -1,0 +1,89 @@
+"""Formats that other packages bring, by an entry point."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidemark import formats
+from tidemark.errors import ConfigurationError
+from tidemark.sources.files import load_source
+
+PAGE = Path(__file__).parents[2] / "docs" / "format-plugins.md"
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path of modules; afterwards no plug-in is remembered."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    forget()
+    yield tmp_path
+    monkeypatch.undo()
+    for name in [name for name in sys.modules if name.startswith("acme_")]:
+        del sys.modules[name]
+    forget()
+
+
+def forget() -> None:
+    """Let the next question look for plug-ins again."""
+    importlib.invalidate_caches()
+    for cached in (formats.names, formats._own, formats._plugged_in):
+        cached.cache_clear()
+
+
+def install(site: Path, package: str, name: str, code: str) -> None:
+    """Put a package with one format there, as an installer would."""
+    (site / f"{package}.py").write_text(code)
+    folder = site / f"{package}-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(f"[{formats.GROUP}]\n{name} = {package}\n")
+    forget()
+
+
+def test_a_package_brings_a_format(site: Path) -> None:
+    """The module of the page is found by its name, and a source file may name it."""
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    install(site, "acme_cdc", "acme_json", code)
+    assert "acme_json" in formats.names()
+    module = formats.resolve("acme_json")
+    assert module.TOOLS == ("Acme Replicator",)
+    file = site / "shop.yaml"
+    file.write_text(f"source: shop\nformat: acme_json\nlanding: {site}/*.json\n")
+    source = load_source(file)
+    assert source.format == "acme_json"
+    assert isinstance(source.options, module.Options)
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [
+        ("canal_json", "", "the package acme_cdc brings a format 'canal_json', and Tidemark has one of that name"),
+        (
+            "acme_json",
+            "import no_such_module",
+            "format 'acme_json' of the package acme_cdc cannot be imported: No module",
+        ),
+        ("acme_json", "TOOLS = UNTOLD = ()", "acme_cdc has no Options, decode"),
+    ],
+)
+def test_a_format_that_cannot_be_used_is_named(site: Path, name: str, code: str, told: str) -> None:
+    """With its package, and what is wrong with it."""
+    install(site, "acme_cdc", name, code)
+    with pytest.raises(ConfigurationError, match=told):
+        formats.resolve(name)
+
+
+def test_two_packages_may_not_bring_one_name(site: Path) -> None:
+    """Which of them reads a source would depend on how they were installed."""
+    install(site, "acme_one", "acme_json", "")
+    install(site, "acme_two", "acme_json", "")
+    with pytest.raises(
+        ConfigurationError, match=r"the package acme_\w+ brings a format 'acme_json', and the package acme_"
+    ):
+        formats.names()
