@@ -40,8 +40,9 @@ test: lint types contracts ## Run lint, types, import contracts and every test (
 prove: $(READY) ## Run what takes long: thousands of generated histories, every crash window and demo source, a day of Airflow (an hour and a half)
 	TIDEMARK_PROVE=20 $(PYTEST) --verbose -m "more or prove"
 
-bench: $(READY) ## Measure land, normalize and compact against the floor (bench/README.md)
+bench: $(READY) ## Measure runs in new processes, then in a warm one, against the floor (bench/README.md)
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/run.py --mode warm
 
 docs: $(READY) ## Build the documents as a site, build/site/index.html; a broken link fails
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)/docs
@@ -84,6 +85,7 @@ $(READY): requirements.lock requirements-uv.lock pyproject.toml include/tidemark
 	$(call step,libraries of requirements.lock,$(BIN)/uv pip sync --quiet --python $(BIN)/python --compile-bytecode --require-hashes requirements.lock)
 	$(call step,tidemark,$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable . && $(BIN)/python -m compileall -q include)
 	$(call step,jars of Spark and Iceberg,$(BIN)/python -m tidemark.jars)
+	$(call step,archive of Java classes,$(BIN)/python -m tidemark.class_archive)
 	@touch $(READY)
 	@echo "ready: make demo"
 
