@@ -61,6 +61,7 @@ def test_all_is_well_without_a_lake_and_none_is_made(place: Path) -> None:
         "python",
         "java",
         "jars",
+        "class archive",
         "memory",
         "disk",
         "home",
@@ -120,7 +121,7 @@ def test_a_jar_that_was_changed_is_told(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / jar.name).symlink_to(jar)
     monkeypatch.setenv("TIDEMARK_JARS", str(tmp_path))
     assert machine.pinned_jars().level == "ok"
-    victim = next(iter(tmp_path.iterdir()))
+    victim = Path(machine.jars.jar_paths()[0])
     victim.unlink()
     victim.write_bytes(b"not a jar")
     assert machine.pinned_jars().level == "problem"

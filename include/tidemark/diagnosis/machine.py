@@ -19,6 +19,7 @@ from tidemark.diagnosis.findings import Finding, ok, problem, warning
 from tidemark.errors import ConfigurationError
 from tidemark.lake.catalog import home
 from tidemark.spark.java import require_java
+from tidemark.spark.shared_classes import VARIABLE, find_archive
 from tidemark.text import first_line
 
 PYTHON: Final = (3, 11)
@@ -43,6 +44,7 @@ def examined() -> Iterator[Finding]:
     yield python()
     yield java()
     yield pinned_jars()
+    yield from class_archive()
     yield memory()
     yield disk()
 
@@ -88,6 +90,22 @@ def pinned_jars() -> Finding:
     except ConfigurationError as error:
         return problem("jars", str(error), fetch)
     return ok("jars", f"{count} pinned jars in {jars.folder()}")
+
+
+def class_archive() -> Iterator[Finding]:
+    """Yield whether Spark starts from an archive of classes; nothing if Java, a jar or this Spark is not there."""
+    if os.environ.get("SPARK_REMOTE"):
+        return
+    if os.environ.get(VARIABLE) == "off":
+        yield ok("class archive", f"{VARIABLE} is off: Spark starts without one")
+        return
+    with suppress(ConfigurationError):  # of Java or a jar, which is told by itself
+        found = find_archive()
+        if found is not None:
+            yield ok("class archive", str(found))
+            return
+        make = f"make it once: `{Path(sys.executable).name} -m tidemark.class_archive` (200 MB in {jars.folder()})"
+        yield warning("class archive", "none for this Java and these jars: each start of Spark takes longer", make)
 
 
 def memory() -> Finding:

@@ -1,4 +1,4 @@
-"""The Java that Spark's JVM is started with."""
+"""The Java that Spark's JVM is started with, and its options."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from pathlib import Path
 from tidemark.errors import ConfigurationError
 
 MISSING = "Java 17 is missing: apt-get install openjdk-17-jre-headless"
+
+# A plan over wide rows compiles to huge methods, which the JVM would never compile by default. The thresholds keep the
+# optimizing compiler for code that runs for each row: most of the code is planning, which runs once.
+JVM_OPTIONS = (
+    "-XX:-DontCompileHugeMethods -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000 -XX:+UseParallelGC"
+)
+"""Measured in docs/adr/0009. A cluster may set them by ``spark.executor.extraJavaOptions``."""
 
 
 def require_java() -> Path:

@@ -24,8 +24,9 @@ from tidemark.errors import SparkWithheldError
 from tidemark.jars import jar_paths
 from tidemark.lake.lake import Lake
 from tidemark.spark import jvm_lookups
-from tidemark.spark.java import require_java
+from tidemark.spark.java import JVM_OPTIONS, require_java
 from tidemark.spark.quiet_start import without_banner
+from tidemark.spark.shared_classes import archive_options
 
 log = structlog.get_logger(__name__)
 
@@ -33,13 +34,7 @@ EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
-# A plan over wide rows compiles to huge methods, which the JVM would never compile by default. The thresholds keep the
-# optimizing compiler for code that runs for each row: most of the code is planning, which runs once.
-JVM_OPTIONS = (
-    "-XX:-DontCompileHugeMethods -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
-    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000 -XX:+UseParallelGC"
-)
-"""Measured in docs/adr/0009. A cluster may set them by ``spark.executor.extraJavaOptions``."""
+_OPTIONS = "spark.driver.extraJavaOptions"
 
 LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": EXTENSIONS,
@@ -50,7 +45,7 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "4g",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} {JVM_OPTIONS}",
+    _OPTIONS: f"-Dlog4j2.configurationFile={_LOGGING} {JVM_OPTIONS}",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.python.daemon.module": "tidemark.worker_daemon",
     # Spark frees what earlier runs kept when the JVM collects garbage.
@@ -212,11 +207,13 @@ def local_settings() -> Mapping[str, str]:
     """Return the settings of a Spark that runs in its driver alone, with the pinned jars on its class path.
 
     Raises:
-        ConfigurationError: a jar is not installed.
+        ConfigurationError: Java or a jar is not installed.
     """
     cores = os.cpu_count() or 1
+    options = f"{LOCAL_SETTINGS[_OPTIONS]} {archive_options()}"
     return {
         **LOCAL_SETTINGS,
+        _OPTIONS: options.rstrip(),
         "spark.sql.shuffle.partitions": str(2 * cores),
         # Not `spark.jars`, which the driver loads only after it has looked at its first files.
         "spark.driver.extraClassPath": os.pathsep.join(jar_paths()),
