@@ -61,7 +61,7 @@ class Case(NamedTuple):
         module = formats.informed(formats.resolve(self.format))
         if module is None:
             return formats.resolve(self.format).decode(message, self.options)
-        return module.decode(message, self.options, _known(self))
+        return module.decode(message, self.options, known_of(self))
 
     def printed(self, message: Message) -> list[dict[str, object]]:
         """Return the events of ``message`` as ``tidemark decode`` prints them."""
@@ -80,7 +80,8 @@ class Case(NamedTuple):
 
 
 @functools.cache
-def _known(case: Case) -> formats.Known:
+def known_of(case: Case) -> formats.Known:
+    """Return what the metadata messages of a case tell."""
     module = formats.informed(formats.resolve(case.format))
     return formats.gather(metadata_of(module, case.messages, case.options)) if module else formats.NOTHING
 

@@ -79,9 +79,10 @@ SESSION_SETTINGS: Mapping[str, str] = {
     # Spark would work out what follows from each part of a condition, and that again in every step of a plan: minutes
     # for a wide table. Without it, the keys of a join get no "is not null".
     "spark.sql.constraintPropagation.enabled": "false",
-    # Most runs are small: start with as many partitions as the machine has cores for, and let adaptive execution
-    # merge them.
-    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # Adaptive execution merges partitions until there is one for each core, and further where they are small: about
+    # 50,000 rows of a shuffle are worth a task.
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "true",
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "4m",
 }
 
 _FEW_ROWS = 200_000
@@ -95,12 +96,20 @@ _INTERPRETED: Mapping[str, str] = {
 """Settings for plans over few rows, where compiling the plan takes longer than interpreting it. A run of four small
 tables takes half the processor time with them (docs/adr/0009)."""
 
-_IN_ONE_GO: Mapping[str, str] = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
-"""Settings for small tables, where planning each stage again and starting many tasks takes longer than the work. Such a
-table also gets one new file instead of many. Tables that are built side by side keep the cores busy."""
+_ROWS_OF_A_TASK = 50_000
+"""Rows that are worth a task where tables are small."""
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def _in_one_go(rows: int, *, most: int) -> dict[str, str]:
+    """Return settings for small tables, the largest of which has about this number of rows; ``most`` partitions.
+
+    Planning each stage again and starting many tasks takes longer than the work on such tables. They also get few new
+    files, and those of up to 50,000 rows a single one. Tables that are built side by side keep the cores busy.
+    """
+    partitions = min(most, max(1, -(-rows // _ROWS_OF_A_TASK)))
+    return {"spark.sql.adaptive.enabled": "false", _PARTITIONS: str(partitions)}
 
 
 @contextmanager
@@ -108,7 +117,7 @@ def tuned_for(session: SparkSession, tables: Collection[int]) -> Iterator[None]:
     """Tune the session for plans over tables with about these numbers of rows; restore its settings at the end."""
     settings: dict[str, str] = {}
     if all(map(is_small, tables)):
-        settings |= _IN_ONE_GO
+        settings |= _in_one_go(max(tables, default=0), most=int(str(session.conf.get(_PARTITIONS))))
     if is_small(sum(tables)):
         settings |= _INTERPRETED
     before = {name: session.conf.get(name) for name in settings}
@@ -214,7 +223,7 @@ def local_settings() -> Mapping[str, str]:
     return {
         **LOCAL_SETTINGS,
         _OPTIONS: options.rstrip(),
-        "spark.sql.shuffle.partitions": str(2 * cores),
+        _PARTITIONS: str(2 * cores),
         # Not `spark.jars`, which the driver loads only after it has looked at its first files.
         "spark.driver.extraClassPath": os.pathsep.join(jar_paths()),
     }
