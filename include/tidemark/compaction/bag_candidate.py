@@ -59,8 +59,8 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
     plan, state = prepared.plan, prepared.state
     marks = state.marks()
     high = marks.get(_HIGH, "")
-    truncate = truncation.newest(prepared)
-    truncated = truncate.position if truncate else None
+    truncates = truncation.known(prepared)
+    truncated = truncates.newest[""].position if truncates else None  # shards have a key
     rows = named(bag_events.rows(prepared.log.changes(), plan, truncated), views)
     events = bag_events.once(rows, plan)
     counts = _counted(prepared, events, rows)
@@ -71,7 +71,7 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
         # All of the change log: a part of it may be older than deliveries.
         events = bag_events.with_stored(events)
         counts = _counted(prepared, events)
-    emptied = truncation.empty(prepared, truncate)
+    emptied = truncation.empty(prepared, truncates)
     prepared.fill_defaults()
     start = prepared.tip()
     sound = named(events.where(F.col("set_aside").isNull()), views)

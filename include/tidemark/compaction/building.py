@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 
 from tidemark.compaction import bag_candidate, guessed_types, keyed_candidate, moved_rows, rebuilding, shared_folds
 from tidemark.compaction.candidate import Prepared, prepare
-from tidemark.compaction.decisions import BuildAnew, Built, Stopped
+from tidemark.compaction.decisions import BuildAnew, Built, Stopped, stopped
 from tidemark.compaction.engine_failures import contained
 from tidemark.compaction.keyed_candidate import Fold
 from tidemark.compaction.run import Run
+from tidemark.errors import IncompatibleSchemaError
 from tidemark.lake.branches import MARKER
 from tidemark.sources.choices import SchemaPolicy
 from tidemark.spark.session import is_small, tuned_for
@@ -78,23 +79,33 @@ def build_candidate(prepared: Prepared, fold: Fold | None = None) -> Built:
 
 
 def _rebuild(run: Run, plan: Plan) -> Built | BuildAnew | Stopped:
-    return contained(run, plan.found, lambda: rebuilding.build(run, plan, build_candidate))
+    def rebuild() -> Built | Stopped:
+        try:
+            return rebuilding.build(run, plan, build_candidate)
+        except IncompatibleSchemaError as error:
+            return stopped(plan.found, str(error))
+
+    return contained(run, plan.found, rebuild)
 
 
 def _build_one(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Stopped:
     first = [(prepared, fold)]
 
-    def attempt() -> Built | BuildAnew:
+    def attempt() -> Built | BuildAnew | Stopped:
         # After a failure the branches begin anew, where `main` stands, and the table is folded by itself.
         return _attempt(*(first.pop() if first else (prepare(prepared.run, prepared.plan), None)))
 
     return contained(prepared.run, prepared.plan.found, attempt)
 
 
-def _attempt(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew:
+def _attempt(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Stopped:
     if moved_rows.are_outdated(prepared.log):
         return BuildAnew(object=prepared.plan.found.object, reason="events of a row came after it moved to another key")
-    built, follows = build_candidate(prepared, fold), prepared.run.source.schema_policy is not SchemaPolicy.STRICT
+    try:
+        built = build_candidate(prepared, fold)
+    except IncompatibleSchemaError as error:  # known by the rows alone: shards share a key
+        return stopped(prepared.plan.found, str(error))
+    follows = prepared.run.source.schema_policy is not SchemaPolicy.STRICT
     if follows and built.counts.quarantined and guessed_types.are_outgrown(prepared):
         return BuildAnew(object=built.object, reason="a number does not fit a type that was guessed from values")
     return built

@@ -22,6 +22,7 @@ from tidemark.lake.properties import (
     NAMES_PROPERTY,
     OBJECT_PROPERTY,
     RULES_PROPERTY,
+    SHARDS_PROPERTY,
     SOURCE_PROPERTY,
     STATE_PROPERTIES,
 )
@@ -84,17 +85,21 @@ class Prepared:
 
 def prepare(run: Run, plan: Plan) -> Prepared:
     """Put the branches of a table and its state where ``main`` stands, with the columns of the plan; without Spark."""
-    lake, key = run.lake, {KEY_PROPERTY: json.dumps(plan.key)}
+    lake, key = run.lake, {KEY_PROPERTY: json.dumps(plan.told_key)}
     if plan.called is not None:
         key[NAMES_PROPERTY] = plan.called
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
     if plan.column_rules is not None:
         own[RULES_PROPERTY] = plan.column_rules
+    if plan.found.shards:
+        own[SHARDS_PROPERTY] = json.dumps(plan.found.objects)
     layout = run.source.table_for(plan.found.object).layout
     where = layout.location if layout else None
     table = lake.ensure(plan.target, schemas.table_schema(plan), {**STATE_PROPERTIES, **key, **own}, location=where)
     if plan.column_rules not in {None, table.properties.get(RULES_PROPERTY)}:
         table = _with(table, {RULES_PROPERTY: plan.column_rules or "{}"})  # more masks than there are do no harm
+    if own.get(SHARDS_PROPERTY) not in {None, table.properties.get(SHARDS_PROPERTY)}:
+        table = _with(table, {SHARDS_PROPERTY: own[SHARDS_PROPERTY]})  # a shard that has no row yet does no harm
     state = lake.ensure(plan.state, schemas.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
     state = branch_from_main(schemas.widen_keys(state, plan), run.cut.branch)
     table = schemas.evolve(table, plan)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.compaction import guessed_types
 from tidemark.compaction.decisions import BuildAnew, Decision, Stopped, Unmoved, Waiting, stopped
 from tidemark.compaction.engine_failures import contained
-from tidemark.compaction.event_log import new_events
+from tidemark.compaction.event_log import new_events, shards_of
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake import foreign, names
@@ -117,12 +117,12 @@ def _plan(run: Run, found: Found, *, anew: str | None) -> Plan | None:
     """
     known = None if anew else found.table
     events = cache(partial(new_events, run, found))
-    found = _as_taken(events, found, known)
+    found = _as_taken(run, events, found, known)
     if found.table is None and not found.shapes:
         return None
     if unknown := table_columns.untyped(found, run.source, known):
         values = events()
-        if found.names:
+        if found.names and not found.shards:
             values = values.withColumn("shape", epochs.shape_in_epoch(evolving.names_of(found, known)))
         published: dict[str, str] = {}
         if anew and not anew.endswith(BY_HAND):
@@ -146,12 +146,25 @@ def _warn(run: Run, plan: Plan) -> None:
         log.warning("column_not_found", object=found.object, column=name, named_in="source file", hint=hint)
 
 
-def _as_taken(events: Callable[[], DataFrame], found: Found, table: Table | None) -> Found:
+def _shards_as_taken(run: Run, events: Callable[[], DataFrame], found: Found) -> Found:
+    """Return the table with the shapes that the images of its shards have when the added columns are in them."""
+    read = shards_of(run, found)
+    withheld = found.withheld.left_out or found.withheld.released
+    occurring = set(found.shapes)
+    if withheld or not read.is_uniform:
+        occurring = {row["shape"] for row in events().select("shape").distinct().collect()}
+    shapes, names = read.shapes(occurring)
+    return replace(found, shapes=shapes, names=names)
+
+
+def _as_taken(run: Run, events: Callable[[], DataFrame], found: Found, table: Table | None) -> Found:
     """Keep the shapes that occur among the events taken now. A rename or drop splits a shape into one per epoch.
 
     A column may occur only in events that wait for their transaction, or were undone with it. It is no column of the
     table yet: nothing declares its type before its values count.
     """
+    if found.shards:
+        return _shards_as_taken(run, events, found)
     names = evolving.names_of(found, table)
     renamed = names.touches(column.name for shape in found.shapes.values() for column in shape.columns)
     withheld = found.withheld.left_out or found.withheld.released

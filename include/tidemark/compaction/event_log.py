@@ -14,12 +14,13 @@ from tidemark.compaction.run import Run
 from tidemark.events import Operation
 from tidemark.folding import update_halves
 from tidemark.lake import names
-from tidemark.lake.filters import equals
+from tidemark.lake.filters import among
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.spark.session import checkpointed
 from tidemark.tables import epochs, evolving
 from tidemark.tables.plan import Found, Plan
+from tidemark.tables.shards import Shards
 from tidemark.tables.withheld import Withheld
 
 
@@ -49,7 +50,7 @@ class EventLog:
     def changes(self) -> DataFrame:
         """Return the events that the table is to take in, with their shapes by epoch."""
         changes = new_events(self.run, self.plan.found)
-        if self.plan.found.names:
+        if self.plan.found.names and not self.plan.found.shards:
             epoch_names = evolving.names_of(self.plan.found, None)
             return changes.withColumn("shape", epochs.shape_in_epoch(epoch_names))
         return changes
@@ -98,7 +99,8 @@ class EventLog:
         undone = ledger_transactions.ids_in(
             self.run.ledger.transactions(), self.run.cut.batch, ledger_transactions.UNDONE
         )
-        return _log_of(self.run.changes(), found.object, batch, found.withheld.waiting | undone | but)
+        events = _log_of(self.run.changes(), found.objects, batch, found.withheld.waiting | undone | but)
+        return _as_read(self.run, found, events)
 
     def _earlier_halves(self) -> DataFrame | None:
         lone = checkpointed(update_halves.lone(new_events(self.run, self.plan.found)))
@@ -114,8 +116,8 @@ class EventLog:
 
     def _whole(self) -> _Whole:
         ledger, found = self.run.ledger, self.plan.found
-        shapes = ledger.shapes_of(found.object)
-        contents = ledger.contents(equals("object", found.object))
+        shapes = ledger.shapes_of(*found.objects)
+        contents = ledger.contents(among("object", found.objects))
         contents = [row for row in contents if row.batch <= self.run.cut.batch]
         whole = replace(
             found,
@@ -126,6 +128,10 @@ class EventLog:
             halves=any(row.half for row in contents),
             moves=any(row.moves for row in contents),
         )
+        if found.shards:
+            shapes, today = shards_of(self.run, found).shapes()
+            whole = replace(whole, shapes=shapes, names=today)
+            return _Whole(replace(self.plan, found=whole), lambda events: events)
         epoch_names = evolving.names_of(whole, None)
         if not epoch_names.touches(column.name for shape in shapes.values() for column in shape.columns):
             return _Whole(replace(self.plan, found=whole), lambda events: events)
@@ -144,7 +150,21 @@ def new_events(run: Run, found: Found) -> DataFrame:
     if withheld.released:
         earlier = (F.col("batch") >= withheld.since) & (F.col("batch") <= found.after)
         new |= earlier & F.col("transaction_id").isin(*sorted(withheld.released))
-    return run.changes().where((F.col("kind") == RowKind.CHANGE) & (F.col("object") == found.object) & new)
+    events = run.changes().where((F.col("kind") == RowKind.CHANGE) & F.col("object").isin(*found.objects) & new)
+    return _as_read(run, found, events)
+
+
+def shards_of(run: Run, found: Found) -> Shards:
+    """Return how the events of a table's shards are read."""
+    # In the order that columns have: the shapes of new events first. Later `found` has the ids that `Shards` gives.
+    log_shapes = run.ledger.shapes_of(*found.objects)
+    ordered = {name: log_shapes[name] for name in found.shapes if name in log_shapes}
+    return Shards(found, ordered | log_shapes, found.table)
+
+
+def _as_read(run: Run, found: Found, events: DataFrame) -> DataFrame:
+    """Return events with the images that the rows of their table have: as they came, or as those of a shard."""
+    return shards_of(run, found).read(events) if found.shards else events
 
 
 def new_events_of(changelog: DataFrame, tables: Sequence[str], after: int, batch: int) -> DataFrame:
@@ -164,17 +184,17 @@ def _between(after: int, batch: int) -> Expression:
     return (F.col("batch") > after) & (F.col("batch") <= batch)
 
 
-def _log_of(changelog: DataFrame, table: str, batch: int, without: frozenset[str]) -> DataFrame:
-    """Return all change events of a table up to a batch, but for those of some transactions.
+def _log_of(changelog: DataFrame, tables: Sequence[str], batch: int, without: frozenset[str]) -> DataFrame:
+    """Return all change events of tables up to a batch, but for those of some transactions.
 
     Args:
         changelog: rows of ``CHANGE_LOG``.
-        table: as source files name it.
+        tables: as source files name them.
         batch: last batch.
         without: ids of transactions: ``Withheld.waiting`` for all that the published table is to hold, with
             ``Withheld.released`` for what it held before.
     """
-    of_table = (F.col("kind") == RowKind.CHANGE) & (F.col("object") == table) & (F.col("batch") <= batch)
+    of_table = (F.col("kind") == RowKind.CHANGE) & F.col("object").isin(*tables) & (F.col("batch") <= batch)
     if without:
         of_table &= ~F.coalesce(F.col("transaction_id").isin(*sorted(without)), F.lit(False))
     return changelog.where(of_table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -14,15 +14,18 @@ from tidemark.ddl import migrations
 from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation, TableId
-from tidemark.lake.filters import above, equals
+from tidemark.lake.filters import above, among, equals
+from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import ContentRow, CutRow, ShapeRow, TableRow
 from tidemark.sources.choices import SchemaPolicy, Transactions
 from tidemark.sources.model import Source
+from tidemark.tables import shards
 from tidemark.tables import withheld as withholding
-from tidemark.tables.plan import Found
-from tidemark.tables.targets import target_of
+from tidemark.sources.routes import is_folded
+from tidemark.tables.plan import Found, Shard
+from tidemark.tables.targets import named, refuse_name, targets_of
 from tidemark.tables.withheld import Withheld
 
 log = structlog.get_logger(__name__)
@@ -66,30 +69,36 @@ def find_tables(run: Run) -> dict[str, Found]:
     withheld = _withheld(run, standing)
     by_table = _contents(run, standing, withheld)
     shapes: dict[str, list[ShapeRow]] = defaultdict(list)
+    first: dict[str, int] = {}
     for row in run.ledger.shapes():
-        shapes[row.object].append(row)
-    known = histories(run.ledger, {*by_table, *run.published})
+        shapes[run.routed.name_of(row.object)].append(row)
+        first[row.object] = min(row.batch, first.get(row.object, row.batch))
+    known = _histories(run, by_table)
     tables = {name: rows[0].table for name, rows in by_table.items()}
     for name in run.published:
-        if name in known and name not in tables and known[name].since(standing.batch_of(name), run.cut.batch):
+        objects = run.routed.shards_of(name) or [name]
+        after = standing.batch_of(name)
+        if name not in tables and any(known[each].since(after, run.cut.batch) for each in objects if each in known):
             # None are left of a table all of whose rows were erased: nothing is there for the statement to change.
-            tables.update((name, row.table) for row in run.ledger.contents(equals("object", name))[:1])
+            tables.update((name, row.table) for row in run.ledger.contents(among("object", objects))[:1])
     paths = [row.path for row in run.ledger.files()]
     common_path = len(os.path.commonprefix(paths))  # noqa: RUF071  characters are meant
     split, moved = _with_halves(run, by_table), _with_moves(run)
+    own = {name: table for name, table in tables.items() if not is_folded(name)}
+    targets = targets_of(run.source, own, run.ledger.targets(), first)
     finds = {}
     for name in sorted(tables):
         news = _News(
+            name=name,
             table=tables[name],
+            shards=tuple(_shards(run, name, known)),
             after=standing.batch_of(name),
             contents=by_table[name],
             shapes=shapes[name],
             withheld=withheld.get(name, withholding.NOTHING),
         )
-        found = _located(run, _found(news))
-        history = known.get(name, SchemaHistory()).until(run.cut.batch)
-        if run.source.schema_policy is SchemaPolicy.IGNORE:
-            history = replace(history, renamings=(), additions=())
+        found = _located(run, _found(news), targets.get(name))
+        history = shards.together(found) if found.shards else _followed(run, known.get(name))
         halves = found.halves or name in split
         called = run.source.table_for(name).rename
         finds[name] = replace(
@@ -113,13 +122,17 @@ def _contents(run: Run, standing: Standing, withheld: Mapping[str, Withheld]) ->
     lowest = min([standing.lowest, *(each.since - 1 for each in withheld.values() if each.since)])
     by_table: dict[str, list[ContentRow]] = defaultdict(list)
     for row in run.ledger.contents(above("batch", lowest)):
-        after = standing.batch_of(row.object)
-        since = withheld[row.object].since if row.object in withheld else 0
+        name = run.routed.name_of(row.object)
+        after = standing.batch_of(name)
+        since = withheld[name].since if name in withheld else 0
         if (after < row.batch or 0 < since <= row.batch) and row.batch <= run.cut.batch:
             by_table[row.object].append(row)
     for name in _left_out(run, by_table):
         del by_table[name]
-    return by_table
+    built: dict[str, list[ContentRow]] = defaultdict(list)
+    for name, rows in by_table.items():
+        built[run.routed.name_of(name)] += rows
+    return built
 
 
 def _left_out(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> list[str]:
@@ -141,13 +154,13 @@ def _with_halves(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> set[
     """Return the tables with new partial images for which any batch had the old half of an update."""
     names = {name for name, rows in contents.items() if any(row.partial for row in rows)}
     halves = run.ledger.contents(equals("half", value=True)) if names else []
-    return names & {row.object for row in halves if row.batch <= run.cut.batch}
+    return names & {run.routed.name_of(row.object) for row in halves if row.batch <= run.cut.batch}
 
 
 def _with_moves(run: Run) -> set[str]:
     """Return the tables of which any batch had INSERTs that may lack values."""
     rows = run.ledger.contents(equals("operation", Operation.INSERT), equals("partial", value=True))
-    return {row.object for row in rows if row.batch <= run.cut.batch}
+    return {run.routed.name_of(row.object) for row in rows if row.batch <= run.cut.batch}
 
 
 def _withheld(run: Run, standing: Standing) -> dict[str, Withheld]:
@@ -158,19 +171,23 @@ def _withheld(run: Run, standing: Standing) -> dict[str, Withheld]:
         return {}
     carried = {name for name, row in run.published.items() if row.held}
     ignored = run.source.transactions == Transactions.IGNORE
-    return {
-        name: withholding.withheld_for(
-            rows, name, standing.batch_of(name), run.cut.batch, carried=name in carried, ignored=ignored
+    found: dict[str, Withheld] = {}
+    for table in tables:
+        name = run.routed.name_of(table)
+        each = withholding.withheld_for(
+            rows, table, standing.batch_of(name), run.cut.batch, carried=name in carried, ignored=ignored
         )
-        for name in tables
-    }
+        found[name] = found.get(name, withholding.NOTHING) + each
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _News:
     """The ledger's rows about one table."""
 
+    name: str
     table: TableId
+    shards: tuple[Shard, ...]
     after: int
     contents: Sequence[ContentRow]
     shapes: Sequence[ShapeRow]
@@ -182,7 +199,8 @@ def _found(news: _News) -> Found:
     new = [row for row in news.contents if row.batch > news.after]
     events, truncates = news.withheld.taken
     return Found(
-        object=str(news.table),
+        object=news.name,
+        shards=news.shards,
         after=news.after,
         database=news.table.database,
         schema=news.table.schema,
@@ -203,10 +221,35 @@ def _seniority(row: ShapeRow) -> tuple[int, int, str]:
     return (row.batch, len(row.columns), row.shape)
 
 
-def _located(run: Run, found: Found) -> Found:
+def _shards(run: Run, name: str, known: Mapping[str, SchemaHistory]) -> Iterator[Shard]:
+    """Yield the tables that are folded under a name."""
+    for table in run.routed.shards_of(name):
+        yield Shard(
+            object=table,
+            added=run.routed.folded[table].added,
+            since=run.routed.first[table],
+            history=_followed(run, known.get(table)),
+        )
+
+
+def _followed(run: Run, history: SchemaHistory | None) -> SchemaHistory:
+    """Return what a cut follows of the schema changes of a table."""
+    known = (history or SchemaHistory()).until(run.cut.batch)
+    return replace(known, renamings=(), additions=()) if run.source.schema_policy is SchemaPolicy.IGNORE else known
+
+
+def _histories(run: Run, names: Iterable[str]) -> dict[str, SchemaHistory]:
+    """Return the schema changes of tables, and of those that are folded into them, by the source's names."""
+    built = {*names, *run.published}
+    return histories(run.ledger, {table for name in built for table in run.routed.shards_of(name) or [name]})
+
+
+def _located(run: Run, found: Found, target: Identifier | None) -> Found:
     """Return the table with its target and what is published there, or the reason why it can have no target."""
+    if target is None:
+        target = named(run.source, TableId(found.database, found.schema, found.name))
     try:
-        target = target_of(run.source, found)
+        refuse_name(found.object, target)
     except IncompatibleSchemaError as error:
         return replace(found, problem=str(error))
     return replace(found, target=target, table=run.lake.find(target))

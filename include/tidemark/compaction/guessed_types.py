@@ -98,7 +98,7 @@ def _beginnings(name: str) -> tuple[str, str]:
 
 def _guessed(run: Run, found: Found) -> set[str]:
     """Return the columns for which nothing ever declared a type: no source file, no message, no DDL."""
-    every = replace(found, shapes=run.ledger.shapes_of(found.object))
+    every = replace(found, shapes=run.ledger.shapes_of(*found.objects))
     names_of_columns = evolving.names_of(every, None)
     typed = (addition for addition in found.history.additions if addition.type is not None)
     declared = {names_of_columns.today(each.name, names_of_columns.epoch(each.position, after=True)) for each in typed}

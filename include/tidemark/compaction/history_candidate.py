@@ -77,7 +77,7 @@ def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
 
 def prepare(run: Run, plan: Plan) -> None:
     """Put the branch of the history where ``main`` stands, with the columns of the plan."""
-    key = {KEY_PROPERTY: json.dumps(plan.key)}
+    key = {KEY_PROPERTY: json.dumps(plan.told_key)}
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
     table = run.lake.ensure(
         plan.versions, schemas.history_schema(plan), {**_PROPERTIES, **key, **own}, partition_by=[IS_CURRENT]
@@ -125,10 +125,13 @@ class _History:
 
     def is_truncated_late(self, emptied: DataFrame) -> bool:
         """Return whether anything known is newer than the first of the new TRUNCATEs."""
-        known = self._stored().select(POSITION).unionAll(self._state().select("position")).agg(F.max(POSITION))
-        first = emptied.select(F.get("truncates", F.lit(0))["position"].alias("first"))
-        row = first.crossJoin(known.toDF("known")).select(F.col("first") < F.col("known")).first()
-        return bool(row and row[0])
+        shard = F.col(self.keys[-1]) if self.plan.found.shards else F.lit("")
+        known = self._keyed(POSITION).select(shard.alias("shard"), POSITION)
+        known = (
+            known.unionAll(self._state().select(shard, "position")).groupBy("shard").agg(F.max(POSITION).alias("known"))
+        )
+        first = emptied.select("shard", F.get("truncates", F.lit(0))["position"].alias("first"))
+        return not first.join(known, "shard").where(F.col("first") < F.col("known")).isEmpty()
 
     def folded(self, keys: DataFrame | None) -> DataFrame:
         """Return versions from the whole change log, of some keys up to their ``newest`` position, or of all."""
@@ -162,15 +165,16 @@ class _History:
         return rows.unionByName(gone, allowMissingColumns=True)
 
     def emptied(self, changes: DataFrame, truncates: int, emptyings: Sequence[Emptying]) -> DataFrame | None:
-        """Return what empties the table, in one row: TRUNCATEs, and statements to the same end; None for nothing."""
+        """Return what empties the table, in one row a shard: TRUNCATEs, and statements to the same end; None for nothing."""
         if not (truncates or emptyings):
             return None
         origin = ("batch", "file", "place", "row")
         times = ("committed_at", "captured_at", "landed_at")
-        found = changes.where(F.col("operation") == Operation.TRUNCATE).select("position", *origin, *times)
+        shard = (F.col("object") if self.plan.found.shards else F.lit("")).alias("shard")
+        found = changes.where(F.col("operation") == Operation.TRUNCATE).select(shard, "position", *origin, *times)
         if emptyings:
-            rows = [(each.position, each.batch, each.at) for each in emptyings]
-            stated = self.run.session.createDataFrame(rows, "position string, batch int, at bigint")
+            rows = [(each.shard, each.position, each.batch, each.at) for each in emptyings]
+            stated = self.run.session.createDataFrame(rows, "shard string, position string, batch int, at bigint")
             nothing = {name: F.lit(None).cast(found.schema[name].dataType) for name in (*origin[1:], *times[:2])}
             stated = stated.withColumns({**nothing, "landed_at": F.timestamp_micros("at")})
             found = found.unionByName(stated.select(*found.columns))
@@ -203,15 +207,17 @@ class _History:
         ``seen``, the newest position known of it; ``late``, whether any of its events is older than what is known;
         ``reborn``, whether it had versions, maybe, and has none now.
         """
-        keys = self.keys
+        plan, keys = self.plan, self.keys
         touched = events.select(*keys).distinct()
         current = self._keyed(POSITION).where(IS_CURRENT).join(F.broadcast(touched), keys, "left_semi")
         state = self._state()
         dead = state.where(F.col("kind") == "tombstone").join(F.broadcast(touched), keys, "left_semi")
         dead = dead.groupBy(*keys).agg(F.max("position").alias("died_at"))
-        over = state.where(F.col("kind") == "truncate").agg(F.max("position").alias("over"))
+        shard = [self.keys[-1]] if plan.found.shards else []
+        over = state.where(F.col("kind") == "truncate").groupBy(*shard).agg(F.max("position").alias("over"))
         known = touched.join(current.select(*keys, F.col(POSITION).alias("stands_at")), keys, "left")
-        known = known.join(dead, keys, "left").crossJoin(F.broadcast(over))
+        known = known.join(dead, keys, "left")
+        known = known.join(F.broadcast(over), shard, "left") if shard else known.crossJoin(F.broadcast(over))
         known = known.select(
             *keys,
             F.greatest("stands_at", "died_at", "over").alias("seen"),

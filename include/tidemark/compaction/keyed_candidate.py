@@ -14,15 +14,24 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import accounting, history_candidate, marked_again, merging, moved_rows, quarantine, truncation
+from tidemark.compaction import (
+    accounting,
+    history_candidate,
+    marked_again,
+    merging,
+    moved_rows,
+    quarantine,
+    shared_keys,
+    truncation,
+)
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.event_log import Events
-from tidemark.compaction.state import Truncate
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.folding import actions, frames, keyed, update_halves
 from tidemark.folding import cells as row_cells
+from tidemark.folding.truncates import Truncates
 from tidemark.lake.branches import greatest, rows_in
 from tidemark.spark.session import checkpointed, named
 from tidemark.tables import reasons
@@ -77,28 +86,29 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     plan, state = prepared.plan, prepared.state
     if plan.soft and was_hard(prepared.table):
         merging.mark_alive(prepared.run.session, prepared.branch)
-    truncate = truncation.newest(prepared)
+    truncates = truncation.known(prepared)
     events = cache(prepared.log.events)
     if fold is None:
-        fold = _fold(prepared, events(), truncate, views)
+        fold = _fold(prepared, events(), truncates, views)
     totals = _Totals.of(fold.totals)
     quarantined = _set_aside(prepared, fold, totals)
-    emptied = truncation.empty(prepared, truncate, fold.rows)
+    emptied = truncation.empty(prepared, truncates, fold.rows)
     prepared.fill_defaults()
     late = marked_again.late_keys(prepared, fold.rows, totals.oldest) if plan.soft else None
     by_cell = plan.found.partial or "cells" in state.kinds or late is not None
     start = prepared.tip()
-    ready = _by_cell(prepared, fold, late, truncate) if by_cell else _alive(prepared, fold.rows, totals.oldest)
+    ready = _by_cell(prepared, fold, late, truncates) if by_cell else _alive(prepared, fold.rows, totals.oldest)
     marked = emptied.marked + (_marked_rows(prepared, ready) if totals.marks else 0)
     moved = _moved_rows(prepared, ready, by_cell=by_cell) if totals.away or late is not None else 0
-    is_new = truncate is not None and all(kept.position != truncate.position for kept in state.truncates)
-    if by_cell or totals.deletes or is_new:
-        state.keep(ready, truncate if is_new else None)
+    fresh = [each for each in truncates.newest.values() if not state.has(each)]
+    if by_cell or totals.deletes or fresh:
+        state.keep(ready, fresh)
     replaced = 0
     if not by_cell and _is_above(prepared, totals.oldest):
         replaced = _exchange(prepared, ready, deletes=totals.deletes)
     else:
         merging.upsert(ready, plan, prepared.branch, by_cell=by_cell)
+    shared_keys.refuse(prepared, ready)
     if plan.keeps_versions:
         history_candidate.build(prepared, events(), views)
     merged = accounting.merged(prepared.current(), start, prepared.run.cut.branch).exchanged(replaced)
@@ -119,23 +129,21 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     )
 
 
-def _fold(prepared: Prepared, events: Events, truncate: Truncate | None, views: ExitStack) -> Fold:
+def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitStack) -> Fold:
     """Fold the table's events by themselves."""
     plan, rows = events
     if plan.found.truncates:
         rows = rows.where(F.col("operation") != Operation.TRUNCATE)
-    truncated = truncate.position if truncate else None
     kept = [*actions.KEPT, *update_halves.earlier_column(rows)]
-    acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncated, kept)
+    acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncates, kept)
     acted = named(acted, views)
     sound, new = acted.where(F.col("set_aside").isNull()), acted
     if plan.found.splits:
         sound = update_halves.settled(sound, frames.key_names(plan))
         new = update_halves.without_earlier(acted)
-    truncates = truncation.positions(prepared) if plan.soft and plan.found.partial else ()
     folded = keyed.fold(sound, plan, truncates=truncates)
-    if plan.soft and truncate is not None:
-        folded = keyed.truncated_softly(folded, plan, truncate.position, truncate.at or None)
+    if plan.soft and truncates:
+        folded = keyed.truncated_softly(folded, plan, truncates)
     folded = checkpointed(folded)
     totals = folded.agg(*keyed.totals(plan)).first()
     touched = folded.where(F.col("position").isNotNull()) if plan.found.splits else folded
@@ -159,14 +167,14 @@ def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> int:
     return sum(count for reason, count in counts.items() if reason != reasons.TRUNCATED)  # else superseded, not wrong
 
 
-def _by_cell(prepared: Prepared, fold: Fold, late: DataFrame | None, truncate: Truncate | None) -> DataFrame:
+def _by_cell(prepared: Prepared, fold: Fold, late: DataFrame | None, truncates: Truncates) -> DataFrame:
     """Return the rows that change where cells have writers of their own, or deleted rows get late events."""
     plan, folded = prepared.plan, fold.rows
     if late is not None:
         folded = folded.join(late, frames.key_names(plan), "left_anti")
     ready = row_cells.combine(folded, prepared.stored(), prepared.state.rows(), plan)
     if late is not None:
-        ready = ready.unionByName(marked_again.rows(prepared, late, truncate))
+        ready = ready.unionByName(marked_again.rows(prepared, late, truncates))
     return checkpointed(ready)
 
 

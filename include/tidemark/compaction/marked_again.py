@@ -16,9 +16,9 @@ from pyspark.sql.types import MapType, StringType
 from tidemark.compaction import moved_rows, truncation
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.event_log import Events
-from tidemark.compaction.state import Truncate
 from tidemark.events import Operation
 from tidemark.folding import frames, keyed, update_halves
+from tidemark.folding.truncates import Truncates
 from tidemark.lake.branches import greatest
 from tidemark.spark.session import checkpointed
 from tidemark.tables.plan import Plan
@@ -76,13 +76,13 @@ def _first_new_truncate(prepared: Prepared) -> str | None:
     return min(positions)
 
 
-def rows(prepared: Prepared, late: DataFrame, truncate: Truncate | None) -> DataFrame:
+def rows(prepared: Prepared, late: DataFrame, truncates: Truncates) -> DataFrame:
     """Return the rows of some keys as all events of the change log make them, where the table has them otherwise.
 
     Args:
         prepared: a table with soft deletes.
         late: ``late_keys``.
-        truncate: the newest TRUNCATE.
+        truncates: all that are known.
 
     Returns:
         As ``folding.cells.combine``; each row was written whole.
@@ -93,10 +93,9 @@ def rows(prepared: Prepared, late: DataFrame, truncate: Truncate | None) -> Data
     keys = frames.key_names(plan)
     if plan.found.splits:
         sound = update_halves.settled(sound, keys)
-    truncates = truncation.positions(prepared)
     folded = keyed.fold(sound.join(late.select(*keys), keys, "left_semi"), plan, truncates=truncates)
-    if truncate is not None:
-        folded = keyed.truncated_softly(folded, plan, truncate.position, truncate.at or None)
+    if truncates:
+        folded = keyed.truncated_softly(folded, plan, truncates)
     folded = folded.where(F.col("position").isNotNull()).drop("moved_away").join(late, keys)
     return checkpointed(_changed(folded, prepared.stored(), plan))
 

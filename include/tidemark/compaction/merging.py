@@ -16,7 +16,9 @@ from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.folding.frames import key_names, value_numbers
+from tidemark.folding.truncates import Truncate
 from tidemark.lake.branches import head
+from tidemark.sources.routes import SHARD_COLUMN
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, IS_CURRENT, OWN_PREFIX, POSITION, VALID_FROM, VALID_TO
 from tidemark.text import quoted
@@ -85,20 +87,21 @@ def remove(rows: DataFrame, plan: Plan, branch: str) -> None:
     source.mergeInto(branch, _same(_key(plan, gone), plan)).whenMatched().delete().merge()
 
 
-def delete_older(session: SparkSession, plan: Plan, branch: str, truncated: str, at: int | None) -> None:
+def delete_older(session: SparkSession, plan: Plan, branch: str, truncate: Truncate) -> None:
     """Delete the rows below the position of a TRUNCATE; with soft deletes mark them, at its position and time.
 
-    A row that is marked keeps its values.
+    A row that is marked keeps its values. Where several tables are folded into one, the others' rows stay.
     """
+    where, args = f"{POSITION} < :position", {"position": truncate.position}
+    if plan.found.shards:
+        where, args = f"{where} AND {SHARD_COLUMN} = :shard", {**args, "shard": truncate.shard}
     if not plan.soft:
-        statement = f"DELETE FROM {branch} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
-        session.sql(statement, args={"position": truncated})
+        session.sql(f"DELETE FROM {branch} WHERE {where}", args=args)  # noqa: S608  every part is quoted
         return
-    time = "NULL" if at is None else f"timestamp_micros({at:d})"
+    time = f"timestamp_micros({truncate.at:d})" if truncate.at else "NULL"
     marked = {POSITION: ":position", COMMITTED_AT: time, DELETED: "true"}
     assignments = ", ".join(f"{quoted(name)} = {value}" for name, value in marked.items())
-    statement = f"UPDATE {branch} SET {assignments} WHERE {POSITION} < :position"  # noqa: S608  every part is quoted
-    session.sql(statement, args={"position": truncated})
+    session.sql(f"UPDATE {branch} SET {assignments} WHERE {where}", args=args)  # noqa: S608  every part is quoted
 
 
 def mark_alive(session: SparkSession, branch: str) -> None:

@@ -13,9 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.compaction.event_log import EventLog, Events
 from tidemark.events import Operation
 from tidemark.folding import actions, frames, keyed, moved_rows
+from tidemark.folding.truncates import Truncates
 from tidemark.lake import names
 from tidemark.lake.branches import lower_bound
-from tidemark.lake.filters import above, equals
+from tidemark.lake.filters import above, among, equals
 from tidemark.spark.session import checkpointed
 from tidemark.tables.plan import Plan
 from tidemark.values.table_columns import field
@@ -24,7 +25,7 @@ _MOST_MOVES = 8
 """How often a row may have moved since its value was written; beyond, the value counts as unknown."""
 
 
-def acted(log: EventLog, events: Events, truncated: str | None, kept: Sequence[str] = actions.KEPT) -> DataFrame:
+def acted(log: EventLog, events: Events, truncated: Truncates | None, kept: Sequence[str] = actions.KEPT) -> DataFrame:
     """Return ``folding.actions.actions`` of events, with the values that rows lack which moved to another key.
 
     Args:
@@ -101,7 +102,7 @@ def _are_all_newer(log: EventLog) -> bool:
     found, run = log.plan.found, log.run
     if found.withheld.released:
         return False
-    of_table = equals("object", found.object)
+    of_table = among("object", found.objects)
     moved = run.ledger.contents(of_table, equals("operation", Operation.INSERT), equals("partial", value=True))
     batches = {row.batch for row in moved if row.batch <= found.after}
     newest = {row.batch: row.newest for row in run.ledger.spans(of_table) if row.batch in batches}

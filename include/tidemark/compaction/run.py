@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemark.compaction.routing import Routing
 from tidemark.lake import names
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -64,6 +65,8 @@ class Run:
     standing: Standing
     published: Mapping[str, TableRow]
     """By the source's names, the newest row that says where the published table stands."""
+    routed: Routing
+    """The tables that are folded into others."""
     requests: Mapping[str, str]
     """Tables that are to be built again from their whole change log, and the request."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import pyarrow as pa
 from pyiceberg.table import Table
@@ -16,6 +15,7 @@ from tidemark.compaction.merging import only_after
 from tidemark.compaction.run import Run
 from tidemark.folding import cells as row_cells
 from tidemark.folding import frames
+from tidemark.folding.truncates import Truncate
 from tidemark.lake import maintenance
 from tidemark.lake.branches import MARKER, upper_bound
 from tidemark.lake.filters import equals
@@ -27,14 +27,6 @@ from tidemark.tables.plan import Plan
 _KINDS = ("tombstone", "cells", "truncate")
 _KEPT = ("position", "versions", "batch")
 _VERSIONS = MapType(StringType(), StringType())
-
-
-class Truncate(NamedTuple):
-    """A statement that emptied the table."""
-
-    position: str
-    at: int
-    """When the source committed it, epoch µs, UTC; 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +46,7 @@ class State:
         """Return the state of a table; ``table`` is its state table, on the candidate branch."""
         files = [task.file for task in table.scan().plan_files() if task.file.record_count]
         kinds = frozenset(file.partition[0] for file in files)
-        truncates = _truncates(table) if "truncate" in kinds else []
+        truncates = _truncates(table, plan) if "truncate" in kinds else []
         return cls(run=run, plan=plan, kinds=kinds, newest=upper_bound(table, files, "position"), truncates=truncates)
 
     def rows(self) -> DataFrame:
@@ -73,12 +65,16 @@ class State:
         """Return the keys that were deleted, each at its position."""
         return self.rows().where(F.col("kind") == "tombstone")
 
-    def keep(self, ready: DataFrame, truncate: Truncate | None) -> None:
-        """Append what later runs need: tombstones, versions of rows written in parts, a TRUNCATE that is new.
+    def has(self, truncate: Truncate) -> bool:
+        """Return whether the state holds a TRUNCATE of the same place."""
+        return any((kept.shard, kept.position) == (truncate.shard, truncate.position) for kept in self.truncates)
+
+    def keep(self, ready: DataFrame, truncates: Sequence[Truncate]) -> None:
+        """Append what later runs need: tombstones, versions of rows written in parts, TRUNCATEs that are new.
 
         Args:
             ready: the rows that are merged.
-            truncate: the newest TRUNCATE, where the state does not have it yet.
+            truncates: those that the state does not have yet.
         """
         keys = frames.key_names(self.plan)
         branch = self.run.lake.spark_name(self.plan.state, self.run.cut.branch)
@@ -90,10 +86,11 @@ class State:
         kind = F.when(F.col("deleted"), "tombstone").otherwise("cells").alias("kind")
         rows = ready.select(*keys, kind, "position", versions, F.lit(self.run.cut.batch).alias("batch"))
         rows = rows.where((F.col("kind") == "tombstone") | F.col("versions").isNotNull())
-        if truncate is not None:
+        for truncate in truncates:
             committed = F.lit(truncate.at or None).cast("string")
+            shard = {keys[-1]: truncate.shard} if self.plan.found.shards else {}
             mark = self.run.session.range(1).select(
-                *(F.lit(None).alias(key) for key in keys),
+                *(F.lit(shard.get(key)).alias(key) for key in keys),
                 F.lit("truncate").alias("kind"),
                 F.lit(truncate.position).alias("position"),
                 F.create_map(F.lit(row_cells.REST), committed).alias("versions"),
@@ -126,9 +123,13 @@ class State:
             table.append(written, branch=self.run.cut.branch)
 
 
-def _truncates(table: Table) -> list[Truncate]:
+def _truncates(table: Table, plan: Plan) -> list[Truncate]:
     rows = table.scan(row_filter=equals("kind", "truncate")).to_arrow().to_pylist()
-    return [Truncate(row["position"], int(dict(row["versions"] or {}).get(row_cells.REST) or 0)) for row in rows]
+    shard = frames.key_names(plan)[-1] if plan.found.shards else ""
+    return [
+        Truncate(row["position"], int(dict(row["versions"] or {}).get(row_cells.REST) or 0), row.get(shard) or "")
+        for row in rows
+    ]
 
 
 def rewrite(session: SparkSession, lake: Lake, identifier: Identifier, past: int) -> int:

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction import merging
 from tidemark.compaction.candidate import Prepared
-from tidemark.compaction.state import Truncate
 from tidemark.ddl.history import Emptying
 from tidemark.events import Operation
 from tidemark.folding import cells as row_cells
 from tidemark.folding import frames
+from tidemark.folding.truncates import Truncate, Truncates
 from tidemark.tables.plan import Found
 from tidemark.tables.schemas import DELETED, POSITION
 
@@ -29,27 +29,23 @@ class Emptied(NamedTuple):
     """Of the rows that went, rows that are back by their key: a load replaces a table, and brings rows again."""
 
 
-def newest(prepared: Prepared) -> Truncate | None:
-    """Return the newest TRUNCATE that is known of the table, from the state, the new events or statements."""
-    known = list(prepared.state.truncates)
-    if prepared.plan.found.truncates:
-        at = F.coalesce(F.unix_micros("committed_at"), F.lit(0)).alias("at")
-        truncates = prepared.log.changes().where(F.col("operation") == Operation.TRUNCATE)
-        row = truncates.agg(F.max(F.struct("position", at))).first()
-        known.extend([Truncate(*row[0])] if row and row[0] else [])
-    # Statements of earlier batches as well: there may have been no table then that could keep them.
-    known.extend(Truncate(each.position, each.at) for each in prepared.plan.found.history.emptyings)
-    return max(known, default=None)
+def known(prepared: Prepared) -> Truncates:
+    """Return the TRUNCATEs that are known of the table, from the state, the new events and statements.
 
-
-def positions(prepared: Prepared) -> list[str]:
-    """Return the positions of all TRUNCATEs that are known of a table."""
+    Of new events, the newest of each shard; all of them where rows are deleted softly and written in parts.
+    """
     found = prepared.plan.found
-    known = {each.position for each in prepared.state.truncates} | {each.position for each in found.history.emptyings}
+    truncates = list(prepared.state.truncates)
     if found.truncates:
-        truncates = prepared.log.changes().where(F.col("operation") == Operation.TRUNCATE)
-        known |= {row[0] for row in truncates.select("position").distinct().collect()}
-    return sorted(known)
+        at = F.coalesce(F.unix_micros("committed_at"), F.lit(0)).alias("at")
+        shard = (F.col("object") if found.shards else F.lit("")).alias("shard")
+        events = prepared.log.changes().where(F.col("operation") == Operation.TRUNCATE)
+        each = ["shard", "position"] if prepared.plan.soft else ["shard"]
+        newest = events.withColumn("shard", shard).groupBy(*each).agg(F.max(F.struct("position", at)).alias("newest"))
+        truncates += [Truncate(row["newest"]["position"], row["newest"]["at"], row["shard"]) for row in newest.collect()]
+    # Statements of earlier batches as well: there may have been no table then that could keep them.
+    truncates += [Truncate(each.position, each.at, each.shard) for each in found.history.emptyings]
+    return Truncates(truncates)
 
 
 def new_emptyings(found: Found) -> list[Emptying]:
@@ -57,30 +53,34 @@ def new_emptyings(found: Found) -> list[Emptying]:
     return [each for each in found.history.emptyings if found.after < each.batch]
 
 
-def empty(prepared: Prepared, truncate: Truncate | None, folded: DataFrame | None = None) -> Emptied:
-    """Delete the stored rows that a TRUNCATE of this cut removed.
+def empty(prepared: Prepared, truncates: Truncates, folded: DataFrame | None = None) -> Emptied:
+    """Delete the stored rows that TRUNCATEs of this cut removed.
 
     Args:
         prepared: the table.
-        truncate: ``newest``.
+        truncates: ``known``.
         folded: the folded events, by key: which rows come back; None for a table without a key.
     """
     plan, emptyings = prepared.plan, new_emptyings(prepared.plan.found)
-    if not (plan.found.truncates or emptyings) or truncate is None:
+    if not (plan.found.truncates or emptyings) or not truncates:
         return Emptied()
-    rows, back = prepared.stored().where(F.col(POSITION) < truncate.position), F.lit(False)
-    if folded is not None and any(each.load and each.position == truncate.position for each in emptyings):
+    key = frames.key_columns(plan)
+    rows = prepared.stored().select(*key, POSITION, *([DELETED] if plan.soft else []))
+    rows, back = rows.where(F.col(POSITION) < truncates.position(plan)), F.lit(False)
+    newest = {(each.shard, each.position) for each in truncates.newest.values()}
+    if folded is not None and any(each.load and (each.shard, each.position) in newest for each in emptyings):
         keys = frames.key_names(plan)
-        mark = [DELETED] if plan.soft else []
         again = folded.where(~F.col("deleted")).select(*keys, F.lit(True).alias("again"))
-        rows = rows.select(*frames.key_columns(plan), *mark).join(again, keys, "left")
+        rows = rows.join(again, keys, "left")
         back = F.col("again").isNotNull()
     alive = F.count_if(~F.col(DELETED) & ~back) if plan.soft else F.lit(0)
-    counted = rows.agg(F.count("*"), alive, F.count_if(back)).first()
-    older, alive_rows, returned = (int(number) for number in counted) if counted else (0, 0, 0)
-    if older:
-        merging.delete_older(prepared.run.session, plan, prepared.branch, truncate.position, truncate.at or None)
+    shard = F.col(frames.key_names(plan)[-1]) if plan.found.shards else F.lit("")
+    counts = [F.count("*").alias("older"), alive.alias("alive"), F.count_if(back).alias("back")]
+    counted = rows.groupBy(shard.alias("shard")).agg(*counts).collect()
+    for row in counted:
+        merging.delete_older(prepared.run.session, plan, prepared.branch, truncates.newest[row["shard"]])
     if "cells" in prepared.state.kinds:
-        gone = row_cells.emptied(prepared.state.rows(), plan, truncate.position)
+        gone = row_cells.emptied(prepared.state.rows(), plan, truncates)
         merging.empty_cells(gone, plan, prepared.branch)
+    older, alive_rows, returned = (sum(int(row[name]) for row in counted) for name in ("older", "alive", "back"))
     return Emptied(marked=alive_rows) if plan.soft else Emptied(rows=older, returned=returned)

@@ -46,6 +46,8 @@ class Emptying(NamedTuple):
     at: int
     """When it happened, as the statement or the load's rows say; else when it landed or was read. Epoch µs, UTC."""
     load: bool = False
+    shard: str = ""
+    """The source's name of the table, where several are folded into one."""
 
 
 class _Part(NamedTuple):

@@ -21,6 +21,7 @@ from tidemark.ddl.changes import Fill
 from tidemark.events import Encoding, Operation
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
+from tidemark.folding.truncates import Truncates
 from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import MISFIT, NULL_KEY, PARTIAL_KEY_CHANGE, TRUNCATED, UNREADABLE_VALUE
 from tidemark.text import quoted
@@ -33,7 +34,7 @@ KEPT = ("position", "committed_at", "shape", "partial", "absent", "batch", "file
 """Columns of the change log that actions keep."""
 
 
-def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence[str] = KEPT) -> DataFrame:
+def actions(events: DataFrame, plan: Plan, truncated: Truncates | None, kept: Sequence[str] = KEPT) -> DataFrame:
     """Read the images of row changes, and return what each change does to which key.
 
     An update whose key changed becomes two actions at the same position: one deletes the old key, and the other writes
@@ -42,7 +43,7 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
     Args:
         events: row changes of the change log, of one table (no TRUNCATE).
         plan: the table's plan.
-        truncated: position of the newest TRUNCATE; older events have no effect.
+        truncated: TRUNCATEs; events below the newest one have no effect.
         kept: columns of the change log that stay.
 
     Returns:
@@ -57,7 +58,10 @@ def actions(events: DataFrame, plan: Plan, truncated: str | None, kept: Sequence
     # The old row's values in the columns that were not captured are unknown here. They must not silently become null.
     torn = moved & F.col("partial")
     writes = (F.col("operation") != Operation.DELETE) & ~F.col("half")
-    verdict = [(~writes).alias("deleted"), *_set_aside(after, _key_of(plan), torn, writes, truncated)]
+    late = F.lit(False)
+    if truncated:
+        late = F.coalesce(F.col("position") < truncated.position(plan, "new "), late)
+    verdict = [(~writes).alias("deleted"), *_set_aside(after, _key_of(plan), torn, writes, late)]
     stays = F.struct(F.lit(False).alias("moved_away"), *verdict)
     leaves = F.struct(F.lit(True).alias("moved_away"), F.lit(True).alias("deleted"), *verdict[1:])
     # The verdict comes out of a generator, because the optimizer pushes no filter below a generator. A filter that was
@@ -176,12 +180,11 @@ def _set_aside(
     columns: Sequence[TableColumn],
     torn: Expression,
     writes: Expression,
-    truncated: str | None,
+    late: Expression,
 ) -> list[Expression]:
     """Return the columns ``set_aside`` (why an action takes no part: a reason, or null) and ``detail``."""
     null = any_of([part.isNull() for part in key])
     unreadable = F.coalesce(F.col(f"image.{UNREADABLE}"), F.col(f"old.{UNREADABLE}"))
-    late = F.lit(False) if truncated is None else F.col("position") < truncated
     reason = (
         F.when(writes & unreadable.isNotNull(), UNREADABLE_VALUE)
         .when(null, NULL_KEY)

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.folding.frames import key_columns, key_names, value_numbers
+from tidemark.folding.truncates import Truncates
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import DELETED
 from tidemark.text import quoted
@@ -156,7 +157,7 @@ def renamed_versions(versions: Expression, today: Mapping[str, str | None]) -> E
     return F.transform_keys(kept, renamed)
 
 
-def emptied(state: DataFrame, plan: Plan, truncated: str) -> DataFrame:
+def emptied(state: DataFrame, plan: Plan, truncates: Truncates) -> DataFrame:
     """Return which cells a TRUNCATE empties in the rows that survive it.
 
     A row survives if a newer event wrote a part of it; the TRUNCATE empties the cells that were written before.
@@ -164,7 +165,7 @@ def emptied(state: DataFrame, plan: Plan, truncated: str) -> DataFrame:
     Args:
         state: the table's state rows.
         plan: the table's plan.
-        truncated: position of the TRUNCATE.
+        truncates: all that are known; at least one.
 
     Returns:
         ``k0 .. kn``; ``position``, which the row in the table must have; ``c<n>``: whether the cell is emptied.
@@ -173,6 +174,7 @@ def emptied(state: DataFrame, plan: Plan, truncated: str) -> DataFrame:
     newest = cells.agg(F.max_by(F.struct("position", "versions"), F.struct("position", "batch")).alias("kept"))
     rest = F.try_element_at("kept.versions", F.lit(REST))
     versions = ((n, F.try_element_at("kept.versions", F.lit(plan.columns[n].name))) for n in value_numbers(plan))
+    truncated = truncates.position(plan)
     flags = [(F.coalesce(version, rest) < truncated).alias(field(n)) for n, version in versions]
     survives = (rest < truncated) & (F.col("kept.position") > truncated)
     return newest.where(survives).select(*key_names(plan), "kept.position", *flags)

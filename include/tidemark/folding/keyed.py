@@ -12,12 +12,13 @@ from pyspark.sql.window import WindowSpec
 from tidemark.folding import log_places
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
+from tidemark.folding.truncates import Truncates
 from tidemark.tables.plan import Plan
 from tidemark.text import quoted
 from tidemark.values.table_columns import field
 
 
-def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Sequence[str] = ()) -> DataFrame:
+def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Truncates | None = None) -> DataFrame:
     """Fold actions to one row for each key.
 
     Args:
@@ -25,7 +26,7 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Seq
             events, the result of ``update_halves.settled``.
         plan: the table's plan.
         apart: columns of ``acted`` that say which table an action belongs to, where several tables are folded together.
-        truncates: with soft deletes and partial images: the positions of all TRUNCATEs that are known.
+        truncates: with soft deletes and partial images: all TRUNCATEs that are known.
 
     Returns:
         ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted`` and ``moved_away`` of the key's newest
@@ -102,7 +103,7 @@ def _repeats(plan: Plan, own: Expression, order: WindowSpec) -> Expression:
     return same(log_places.log_place()) & F.lead("content").over(order).eqNullSafe(F.col("content"))
 
 
-def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Sequence[str]) -> DataFrame:
+def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Truncates | None) -> DataFrame:
     """Return the newest action of each key, with the newest value of each of its cells."""
     acted = acted if "idle" in acted.columns else acted.withColumn("idle", F.lit(False))
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
@@ -141,7 +142,7 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Seque
         ]
     folded = once.groupBy(*keys).agg(*newest, *_last_written(plan))
     if plan.soft:
-        folded = folded.withColumn("emptied_at", _emptied_at(truncates))
+        folded = folded.withColumn("emptied_at", _emptied_at(plan, truncates))
     values = [column for number in value_numbers(plan) for column in _value_and_position(plan, number)]
     marks = ["first", "keeps", "emptied_at"] if plan.soft else []
     counts = ["events", "distinct_events", "whole_at"]
@@ -154,12 +155,12 @@ def _last_delete(keys: Sequence[str]) -> Expression:
     return F.max(F.when(F.col("event.deleted"), _acts_at())).over(before)
 
 
-def _emptied_at(truncates: Sequence[str]) -> Expression:
+def _emptied_at(plan: Plan, truncates: Truncates | None) -> Expression:
     """Return the position of the last delete or TRUNCATE before the newest write: the life that it ended is over."""
     ended = F.col("written.died_at")
     if not truncates:
         return ended
-    over = F.filter(F.array(*map(F.lit, truncates)), lambda truncate: truncate < F.col("written.position"))
+    over = F.filter(truncates.positions(plan), lambda truncate: truncate < F.col("written.position"))
     return F.greatest(ended, F.array_max(over))
 
 
@@ -202,7 +203,7 @@ def _last_written(plan: Plan) -> Iterator[Expression]:
         yield newest.alias(f"w{number}")
 
 
-def truncated_softly(folded: DataFrame, plan: Plan, truncated: str, at: int | None) -> DataFrame:
+def truncated_softly(folded: DataFrame, plan: Plan, truncates: Truncates) -> DataFrame:
     """Return the folded rows after a TRUNCATE, for a table with soft deletes.
 
     The TRUNCATE deletes, at its position, every key that has an event before it, and tells none of its values.
@@ -210,12 +211,12 @@ def truncated_softly(folded: DataFrame, plan: Plan, truncated: str, at: int | No
     Args:
         folded: the result of ``fold`` over all events, also the events before the TRUNCATE.
         plan: the table's plan.
-        truncated: position of the newest TRUNCATE.
-        at: when the source committed it, epoch µs, UTC.
+        truncates: all that are known; at least one.
     """
-    over, dead = F.lit(truncated), F.col("position") < truncated
+    over = truncates.position(plan)
+    dead = F.coalesce(F.col("position") < over, F.lit(False))
     steps = {
-        "committed_at": F.when(dead, F.timestamp_micros(F.lit(at).cast("bigint"))).otherwise(F.col("committed_at")),
+        "committed_at": F.when(dead, truncates.committed_at(plan)).otherwise(F.col("committed_at")),
         "deleted": F.col("deleted") | dead,
         "position": F.when(F.col("position").isNotNull(), F.greatest("position", over)),
     }

@@ -92,17 +92,17 @@ def _written(plan: Plan) -> list[int]:
 
 
 def truncates(changes: DataFrame) -> DataFrame:
-    """Return all TRUNCATEs in one row.
+    """Return all TRUNCATEs in one row for each shard.
 
     Args:
-        changes: TRUNCATEs of the change log.
+        changes: TRUNCATEs of the change log, with their ``shard``, which is empty for a table of its own.
 
     Returns:
-        ``truncates``: array of structs of ``position`` and ``at``, in the order of position.
+        ``shard``; ``truncates``: array of structs of ``position`` and ``at``, in the order of position.
     """
     first = F.struct(-F.col("batch"), "file", "place", "row")
-    once = changes.groupBy("position").agg(F.max_by(event_time(), first).alias("at"))
-    return once.agg(F.array_sort(F.collect_list(F.struct("position", "at"))).alias("truncates"))
+    once = changes.groupBy("shard", "position").agg(F.max_by(event_time(), first).alias("at"))
+    return once.groupBy("shard").agg(F.array_sort(F.collect_list(F.struct("position", "at"))).alias("truncates"))
 
 
 def versions(events: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFrame:
@@ -127,7 +127,9 @@ def versions(events: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFr
         life, over = keys, F.lit(None).cast("timestamp")
     else:
         behind = F.filter("truncates", lambda truncate: truncate["position"] > F.col("position"))
-        rows = rows.crossJoin(F.broadcast(emptied)).withColumn("ends", F.get(behind, F.lit(0))).drop("truncates")
+        shard = F.col(keys[-1]) if plan.found.shards else F.lit("")
+        rows = rows.withColumn("shard", shard).join(F.broadcast(emptied), "shard", "left")
+        rows = rows.withColumn("ends", F.get(behind, F.lit(0))).drop("truncates", "shard")
         rows = rows.withColumns({"ends": F.col("ends.position"), "over": F.col("ends.at")})
         life, over = [*keys, "ends"], F.col("over")
     onward = Window.partitionBy(*life).orderBy("position")

@@ -76,6 +76,9 @@ RULES_PROPERTY = "tidemark.columns"
 NAMES_PROPERTY = "tidemark.names"
 """JSON: columns that have other names than at the source; name there to published name."""
 
+SHARDS_PROPERTY = "tidemark.shards"
+"""JSON: the source's names of the tables that are folded into it; of no table of its own."""
+
 LAYOUT_PROPERTY = "tidemark.layout"
 """JSON: the layout that the source file declared when the table last followed it (``tables.layouts``)."""
 

@@ -101,9 +101,9 @@ class Ledger:
         """Return the shapes that the change log refers to."""
         return self._rows(ShapeRow, conditions)
 
-    def shapes_of(self, object_name: str) -> dict[str, Shape]:
-        """Return by id every shape that the events of a table were ever delivered under."""
-        return {row.shape: row.parsed() for row in self.shapes(equals("object", object_name))}
+    def shapes_of(self, *objects: str) -> dict[str, Shape]:
+        """Return by id every shape that the events of tables were ever delivered under."""
+        return {row.shape: row.parsed() for row in self.shapes(among("object", objects))}
 
     def statements(self) -> list[StatementRow]:
         """Return the DDL and the initial loads that may change tables."""

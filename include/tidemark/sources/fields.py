@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
-from string import Formatter
 from typing import LiteralString
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -18,6 +16,7 @@ from croniter import croniter
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidemark.errors import ConfigurationError
+from tidemark.sources import routes
 from tidemark.text import nearest, suggestion
 from tidemark.values.iso8601 import moment
 
@@ -31,8 +30,6 @@ SCHEDULES = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"
 
 LANDING_FIELDS = "YmdHMSj"
 """``strftime`` letters that a landing path may have. They stand for parts of the interval's start."""
-
-TARGET_FIELDS = ("source", "database", "schema", "table")
 
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -192,30 +189,23 @@ def _variable(match: re.Match[str]) -> str:
 
 
 def target(text: str) -> str:
-    """Return a target pattern: ``namespace.table`` with fields of ``TARGET_FIELDS`` in braces, ``{table}`` among them.
+    """Return a target pattern: ``namespace.table`` with fields of ``routes.FIELDS`` in braces, ``{table}`` among them.
 
     Without ``{table}``, all tables of the source would have one name.
     """
-    try:
-        parts = list(Formatter().parse(text))
-    except ValueError as error:
-        raise wrong(f"'{text}' is no pattern: {error}.") from None
-    fields = [field for _, field, _, _ in parts if field is not None]
-    for field in fields:
-        if field not in TARGET_FIELDS:
-            raise wrong(f"unknown field '{{{field}}}'.{suggestion(field, TARGET_FIELDS)}")
-    if any(specification or conversion for _, _, specification, conversion in parts):
-        raise wrong("a field stands alone in its braces: {table}.")
-    if "table" not in fields:
+    if problem := next(routes.problems(text, 0), None):
+        raise wrong(problem)
+    if "table" not in routes.fields_in(text):
         raise wrong("{table} is missing: every table would land in one.")
-    _check_target_text(text, "".join(_plain(parts)))
+    _check_target_text(text, routes.plain(text))
     return text
 
 
-def _plain(parts: list[tuple[str, str | None, str | None, str | None]]) -> Iterator[str]:
-    for text, field, _, _ in parts:
-        yield text
-        yield "x" if field is not None else ""
+def target_of_table(text: str) -> str:
+    """Return the target of one entry: ``table`` or ``namespace.table``; its fields are checked with the entry's name."""
+    plain = routes.plain(text)
+    _check_target_text(text, plain if "." in plain else f"x.{plain}")
+    return text
 
 
 def _check_target_text(text: str, plain: str) -> None:

@@ -24,13 +24,13 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidemark import formats
 from tidemark.dumps import beyond_limit
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
-from tidemark.sources import column_options, fields
+from tidemark.sources import column_options, fields, routes, table_routes
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import error_at, wrong
@@ -106,6 +106,11 @@ class Table(column_options.ColumnOptions):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    target: Annotated[str, AfterValidator(fields.target_of_table)] | None = None
+    """Where it is published, in place of ``target`` of the source: ``orders``, or ``lake.orders``. Tables that a pattern
+    gives one target are folded into one. Fields as in ``target`` of the source, and ``$1`` for a group of the pattern."""
+    add: dict[str, str] = Field(default_factory=dict)
+    """Column -> its value in all rows of the table: a text with fields of the table's name, as in ``target``."""
     key: Annotated[tuple[str, ...], AfterValidator(fields.unique_names)] | None = None
     """Key columns. None: the messages name the key. Empty: the table has no key, it is a bag of rows."""
     history: StrictBool = False
@@ -174,7 +179,8 @@ class Source(BaseModel):
     start_date: datetime = EPOCH
     """When the schedule begins: a date or a time."""
     target: Annotated[str, AfterValidator(fields.target)] = "{source}.{table}"
-    """Where tables are published: fields are ``{source}``, ``{database}``, ``{schema}`` and ``{table}``."""
+    """Where tables are published: fields are ``{source}``, ``{database}``, ``{schema}`` and ``{table}``; in small or large
+    letters with ``{table:lower}``, ``{table:upper}``."""
     schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
     """The effect of a schema change at the source on the published tables. The key in the file is ``schema``."""
     transactions: Transactions = Transactions.WHOLE
@@ -196,7 +202,8 @@ class Source(BaseModel):
     migration_tables: StrictBool = False
     """Whether tables are published that schema-change tools made beside a table (``_orders_gho``, ``_orders_new``)."""
     tables: dict[str, Table] = Field(default_factory=dict)
-    """Table as the source names it (``shop.orders``), or a pattern with ``*`` and ``?`` -> what is promised."""
+    """Table as the source names it (``shop.orders``), a pattern with ``*`` and ``?``, or a regular expression with groups
+    (``shop_(\\d+).orders``) -> what is promised."""
     maintenance: Maintenance = Maintenance()
     """What ``tidemark maintain`` keeps, and for how long."""
     reconcile: Reconcile | None = None
@@ -227,8 +234,11 @@ class Source(BaseModel):
         return timedelta(hours=self.max_open_hours)
 
     def table_for(self, name: str) -> Table:
-        """Return a table's entry: by its exact name, or else by the first pattern that matches, or the defaults."""
-        return entry_for(self.tables, name) or Table()
+        """Return a table's entry: by its exact name, or else by the first pattern that matches, or the defaults.
+
+        Tables that are folded into one have the entry that folds them.
+        """
+        return self.tables.get(routes.entry_of(name)) or entry_for(self.tables, name) or Table()
 
     def written(self) -> dict[str, DeclaredEncodings]:
         """Return the ``encodings`` of each entry of ``tables``, for workers; empty if no entry has any."""
@@ -268,6 +278,18 @@ class Source(BaseModel):
         text = "hmac needs a secret: `mask_secret: ${NAME}` of the source names the environment variable that holds it."
         if keyed and self.mask_secret is None:
             errors = [error_at(("tables", name, "mask", column), text) for name, column in keyed]
+            raise ValidationError.from_exception_data("Source", errors)
+        return self
+
+    @model_validator(mode="after")
+    def _routes_fit(self) -> Self:
+        places = {name: table_routes.problems(name, table) for name, table in self.tables.items()}
+        errors = [
+            InitErrorDetails(type=each["type"], loc=("tables", name, *each["loc"]), input=None)
+            for name, found in places.items()
+            for each in found
+        ]
+        if errors:
             raise ValidationError.from_exception_data("Source", errors)
         return self
 

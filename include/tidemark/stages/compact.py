@@ -13,6 +13,7 @@ import structlog
 
 from tidemark.compaction import accounting, building, deciding, finding, rebuilding
 from tidemark.compaction.decisions import BuildAnew, Decision
+from tidemark.compaction.routing import Routing
 from tidemark.compaction.run import Cut, Run
 from tidemark.lake import names
 from tidemark.lake.branches import marker
@@ -55,10 +56,13 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     cuts.finish(lake, ledger)
     retrying.finish_retry(lake, source.source)
     last, published = cuts.last_published(ledger), ledger.published_tables()
+    routed = Routing.of(source, ledger, published)
+    published = routed.current(published)
     newest = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
-    requests = ledger.rebuild_requests()
+    requests = routed.requests(ledger)
+    begins = routed.begins(published, last.batch if last else 0)
     nothing_new = finding.is_up_to_date(last, published, newest) and not finding.is_released(source, published)
-    if not requests and (nothing_new or finding.is_awaiting_approval(ledger, newest)):
+    if not (requests or begins) and (nothing_new or finding.is_awaiting_approval(ledger, newest)):
         return _report(source, [], {})
     cut = Cut(number=cuts.next_number(lake, ledger), batch=newest)
     this = Run(
@@ -66,8 +70,9 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
         lake=lake,
         source=source,
         cut=cut,
-        standing=finding.standing_of(last, published),
+        standing=finding.standing_of(last, published).from_scratch(begins),
         published=published,
+        routed=routed,
         requests=requests,
     )
     finds = finding.find_tables(this)

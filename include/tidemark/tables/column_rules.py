@@ -18,6 +18,7 @@ from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake.properties import NAMES_PROPERTY, RULES_PROPERTY
 from tidemark.sources import model
+from tidemark.sources.routes import SHARD_COLUMN, is_folded
 from tidemark.values.masking import ONE_TO_ONE, Mask, Masks, check_of
 
 
@@ -29,22 +30,28 @@ class ColumnRules:
     variable: str | None
     """The environment variable that holds the secret of masks."""
     names: ColumnNames
+    own: frozenset[str] = frozenset()
+    """Columns that the source file adds, and that tells shards apart: they are published as they are."""
 
     @classmethod
     def of(cls, source: model.Source, table: str, names: ColumnNames) -> ColumnRules:
         """Return the rules of a table, whose columns have had the ``names``."""
-        return cls(promised=source.table_for(table), variable=source.mask_secret, names=names)
+        promised = source.table_for(table)
+        own = frozenset({*promised.add, SHARD_COLUMN} if is_folded(table) else ())
+        return cls(promised=promised, variable=source.mask_secret, names=names, own=own)
 
     def is_published(self, name: str) -> bool:
         """Return whether a column, by today's name, is published."""
         select, exclude = self.promised.select, self.promised.exclude
-        if not exclude and select is None:
+        if (not exclude and select is None) or name in self.own:
             return True
         called = self._called(name)
         return not _match(called, exclude) and (select is None or _match(called, select))
 
     def mask_of(self, name: str) -> Mask | None:
         """Return the mask of a column, by today's name: the first in the source file that fits."""
+        if name in self.own:
+            return None
         called = self._called(name) if self.promised.mask else ()
         return next((mask for pattern, mask in self.promised.mask.items() if _match(called, [pattern])), None)
 

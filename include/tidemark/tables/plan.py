@@ -20,6 +20,19 @@ from tidemark.values.table_columns import TableColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """A table of the source that is folded into one with others."""
+
+    object: str
+    """As the source names it."""
+    added: Mapping[str, str]
+    """The columns that the source file adds to its rows."""
+    since: int
+    """Batch that its first event came in."""
+    history: SchemaHistory = field(default_factory=SchemaHistory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What is known of one table, and of the new events that a cut takes into it."""
 
@@ -64,6 +77,14 @@ class Found:
     """Columns that are published under other names, as the source file says: name at the source to published name."""
     table: Table | None = None
     """The published table; None if nothing is published yet."""
+    shards: tuple[Shard, ...] = ()
+    """The tables that are folded into it: all that have events, new or not. Empty: it is a table of its own. ``object``
+    is the name that they have together (``sources.routes``)."""
+
+    @property
+    def objects(self) -> list[str]:
+        """The tables of the source that its events are of."""
+        return [shard.object for shard in self.shards] or [self.object]
 
     @property
     def splits(self) -> bool:
@@ -121,6 +142,11 @@ class Plan:
         """Return the columns outside the key that this cut's statements added, and the constants of stored rows."""
         outside = ((column, self.defaults.get(column.name)) for column in self.columns if column.name not in self.key)
         return [(column, default) for column, default in outside if default and self.found.after < default.batch]
+
+    @property
+    def told_key(self) -> tuple[str, ...]:
+        """The key that readers know: without the column that tells shards apart."""
+        return self.key[:-1] if self.found.shards else self.key
 
     @property
     def leaving(self) -> list[str]:

@@ -13,14 +13,16 @@ from pyiceberg.table import Table
 
 from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
+from tidemark.events import TableId
 from tidemark.sources import choices, model
-from tidemark.tables import column_rules, layouts
+from tidemark.sources.routes import SHARD_COLUMN
+from tidemark.tables import column_rules, layouts, shards
 from tidemark.tables.columns import Evolved, evolved_columns, unsettled_names
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.evolving import Evolving, evolving_of
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.schemas import DELETED, columns_of, key_of
-from tidemark.tables.targets import claim, target_of
+from tidemark.tables.targets import claim, named
 from tidemark.values.types import wider
 
 
@@ -39,9 +41,13 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         RebuildNeededError: a schema change needs the published rows to be written again.
     """
     promised = source.table_for(found.object)
-    claim(source, found, table)
+    claim(source, found, table, anew=anew)
     built_by = column_rules.recorded(table)
     table = None if anew else table
+    if found.shards:
+        shards.refuse_unfit(found, promised)
+        if table is not None:
+            shards.refuse_onward(found, table)
     follows = source.schema_policy is not choices.SchemaPolicy.IGNORE
     evolving = evolving_of(source, found, table)
     stored = {new: old for old, new in evolving.before.items() if new is not None}
@@ -53,6 +59,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     column_rules.refuse_names_twice(found.object, found.called, evolving.named())
     if source.schema_policy is choices.SchemaPolicy.STRICT and table is not None:
         _refuse_changes(found, table, evolved, evolving, unsettled_names(evolving, table))
+    if found.shards:
+        columns = sorted(columns, key=lambda column: column.name == SHARD_COLUMN)  # last, as Tidemark's own columns
     key = _key(source.source, evolving, promised, table, [column.name for column in columns])
     names = [column.name for column in columns]
     masks = evolving.rules.masks(names)
@@ -63,6 +71,11 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
             f"{found.object}: the source file says `deletes: hard`, but the table holds rows that were deleted softly; "
             f"write `deletes: soft` again, or fold it anew with `tidemark rebuild {source.source} {found.object}`"
         )
+    if found.shards and not key:
+        raise IncompatibleSchemaError(
+            f"{found.object}: nothing tells the rows of a table apart that others are folded into: give it a key with "
+            "`key:`, in which columns of `add` may stand"
+        )
     if not key and (soft or promised.history):
         raise IncompatibleSchemaError(
             f"{found.object}: nothing tells its rows apart, so it can have neither a history nor soft deletes: give it "
@@ -72,8 +85,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     _refuse_layout(found, promised, table, evolved)
     return Plan(
         found=found,
-        target=found.target or target_of(source, found),
-        key=key,
+        target=found.target or named(source, TableId(found.database, found.schema, found.name)),
+        key=(*key, SHARD_COLUMN) if found.shards else key,
         columns=tuple(columns),
         today=today,
         void=evolved.void,
@@ -146,7 +159,8 @@ def _key(
         return tuple(name if name in names else evolving.names.today(name, 0) or name for name in key)
 
     stored = tuple(evolving.before.get(name) or name for name in key_of(table))
-    named = {today(key) for key in found.keys if key}
+    added = tuple(promised.add) if found.shards else ()
+    named = {today((*(name for name in added if name not in key), *key)) for key in found.keys if key}
     if promised.key is not None:
         key = today(promised.key)
     elif len(named) > 1:

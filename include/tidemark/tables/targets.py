@@ -3,51 +3,111 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 
 from pyiceberg.table import Table
 
-from tidemark.errors import IncompatibleSchemaError
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import TableId
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
-from tidemark.sources import model
+from tidemark.sources import model, routes
 from tidemark.tables.plan import Found
+from tidemark.values.declared_types import entry_for
 
 
-def target_of(source: model.Source, found: Found) -> Identifier:
-    """Return where a table is published.
+def refuse_name(name: str, target: Identifier) -> None:
+    """Refuse a target that cannot be one.
+
+    Args:
+        name: the table as the source names it.
+        target: where it would be published.
 
     Raises:
         IncompatibleSchemaError: the names in the messages cannot be names of a table in the catalog.
     """
-    target = named(source, TableId(found.database, found.schema, found.name))
     for part in target:
         if problem := name_problem(part):
-            raise IncompatibleSchemaError(f"{found.object}: {part!r} {problem}; name the table with `target:`")
-    return target
+            raise IncompatibleSchemaError(f"{name}: {part!r} {problem}; name the table with `target:`")
 
 
 def named(source: model.Source, table: TableId) -> Identifier:
-    """Return the name that the source file's ``target`` gives a table, whether it may be one or not."""
-    parts = {
-        "source": source.source,
-        "database": table.database or "",
-        "schema": table.schema or "",
-        "table": table.name,
-    }
-    return Identifier.parse(source.target.format_map(parts))
+    """Return the name that the source file gives a table, whether it may be one or not."""
+    return Identifier(*routes.route_of(source, table).target)
 
 
-def claim(source: model.Source, found: Found, table: Table | None) -> None:
-    """Refuse to publish a table over the published table of another one."""
+def named_apart(source: model.Source, table: TableId) -> Identifier:
+    """Return the name of a table where another one has the name that the source file gives it: ``erp.db__orders``."""
+    target = named(source, table)
+    return Identifier(target.namespace, "__".join([*filter(None, (table.database, table.schema)), target.name]))
+
+
+def targets_of(
+    source: model.Source, tables: Mapping[str, TableId], published: Mapping[str, Identifier], first: Mapping[str, int]
+) -> dict[str, Identifier]:
+    """Return where tables are published, each under a name of its own.
+
+    A name stays with the table that is published under it. Of the others, the table whose events came first gets the
+    name that the source file gives, then the one whose name at the source sorts first. A table whose name is taken
+    gets its database and schema in front of it. What an entry names by itself is never changed.
+
+    Args:
+        source: the source file.
+        tables: by the source's names, those that are tables of their own.
+        published: by the source's names, where tables were last published.
+        first: batch in which each table's first event came.
+    """
+    taken = {_alike(target): name for name, target in published.items()}
+    found: dict[str, Identifier] = {}
+
+    def rank(name: str) -> tuple[bool, bool, int, str]:
+        entry = entry_for(source.tables, name)
+        given = entry is not None and entry.target is not None
+        return (not given, name not in published, first.get(name, 0), name)
+
+    for name in sorted(tables, key=rank):
+        table, entry = tables[name], entry_for(source.tables, name)
+        choices = [named(source, table)]
+        if entry is None or entry.target is None:
+            choices.append(named_apart(source, table))
+        kept = [target for target in choices if published.get(name) == target]
+        free = [target for target in choices if taken.get(_alike(target), name) == name]
+        found[name] = (kept or free or choices)[0]
+        taken[_alike(found[name])] = name
+    return found
+
+
+def _alike(target: Identifier) -> str:
+    """Return what two names have in common that some catalog or engine takes for one."""
+    return str(target).casefold()
+
+
+def claim(source: model.Source, found: Found, table: Table | None, *, anew: bool) -> None:
+    """Refuse to publish a table over the published table of another one.
+
+    Raises:
+        IncompatibleSchemaError: the target holds another table.
+        RebuildNeededError: the target holds what the source file folded into it before, or one of the tables alone.
+    """
     if table is None:
         return
-    owner = (table.properties.get(SOURCE_PROPERTY), table.properties.get(OBJECT_PROPERTY))
-    if owner != (source.source, found.object):
-        raise IncompatibleSchemaError(
-            f"{found.object} would be published as {target_of(source, found)}, which holds {owner[1]} of "
-            f"source {owner[0]}; tell them apart with `target:`"
-        )
+    owner, name = table.properties.get(SOURCE_PROPERTY), table.properties.get(OBJECT_PROPERTY, "")
+    if (owner, name) == (source.source, found.object):
+        return
+    if owner == source.source and _is_succeeded(name, found, found.objects):
+        if anew:
+            return
+        raise RebuildNeededError(f"{found.object}: {found.target} was made of {name} so far")
+    raise IncompatibleSchemaError(
+        f"{found.object} would be published as {found.target}, which holds {name} of source {owner}; tell them apart "
+        "with `target:`"
+    )
+
+
+def _is_succeeded(name: str, found: Found, objects: Collection[str]) -> bool:
+    """Return whether a table takes the place of one that the source file made otherwise before."""
+    was_folded = routes.is_folded(name) and name.endswith(f" -> {found.target}")
+    return was_folded or (bool(found.shards) and name in objects)
 
 
 _SAFE_NAME = re.compile(r"[^\W\d][\w $-]{0,126}")

@@ -29,6 +29,18 @@ class Withheld:
     discarded: int = 0
     """Events of transactions that turned out to be undone."""
 
+    def __add__(self, other: Withheld) -> Withheld:
+        """Return the same of two tables together: what is withheld of one is withheld by its transaction alone."""
+        return Withheld(
+            left_out=self.left_out | other.left_out,
+            released=self.released | other.released,
+            waiting=self.waiting | other.waiting,
+            since=min(filter(None, (self.since, other.since)), default=0),
+            taken=(self.taken[0] + other.taken[0], self.taken[1] + other.taken[1]),
+            held=self.held + other.held,
+            discarded=self.discarded + other.discarded,
+        )
+
 
 NOTHING = Withheld()
 

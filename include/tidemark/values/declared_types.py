@@ -18,15 +18,35 @@ T = TypeVar("T")
 
 
 def entry_for(tables: Mapping[str, T], name: str) -> T | None:
-    """Return the entry under the table's exact name, else the first whose pattern (``*``, ``?``) matches; else None."""
-    if name in tables:
-        return tables[name]
-    return next((entry for pattern, entry in tables.items() if _matches(pattern, name)), None)
+    """Return the entry under the table's exact name, else the first whose pattern matches; else None."""
+    found = entry_name_for(tables, name)
+    return None if found is None else tables[found]
 
 
-def _matches(pattern: str, name: str) -> bool:
-    expression = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-    return re.fullmatch(expression, name, re.DOTALL) is not None
+def entry_name_for(tables: Mapping[str, object], name: str) -> str | None:
+    """Return the name of a table's entry: the table's own, else the first pattern that matches; None for none."""
+    return name if name in tables else next((pattern for pattern in tables if matched(pattern, name)), None)
+
+
+def is_expression(name: str) -> bool:
+    r"""Return whether the name of an entry is a regular expression: it has a group or a backslash.
+
+    >>> is_expression(r"shop_(\d+).orders"), is_expression("shop_*.orders")
+    (True, False)
+    """
+    return "(" in name or "\\" in name
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether the name of an entry may match several tables."""
+    return is_expression(name) or "*" in name or "?" in name
+
+
+def matched(pattern: str, name: str) -> re.Match[str] | None:
+    """Return the match of a whole name with a pattern: a regular expression, or a text with ``*`` and ``?``."""
+    if is_expression(pattern):
+        return re.fullmatch(pattern, name)
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), name, re.DOTALL)
 
 
 _TIMES = ("date", "timestamp", "timestamptz", "string")
