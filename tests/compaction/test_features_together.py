@@ -6,7 +6,7 @@ run by run, rebuilt from the change log, and in ``make prove`` all at once. ``ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from support.debezium_log import KINDS, START, Log, Message
+from support.debezium_log import KINDS, START, Log
+from support.feature_cases import CASES, Case
 from support.histories import deliver
 from support.rounds import how_many
 from support.running import assert_ledgers_close, run_all
@@ -30,189 +31,6 @@ from tidemark.tables.schemas import COMMITTED_AT, DELETED, POSITION
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 SOURCES = how_many(usually=("interplay",), proving=("interplay", "interplay_at_once"))
-KEYED = how_many(usually=("both",), proving=("hist", "both"))
-"""Kinds of the cases with a key: a history and soft deletes in one, and in ``make prove`` a history alone as well."""
-
-
-class Case(NamedTuple):
-    """What is delivered of one table, run by run, and the columns and living rows that it must lead to."""
-
-    name: str
-    runs: list[list[Message]]
-    columns: str
-    rows: list[tuple[Any, ...]]
-
-
-def _cases(
-    kinds: Iterable[str], name: str, columns: str, rows: list[tuple[Any, ...]], *runs: Callable[[Log], list[Message]]
-) -> list[Case]:
-    """A case for tables of each kind."""
-    tables = [f"{kind}_{name}" for kind in kinds]
-    return [Case(table, [run(Log(table)) for run in runs], columns, rows) for table in tables]
-
-
-CASES = [
-    *_cases(
-        ["bag"], "renamed", "b n", [("z", 2), ("y", 1)],
-        lambda t: [t.put(1, a="x", n=1), t.put(2, a="x", n=1)],
-        lambda t: [
-            t.ddl(10, "RENAME COLUMN a TO b"), t.delete(11, b="x", n=1), t.put(12, b="y", n=1),
-        ],
-        lambda t: [t.delete(3, a="x", n=1), t.put(4, a="z", n=2)],
-    ),
-    *_cases(
-        ["bag"], "default", "a n", [("x", 5), ("x", 5), ("x", None), ("w", 7)],
-        lambda t: [t.put(1, a="x"), t.put(2, a="x"), t.put(3, a="w")],
-        lambda t: [
-            t.put(4, a="x"),
-            t.ddl(10, "ADD COLUMN n int DEFAULT 5"),
-            t.delete(11, a="x", n=5),
-            t.put(12, a="x", n=None),
-            t.put(13, {"a": "w", "n": 5}, a="w", n=7),
-        ],
-        lambda t: [t.put(5, a="x"), t.delete(6, a="x")],
-    ),
-    *_cases(
-        ["bag"], "dropped", "b", [(1,), (2,)],
-        lambda t: [t.put(1, a=1, b=1), t.put(2, a=2, b=1), t.put(3, a=1, b=2)],
-        lambda t: [t.ddl(10, "DROP COLUMN a"), t.delete(11, b=1)],
-        lambda t: [t.put(4, a=9, b=2), t.delete(5, a=1, b=2)],
-    ),
-    *_cases(
-        ["bag"], "held_over_a_rename", "b", [("y",)],
-        lambda t: [t.put(1, a="x"), t.put(2, a="x"), *t.within(7, t.delete(3, a="x"), t.put(4, a="y"))],
-        lambda t: [t.ddl(10, "RENAME COLUMN a TO b"), t.delete(11, b="x")],
-        lambda t: [t.end(7, 2)],
-    ),
-    *_cases(
-        ["bag"], "held_around_a_default", "a n", [("h", 3), ("h", 4)],
-        lambda t: [t.put(1, a="x"), *t.within(8, t.put(5, a="h"))],
-        lambda t: [
-            t.ddl(10, "ADD COLUMN n int DEFAULT 3"),
-            *t.within(8, t.put(11, a="h", n=4), first=2),
-            t.delete(12, a="x", n=3),
-        ],
-        lambda t: [t.end(8, 2)],
-    ),
-    *_cases(
-        ["bag"], "late_truncate_over_a_rename", "b", [("x",)],
-        lambda t: [t.put(1, a="x"), t.put(6, a="x"), t.delete(8, a="x")],
-        lambda t: [t.ddl(10, "RENAME COLUMN a TO b"), t.put(11, b="x")],
-        lambda t: [t.truncate(5), t.put(2, a="x")],
-    ),
-    *_cases(
-        ["bag"], "truncated_and_a_default", "a n", [("x", 5), ("y", 5)],
-        lambda t: [t.put(1, a="x"), t.put(2, a="x")],
-        lambda t: [t.truncate(5), t.put(7, a="y"), t.ddl(10, "ADD COLUMN n int DEFAULT 5"), t.put(12, a="x", n=5)],
-        lambda t: [t.put(3, a="x")],
-    ),
-    *_cases(
-        KEYED, "renamed", "id b", [(1, "z"), (3, "l")],
-        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y"), t.delete(3, id=2, a="y")],
-        lambda t: [t.ddl(10, "RENAME COLUMN a TO b"), t.put(11, {"id": 1, "b": "m"}, id=1, b="z")],
-        lambda t: [t.put(4, id=3, a="l"), t.put(5, {"id": 1, "a": "x"}, id=1, a="m")],
-    ),
-    *_cases(
-        KEYED, "default", "id a n", [(1, "x", 7), (5, "v", 5), (6, "u", 5)],
-        lambda t: [
-            t.put(1, id=1, a="x"), t.put(2, id=2, a="y"), t.delete(3, id=2, a="y"), t.put(4, id=6, a="u"),
-        ],
-        lambda t: [
-            t.put(5, id=4, a="w"),
-            t.ddl(10, "ADD COLUMN n int DEFAULT 5"),
-            t.put(12, {"id": 1, "a": "late", "n": 5}, id=1, a="x", n=7),
-            t.delete(13, id=4, a="w", n=5),
-        ],
-        lambda t: [t.put(6, id=5, a="v"), t.put(7, {"id": 1, "a": "x"}, id=1, a="late")],
-    ),
-    *_cases(
-        KEYED, "dropped", "id b", [(1, "late"), (4, "w")],
-        lambda t: [t.put(1, id=1, a="x", b="x"), t.put(2, id=2, a="y", b="y"), t.delete(3, id=2, a="y", b="y")],
-        lambda t: [
-            t.put(4, {"id": 1, "a": "x", "b": "x"}, id=1, a="z", b="z"),
-            t.ddl(10, "DROP COLUMN a"),
-            t.put(11, id=3, b="v"),
-            t.put(12, id=4, b="w"),
-        ],
-        lambda t: [t.put(5, {"id": 1, "a": "z", "b": "z"}, id=1, a="late", b="late"), t.delete(13, id=3, b="v")],
-    ),
-    *_cases(
-        KEYED, "truncated_and_a_default", "id a n", [(1, "y", 5), (4, "w", None)],
-        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="x")],
-        lambda t: [
-            t.truncate(5), t.put(6, id=1, a="y"),
-            t.ddl(10, "ADD COLUMN n int DEFAULT 5"), t.put(11, id=4, a="w", n=None),
-        ],
-        lambda t: [t.put(3, id=3, a="late"), t.put(4, {"id": 1, "a": "x"}, id=1, a="late")],
-    ),
-    *_cases(
-        KEYED, "held_over_a_rename", "id b", [(1, "z"), (9, "h")],
-        lambda t: [
-            t.put(1, id=1, a="x"), *t.within(7, t.put(3, {"id": 1, "a": "x"}, id=1, a="h"), t.put(4, id=9, a="h")),
-        ],
-        lambda t: [t.ddl(10, "RENAME COLUMN a TO b"), t.put(11, {"id": 1, "b": "h"}, id=1, b="z")],
-        lambda t: [t.end(7, 2)],
-    ),
-    *_cases(
-        ["bag", "keyed"], "not_there_before_a_truncate", "id b n", [(2, "y", 5), (3, "z", 5)],
-        lambda t: [*t.within(7, t.put(3, id=1, a="x"), t.put(4, id=2, a="x"))],
-        lambda t: [
-            t.ddl(5, "RENAME COLUMN a TO b, ADD COLUMN n int DEFAULT 5"), t.empty(10), t.put(11, id=2, b="y", n=5),
-        ],
-        lambda t: [t.end(7, 2), t.put(12, id=3, b="z", n=5)],
-    ),
-    *_cases(
-        ["bag", "keyed"], "not_there_when_truncated", "id b", [(2, "y"), (3, "z")],
-        lambda t: [
-            *t.within(7, t.put(3, id=1, a="x"), t.put(4, id=2, a="x")), t.ddl(5, "RENAME COLUMN a TO b"), t.empty(10),
-        ],
-        lambda t: [t.put(11, id=2, b="y")],
-        lambda t: [t.end(7, 2), t.put(12, id=3, b="z")],
-    ),
-    *_cases(
-        KEYED, "open_at_the_end", "id a n", [(1, "x", 5)],
-        lambda t: [t.put(1, id=1, a="x"), *t.within(7, t.delete(3, id=1, a="x"), t.put(4, id=9, a="h"))],
-        lambda t: [t.ddl(10, "ADD COLUMN n int DEFAULT 5"), *t.within(7, t.put(11, id=3, a="y", n=1), first=3)],
-    ),
-    *_cases(
-        KEYED, "partial_and_a_default", "id a c n", [(1, "x", "z", 5), (2, "x", "q", 5), (8, None, "q", 5)],
-        lambda t: [t.put(1, id=1, a="x", c="y"), t.put(2, id=2, a="x", c="y")],
-        lambda t: [
-            t.put(3, {"id": 1}, id=1, a=..., c="z"),
-            t.put(4, {"id": 8}, id=8, a=..., c="q"),
-            t.ddl(10, "ADD COLUMN n int DEFAULT 5"),
-            t.put(11, {"id": 2}, id=2, a=..., c="q", n=5),
-        ],
-    ),
-    *_cases(
-        KEYED, "key_moved_over_a_rename", "id b", [(1, "w"), (3, "z")],
-        lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
-        lambda t: [
-            t.put(3, {"id": 2, "a": "y"}, id=3, a="y"),
-            t.ddl(10, "RENAME COLUMN a TO b"),
-            t.put(11, {"id": 3, "b": "y"}, id=3, b="z"),
-            t.put(12, {"id": 1, "b": "x"}, id=4, b="x"),
-        ],
-        lambda t: [t.put(13, {"id": 4, "b": "x"}, id=1, b="w"), t.put(4, {"id": 2, "a": "y"}, id=2, a="y"),
-                   t.delete(5, id=2, a="y")],
-    ),
-    *_cases(
-        [*KEYED, "keyed", "bag"], "names_that_differ_in_case", "id Id a A", [(1, 3, None, "y")],
-        lambda t: [t.put(1, id=1, Id=2, a="x")],
-        lambda t: [t.put(2, {"id": 1, "Id": 2, "a": "x", "A": None}, id=1, Id=3, A="y")],
-    ),
-    *_cases(
-        ["hist", "soft", "both"], "emptied_by_a_statement", "id a", [(2, "y"), (3, "z")],
-        lambda t: [t.put(1, id=1, a="x")],
-        lambda t: [t.empty(10), t.put(11, id=2, a="y")],
-        lambda t: [t.put(12, id=3, a="z"), t.put(5, id=4, a="late")],
-    ),
-    *_cases(
-        ["hist", "soft", "both"], "emptied_by_a_late_statement", "id a", [(2, "y")],
-        lambda t: [t.put(1, id=1, a="x"), t.put(11, id=2, a="y")],
-        lambda t: [t.empty(10)],
-    ),
-]  # fmt: skip
 _RUNS = max(len(case.runs) for case in CASES)
 
 

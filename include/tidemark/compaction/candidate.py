@@ -92,7 +92,7 @@ def prepare(run: Run, plan: Plan) -> Prepared:
     if plan.column_rules is not None:
         own[RULES_PROPERTY] = plan.column_rules
     if plan.found.shards:
-        own[SHARDS_PROPERTY] = json.dumps(plan.found.objects)
+        own[SHARDS_PROPERTY] = json.dumps({shard.object: dict(shard.added) for shard in plan.found.shards})
     layout = run.source.table_for(plan.found.object).layout
     where = layout.location if layout else None
     table = lake.ensure(plan.target, schemas.table_schema(plan), {**STATE_PROPERTIES, **key, **own}, location=where)

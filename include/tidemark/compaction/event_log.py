@@ -159,7 +159,7 @@ def shards_of(run: Run, found: Found) -> Shards:
     # In the order that columns have: the shapes of new events first. Later `found` has the ids that `Shards` gives.
     log_shapes = run.ledger.shapes_of(*found.objects)
     ordered = {name: log_shapes[name] for name in found.shapes if name in log_shapes}
-    return Shards(found, ordered | log_shapes, found.table)
+    return Shards(found.shards, found.called, ordered | log_shapes, found.table)
 
 
 def _as_read(run: Run, found: Found, events: DataFrame) -> DataFrame:

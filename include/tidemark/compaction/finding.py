@@ -21,9 +21,9 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import ContentRow, CutRow, ShapeRow, TableRow
 from tidemark.sources.choices import SchemaPolicy, Transactions
 from tidemark.sources.model import Source
+from tidemark.sources.routes import is_folded
 from tidemark.tables import shards
 from tidemark.tables import withheld as withholding
-from tidemark.sources.routes import is_folded
 from tidemark.tables.plan import Found, Shard
 from tidemark.tables.targets import named, refuse_name, targets_of
 from tidemark.tables.withheld import Withheld

@@ -165,7 +165,7 @@ class _History:
         return rows.unionByName(gone, allowMissingColumns=True)
 
     def emptied(self, changes: DataFrame, truncates: int, emptyings: Sequence[Emptying]) -> DataFrame | None:
-        """Return what empties the table, in one row a shard: TRUNCATEs, and statements to the same end; None for nothing."""
+        """Return the TRUNCATEs and statements that empty the table, in a row for each shard; None for none."""
         if not (truncates or emptyings):
             return None
         origin = ("batch", "file", "place", "row")

@@ -53,6 +53,6 @@ def _remedy(prepared: Prepared, one: str, other: str) -> str:
     if telling:
         return f"{' and '.join(telling)} tells them apart: take it into the key, `key: [{key}]`"
     return (
-        "Add a column whose value differs, `add: {COLUMN: '...'}` with a group or a field of the table's name, and take "
-        "it into the key"
+        "Add a column whose value differs, `add: {COLUMN: '...'}` with a group or a field of the table's name, and "
+        "take it into the key"
     )

@@ -42,7 +42,9 @@ def known(prepared: Prepared) -> Truncates:
         events = prepared.log.changes().where(F.col("operation") == Operation.TRUNCATE)
         each = ["shard", "position"] if prepared.plan.soft else ["shard"]
         newest = events.withColumn("shard", shard).groupBy(*each).agg(F.max(F.struct("position", at)).alias("newest"))
-        truncates += [Truncate(row["newest"]["position"], row["newest"]["at"], row["shard"]) for row in newest.collect()]
+        truncates += [
+            Truncate(row["newest"]["position"], row["newest"]["at"], row["shard"]) for row in newest.collect()
+        ]
     # Statements of earlier batches as well: there may have been no table then that could keep them.
     truncates += [Truncate(each.position, each.at, each.shard) for each in found.history.emptyings]
     return Truncates(truncates)

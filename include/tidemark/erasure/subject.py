@@ -29,6 +29,7 @@ from tidemark.queries.row_life import Key
 from tidemark.queries.row_life_scan import LogRow
 from tidemark.queries.row_life_steps import Reader
 from tidemark.tables.column_rules import masks_recorded, names_recorded
+from tidemark.tables.shards import recorded
 
 Place = tuple[str, int, int]
 """File, place of the message in it, and number of the event in the message."""
@@ -129,6 +130,12 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
             they are not to be followed.
     """
     target, table = find_table(lake, name)
+    if shards := recorded(table):
+        raise ConfigurationError(
+            f"{name} is folded from {len(shards)} tables, and rows of such a table cannot be erased yet. Nothing was "
+            "erased. Publish the tables apart (without `target` and `add` in the source file), run, then erase the row "
+            "from its own table"
+        )
     source, object_name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
     standing = ledger.published_tables()[object_name]
     reader = Reader.of(lake, table, history_of(lake, table).until(standing.batch))

@@ -77,7 +77,7 @@ NAMES_PROPERTY = "tidemark.names"
 """JSON: columns that have other names than at the source; name there to published name."""
 
 SHARDS_PROPERTY = "tidemark.shards"
-"""JSON: the source's names of the tables that are folded into it; of no table of its own."""
+"""JSON: the tables that are folded into it, by the source's names, each with the columns that are added to its rows."""
 
 LAYOUT_PROPERTY = "tidemark.layout"
 """JSON: the layout that the source file declared when the table last followed it (``tables.layouts``)."""

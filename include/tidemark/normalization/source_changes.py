@@ -45,6 +45,7 @@ NEEDS: Final[Mapping[str, Need]] = {
     "key": Need.REBUILD,
     "max_message_mib": Need.RETRY,
     "target": Need.RUN,
+    "add": Need.RUN,
     "schema": Need.RUN,
     "deletes": Need.RUN,
     "history": Need.RUN,

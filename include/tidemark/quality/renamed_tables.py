@@ -7,7 +7,7 @@ so does a statement that empties the table; else a person decides (docs/adr/0037
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tidemark.ddl.history import histories
 from tidemark.ddl.table_renames import not_followed
@@ -20,15 +20,19 @@ from tidemark.quality.doubts import Doubt
 RENAMED = "renames of the table that are not followed"
 
 
-def doubts_about_renames(ledger: Ledger, rows: Iterable[TableRow], batch: int) -> dict[str, list[Doubt]]:
+def doubts_about_renames(
+    ledger: Ledger, rows: Iterable[TableRow], batch: int, folded: Mapping[str, str]
+) -> dict[str, list[Doubt]]:
     """Return the doubts about tables that a cut moves for the first time since they were renamed.
 
     Args:
         ledger: of the source.
         rows: the tables that the cut moves.
         batch: the last batch that the cut holds.
+        folded: tables that are folded into one of these, and its name.
     """
-    objects = [row.object for row in rows]
+    built = {row.object for row in rows}
+    objects = [*built, *(name for name, into in folded.items() if into in built)]
     statements = [row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch] if objects else []
     renames = not_followed(statements, objects)
     if not renames:
@@ -38,7 +42,11 @@ def doubts_about_renames(ledger: Ledger, rows: Iterable[TableRow], batch: int) -
     for name, of_table in renames.items():
         emptyings = settled[name].until(batch).emptyings if name in settled else ()
         settled_at = max((emptying.position for emptying in emptyings), default="")
-        new = [each for each in of_table if each.batch > moved.get(name, 0) and each.position >= settled_at]
+        new = [
+            each
+            for each in of_table
+            if each.batch > moved.get(folded.get(name, name), 0) and each.position >= settled_at
+        ]
         if new:
             found[name] = [Doubt(RENAMED, len(new), _reason(name, new[-1].statement))]
     return found

@@ -35,6 +35,8 @@ from tidemark.queries.row_life import Chapter, Key, Outcome, Step
 from tidemark.queries.row_life_masks import shown
 from tidemark.queries.row_life_scan import FIELDS, LogRow, micros
 from tidemark.queries.row_life_steps import Aside, Reader, made
+from tidemark.queries.shard_views import folded_name, is_view, names_of, shard_of
+from tidemark.sources.routes import SHARD_COLUMN
 from tidemark.tables.schemas import OWN_PREFIX, POSITION
 from tidemark.values.plain_types import Value
 from tidemark.values.types import decimal_parts
@@ -91,6 +93,7 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     """
     identifier, table = find_table(lake, name)
     name = str(identifier)
+    table, given = shard_of(table, name, given)
     standing = _standing(lake, table)
     history = history_of(lake, table)
     reader = Reader.of(lake, table, history.until(standing.batch))
@@ -121,7 +124,7 @@ def find_table(lake: Lake, name: str) -> tuple[table_names.Identifier, Table]:
 
 def _standing(lake: Lake, table: Table) -> _Standing:
     ledger = Ledger(lake, table.properties[SOURCE_PROPERTY])
-    row = ledger.published_tables().get(table.properties[OBJECT_PROPERTY])
+    row = ledger.published_tables().get(folded_name(table))
     newest = ledger.last_cut()
     batch = row.batch if row else 0
     # If the source ignores transactions, the table holds the events of open ones, and the ledger counts none as held.
@@ -181,7 +184,7 @@ def _with_set_aside_marked(lake: Lake, table: Table, steps: Sequence[Step]) -> l
     if quarantine is None or not steps:
         return list(steps)
     places = And(among("file", [step.file for step in steps]), among("place", [step.place for step in steps]))
-    where = And(equals("object", table.properties[OBJECT_PROPERTY]), places)
+    where = And(among("object", names_of(table)), places)
     fields = ("batch", "file", "place", "reason", "detail")
     rows = quarantine.scan(row_filter=where, selected_fields=fields).to_arrow().to_pylist()
     aside = {
@@ -226,6 +229,8 @@ def log_of(lake: Lake, table: Table) -> pa.RecordBatchReader:
 def _published(table: Table, reader: Reader, wanted: Key) -> pa.Table:
     """Return the published rows that have these values."""
     where: BooleanExpression = AlwaysTrue()
+    if is_view(table):
+        where = equals(SHARD_COLUMN, table.properties[OBJECT_PROPERTY])
     for name, value in shown(wanted, reader.masks).items():
         where = And(where, equals(name, literal(value, reader.columns[name].type)))
     rows = table.scan(row_filter=where).to_arrow()

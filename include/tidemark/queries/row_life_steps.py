@@ -25,6 +25,7 @@ from tidemark.queries.row_life import Key, Outcome, Step
 from tidemark.queries.row_life_columns import defaults, is_followed
 from tidemark.queries.row_life_masks import masked
 from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
+from tidemark.queries.shard_views import is_view, own_columns
 from tidemark.tables import reasons as fold_reasons
 from tidemark.tables.column_rules import masks_recorded, names_recorded
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
@@ -68,9 +69,10 @@ class Reader:
         columns = {
             column.name: column
             for column in fields
-            if column.name not in OWN_COLUMNS and not column.name.startswith(OWN_PREFIX)
+            if column.name not in {*OWN_COLUMNS, *own_columns(table)} and not column.name.startswith(OWN_PREFIX)
         }
-        history = history if is_followed(history, columns) else SchemaHistory()
+        # Of a folded table, another shard may still have a column that this one renamed.
+        history = history if is_view(table) or is_followed(history, columns) else SchemaHistory()
         spelled = [*(column.name for shape in shapes.values() for column in shape.columns), *columns]
         names = ColumnNames(history.renamings, spelled, names_recorded(table))
         return cls(

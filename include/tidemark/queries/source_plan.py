@@ -27,8 +27,9 @@ from tidemark.queries.pending_files import Pending, pending
 from tidemark.sources import model
 from tidemark.sources.choices import Deletes
 from tidemark.sources.model import Source
+from tidemark.sources.routes import route_of
 from tidemark.tables.schemas import DELETED, columns_of, key_of
-from tidemark.tables.targets import named
+from tidemark.tables.targets import named, named_apart
 from tidemark.values.declared_types import entry_for
 from tidemark.values.types import wider
 
@@ -181,8 +182,9 @@ def _published(lake: Lake, ledger: Ledger, source: Source) -> Iterator[Published
     """Yield the tables of the source that have events, in the order of the source's names."""
     events, ids = Counter[str](), dict[str, TableId]()
     for content in ledger.contents():
-        events[content.object] += content.events
-        ids[content.object] = content.table
+        name = route_of(source, content.table).folded or content.object
+        events[name] += content.events
+        ids[name] = content.table
     targets, shown = ledger.targets(), ledger.published_tables()
     for name, table_id in sorted(ids.items()):
         target = targets.get(name) if name in shown else None
@@ -190,7 +192,7 @@ def _published(lake: Lake, ledger: Ledger, source: Source) -> Iterator[Published
         yield Published(
             object=name,
             target=target,
-            wanted=named(source, table_id),
+            wanted=target if target == named_apart(source, table_id) and target else named(source, table_id),
             table=lake.find(target) if target else None,
             history=target is not None and lake.find(names.history(target)) is not None,
             rows=(row.rows_after or 0) if row else 0,

@@ -20,7 +20,9 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.spark.session import open_session
 from tidemark.tables import epochs
 from tidemark.tables.column_rules import masks_recorded, names_recorded
+from tidemark.tables.plan import Shard
 from tidemark.tables.schemas import OWN_COLUMNS
+from tidemark.tables.shards import Shards, recorded
 from tidemark.values.images import NamesByShape, read_images
 from tidemark.values.table_columns import Image, TableColumn, field
 
@@ -53,18 +55,35 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
     source, name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
     fields = [column for column in table.schema().fields if column.name not in OWN_COLUMNS]
     columns = [TableColumn(column.name, str(column.field_type)) for column in fields]
-    changelog = open_session().table(lake.spark_name(table_names.change_log(source))).where(F.col("object") == name)
-    shapes: Mapping[str, Shape] = Ledger(lake, source).shapes_of(name)
-    frame = changelog.where(F.col("kind") == RowKind.CHANGE)
+    folded = recorded(table)
+    changelog = open_session().table(lake.spark_name(table_names.change_log(source)))
+    shapes: Mapping[str, Shape] = Ledger(lake, source).shapes_of(*(folded or [name]))
+    frame = changelog.where((F.col("kind") == RowKind.CHANGE) & F.col("object").isin(*(folded or [name])))
     by_shape: NamesByShape = {}
-    past = _past(lake, table, shapes.values(), columns)
-    if past is not None:
+    if folded:
+        shards = _shards(lake, table, folded, shapes)
+        frame = shards.read(frame)
+        shapes, by_shape = shards.shapes()
+    elif (past := _past(lake, table, shapes.values(), columns)) is not None:
         every = [f"{shape}@{epoch}" for shape in shapes for epoch in range(len(past.renamings) + 1)]
         shapes, by_shape = epochs.shapes_by_epoch(shapes, past, every)
         frame = frame.withColumn("shape", epochs.shape_in_epoch(past))
     images = [Image(F.col(image), columns, f"{image}_image") for image in ("before", "after")]
     frame = read_images(frame, images, shapes=shapes, names=by_shape, masks=masks_recorded(table))
     return frame.select(*_META, *(_struct(image, columns) for image in ("before", "after")))
+
+
+def _shards(lake: Lake, table: Table, folded: Mapping[str, Mapping[str, str]], shapes: Mapping[str, Shape]) -> Shards:
+    """Return how the events of a folded table are read, with the schema changes up to the published ones."""
+    ledger = Ledger(lake, table.properties[SOURCE_PROPERTY])
+    row = ledger.published_tables().get(table.properties[OBJECT_PROPERTY])
+    known = history.histories(ledger, folded) if row else {}
+    until = {name: each.until(row.batch) for name, each in known.items()} if row else {}
+    shards = [
+        Shard(object=name, added=added, since=0, history=until.get(name, history.SchemaHistory()))
+        for name, added in folded.items()
+    ]
+    return Shards(shards, names_recorded(table), shapes, table)
 
 
 def _past(

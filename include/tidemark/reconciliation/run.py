@@ -28,6 +28,7 @@ from tidemark.reconciliation.postgres import Postgres
 from tidemark.reconciliation.workbench import LakeTable
 from tidemark.sources.model import Source
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
+from tidemark.tables.shards import recorded
 from tidemark.text import harmless, suggestion
 from tidemark.values.declared_types import entry_for
 
@@ -135,6 +136,8 @@ class _Work:
         table = self.lake.find(row.identifier)
         if table is None:
             return _with(begun, reason="it is not published yet")
+        if folded := recorded(table):
+            return _with(begun, reason=f"it is folded from {len(folded)} tables, which cannot be compared together yet")
         snapshot = table.current_snapshot()  # before the source is read: the lake is never ahead of it
         place = self.database.begin()
         try:

@@ -202,7 +202,7 @@ def target(text: str) -> str:
 
 
 def target_of_table(text: str) -> str:
-    """Return the target of one entry: ``table`` or ``namespace.table``; its fields are checked with the entry's name."""
+    """Return the target of one entry, ``table`` or ``namespace.table``; fields are checked with the entry's name."""
     plain = routes.plain(text)
     _check_target_text(text, plain if "." in plain else f"x.{plain}")
     return text

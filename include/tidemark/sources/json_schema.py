@@ -18,11 +18,12 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from tidemark import formats
+from tidemark.sources.check import Check
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import COLUMN_TYPES, SCHEDULES
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
-from tidemark.sources.model import Check, Source, Table
+from tidemark.sources.model import Source, Table
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention

@@ -7,7 +7,7 @@ allowed. The module is cheap to import, because Airflow reads every source file 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -31,15 +31,15 @@ from tidemark.dumps import beyond_limit
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
 from tidemark.sources import column_options, fields, routes, table_routes
-from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
-from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
+from tidemark.sources.check import Check
+from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Transactions
 from tidemark.sources.fields import error_at, wrong
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention
-from tidemark.text import nearest, suggestion
+from tidemark.text import suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
 from tidemark.values.masking import Mask
@@ -67,48 +67,14 @@ Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Moment = Annotated[datetime, BeforeValidator(fields.start_date)]
 
 
-class Check(BaseModel):
-    """One expectation of Great Expectations for one table, with its own name and arguments."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    type: str
-    severity: Severity = Severity.BLOCK
-    """``block``: a failed check holds the cut back. ``warn``: it is told, and the cut is published."""
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Arguments of the expectation, as the file gives them."""
-        return dict(self.model_extra or {})
-
-    @field_validator("type")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in EXPECTATIONS:
-            hint = nearest(name, EXPECTATIONS)
-            raise wrong(f"unknown expectation '{name}'.{hint} Allowed: the expect_... names of Great Expectations.")
-        return name
-
-    @model_validator(mode="after")
-    def _arguments_known(self) -> Self:
-        given, allowed = self.arguments, EXPECTATIONS[self.type]
-        unknown = [name for name in given if name not in allowed]
-        errors = [error_at((name,), f"unknown key.{suggestion(name, allowed)}", "unknown_key") for name in unknown]
-        missing = sorted(REQUIRED[self.type] - given.keys())
-        errors += [error_at((name,), f"missing: {self.type} needs it.", "missing_key") for name in missing]
-        if errors:
-            raise ValidationError.from_exception_data("Check", errors)
-        return self
-
-
 class Table(column_options.ColumnOptions):
     """What is promised about one table, or about every table that a pattern matches."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     target: Annotated[str, AfterValidator(fields.target_of_table)] | None = None
-    """Where it is published, in place of ``target`` of the source: ``orders``, or ``lake.orders``. Tables that a pattern
-    gives one target are folded into one. Fields as in ``target`` of the source, and ``$1`` for a group of the pattern."""
+    """Where it is published: ``orders``, or ``lake.orders``, with fields as in ``target`` of the source and ``$1`` for
+    a group of the pattern. Tables that a pattern gives one target are folded into one."""
     add: dict[str, str] = Field(default_factory=dict)
     """Column -> its value in all rows of the table: a text with fields of the table's name, as in ``target``."""
     key: Annotated[tuple[str, ...], AfterValidator(fields.unique_names)] | None = None
@@ -179,8 +145,8 @@ class Source(BaseModel):
     start_date: datetime = EPOCH
     """When the schedule begins: a date or a time."""
     target: Annotated[str, AfterValidator(fields.target)] = "{source}.{table}"
-    """Where tables are published: fields are ``{source}``, ``{database}``, ``{schema}`` and ``{table}``; in small or large
-    letters with ``{table:lower}``, ``{table:upper}``."""
+    """Where tables are published: fields are ``{source}``, ``{database}``, ``{schema}`` and ``{table}``, also in small
+    or large letters: ``{table:lower}``, ``{table:upper}``."""
     schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
     """The effect of a schema change at the source on the published tables. The key in the file is ``schema``."""
     transactions: Transactions = Transactions.WHOLE
@@ -202,8 +168,8 @@ class Source(BaseModel):
     migration_tables: StrictBool = False
     """Whether tables are published that schema-change tools made beside a table (``_orders_gho``, ``_orders_new``)."""
     tables: dict[str, Table] = Field(default_factory=dict)
-    """Table as the source names it (``shop.orders``), a pattern with ``*`` and ``?``, or a regular expression with groups
-    (``shop_(\\d+).orders``) -> what is promised."""
+    """Table as the source names it (``shop.orders``), a pattern with ``*`` and ``?``, or a regular expression with
+    groups (``shop_(\\d+).orders``) -> what is promised."""
     maintenance: Maintenance = Maintenance()
     """What ``tidemark maintain`` keeps, and for how long."""
     reconcile: Reconcile | None = None

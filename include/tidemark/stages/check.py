@@ -43,8 +43,10 @@ from tidemark.quality.renamed_tables import RENAMED, doubts_about_renames
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
+from tidemark.sources.routes import is_folded
 from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
+from tidemark.tables import shards
 from tidemark.tables.schemas import DELETED
 
 log = structlog.get_logger(__name__)
@@ -64,8 +66,12 @@ def run(source: Source) -> StageReport:
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
     doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), last.batch) if last else {}
-    for name, renamed in doubts_about_renames(ledger, rows, cut.batch).items():
+    folded = _folded(lake, rows)
+    for name, renamed in doubts_about_renames(ledger, rows, cut.batch, folded).items():
         doubts[name] = [*doubts.get(name, ()), *renamed]
+    for name in [name for name in doubts if name in folded]:
+        known = doubts.setdefault(folded[name], [])
+        known += [doubt for doubt in doubts.pop(name) if doubt not in known]
     verdicts = _judge(lake, source, rows, cut.cut, doubts)
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
@@ -86,6 +92,12 @@ def run(source: Source) -> StageReport:
     if verdicts:
         summary["docs"] = str(verdicts[0].docs)
     return StageReport(stage="check", source=source.source, summary=summary, problems=problems, remarks=warnings)
+
+
+def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
+    """Return the tables that are folded into those of a cut, each with the name of what it is folded into."""
+    into = [row for row in rows if is_folded(row.object)]
+    return {name: row.object for row in into for name in shards.recorded(lake.load(row.identifier))}
 
 
 def _judge(

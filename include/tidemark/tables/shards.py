@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,10 +31,13 @@ from tidemark.tables.plan import Found, Shard
 from tidemark.tables.schemas import columns_of
 from tidemark.values.images import NamesByShape
 from tidemark.values.plain import read_value
+from tidemark.values.types import is_number
 
 _FILLED = "_cdc_filled "
 """Begins the names that constants of added columns have in images."""
 
+
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 
 _LONGEST = (1 << 31) - 1
 
@@ -47,6 +51,7 @@ class _Fill(NamedTuple):
     name: str
     """Today's name of the column."""
     value: str
+    """As JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,24 +85,27 @@ class _Stages:
 class Shards:
     """The shards of one table, and how their events are read."""
 
-    def __init__(self, found: Found, shapes: Mapping[str, Shape], table: Table | None) -> None:
+    def __init__(
+        self, shards: Sequence[Shard], called: Mapping[str, str], shapes: Mapping[str, Shape], table: Table | None
+    ) -> None:
         """Prepare to read events.
 
         Args:
-            found: what is known of the table.
+            shards: all of a table.
+            called: columns that are published under other names, as ``Found.called``.
             shapes: by the ids that the change log has.
             table: as it is published; None if nothing is.
         """
-        self._found, self._own = found, _added_columns(found)
+        self._shards, self._called, self._own = shards, called, _added_columns(shards)
         stored = (name for name, _ in columns_of(table))
         self._spelled = [*(column.name for shape in shapes.values() for column in shape.columns), *stored]
         self._log_shapes = shapes
-        staged = [(number, shard) for number, shard in enumerate(found.shards) if _is_staged(shard)]
+        staged = [(number, shard) for number, shard in enumerate(shards) if _is_staged(shard)]
         self._staged = [self._stages(number, shard) for number, shard in staged]
-        self._plain = ColumnNames((), self._spelled, found.called)
+        self._plain = ColumnNames((), self._spelled, called)
 
     def _stages(self, number: int, shard: Shard) -> _Stages:
-        names = ColumnNames(shard.history.renamings, self._spelled, self._found.called)
+        names = ColumnNames(shard.history.renamings, self._spelled, self._called)
         fills = tuple(_fills(shard, names))
         places = sorted({*(each.position for each in shard.history.renamings), *(each.position for each in fills)})
         return _Stages(number=number, shard=shard, names=names, fills=fills, places=tuple(places))
@@ -151,11 +159,11 @@ class Shards:
     def _beginnings(self) -> dict[str, str]:
         """Return the text that images begin with: by shard, and where constants are filled in, by shape as well."""
         found = {}
-        for shard in self._found.shards:
-            found[shard.object] = _members({SHARD_COLUMN: shard.object, **shard.added})
+        for shard in self._shards:
+            found[shard.object] = _members(_own_members(shard))
         for stages in self._staged:
             shard = stages.shard
-            own = {SHARD_COLUMN: shard.object, **shard.added}
+            own = _own_members(shard)
             for shape_id, shape in self._log_shapes.items():
                 for _, staged_id, _, _, filled in stages.shapes(shape_id, shape):
                     values = own | {fill.column.name: fill.value for fill in filled}
@@ -168,9 +176,15 @@ def _constant_map(values: Mapping[str, str]) -> Expression:
     return F.from_json(F.lit(json.dumps(values)), "map<string,string>")
 
 
+def _own_members(shard: Shard) -> dict[str, str]:
+    """Return what each row of a shard has, as JSON."""
+    own = {SHARD_COLUMN: shard.object, **shard.added}
+    return {name: json.dumps(value, ensure_ascii=False) for name, value in own.items()}
+
+
 def _members(values: Mapping[str, str]) -> str:
-    """Return the beginning of a JSON object that has some members, up to the next member."""
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))[:-1]
+    """Return the beginning of a JSON object that has some members, up to the next member; values are JSON."""
+    return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{value}" for name, value in values.items())
 
 
 def _behind(beginning: Expression, image: Expression) -> Expression:
@@ -181,8 +195,8 @@ def _behind(beginning: Expression, image: Expression) -> Expression:
     )
 
 
-def _added_columns(found: Found) -> tuple[Column, ...]:
-    added = dict.fromkeys(name for shard in found.shards for name in shard.added)
+def _added_columns(shards: Sequence[Shard]) -> tuple[Column, ...]:
+    added = dict.fromkeys(name for shard in shards for name in shard.added)
     return (Column(SHARD_COLUMN, "string"), *(Column(name, "string", Encoding.TEXT) for name in added))
 
 
@@ -199,11 +213,12 @@ def _fills(shard: Shard, names: ColumnNames) -> Iterator[_Fill]:
             continue
         seen.add(name)
         fill = added.default
+        encoding, value = Encoding.TEXT, json.dumps(fill.text, ensure_ascii=False)
         if fill.octets is not None:
-            column, value = Column(_FILLED + name, None, Encoding.BASE64), base64.b64encode(fill.octets).decode()
-        else:
-            column, value = Column(_FILLED + name, None, Encoding.TEXT), fill.text or ""
-        yield _Fill(added.position, column, name, value)
+            encoding, value = Encoding.BASE64, json.dumps(base64.b64encode(fill.octets).decode())
+        elif added.type is not None and is_number(added.type) and _NUMBER.fullmatch(fill.text or ""):
+            encoding, value = Encoding.PLAIN, str(fill.text)  # or its type would be guessed as that of a text
+        yield _Fill(added.position, Column(_FILLED + name, None, encoding), name, value)
 
 
 def together(found: Found) -> SchemaHistory:
@@ -222,10 +237,12 @@ def together(found: Found) -> SchemaHistory:
     return SchemaHistory((), tuple(additions), tuple(emptyings), tuple(dict.fromkeys(notes)))
 
 
-def recorded(table: Table | None) -> set[str]:
-    """Return the shards that a published table was built from."""
-    told: list[str] = json.loads(table.properties.get(SHARDS_PROPERTY, "[]")) if table is not None else []
-    return set(told)
+def recorded(table: Table | None) -> dict[str, dict[str, str]]:
+    """Return the shards that a table was built from, each with the columns that were added to it; empty for none."""
+    told: dict[str, dict[str, str]] = (
+        json.loads(table.properties.get(SHARDS_PROPERTY, "{}")) if table is not None else {}
+    )
+    return told
 
 
 def refuse_onward(found: Found, table: Table) -> None:
@@ -237,7 +254,10 @@ def refuse_onward(found: Found, table: Table) -> None:
     """
     known = recorded(table)
     joined = [shard.object for shard in found.shards if shard.since <= found.after and shard.object not in known]
-    left = sorted(known - {shard.object for shard in found.shards})
+    left = sorted(known.keys() - {shard.object for shard in found.shards})
+    for shard in found.shards:
+        if known.get(shard.object, shard.added) != shard.added:
+            raise RebuildNeededError(f"{shard.object}: other columns, or other values, are added to it than before")
     if joined or left:
         names = ", ".join([*joined, *left])
         raise RebuildNeededError(f"{found.object}: other tables are folded into it than before: {names}")
@@ -260,12 +280,13 @@ def refuse_unfit(found: Found, promised: Promised) -> None:
     Raises:
         IncompatibleSchemaError: a column has to be called otherwise, or given another type.
     """
-    own = {column.name for column in _added_columns(found)}
+    own = {column.name for column in _added_columns(found.shards)}
     told = {column.name.casefold() for shape in found.shapes.values() for column in shape.columns[len(own) :]}
     for name in own:
         if name.casefold() in told:
             raise IncompatibleSchemaError(
-                f"{found.object}: `add` gives a column {name!r}, and the source has a column of that name: choose another"
+                f"{found.object}: `add` gives a column {name!r}, and the source has a column of that name: "
+                "choose another"
             )
     for shard in found.shards:
         for name, value in shard.added.items():
