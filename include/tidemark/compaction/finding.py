@@ -31,16 +31,17 @@ from tidemark.tables.withheld import Withheld
 log = structlog.get_logger(__name__)
 
 
-def standing_of(last: CutRow | None, published: Mapping[str, TableRow]) -> Standing:
+def standing_of(last: CutRow | None, published: Mapping[str, TableRow], more: Mapping[str, int]) -> Standing:
     """Return where the published tables stand.
 
     Args:
         last: the newest published cut.
         published: ``Ledger.published_tables``. A stopped table and one that is still waiting for its columns stand
             behind the last cut.
+        more: further tables that stand behind it, with their batches (``Routing.behind``).
     """
     behind = {name: row.batch for name, row in published.items() if row.state in {cuts.STOPPED, cuts.WAITING}}
-    return Standing(batch=last.batch if last else 0, behind=behind if last else {})
+    return Standing(batch=last.batch if last else 0, behind={**behind, **more} if last else {})
 
 
 def is_up_to_date(last: CutRow | None, published: Mapping[str, TableRow], newest: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tidemark.events import TableId
@@ -11,6 +11,7 @@ from tidemark.ledger.rows import TableRow
 from tidemark.sources import routes
 from tidemark.sources.model import Source
 from tidemark.sources.routes import Route
+from tidemark.values.declared_types import matched
 
 _IDENTITY = ("object", "database", "schema", "name", "batch")
 
@@ -23,26 +24,39 @@ class Routing:
     """By the source's names, the tables that are folded with others."""
     first: Mapping[str, int] = field(default_factory=dict)
     """Batch that the first event of a table came in; empty where nothing is, or was, folded."""
+    newest: Mapping[str, int] = field(default_factory=dict)
+    """By ``name_of``, the newest batch up to that of the last cut that has events."""
+    former: Collection[str] = ()
+    """Names that tables were folded under, and are no more."""
 
     @classmethod
-    def of(cls, source: Source, ledger: Ledger, published: Iterable[str]) -> Routing:
+    def of(cls, source: Source, ledger: Ledger, published: Iterable[str], batch: int) -> Routing:
         """Return where the tables that have events go.
 
         Args:
             source: the source file.
             ledger: of the source.
             published: what was published of it, folded or not.
+            batch: of the last cut.
         """
         folds = any(routes.folds(name, entry) for name, entry in source.tables.items())
-        if not folds and not any(map(routes.is_folded, published)):
+        were_folded = set(filter(routes.is_folded, published))
+        if not folds and not were_folded:
             return cls()
-        known: dict[str, TableId] = {}
+        found: dict[str, Route] = {}
         first: dict[str, int] = {}
+        newest: dict[str, int] = {}
         for row in ledger.read("contents", columns=_IDENTITY):
-            known[row["object"]] = TableId(row["database"], row["schema"], row["name"])
-            first[row["object"]] = min(row["batch"], first.get(row["object"], row["batch"]))
-        found = {name: routes.route_of(source, table) for name, table in known.items()}
-        return cls(folded={name: route for name, route in found.items() if route.folded}, first=first)
+            name = row["object"]
+            if name not in found:
+                found[name] = routes.route_of(source, TableId(row["database"], row["schema"], row["name"]))
+            first[name] = min(row["batch"], first.get(name, row["batch"]))
+            if row["batch"] <= batch:
+                into = found[name].folded or name
+                newest[into] = max(row["batch"], newest.get(into, 0))
+        folded = {name: route for name, route in found.items() if route.folded}
+        former = were_folded - {route.folded for route in folded.values()}
+        return cls(folded=folded, first=first, newest=newest, former=former)
 
     def name_of(self, table: str) -> str:
         """Return the name that a table is built by: its own, or that of the tables that it is folded with."""
@@ -67,10 +81,21 @@ class Routing:
             if name not in self.folded and (name in names or not routes.is_folded(name))
         }
 
-    def begins(self, published: Mapping[str, TableRow], batch: int) -> set[str]:
-        """Return what was never published as it is made now, and has events of the batches up to ``batch``."""
-        earlier = {self.name_of(table) for table, first in self.first.items() if first <= batch}
-        return earlier - published.keys()
+    def behind(self, published: Mapping[str, TableRow]) -> dict[str, int]:
+        """Return what lacks events of the last cut or an earlier one, each with the batch that it stands at.
+
+        Its tables were folded otherwise then: so it was not built, or was never there.
+
+        Args:
+            published: ``current``.
+        """
+        entries = {routes.entry_of(name) for name in self.former}
+        apart = {
+            name for name in self.first.keys() - self.folded.keys() if any(matched(each, name) for each in entries)
+        }
+        never = {name: 0 for name in self.names | apart if name in self.newest and name not in published}
+        late = {name: row.batch for name, row in published.items() if row.batch < self.newest.get(name, 0)}
+        return late | never
 
     def requests(self, ledger: Ledger) -> dict[str, str]:
         """Return the requests to build tables again; one of a folded table is one of what it is folded into."""

@@ -27,7 +27,7 @@ from tidemark.queries.pending_files import Pending, pending
 from tidemark.sources import model
 from tidemark.sources.choices import Deletes
 from tidemark.sources.model import Source
-from tidemark.sources.routes import route_of
+from tidemark.sources.routes import entry_of, route_of
 from tidemark.tables.schemas import DELETED, columns_of, key_of
 from tidemark.tables.targets import named, named_apart
 from tidemark.values.declared_types import entry_for
@@ -226,7 +226,7 @@ def _entries_of(name: str, then: Mapping[str, Any], source: Source) -> set[str]:
     return {
         entry
         for tables in ({entry: entry for entry in then}, {entry: entry for entry in source.tables})
-        if (entry := entry_for(tables, name)) is not None
+        if (entry := entry_for(tables, entry_of(name))) is not None
     }
 
 

@@ -56,13 +56,13 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     cuts.finish(lake, ledger)
     retrying.finish_retry(lake, source.source)
     last, published = cuts.last_published(ledger), ledger.published_tables()
-    routed = Routing.of(source, ledger, published)
+    routed = Routing.of(source, ledger, published, last.batch if last else 0)
     published = routed.current(published)
     newest = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
     requests = routed.requests(ledger)
-    begins = routed.begins(published, last.batch if last else 0)
+    behind = routed.behind(published)
     nothing_new = finding.is_up_to_date(last, published, newest) and not finding.is_released(source, published)
-    if not (requests or begins) and (nothing_new or finding.is_awaiting_approval(ledger, newest)):
+    if not (requests or behind) and (nothing_new or finding.is_awaiting_approval(ledger, newest)):
         return _report(source, [], {})
     cut = Cut(number=cuts.next_number(lake, ledger), batch=newest)
     this = Run(
@@ -70,7 +70,7 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
         lake=lake,
         source=source,
         cut=cut,
-        standing=finding.standing_of(last, published).from_scratch(begins),
+        standing=finding.standing_of(last, published, behind),
         published=published,
         routed=routed,
         requests=requests,
