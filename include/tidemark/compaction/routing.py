@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tidemark.events import TableId
+from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
 from tidemark.sources import routes
@@ -90,11 +91,11 @@ class Routing:
             published: ``current``.
         """
         entries = {routes.entry_of(name) for name in self.former}
-        apart = {
-            name for name in self.first.keys() - self.folded.keys() if any(matched(each, name) for each in entries)
-        }
+        own = self.first.keys() - self.folded.keys()
+        apart = {name for name in own if any(matched(each, name) for each in entries)}
         never = {name: 0 for name in self.names | apart if name in self.newest and name not in published}
-        late = {name: row.batch for name, row in published.items() if row.batch < self.newest.get(name, 0)}
+        there = {name: row for name, row in published.items() if row.state not in {cuts.STOPPED, cuts.WAITING}}
+        late = {name: row.batch for name, row in there.items() if row.batch < self.newest.get(name, 0)}
         return late | never
 
     def requests(self, ledger: Ledger) -> dict[str, str]:
