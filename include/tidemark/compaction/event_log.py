@@ -156,10 +156,7 @@ def new_events(run: Run, found: Found) -> DataFrame:
 
 def shards_of(run: Run, found: Found) -> Shards:
     """Return how the events of a table's shards are read."""
-    # In the order that columns have: the shapes of new events first. Later `found` has the ids that `Shards` gives.
-    log_shapes = run.ledger.shapes_of(*found.objects)
-    ordered = {name: log_shapes[name] for name in found.shapes if name in log_shapes}
-    return Shards(found.shards, found.called, ordered | log_shapes, found.table)
+    return Shards(found.shards, found.called, run.ledger.shapes_by_object(found.objects), found.table)
 
 
 def _as_read(run: Run, found: Found, events: DataFrame) -> DataFrame:

@@ -22,7 +22,7 @@ from tidemark.ledger.rows import ContentRow, CutRow, ShapeRow, TableRow
 from tidemark.sources.choices import SchemaPolicy, Transactions
 from tidemark.sources.model import Source
 from tidemark.sources.routes import is_folded
-from tidemark.tables import shards
+from tidemark.tables import shard_rules
 from tidemark.tables import withheld as withholding
 from tidemark.tables.plan import Found, Shard
 from tidemark.tables.targets import named, refuse_name, targets_of
@@ -99,7 +99,7 @@ def find_tables(run: Run) -> dict[str, Found]:
             withheld=withheld.get(name, withholding.NOTHING),
         )
         found = _located(run, _found(news), targets.get(name))
-        history = shards.together(found) if found.shards else _followed(run, known.get(name))
+        history = shard_rules.together(found) if found.shards else _followed(run, known.get(name))
         halves = found.halves or name in split
         called = run.source.table_for(name).rename
         finds[name] = replace(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidemark.events import TableId
 from tidemark.ledger import cuts
-from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.ledger import BY_HAND, Ledger
 from tidemark.ledger.rows import TableRow
 from tidemark.sources import routes
 from tidemark.sources.model import Source
@@ -102,7 +102,8 @@ class Routing:
         """Return the requests to build tables again; one of a folded table is one of what it is folded into."""
         asked = ledger.rebuild_requests()
         if moved := asked.keys() & self.folded.keys():
-            ledger.request_rebuild(self.name_of(table) for table in moved)
+            by_hand = any(asked[table].endswith(BY_HAND) for table in moved)
+            ledger.request_rebuild((self.name_of(table) for table in moved), by_hand=by_hand)
             ledger.answered(asked[table] for table in moved)
             asked = ledger.rebuild_requests()
         return asked

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.compaction.candidate import Prepared
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.folding import frames
-from tidemark.tables import shards
+from tidemark.tables import shard_rules
 
 _SHOWN = 2
 """Shards that an error names."""
@@ -27,7 +27,7 @@ def refuse(prepared: Prepared, ready: DataFrame) -> None:
         IncompatibleSchemaError: a key is shared; the table stays as it is.
     """
     plan, run = prepared.plan, prepared.run
-    if not plan.found.shards or shards.tells_apart(plan.found, plan.told_key):
+    if not plan.found.shards or shard_rules.tells_apart(plan.found, plan.told_key):
         return
     *keys, shard = frames.key_names(plan)
     touched = ready.where(~F.col("deleted")).select(*keys).distinct()

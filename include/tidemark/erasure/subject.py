@@ -29,7 +29,7 @@ from tidemark.queries.row_life import Key
 from tidemark.queries.row_life_scan import LogRow
 from tidemark.queries.row_life_steps import Reader
 from tidemark.tables.column_rules import masks_recorded, names_recorded
-from tidemark.tables.shards import recorded
+from tidemark.tables.shard_rules import recorded
 
 Place = tuple[str, int, int]
 """File, place of the message in it, and number of the event in the message."""

@@ -105,6 +105,14 @@ class Ledger:
         """Return by id every shape that the events of tables were ever delivered under."""
         return {row.shape: row.parsed() for row in self.shapes(among("object", objects))}
 
+    def shapes_by_object(self, objects: Iterable[str]) -> dict[str, dict[str, Shape]]:
+        """Return by table the shapes of its events by their ids, the earliest first, then the narrowest."""
+        found: dict[str, dict[str, Shape]] = defaultdict(dict)
+        rows = ((row, row.parsed()) for row in self.shapes(among("object", objects)))
+        for row, shape in sorted(rows, key=lambda each: (each[0].batch, len(each[1].columns), each[0].shape)):
+            found[row.object][row.shape] = shape
+        return found
+
     def statements(self) -> list[StatementRow]:
         """Return the DDL and the initial loads that may change tables."""
         return self._rows(StatementRow)

@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 from tidemark.errors import ConfigurationError
 from tidemark.lake.properties import KEY_PROPERTY, OBJECT_PROPERTY
 from tidemark.sources.routes import SHARD_COLUMN
-from tidemark.tables import shards
+from tidemark.tables import shard_rules
 from tidemark.tables.schemas import columns_of, key_of
 from tidemark.text import suggestion
 
@@ -31,7 +31,7 @@ def shard_of(table: Table, name: str, given: Sequence[str]) -> tuple[Table, list
     Raises:
         ConfigurationError: none of the shards has these values, or several have.
     """
-    known = shards.recorded(table)
+    known = shard_rules.recorded(table)
     if not known:
         return table, list(given)
     types = dict(columns_of(table))
@@ -73,7 +73,7 @@ def own_columns(table: Table) -> set[str]:
     """Return the columns of a view that no message has."""
     if not is_view(table):
         return set()
-    return {*shards.recorded(table)[table.properties[OBJECT_PROPERTY]], SHARD_COLUMN}
+    return {*shard_rules.recorded(table)[table.properties[OBJECT_PROPERTY]], SHARD_COLUMN}
 
 
 def _view(table: Table, shard: str, own: set[str]) -> Table:

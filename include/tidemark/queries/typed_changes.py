@@ -22,7 +22,8 @@ from tidemark.tables import epochs
 from tidemark.tables.column_rules import masks_recorded, names_recorded
 from tidemark.tables.plan import Shard
 from tidemark.tables.schemas import OWN_COLUMNS
-from tidemark.tables.shards import Shards, recorded
+from tidemark.tables.shard_rules import recorded
+from tidemark.tables.shards import Shards
 from tidemark.values.images import NamesByShape, read_images
 from tidemark.values.table_columns import Image, TableColumn, field
 
@@ -61,7 +62,7 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
     frame = changelog.where((F.col("kind") == RowKind.CHANGE) & F.col("object").isin(*(folded or [name])))
     by_shape: NamesByShape = {}
     if folded:
-        shards = _shards(lake, table, folded, shapes)
+        shards = _shards(lake, table, folded)
         frame = shards.read(frame)
         shapes, by_shape = shards.shapes()
     elif (past := _past(lake, table, shapes.values(), columns)) is not None:
@@ -73,7 +74,7 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
     return frame.select(*_META, *(_struct(image, columns) for image in ("before", "after")))
 
 
-def _shards(lake: Lake, table: Table, folded: Mapping[str, Mapping[str, str]], shapes: Mapping[str, Shape]) -> Shards:
+def _shards(lake: Lake, table: Table, folded: Mapping[str, Mapping[str, str]]) -> Shards:
     """Return how the events of a folded table are read, with the schema changes up to the published ones."""
     ledger = Ledger(lake, table.properties[SOURCE_PROPERTY])
     row = ledger.published_tables().get(table.properties[OBJECT_PROPERTY])
@@ -83,7 +84,7 @@ def _shards(lake: Lake, table: Table, folded: Mapping[str, Mapping[str, str]], s
         Shard(object=name, added=added, since=0, history=until.get(name, history.SchemaHistory()))
         for name, added in folded.items()
     ]
-    return Shards(shards, names_recorded(table), shapes, table)
+    return Shards(shards, names_recorded(table), ledger.shapes_by_object(folded), table)
 
 
 def _past(

@@ -28,7 +28,7 @@ from tidemark.reconciliation.postgres import Postgres
 from tidemark.reconciliation.workbench import LakeTable
 from tidemark.sources.model import Source
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
-from tidemark.tables.shards import recorded
+from tidemark.tables.shard_rules import recorded
 from tidemark.text import harmless, suggestion
 from tidemark.values.declared_types import entry_for
 

@@ -46,7 +46,7 @@ from tidemark.sources.model import Source
 from tidemark.sources.routes import is_folded
 from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
-from tidemark.tables import shards
+from tidemark.tables import shard_rules
 from tidemark.tables.schemas import DELETED
 
 log = structlog.get_logger(__name__)
@@ -97,7 +97,7 @@ def run(source: Source) -> StageReport:
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
     """Return the tables that are folded into those of a cut, each with the name of what it is folded into."""
     into = [row for row in rows if is_folded(row.object)]
-    return {name: row.object for row in into for name in shards.recorded(lake.load(row.identifier))}
+    return {name: row.object for row in into for name in shard_rules.recorded(lake.load(row.identifier))}
 
 
 def _judge(

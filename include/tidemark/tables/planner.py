@@ -16,7 +16,7 @@ from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import TableId
 from tidemark.sources import choices, model
 from tidemark.sources.routes import SHARD_COLUMN
-from tidemark.tables import column_rules, layouts, shards
+from tidemark.tables import column_rules, layouts, shard_rules
 from tidemark.tables.columns import Evolved, evolved_columns, unsettled_names
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.evolving import Evolving, evolving_of
@@ -45,9 +45,9 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     built_by = column_rules.recorded(table)
     table = None if anew else table
     if found.shards:
-        shards.refuse_unfit(found, promised)
+        shard_rules.refuse_unfit(found, promised)
         if table is not None:
-            shards.refuse_onward(found, table)
+            shard_rules.refuse_onward(found, table)
     follows = source.schema_policy is not choices.SchemaPolicy.IGNORE
     evolving = evolving_of(source, found, table)
     stored = {new: old for old, new in evolving.before.items() if new is not None}
