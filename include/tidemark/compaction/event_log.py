@@ -110,7 +110,8 @@ class EventLog:
         # Data files have bounds of their positions, so no file of a batch older than all lone halves is read.
         updates = self.taken().where(F.col("operation") == Operation.UPDATE)
         near = updates.where(F.col("position").between(bounds[0], f"{bounds[1]}~"))
-        found = near.withColumn("update", update_halves.update()).join(F.broadcast(lone), "update", "left_semi")
+        own = ["object", "update"]
+        found = near.withColumn("update", update_halves.update()).join(F.broadcast(lone), own, "left_semi")
         earlier = checkpointed(self.without_set_aside(found.drop("update")))
         return None if earlier.isEmpty() else earlier
 

@@ -139,7 +139,7 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
     acted = named(acted, views)
     sound, new = acted.where(F.col("set_aside").isNull()), acted
     if plan.found.splits:
-        sound = update_halves.settled(sound, frames.key_names(plan))
+        sound = update_halves.settled(sound, plan)
         new = update_halves.without_earlier(acted)
     folded = keyed.fold(sound, plan, truncates=truncates)
     if plan.soft and truncates:

@@ -92,7 +92,7 @@ def rows(prepared: Prepared, late: DataFrame, truncates: Truncates) -> DataFrame
     sound = moved_rows.acted(prepared.log, Events(plan, changes), None).where(F.col("set_aside").isNull())
     keys = frames.key_names(plan)
     if plan.found.splits:
-        sound = update_halves.settled(sound, keys)
+        sound = update_halves.settled(sound, plan)
     folded = keyed.fold(sound.join(late.select(*keys), keys, "left_semi"), plan, truncates=truncates)
     if truncates:
         folded = keyed.truncated_softly(folded, plan, truncates)

@@ -113,7 +113,7 @@ def _are_all_newer(log: EventLog) -> bool:
 
 
 def _asked(plan: Plan) -> list[str]:
-    return ["position", *frames.key_names(plan), "set_aside", moved_rows.LACKS]
+    return ["position", *frames.key_names(plan), "set_aside", moved_rows.LACKS, moved_rows.SPOT]
 
 
 def _told(events: DataFrame, wanted: DataFrame, plan: Plan, depth: int) -> DataFrame:

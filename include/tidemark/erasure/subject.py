@@ -130,12 +130,7 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
             they are not to be followed.
     """
     target, table = find_table(lake, name)
-    if shards := recorded(table):
-        raise ConfigurationError(
-            f"{name} is folded from {len(shards)} tables, and rows of such a table cannot be erased yet. Nothing was "
-            "erased. Publish the tables apart (without `target` and `add` in the source file), run, then erase the row "
-            "from its own table"
-        )
+    _refuse_folded(name, table)
     source, object_name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
     standing = ledger.published_tables()[object_name]
     reader = Reader.of(lake, table, history_of(lake, table).until(standing.batch))
@@ -167,6 +162,15 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
         reader=reader,
         keys=keys,
     )
+
+
+def _refuse_folded(name: str, table: Table) -> None:
+    if shards := recorded(table):
+        raise ConfigurationError(
+            f"{name} is folded from {len(shards)} tables, and rows of such a table cannot be erased yet. Nothing was "
+            "erased. Publish the tables apart (without `target` and `add` in the source file), run, then erase the row "
+            "from its own table"
+        )
 
 
 def _all_keys(lake: Lake, table: Table, reader: Reader, first: Key) -> list[Key]:

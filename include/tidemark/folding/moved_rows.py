@@ -47,7 +47,7 @@ def marked(changes: DataFrame) -> DataFrame:
     # The last two parts are the number in the transaction, or in the event, and which half it is.
     identity = log_places.identity()
     place = F.left(identity, F.length(identity) - F.length(F.substring_index(identity, ".", -2)))
-    spot = F.concat_ws(" ", place, "transaction_id")
+    spot = F.concat_ws(" ", place, "object", "transaction_id")
     return changes.withColumns({LACKS: F.coalesce(lacks, F.lit(False)), SPOT: spot})
 
 
@@ -73,13 +73,18 @@ def pairs(acted: DataFrame, plan: Plan) -> Pairs:
         F.count_distinct(F.when(~F.col("deleted"), one)).alias("writes"),
         F.max(F.when(F.col("deleted"), event)).alias("old"),
         F.max(F.when(F.col(LACKS), event)).alias("new"),
-        F.max(F.when(F.col(LACKS), log_places.identity())).alias("lookup"),
+        F.max(F.when(F.col(LACKS), _lookup())).alias("lookup"),
         F.min(F.when(F.col(LACKS), F.col("batch"))).alias("came_in"),
     )
     alone = (F.col("deletes") == 1) & (F.col("writes") == 1) & (F.col("old.position") < F.col("new.position"))
     olds = [F.col(f"old.{key}").alias(old) for key, old in zip(keys, _old_names(plan), strict=True)]
     rows = counted.where(alone).select("lookup", "came_in", "new.*", *olds, F.col("old.position").alias("until"))
     return Pairs(rows.withColumnRenamed("position", "came"))
+
+
+def _lookup() -> Expression:
+    """Return what identifies an INSERT among those of all logs that are read together."""
+    return F.concat_ws(" ", log_places.identity(), SPOT)
 
 
 def _old_names(plan: Plan) -> list[str]:
@@ -96,7 +101,7 @@ def lookups(acted: DataFrame, found: Pairs, plan: Plan) -> DataFrame:
     keys = key_names(plan)
     lacking = acted.where(F.col(LACKS) & F.col("set_aside").isNull())
     own = [F.col(key).alias(f"own {key}") for key in keys]
-    wanted = lacking.groupBy(log_places.identity().alias("lookup"), *own).agg(F.min("position").alias("first"))
+    wanted = lacking.groupBy(_lookup().alias("lookup"), *own).agg(F.min("position").alias("first"))
     joined = wanted.join(found.rows.drop("came", "came_in", *keys), "lookup", "left")
     pair = F.col("until").isNotNull()
     source = [
@@ -174,7 +179,7 @@ def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
             and ``f<n>``: values.
         plan: the table's.
     """
-    joined = acted.join(F.broadcast(found), log_places.identity() == F.col("lookup"), "left")
+    joined = acted.join(F.broadcast(found), _lookup() == F.col("lookup"), "left")
     numbers = value_numbers(plan)
     pair = F.coalesce(F.col("pair"), F.lit(False))
     captured = Captured(plan)

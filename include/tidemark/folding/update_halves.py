@@ -10,13 +10,13 @@ needed: the new half writes again what the old half deletes.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import NEW_HALF, OLD_HALF, Operation
+from tidemark.folding.frames import key_names
+from tidemark.tables.plan import Plan
 
 EARLIER = "is_earlier"
 """Column of change events: whether an earlier run took in the event, so that it is here for its other half only."""
@@ -34,15 +34,16 @@ def _ends_with(part: str) -> Expression:
 
 
 def lone(changes: DataFrame) -> DataFrame:
-    """Return the updates with only one half among the events: the column ``update`` (see the function ``update``).
+    """Return the updates with only one half among the events: the columns ``object`` and ``update`` (``update``).
 
     Args:
-        changes: rows of the change log, of one table.
+        changes: rows of the change log, of one published table.
     """
     half = F.when(_ends_with(OLD_HALF), 1).when(_ends_with(NEW_HALF), 2)
-    updates = changes.where(F.col("operation") == Operation.UPDATE).select(update().alias("update"), half.alias("half"))
-    grouped = updates.where(F.col("half").isNotNull()).groupBy("update").agg(F.bit_or("half").alias("halves"))
-    return grouped.where(F.col("halves") != _BOTH).select("update")
+    updates = changes.where(F.col("operation") == Operation.UPDATE)
+    updates = updates.select("object", update().alias("update"), half.alias("half"))
+    grouped = updates.where(F.col("half").isNotNull()).groupBy("object", "update").agg(F.bit_or("half").alias("halves"))
+    return grouped.where(F.col("halves") != _BOTH).select("object", "update")
 
 
 def with_earlier(changes: DataFrame, earlier: DataFrame) -> DataFrame:
@@ -60,13 +61,13 @@ def without_earlier(acted: DataFrame) -> DataFrame:
     return acted.where(~F.col(EARLIER)) if EARLIER in acted.columns else acted
 
 
-def settled(acted: DataFrame, keys: Sequence[str]) -> DataFrame:
+def settled(acted: DataFrame, plan: Plan) -> DataFrame:
     """Decide which old halves of updates delete their row and which do nothing.
 
     Args:
         acted: the result of ``actions.actions``, without the actions that are set aside; with ``EARLIER`` if any event
             is from an earlier run.
-        keys: the columns that identify a row.
+        plan: the table's.
 
     Returns:
         The same actions with ``idle``: whether the action is an old half that does nothing. Of the earlier events, only
@@ -74,8 +75,9 @@ def settled(acted: DataFrame, keys: Sequence[str]) -> DataFrame:
         counted as an event of its own.
     """
     is_earlier = F.col(EARLIER) if EARLIER in acted.columns else F.lit(False)
-    key = F.struct(*keys)
-    other = F.max(F.when(~F.col("half"), key)).over(Window.partitionBy(update()))
+    keys = key_names(plan)
+    key, shard = F.struct(*keys), keys[-1:] if plan.found.shards else []
+    other = F.max(F.when(~F.col("half"), key)).over(Window.partitionBy(update(), *shard))
     waits = F.col("half") & F.col("partial") & F.coalesce(F.col("other") == key, F.lit(True))
     judged = acted.withColumns({"other": other, "is_back": is_earlier}).withColumn("idle", waits)
     left = judged.where(~F.col("is_back") | (F.col("half") & ~F.col("idle")))

@@ -45,7 +45,7 @@ def events(acted: DataFrame, plan: Plan) -> DataFrame:
     keys = key_names(plan)
     acted = acted.where(F.col("set_aside").isNull())
     if plan.found.splits:
-        acted = update_halves.settled(acted, keys).where(~F.col("idle"))
+        acted = update_halves.settled(acted, plan).where(~F.col("idle"))
     cells = [field(number) for number in value_numbers(plan)]
     written, captured = _written(plan), Captured(plan)
     timed = acted.withColumns({"at": event_time(), **{f"w{number}": captured.writes(number) for number in written}})

@@ -65,22 +65,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     names = [column.name for column in columns]
     masks = evolving.rules.masks(names)
     column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
-    soft = promised.deletes is choices.Deletes.SOFT
-    if table is not None and not soft and DELETED in table.schema().column_names:
-        raise IncompatibleSchemaError(
-            f"{found.object}: the source file says `deletes: hard`, but the table holds rows that were deleted softly; "
-            f"write `deletes: soft` again, or fold it anew with `tidemark rebuild {source.source} {found.object}`"
-        )
-    if found.shards and not key:
-        raise IncompatibleSchemaError(
-            f"{found.object}: nothing tells the rows of a table apart that others are folded into: give it a key with "
-            "`key:`, in which columns of `add` may stand"
-        )
-    if not key and (soft or promised.history):
-        raise IncompatibleSchemaError(
-            f"{found.object}: nothing tells its rows apart, so it can have neither a history nor soft deletes: give it "
-            "a key with `key:`, or leave `history` and `deletes` out"
-        )
+    _refuse_kept(source.source, found, promised, table, key)
     module = formats.resolve(source.format)
     _refuse_layout(found, promised, table, evolved)
     return Plan(
@@ -95,13 +80,33 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         pairs_updates=not key and formats.pairs_updates(module),
         has_deliveries=formats.has_deliveries(module),
         keeps_versions=promised.history,
-        soft=soft,
+        soft=promised.deletes is choices.Deletes.SOFT,
         masks=masks,
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
         column_rules=column_rules.told(
             masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
         ),
     )
+
+
+def _refuse_kept(source: str, found: Found, promised: model.Table, table: Table | None, key: Sequence[str]) -> None:
+    """Refuse to keep deleted rows, versions or shards where the table cannot have them."""
+    soft = promised.deletes is choices.Deletes.SOFT
+    if table is not None and not soft and DELETED in table.schema().column_names:
+        raise IncompatibleSchemaError(
+            f"{found.object}: the source file says `deletes: hard`, but the table holds rows that were deleted softly; "
+            f"write `deletes: soft` again, or fold it anew with `tidemark rebuild {source} {found.object}`"
+        )
+    if found.shards and not key:
+        raise IncompatibleSchemaError(
+            f"{found.object}: nothing tells the rows of a table apart that others are folded into: give it a key with "
+            "`key:`, in which columns of `add` may stand"
+        )
+    if not key and (soft or promised.history):
+        raise IncompatibleSchemaError(
+            f"{found.object}: nothing tells its rows apart, so it can have neither a history nor soft deletes: give it "
+            "a key with `key:`, or leave `history` and `deletes` out"
+        )
 
 
 def _refuse_layout(found: Found, promised: model.Table, table: Table | None, evolved: Evolved) -> None:

@@ -71,7 +71,7 @@ class _Stages:
     places: tuple[str, ...]
 
     def variants(self, shape_id: str, shape: Shape, plain: Mapping[str, str]) -> Iterator[_Variant]:
-        """Yield how a shape is read in each stage; ``plain`` has the names that its columns have where nothing changed."""
+        """Yield how a shape is read in each stage; ``plain``: names of its columns where nothing changed."""
         for end in (*self.places, None):
             epoch = sum(1 for each in self.names.renamings if end is None or each.position < end)
             named = {column.name: self.names.today(column.name, epoch) for column in shape.columns}
@@ -217,6 +217,7 @@ def _behind(beginning: Expression, image: Expression) -> Expression:
 
 
 def added_columns(shards: Sequence[Shard]) -> tuple[Column, ...]:
+    """Return the columns that the images of shards get: the shard's name, and what the source file adds."""
     added = dict.fromkeys(name for shard in shards for name in shard.added)
     return (Column(SHARD_COLUMN, "string"), *(Column(name, "string", Encoding.TEXT) for name in added))
 
