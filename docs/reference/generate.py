@@ -28,11 +28,12 @@ from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW
 from tidemark.ledger.schemas import SCHEMAS
+from tidemark.sources.check import Check
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
 from tidemark.sources.json_schema import schema
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
-from tidemark.sources.model import Check, Source, Table
+from tidemark.sources.model import Source, Table
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention
