@@ -70,7 +70,7 @@ def _doubted(lake: Lake, *statements: StatementRow, published: dict[str, int] | 
         ledger.replace(TableRow, [TableRow(cut=number, object=name, state=cuts.PUBLISHED, batch=batch)])
         ledger.replace(CutRow, [CutRow(cut=number, state=cuts.PUBLISHED, batch=batch)])
     rows = [TableRow(cut=9, object=name, state=cuts.CANDIDATE, batch=3, folded={}) for name in ("shop.a", "shop.b")]
-    found = doubts_about_renames(ledger, rows, batch=3)
+    found = doubts_about_renames(ledger, rows, batch=3, folded={})
     assert all(doubt.invariant == RENAMED for doubts in found.values() for doubt in doubts)
     return set(found)
 
