@@ -65,10 +65,10 @@ class Run:
     standing: Standing
     published: Mapping[str, TableRow]
     """By the source's names, the newest row that says where the published table stands."""
-    routed: Routing
-    """The tables that are folded into others."""
     requests: Mapping[str, str]
     """Tables that are to be built again from their whole change log, and the request."""
+    routed: Routing = field(default_factory=Routing)
+    """The tables that are folded into others."""
 
     @property
     def ledger(self) -> Ledger:
