@@ -69,7 +69,7 @@ def _doubted(lake: Lake, *statements: StatementRow, published: dict[str, int] | 
     for number, (name, batch) in enumerate((published or {}).items(), start=1):
         ledger.replace(TableRow, [TableRow(cut=number, object=name, state=cuts.PUBLISHED, batch=batch)])
         ledger.replace(CutRow, [CutRow(cut=number, state=cuts.PUBLISHED, batch=batch)])
-    rows = [TableRow(cut=9, object=name, state=cuts.CANDIDATE, batch=3, folded={}) for name in ("shop.a", "shop.b")]
+    rows = [TableRow(cut=9, object=name, state=cuts.CANDIDATE, batch=3) for name in ("shop.a", "shop.b")]
     found = doubts_about_renames(ledger, rows, batch=3, folded={})
     assert all(doubt.invariant == RENAMED for doubts in found.values() for doubt in doubts)
     return set(found)
