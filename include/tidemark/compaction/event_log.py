@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction.run import Run
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.folding import update_halves
 from tidemark.lake import names
@@ -20,6 +21,7 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.spark.session import checkpointed
 from tidemark.tables import epochs, evolving
 from tidemark.tables.plan import Found, Plan
+from tidemark.tables.schemas import keyed_since
 from tidemark.tables.withheld import Withheld
 
 
@@ -70,7 +72,19 @@ class EventLog:
         """Return every event of the table up to this cut, with a plan that covers all their shapes.
 
         Used to fold the table from scratch.
+
+        Raises:
+            RebuildNeededError: the key changed at the source, so not all of them can be read by one plan.
+            IncompatibleSchemaError: the same, in the midst of a rebuild.
         """
+        found = self.plan.found
+        if found.between[0]:
+            raise IncompatibleSchemaError(
+                f"{found.object}: its key changed at the source, and some of its events can only be read together with "
+                "those from before. Load it anew at the source: a complete load after the change replaces its rows"
+            )
+        if found.after and keyed_since(found.table):
+            raise RebuildNeededError(f"{found.object}: events of rows came late, and the key changed before them")
         whole = self._whole()
         return Events(whole.plan, whole.read(self._up_to(self.run.cut.batch)))
 
@@ -98,7 +112,8 @@ class EventLog:
         undone = ledger_transactions.ids_in(
             self.run.ledger.transactions(), self.run.cut.batch, ledger_transactions.UNDONE
         )
-        return _log_of(self.run.changes(), found.object, batch, found.withheld.waiting | undone | but)
+        events = _log_of(self.run.changes(), found.object, batch, found.withheld.waiting | undone | but)
+        return _within(events, found)
 
     def _earlier_halves(self) -> DataFrame | None:
         lone = checkpointed(update_halves.lone(new_events(self.run, self.plan.found)))
@@ -144,7 +159,17 @@ def new_events(run: Run, found: Found) -> DataFrame:
     if withheld.released:
         earlier = (F.col("batch") >= withheld.since) & (F.col("batch") <= found.after)
         new |= earlier & F.col("transaction_id").isin(*sorted(withheld.released))
-    return run.changes().where((F.col("kind") == RowKind.CHANGE) & (F.col("object") == found.object) & new)
+    return _within(
+        run.changes().where((F.col("kind") == RowKind.CHANGE) & (F.col("object") == found.object) & new), found
+    )
+
+
+def _within(events: DataFrame, found: Found) -> DataFrame:
+    """Return the events whose positions the table takes in."""
+    first, end = found.between
+    if first:
+        events = events.where(F.col("position") >= first)
+    return events if end is None else events.where(F.col("position") < end)
 
 
 def new_events_of(changelog: DataFrame, tables: Sequence[str], after: int, batch: int) -> DataFrame:

@@ -191,6 +191,7 @@ def _found(news: _News) -> Found:
         truncates=truncates + sum(row.events for row in new if row.operation == Operation.TRUNCATE),
         shapes={row.shape: row.parsed() for row in sorted(news.shapes, key=_seniority) if row.shape in used},
         keys=sorted({row.key for row in news.contents if row.key is not None}),
+        unkeyed=any(row.key is None for row in news.contents if row.operation != Operation.TRUNCATE),
         partial=any(row.partial for row in news.contents),
         halves=any(row.half for row in news.contents),
         moves=any(row.moves for row in news.contents),

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction.candidate import Prepared, prepare
+from tidemark.compaction import key_eras
+from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.run import Run
 from tidemark.lake import copies, names, pending_schema
@@ -31,6 +32,7 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
 
     Raises:
         LedgerError: events went missing between the change log and the fold.
+        IncompatibleSchemaError: the key changed, and nothing tells the new key of rows from before.
     """
     _empty_quarantine(run, plan.found.object)
     for identifier in (*names.moved_together(plan.target), plan.versions):
@@ -40,7 +42,7 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
     _follow_layout(run, plan)
     before = _alive(run, plan, MAIN_BRANCH) if plan.soft else 0
     with copies.emptied(run.lake) as beside:
-        built = build_candidate(prepare(run.beside(beside), plan))
+        built = key_eras.build(run.beside(beside), plan, beside, build_candidate)
         beside.adopt(run.cut.branch)
     # With soft deletes a table does not shrink: what readers lose are rows that were alive.
     lost = max(0, before - _alive(run, plan, run.cut.branch)) if plan.soft else None

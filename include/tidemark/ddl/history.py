@@ -38,6 +38,15 @@ class Addition(NamedTuple):
     retyped: bool
 
 
+class KeyChange(NamedTuple):
+    """The table got another primary key at a position."""
+
+    position: str
+    batch: int
+    columns: tuple[str, ...]
+    statement: str
+
+
 class Emptying(NamedTuple):
     """All earlier rows went at a position: DROP TABLE, TRUNCATE, or a complete initial load that replaces them."""
 
@@ -82,10 +91,12 @@ class SchemaHistory:
     additions: tuple[Addition, ...] = ()
     emptyings: tuple[Emptying, ...] = ()
     notes: tuple[Note, ...] = ()
+    keys: tuple[KeyChange, ...] = ()
 
     def since(self, after: int, newest: int) -> bool:
         """Return whether any change or load of the batches ``(after, newest]`` concerns the table."""
-        changes: list[Renaming | Addition | Emptying] = [*self.renamings, *self.additions, *self.emptyings]
+        changes: list[Renaming | Addition | Emptying | KeyChange]
+        changes = [*self.renamings, *self.additions, *self.emptyings, *self.keys]
         return any(after < each.batch <= newest for each in changes)
 
     def until(self, newest: int) -> SchemaHistory:
@@ -95,6 +106,7 @@ class SchemaHistory:
             tuple(each for each in self.additions if each.batch <= newest),
             tuple(each for each in self.emptyings if each.batch <= newest),
             tuple(each for each in self.notes if each.batch <= newest),
+            tuple(each for each in self.keys if each.batch <= newest),
         )
 
 
@@ -199,6 +211,11 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
     additions: list[Addition] = []
     emptyings: list[Emptying] = []
     notes: list[Note] = []
+    keys = [
+        KeyChange(row.position, row.batch, change.columns, row.statement)
+        for row, change in stated
+        if isinstance(change, ddl_changes.ChangeKey)
+    ]
     for row, change in stated:
         place = (row.position, row.batch)
         match change:
@@ -221,7 +238,11 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
             case ddl_changes.Unparsed(_, reason):
                 notes.append(Note(row.batch, f"DDL not followed, {reason}: {row.statement[:200]}"))
     return SchemaHistory(
-        tuple(_once(renamings)), tuple(_once(additions)), _first_of_each(emptyings), tuple(dict.fromkeys(notes))
+        tuple(_once(renamings)),
+        tuple(_once(additions)),
+        _first_of_each(emptyings),
+        tuple(dict.fromkeys(notes)),
+        tuple(_once(keys)),
     )
 
 

@@ -19,6 +19,15 @@ from tidemark.values.masking import NO_MASKS, Masks
 from tidemark.values.table_columns import TableColumn
 
 
+class KeyEra(NamedTuple):
+    """A key that messages named from some position on."""
+
+    key: tuple[str, ...]
+    """By today's names; empty: the table had no key."""
+    begins: str
+    """Position of the first event in it; of the first era empty."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What is known of one table, and of the new events that a cut takes into it."""
@@ -35,6 +44,12 @@ class Found:
     shapes: Mapping[str, Shape]
     keys: Sequence[tuple[str, ...]]
     """The distinct keys that messages name."""
+    unkeyed: bool = False
+    """Whether any row change names no key."""
+    eras: Sequence[KeyEra] = ()
+    """The keys that messages named one after another; empty where one key holds for all events."""
+    between: tuple[str, str | None] = ("", None)
+    """The positions whose events are taken: from the first on, before the second; None: to the end."""
     partial: bool
     """Whether any image is partial."""
     halves: bool
