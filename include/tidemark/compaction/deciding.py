@@ -121,6 +121,7 @@ def _plan(run: Run, found: Found, *, anew: str | None) -> Plan | None:
     found = _as_taken(events, found, known)
     if found.table is None and not found.shapes:
         return None
+    key_eras.refuse_earlier(found, events, known)
     found = key_eras.followed(run, found, events, known)
     if unknown := table_columns.untyped(found, run.source, known):
         values = events()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
@@ -15,7 +17,7 @@ from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.folding import update_halves
 from tidemark.lake import names
-from tidemark.lake.filters import equals
+from tidemark.lake.filters import among
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.spark.session import checkpointed
@@ -83,8 +85,10 @@ class EventLog:
                 f"{found.object}: its key changed at the source, and some of its events can only be read together with "
                 "those from before. Load it anew at the source: a complete load after the change replaces its rows"
             )
-        if found.after and keyed_since(found.table):
-            raise RebuildNeededError(f"{found.object}: events of rows came late, and the key changed before them")
+        if found.after and (keyed_since(found.table) or found.segments):
+            raise RebuildNeededError(
+                f"{found.object}: events of rows came late, and it changed its key or its name before"
+            )
         whole = self._whole()
         return Events(whole.plan, whole.read(self._up_to(self.run.cut.batch)))
 
@@ -112,7 +116,7 @@ class EventLog:
         undone = ledger_transactions.ids_in(
             self.run.ledger.transactions(), self.run.cut.batch, ledger_transactions.UNDONE
         )
-        events = _log_of(self.run.changes(), found.object, batch, found.withheld.waiting | undone | but)
+        events = _log_of(self.run.changes(), found, batch, found.withheld.waiting | undone | but)
         return _within(events, found)
 
     def _earlier_halves(self) -> DataFrame | None:
@@ -129,8 +133,9 @@ class EventLog:
 
     def _whole(self) -> _Whole:
         ledger, found = self.run.ledger, self.plan.found
-        shapes = ledger.shapes_of(found.object)
-        contents = ledger.contents(equals("object", found.object))
+        names = found.names_at_source
+        shapes = {id_: shape for name in names for id_, shape in ledger.shapes_of(name).items()}
+        contents = ledger.contents(among("object", names))
         contents = [row for row in contents if row.batch <= self.run.cut.batch]
         whole = replace(
             found,
@@ -159,8 +164,22 @@ def new_events(run: Run, found: Found) -> DataFrame:
     if withheld.released:
         earlier = (F.col("batch") >= withheld.since) & (F.col("batch") <= found.after)
         new |= earlier & F.col("transaction_id").isin(*sorted(withheld.released))
-    return _within(
-        run.changes().where((F.col("kind") == RowKind.CHANGE) & (F.col("object") == found.object) & new), found
+    return _within(run.changes().where((F.col("kind") == RowKind.CHANGE) & _is_of(found) & new), found)
+
+
+def _is_of(found: Found) -> Expression:
+    """Return whether an event is of a table, by the name that it came under."""
+    if not found.segments:
+        return F.col("object") == found.object
+    position = F.col("position")
+    return reduce(
+        or_,
+        [
+            (F.col("object") == each.object)
+            & (position >= each.begins)
+            & (F.lit(True) if each.ends is None else position < each.ends)
+            for each in found.segments
+        ],
     )
 
 
@@ -189,17 +208,17 @@ def _between(after: int, batch: int) -> Expression:
     return (F.col("batch") > after) & (F.col("batch") <= batch)
 
 
-def _log_of(changelog: DataFrame, table: str, batch: int, without: frozenset[str]) -> DataFrame:
+def _log_of(changelog: DataFrame, found: Found, batch: int, without: frozenset[str]) -> DataFrame:
     """Return all change events of a table up to a batch, but for those of some transactions.
 
     Args:
         changelog: rows of ``CHANGE_LOG``.
-        table: as source files name it.
+        found: the table.
         batch: last batch.
         without: ids of transactions: ``Withheld.waiting`` for all that the published table is to hold, with
             ``Withheld.released`` for what it held before.
     """
-    of_table = (F.col("kind") == RowKind.CHANGE) & (F.col("object") == table) & (F.col("batch") <= batch)
+    of_table = (F.col("kind") == RowKind.CHANGE) & _is_of(found) & (F.col("batch") <= batch)
     if without:
         of_table &= ~F.coalesce(F.col("transaction_id").isin(*sorted(without)), F.lit(False))
     return changelog.where(of_table)

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from tidemark.compaction import renamed
 from tidemark.compaction.run import Run, Standing
 from tidemark.ddl import migrations
 from tidemark.ddl.history import SchemaHistory, histories
+from tidemark.ddl.lineages import Lineages
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation, TableId
 from tidemark.lake.filters import above, equals
@@ -57,43 +59,56 @@ def is_released(source: Source, published: Mapping[str, TableRow]) -> bool:
     return source.transactions == Transactions.IGNORE and any(row.held for row in published.values())
 
 
-def find_tables(run: Run) -> dict[str, Found]:
+def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
     """Return what the new events and statements say of each table, by the source's names.
 
     A table that is to be built again is found with all of its events.
+
+    Args:
+        run: the run.
+        lineages: the tables that were renamed.
     """
     standing = run.standing.from_scratch(run.requests)
-    withheld = _withheld(run, standing)
+    withheld = _withheld(run, standing, lineages)
     by_table = _contents(run, standing, withheld)
+    _take_renamed(run, standing, lineages, by_table, withheld)
     shapes: dict[str, list[ShapeRow]] = defaultdict(list)
     for row in run.ledger.shapes():
         shapes[row.object].append(row)
-    known = histories(run.ledger, {*by_table, *run.published})
+    known = _histories(run, by_table, lineages)
     tables = {name: rows[0].table for name, rows in by_table.items()}
     for name in run.published:
         if name in known and name not in tables and known[name].since(standing.batch_of(name), run.cut.batch):
             # None are left of a table all of whose rows were erased: nothing is there for the statement to change.
             tables.update((name, row.table) for row in run.ledger.contents(equals("object", name))[:1])
+            if name in lineages.tables:
+                tables[name] = lineages.tables[name].table
     paths = [row.path for row in run.ledger.files()]
     common_path = len(os.path.commonprefix(paths))  # noqa: RUF071  characters are meant
     split, moved = _with_halves(run, by_table), _with_moves(run)
+    segments = {name: lineage.segments for name, lineage in lineages.tables.items()}
     finds = {}
     for name in sorted(tables):
         news = _News(
             table=tables[name],
             after=standing.batch_of(name),
             contents=by_table[name],
-            shapes=shapes[name],
+            shapes=[row for own in _names(name, lineages) for row in shapes[own]],
             withheld=withheld.get(name, withholding.NOTHING),
         )
-        found = _located(run, _found(news))
+        found = replace(_located(run, _found(news)), segments=segments.get(name, ()))
         history = known.get(name, SchemaHistory()).until(run.cut.batch)
         if run.source.schema_policy is SchemaPolicy.IGNORE:
             history = replace(history, renamings=(), additions=())
         halves = found.halves or name in split
         called = run.source.table_for(name).rename
         finds[name] = replace(
-            found, halves=halves, moved=name in moved, history=history, common_path=common_path, called=called
+            found,
+            halves=halves,
+            moved=not moved.isdisjoint(_names(name, lineages)),
+            history=history,
+            common_path=common_path,
+            called=called,
         )
     return finds
 
@@ -106,6 +121,41 @@ def gone(run: Run, finds: Iterable[Found]) -> list[Found]:
         for found in finds
         if found.object in were_there and found.after and found.target is not None and found.table is None
     ]
+
+
+def _names(name: str, lineages: Lineages) -> list[str]:
+    """Return the names that the events of a table came under."""
+    lineage = lineages.tables.get(name)
+    return [name] if lineage is None else list(dict.fromkeys(segment.object for segment in lineage.segments))
+
+
+def _histories(run: Run, tables: Iterable[str], lineages: Lineages) -> dict[str, SchemaHistory]:
+    """Return the history of each table that DDL or loads concern."""
+    wanted = {*tables, *run.published}
+    known = histories(run.ledger, {own for name in wanted for own in _names(name, lineages)})
+    for name in wanted & lineages.tables.keys():
+        known[name] = renamed.history_of(known, lineages.tables[name].segments)
+    return known
+
+
+def _take_renamed(
+    run: Run,
+    standing: Standing,
+    lineages: Lineages,
+    by_table: dict[str, list[ContentRow]],
+    withheld: dict[str, Withheld],
+) -> None:
+    """Put the contents of tables that were renamed in place of those of their names, and what is withheld of them."""
+    told = set(by_table)
+    for name, lineage in lineages.tables.items():
+        after = standing.batch_of(name)
+        by_table.pop(name, None)
+        if after and name not in standing.behind and told.isdisjoint(_names(name, lineages)):
+            continue
+        rows = renamed.contents(run, after, renamed.stub_of(name, lineage, withheld[name]))
+        if rows:
+            by_table[name] = rows
+            withheld[name] = renamed.with_released(withheld[name], rows, after)
 
 
 def _contents(run: Run, standing: Standing, withheld: Mapping[str, Withheld]) -> dict[str, list[ContentRow]]:
@@ -150,20 +200,22 @@ def _with_moves(run: Run) -> set[str]:
     return {row.object for row in rows if row.batch <= run.cut.batch}
 
 
-def _withheld(run: Run, standing: Standing) -> dict[str, Withheld]:
+def _withheld(run: Run, standing: Standing, lineages: Lineages) -> dict[str, Withheld]:
     """Return by table what open and undone transactions change; nothing for tables that have no events of them."""
     rows = withholding.acting(run.ledger.transactions(), standing.lowest)
     tables = withholding.tables_of(rows)
-    if not tables:
+    if not (tables or lineages.tables):
         return {}
     carried = {name for name, row in run.published.items() if row.held}
     ignored = run.source.transactions == Transactions.IGNORE
-    return {
-        name: withholding.withheld_for(
-            rows, name, standing.batch_of(name), run.cut.batch, carried=name in carried, ignored=ignored
+
+    def of(own: str, name: str) -> Withheld:
+        return withholding.withheld_for(
+            rows, own, standing.batch_of(name), run.cut.batch, carried=name in carried, ignored=ignored
         )
-        for name in tables
-    }
+
+    of_renamed = {name: renamed.merged([of(own, name) for own in _names(name, lineages)]) for name in lineages.tables}
+    return {name: of(name, name) for name in tables} | of_renamed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

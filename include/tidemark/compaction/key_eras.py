@@ -24,7 +24,7 @@ from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.lake.copies import Emptied
-from tidemark.lake.filters import equals
+from tidemark.lake.filters import among
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.tables import evolving
 from tidemark.tables.keys import KeySpan, eras_of
@@ -50,7 +50,7 @@ def followed(run: Run, found: Found, events: Callable[[], DataFrame], known: Tab
     if declared is not None and (not declared or not _is_contradicted(run, found, declared)):
         return found
     if known is not None:
-        _ask_for_rebuild(run, found, events, known, declared)
+        _ask_for_rebuild(run, found, known, declared)
         return found
     if len({frozenset(key) for key in found.keys}) + found.unkeyed < 2:
         return found
@@ -68,19 +68,36 @@ def followed(run: Run, found: Found, events: Callable[[], DataFrame], known: Tab
     return found
 
 
+def refuse_earlier(found: Found, events: Callable[[], DataFrame], known: Table | None) -> None:
+    """Refuse to go on with events from before the table got its key, or its name.
+
+    Args:
+        found: the table.
+        events: returns the events that it takes in.
+        known: the published table; None if the table takes in all events.
+
+    Raises:
+        RebuildNeededError: there are such events.
+    """
+    since = max(keyed_since(known), found.segments[-1].begins if found.segments else "")
+    first = events().agg(F.min("position")).first() if known is not None and since else None
+    if first is not None and first[0] is not None and first[0] < since:
+        raise RebuildNeededError(f"{found.object}: events came from before it got its key or its name")
+
+
 def _is_contradicted(run: Run, found: Found, declared: Sequence[str]) -> bool:
     """Return whether messages named the key that the source file gives, and another one too."""
     if all(set(key) == set(declared) for key in found.keys):
         return False
     named = [
-        row.key for row in run.ledger.contents(equals("object", found.object)) if row.key and row.batch <= run.cut.batch
+        row.key
+        for row in run.ledger.contents(among("object", found.names_at_source))
+        if row.key and row.batch <= run.cut.batch
     ]
     return set(declared) in [set(key) for key in named]
 
 
-def _ask_for_rebuild(
-    run: Run, found: Found, events: Callable[[], DataFrame], known: Table, declared: Sequence[str] | None
-) -> None:
+def _ask_for_rebuild(run: Run, found: Found, known: Table, declared: Sequence[str] | None) -> None:
     """Ask for a rebuild where new events are of a time with another key.
 
     Raises:
@@ -93,13 +110,9 @@ def _ask_for_rebuild(
             f"{found.object}: messages name the keys {others}, and the source file {list(declared or ())}"
         )
     if key and found.unkeyed and declared is None:
-        named = [row for row in run.ledger.contents(equals("object", found.object)) if row.key]
+        named = [row for row in run.ledger.contents(among("object", found.names_at_source)) if row.key]
         if named:
             raise RebuildNeededError(f"{found.object}: messages name no key any more, and the table has {key}")
-    since = keyed_since(known)
-    first = events().agg(F.min("position")).first() if since else None
-    if first is not None and first[0] is not None and first[0] < since:
-        raise RebuildNeededError(f"{found.object}: events came from before its key changed to {key}")
 
 
 def _spans(events: DataFrame) -> list[KeySpan]:

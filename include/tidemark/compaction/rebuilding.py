@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 from dataclasses import replace
 
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -71,12 +71,13 @@ def _alive(run: Run, plan: Plan, branch: str) -> int:
     return rows.where(~F.col(DELETED)).count()
 
 
-def without_events(run: Run, tables: Collection[str]) -> list[Built]:
+def without_events(run: Run, tables: Collection[str], renamed: Container[str]) -> list[Built]:
     """Build empty candidates of tables that are to be built again and have no event left.
 
     Args:
         run: the run; it has a request for each of the tables.
         tables: as the source names them.
+        renamed: those of them whose rows another table has now: readers do not lose them.
     """
     built = []
     published = run.ledger.targets() if tables else {}
@@ -98,7 +99,7 @@ def without_events(run: Run, tables: Collection[str]) -> list[Built]:
                 target=target,
                 counts=NO_EVENTS,
                 rows_change=0,
-                deleted=None,
+                deleted=0 if table in renamed else None,
                 committed_at=None,
                 snapshots=Snapshots(head(emptied), head(emptied, run.cut.branch)),
                 request=request,

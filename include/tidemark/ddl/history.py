@@ -65,6 +65,9 @@ class _Part(NamedTuple):
     """Epoch µs, UTC."""
 
 
+RENAMED_TO = "renamed to "
+"""Begins the note of a rename that is not followed."""
+
 _LOAD = msgspec.json.Decoder(Load)
 
 _NEW_LOG = encode_position((2,))
@@ -98,6 +101,20 @@ class SchemaHistory:
         changes: list[Renaming | Addition | Emptying | KeyChange]
         changes = [*self.renamings, *self.additions, *self.emptyings, *self.keys]
         return any(after < each.batch <= newest for each in changes)
+
+    def between(self, begins: str, ends: str | None) -> SchemaHistory:
+        """Return what happened from a position on, before another one; None: to the end. Notes have no place."""
+
+        def within(each: Renaming | Addition | Emptying | KeyChange) -> bool:
+            return begins <= each.position and (ends is None or each.position < ends)
+
+        return SchemaHistory(
+            tuple(filter(within, self.renamings)),
+            tuple(filter(within, self.additions)),
+            tuple(filter(within, self.emptyings)),
+            (),
+            tuple(filter(within, self.keys)),
+        )
 
     def until(self, newest: int) -> SchemaHistory:
         """Return the history as far as it was known from the batches up to ``newest``."""
@@ -233,7 +250,7 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
             case ddl_changes.DropTable() | ddl_changes.Truncate():
                 emptyings.append(Emptying(*place, _micros(row)))
             case ddl_changes.RenameTable(_, new):
-                text = f"renamed to {'.'.join(new.parts)}: rows that come under that name are a table of their own"
+                text = f"{RENAMED_TO}{'.'.join(new.parts)}: rows that come under that name are a table of their own"
                 notes.append(Note(row.batch, text))
             case ddl_changes.Unparsed(_, reason):
                 notes.append(Note(row.batch, f"DDL not followed, {reason}: {row.statement[:200]}"))

@@ -16,6 +16,7 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.compaction import renamed
 from tidemark.lake.catalog import home
 from tidemark.lake.filters import above, at_most, equals
 from tidemark.lake.lake import Lake
@@ -64,8 +65,9 @@ def run(source: Source) -> StageReport:
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
     doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), last.batch) if last else {}
-    for name, renamed in doubts_about_renames(ledger, rows, cut.batch).items():
-        doubts[name] = [*doubts.get(name, ()), *renamed]
+    followed = renamed.known_to(ledger, source, cut.batch).followed
+    for name, in_doubt in doubts_about_renames(ledger, rows, cut.batch, followed).items():
+        doubts[name] = [*doubts.get(name, ()), *in_doubt]
     verdicts = _judge(lake, source, rows, cut.cut, doubts)
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)

@@ -10,6 +10,7 @@ from pyiceberg.table import Table
 
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.history import SchemaHistory
+from tidemark.ddl.lineages import Segment
 from tidemark.events import Shape
 from tidemark.lake import names as table_names
 from tidemark.lake.names import Identifier
@@ -48,6 +49,8 @@ class Found:
     """Whether any row change names no key."""
     eras: Sequence[KeyEra] = ()
     """The keys that messages named one after another; empty where one key holds for all events."""
+    segments: tuple[Segment, ...] = ()
+    """The names that its events came under, of a table that was renamed; empty: all events of its name."""
     between: tuple[str, str | None] = ("", None)
     """The positions whose events are taken: from the first on, before the second; None: to the end."""
     partial: bool
@@ -79,6 +82,11 @@ class Found:
     """Columns that are published under other names, as the source file says: name at the source to published name."""
     table: Table | None = None
     """The published table; None if nothing is published yet."""
+
+    @property
+    def names_at_source(self) -> list[str]:
+        """The names that its events came under, as source files name tables."""
+        return list(dict.fromkeys(segment.object for segment in self.segments)) or [self.object]
 
     @property
     def splits(self) -> bool:
