@@ -150,7 +150,7 @@ def _take_renamed(
     for name, lineage in lineages.tables.items():
         after = standing.batch_of(name)
         by_table.pop(name, None)
-        if after and name not in standing.behind and told.isdisjoint(_names(name, lineages)):
+        if after and name not in standing.behind and not renamed.may_take_in(run, lineage.segments, told, after):
             continue
         rows = renamed.contents(run, after, renamed.stub_of(name, lineage, withheld[name]))
         if rows:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
+from pyiceberg.expressions import And
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import formats
@@ -14,6 +15,9 @@ from tidemark.compaction.run import Run
 from tidemark.ddl.history import RENAMED_TO, SchemaHistory
 from tidemark.ddl.lineages import Lineage, Lineages, Segment, lineages, may_rename
 from tidemark.events import Operation
+from tidemark.lake import names
+from tidemark.lake.branches import lower_bound
+from tidemark.lake.filters import above, equals
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import ContentRow
 from tidemark.ledger.tally import LOAD
@@ -63,6 +67,28 @@ def outdated(run: Run, now: Lineages) -> list[BuildAnew]:
 def _standings(run: Run, now: Lineages) -> set[int]:
     """Return the batches at which tables stand; none where nothing was renamed."""
     return {run.standing.batch, *run.standing.behind.values()} - {0} if now.tables else set()
+
+
+def may_take_in(run: Run, segments: Sequence[Segment], new: Container[str], after: int) -> bool:
+    """Return whether new events may be of a renamed table, as the ledger and the statistics of files say.
+
+    Args:
+        run: the run.
+        segments: of the table.
+        new: the names that have new events.
+        after: the batch that the table stands at.
+    """
+    for segment in segments:
+        if segment.object in new and (segment.ends is None or _oldest(run, segment.object, after) < segment.ends):
+            return True
+    return False
+
+
+def _oldest(run: Run, name: str, after: int) -> str:
+    """Return a position that no new event of a name is below; empty if files do not say."""
+    changelog = run.lake.load(names.change_log(run.source.source))
+    files = changelog.scan(row_filter=And(equals("object", name), above("batch", after))).plan_files()
+    return lower_bound(changelog, (task.file for task in files), "position") or ""
 
 
 def contents(run: Run, after: int, stub: Found) -> list[ContentRow]:
