@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from support.debezium_log import Log, Message, record
+from support.debezium_log import Log, Message, cut, record
 from support.histories import deliver
 from support.rounds import PROVING, how_many
 from support.running import run_all
@@ -119,19 +118,6 @@ _KINDS: dict[str, dict[str, Any]] = {"plain": {}, "hist": {"history": True}, "so
 _DELIVERIES = how_many(usually=("in_order", "in_disorder"), proving=("one_run", "in_order", "in_disorder", "backwards"))
 
 
-def _runs(messages: Sequence[Message], delivery: str) -> list[list[Message]]:
-    """Cut a log into runs."""
-    told = list(messages)
-    if delivery == "one_run":
-        return [told, [], []]
-    if delivery == "in_disorder":
-        random.Random(len(told)).shuffle(told)  # noqa: S311  a test's own mixing
-    if delivery == "backwards":
-        told.reverse()
-    third = -(-len(told) // _RUNS)
-    return [told[place : place + third] for place in range(0, _RUNS * third, third)]
-
-
 def _tables() -> list[tuple[str, Case, str, str]]:
     return [
         (f"{kind}_{case.name}_{delivery}", case, kind, delivery)
@@ -152,7 +138,7 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list
     """Every case in every delivery, as tables of one source in three runs; the runs' reports."""
     landing = tmp_path_factory.mktemp("cases")
     source = _source("key_changes", landing, {f"shop.{name}": _KINDS[kind] for name, _, kind, _ in _tables()})
-    told = {name: _runs(case.steps(Keyed(Log(name))), delivery) for name, case, _, delivery in _tables()}
+    told = {name: cut(case.steps(Keyed(Log(name))), delivery, _RUNS) for name, case, _, delivery in _tables()}
     reports = []
     for run in range(_RUNS):
         deliver(landing, f"run-{run}", [message for runs in told.values() for message in runs[run]])

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from support.debezium_log import Log, Message
+from support.debezium_log import Log, Message, cut
 from support.histories import deliver
 from support.rounds import how_many
 from support.running import assert_ledger_closes
-from tidemark.errors import ExpectationError
+from tidemark.errors import ConfigurationError, ExpectationError
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import REBUILD, STAGES, StageReport
+from tidemark.stages.erase import run as erase
 
 pytestmark = pytest.mark.spark
 
@@ -144,25 +145,12 @@ CASES = {
 }
 
 
-def _runs(log: Sequence[Message], delivery: str) -> list[list[Message]]:
-    """Cut a log into runs."""
-    told = list(log)
-    if delivery == "one_run":
-        return [told, [], []]
-    if delivery == "in_disorder":
-        random.Random(len(told)).shuffle(told)  # noqa: S311  a test's own mixing
-    if delivery == "backwards":
-        told.reverse()
-    third = -(-len(told) // (2 if delivery == "in_two" else _RUNS))
-    return [told[place : place + third] for place in range(0, _RUNS * third, third)]
-
-
 @pytest.fixture(scope="module")
 def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
     """All histories in each delivery, as tables of one source; the reports of its runs."""
     landing = tmp_path_factory.mktemp("renames")
     source = _source(landing)
-    runs = [_runs(done.log, delivery) for (_, delivery), done in CASES.items()]
+    runs = [cut(done.log, delivery, _RUNS) for (_, delivery), done in CASES.items()]
     reports = []
     for run in range(_RUNS):
         deliver(landing, f"run-{run}", [message for each in runs for message in each[run]])
@@ -226,3 +214,12 @@ def test_a_rebuild_gives_the_same_rows(told: list[dict[str, StageReport]], lake:
     for stage in REBUILD:
         assert run_stage(stage, source).problems == ()
     assert _published(lake) == _expected()
+
+
+def test_an_erasure_from_a_renamed_table_is_refused(
+    told: list[dict[str, StageReport]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that came under its other names would stay."""
+    monkeypatch.setenv("TIDEMARK_ERASE_SECRET", "s" * 64)
+    with pytest.raises(ConfigurationError, match="got another key or another name at the source"):
+        erase(_source(Path("nowhere")), f"{_SOURCE}.swapped_in_order_b", ["id=9"])

@@ -29,6 +29,8 @@ def test_a_key_holds_from_its_first_event_to_that_of_the_next() -> None:
     assert _eras((("id",), "1", "4"), (("id", "r"), "5", "9")) == [KeyEra(("id",), ""), KeyEra(("id", "r"), "5")]
     assert _eras((None, "1", "4"), (("id",), "5", "9")) == [KeyEra((), ""), KeyEra(("id",), "5")]
     assert _eras((("id",), "1", "4"), ((), "5", "9")) == [KeyEra(("id",), ""), KeyEra((), "5")]
+    assert _eras((None, "1", "7"), (("id",), "5", "9")) == _eras((None, "6", "8"), (("id",), "5", "9"))
+    assert _eras((None, "1", "7"), (("id",), "5", "9")) == [KeyEra(("id",), "")]
     assert _eras((("id", "r"), "1", "4"), (("r", "id"), "2", "9")) == [KeyEra(("id", "r"), "")]
 
 
@@ -47,9 +49,9 @@ def test_a_key_whose_column_was_renamed_is_the_same_key() -> None:
         ),
         ([(("id",), "1", "9"), (("r",), "5", "6")], "not one after another"),
         ([(("id",), "1", "4"), (None, "5", "9")], r"later ones name none.*write `key: \[\]`.*write `key: \[id\]`"),
-        ([(None, "1", "7"), (("id",), "5", "9")], "not one after another"),
+        ([(("id",), "1", "4"), (None, "5", "6"), (("r",), "7", "9")], r"key \['id'\], and later ones name none"),
     ],
-    ids=["in_turns", "one_within_the_other", "named_no_more", "named_by_some"],
+    ids=["in_turns", "one_within_the_other", "named_no_more", "named_no_more_for_a_while"],
 )
 def test_keys_whose_order_nobody_can_tell_stop_the_table(
     spans: list[tuple[tuple[str, ...], str, str]], reason: str

@@ -50,12 +50,14 @@ def followed(run: Run, found: Found, events: Callable[[], DataFrame], known: Tab
     if declared is not None and (not declared or not _is_contradicted(run, found, declared)):
         return found
     if known is not None:
-        _ask_for_rebuild(run, found, known, declared)
+        _ask_for_rebuild(run, found, events, known, declared)
         return found
     if len({frozenset(key) for key in found.keys}) + found.unkeyed < 2:
         return found
     names = evolving.names_of(found, None)
     eras = _since_last_emptying(found, eras_of(found.object, _spans(events()), names))
+    if not eras:  # all that there is waits for its transactions
+        return found
     if declared is not None and set(declared) != set(eras[-1].key):
         raise IncompatibleSchemaError(
             f"{found.object}: the source file gives the key {list(declared)}, which messages named too, and now they "
@@ -97,7 +99,9 @@ def _is_contradicted(run: Run, found: Found, declared: Sequence[str]) -> bool:
     return set(declared) in [set(key) for key in named]
 
 
-def _ask_for_rebuild(run: Run, found: Found, known: Table, declared: Sequence[str] | None) -> None:
+def _ask_for_rebuild(
+    run: Run, found: Found, events: Callable[[], DataFrame], known: Table, declared: Sequence[str] | None
+) -> None:
     """Ask for a rebuild where new events are of a time with another key.
 
     Raises:
@@ -109,10 +113,17 @@ def _ask_for_rebuild(run: Run, found: Found, known: Table, declared: Sequence[st
         raise RebuildNeededError(
             f"{found.object}: messages name the keys {others}, and the source file {list(declared or ())}"
         )
-    if key and found.unkeyed and declared is None:
+    if key and found.unkeyed and declared is None and not _name_it_throughout(found, events):
         named = [row for row in run.ledger.contents(among("object", found.names_at_source)) if row.key]
         if named:
             raise RebuildNeededError(f"{found.object}: messages name no key any more, and the table has {key}")
+
+
+def _name_it_throughout(found: Found, events: Callable[[], DataFrame]) -> bool:
+    """Return whether new messages that name a key come before and after those that name none."""
+    spans = _spans(events()) if any(found.keys) else []
+    unnamed = [span for span in spans if span.key is None]
+    return any(each.key and each.first < span.last and span.first < each.last for each in spans for span in unnamed)
 
 
 def _spans(events: DataFrame) -> list[KeySpan]:

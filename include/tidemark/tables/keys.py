@@ -127,6 +127,7 @@ def eras_of(table: str, spans: Iterable[KeySpan], names: ColumnNames) -> list[Ke
     """Return the keys that messages named one after another, with the position at which each begins.
 
     Messages that name no key before any does are of a table without a key; so are those that say that there is none.
+    Where some name the key and others do not, in no order, it is the key of all.
 
     Args:
         table: as the source names it, for errors.
@@ -136,27 +137,40 @@ def eras_of(table: str, spans: Iterable[KeySpan], names: ColumnNames) -> list[Ke
     Raises:
         IncompatibleSchemaError: messages name keys in turns, or name none after they named one.
     """
+    told = sorted(spans, key=lambda span: span.first)
+    named, unnamed = [span for span in told if span.key is not None], [span for span in told if span.key is None]
     eras: list[KeyEra] = []
     reached = ""
-    for span in sorted(spans, key=lambda span: span.first):
+    for span in [*_without_key(table, named, unnamed), *named]:
         key = _by_todays_names(span, names)
-        was = eras[-1].key if eras else None
-        if span.key is None and was:
+        if eras and set(eras[-1].key) != set(key) and span.first <= reached:
+            keys = sorted({era.key for era in eras} | {key})
+            raise IncompatibleSchemaError(
+                f"{table}: messages name different keys {keys}, and not one after another; give one with `key:`"
+            )
+        if not eras or set(eras[-1].key) != set(key):
+            eras.append(KeyEra(key, span.first if eras else ""))
+        reached = max(reached, span.last)
+    return eras
+
+
+def _without_key(table: str, named: Sequence[KeySpan], unnamed: Sequence[KeySpan]) -> Sequence[KeySpan]:
+    """Return the span of messages that name no key, where they are of a time in which the table had none.
+
+    Raises:
+        IncompatibleSchemaError: they come after messages that named one, and none of these comes later.
+    """
+    for span in unnamed:
+        if any(each.first < span.last and span.first < each.last for each in named):
+            return ()
+        before = [each for each in named if each.last < span.first]
+        if before:
+            was = before[-1].key or ()
             raise IncompatibleSchemaError(
                 f"{table}: messages named the key {list(was)}, and later ones name none. If the table lost its key at "
                 f"the source, write `key: []` in the source file; if not, write `key: [{', '.join(was)}]`"
             )
-        if was is not None and set(was) == set(key):
-            reached = max(reached, span.last)
-            continue
-        if eras and span.first <= reached:
-            told = sorted({era.key for era in eras} | {key})
-            raise IncompatibleSchemaError(
-                f"{table}: messages name different keys {told}, and not one after another; give one with `key:`"
-            )
-        eras.append(KeyEra(key, span.first if eras else ""))
-        reached = max(reached, span.last)
-    return eras
+    return unnamed
 
 
 def _by_todays_names(span: KeySpan, names: ColumnNames) -> tuple[str, ...]:
