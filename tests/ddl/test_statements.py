@@ -9,6 +9,7 @@ import pytest
 from tidemark.ddl.changes import (
     AddColumn,
     Change,
+    ChangeKey,
     ChangeType,
     DropColumn,
     DropTable,
@@ -75,6 +76,14 @@ READ: list[tuple[str, str, list[Change]]] = [
     ("mysql", "CREATE OR REPLACE TABLE t (id int)", [DropTable(T)]),
     # what changes no table
     ("mysql", "ALTER TABLE t ADD INDEX date (a), ADD KEY int (b), ADD UNIQUE KEY u (c), DROP PRIMARY KEY", []),
+    (
+        "mysql",
+        "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY USING BTREE (`id`, r(9) DESC)",
+        [ChangeKey(T, ("id", "r"))],
+    ),
+    ("postgres", "ALTER TABLE t ADD CONSTRAINT t_pk PRIMARY KEY (Id, r)", [ChangeKey(T, ("id", "r"))]),
+    ("postgres", "ALTER TABLE t ADD CONSTRAINT t_pk PRIMARY KEY USING INDEX i", []),
+    ("oracle", "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0)", []),
     (
         "mysql",
         "ALTER TABLE t DROP KEY k, ADD CONSTRAINT c FOREIGN KEY (x) REFERENCES y (z), DROP FOREIGN KEY f, ORDER BY a",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Sequence
 from typing import Any
 
 START = 1_767_225_600_000
@@ -71,3 +73,23 @@ class Log:
         origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": self.table}
         place = {"ts_ms": START + at * 1000, "file": "mysql-bin.000003", "pos": at, "row": 0}
         return json.dumps({**told, "source": {**origin, **place}}).encode()
+
+
+def record(message: Message, *, key: dict[str, Any] | None = None) -> Message:
+    """A message as a dump of Kafka's records has it, with the key of its record."""
+    told = None if key is None else json.dumps(key)
+    place = json.loads(message)["source"]["pos"]
+    envelope = {"topic": "t", "partition": 0, "offset": place, "timestamp": START, "key": told}
+    return json.dumps({**envelope, "value": message.decode()}).encode()
+
+
+def cut(log: Sequence[Message], delivery: str, runs: int) -> list[list[Message]]:
+    """Cut a log into runs: ``one_run``, ``in_two``, ``in_order``, ``in_disorder``, ``backwards``."""
+    told = list(log)
+    if delivery == "in_disorder":
+        random.Random(len(told)).shuffle(told)  # noqa: S311  a test's own mixing
+    if delivery == "backwards":
+        told.reverse()
+    parts = {"one_run": 1, "in_two": 2}.get(delivery, runs)
+    size = -(-len(told) // parts)
+    return [told[place : place + size] for place in range(0, runs * size, size)]

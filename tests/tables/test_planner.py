@@ -9,7 +9,7 @@ from support.plans import SOURCE, found, published, renamed, shape, source
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.history import Addition, SchemaHistory
 from tidemark.ddl.names import Renaming
-from tidemark.errors import IncompatibleSchemaError
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake.lake import Lake
 from tidemark.tables.plan import Default
 from tidemark.tables.planner import plan
@@ -85,9 +85,11 @@ def test_messages_that_name_different_keys_stop_the_table() -> None:
     [(["a"], r"changed from \['a'\] to \['id'\]"), ([], r"as a bag of rows, and now has the key \['id'\]")],
 )
 def test_a_key_that_changed_stops_the_table(lake: Lake, stored: list[str], reason: str) -> None:
-    """Its rows would have to be told apart anew; a rebuild does that."""
+    """Its rows would have to be told apart anew; a rebuild does that, which the run asks for where messages name it."""
     table = published(lake, {"id": "long", "a": "string"}, key=stored)
     with pytest.raises(IncompatibleSchemaError, match=reason):
+        plan(source({"key": ["id"]}), found(ID_A, table=table, keys=[]), table)
+    with pytest.raises(RebuildNeededError, match="messages name the key"):
         plan(source(), found(ID_A, table=table), table)
     assert plan(source(), found(ID_A, table=table), table, anew=True).key == ("id",)
 

@@ -15,7 +15,7 @@ from tidemark.compaction.decisions import BuildAnew, Built, Stopped, stopped
 from tidemark.compaction.engine_failures import contained
 from tidemark.compaction.keyed_candidate import Fold
 from tidemark.compaction.run import Run
-from tidemark.errors import IncompatibleSchemaError
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake.branches import MARKER
 from tidemark.sources.choices import SchemaPolicy
 from tidemark.spark.session import is_small, tuned_for
@@ -79,13 +79,10 @@ def build_candidate(prepared: Prepared, fold: Fold | None = None) -> Built:
 
 
 def _rebuild(run: Run, plan: Plan) -> Built | BuildAnew | Stopped:
-    def rebuild() -> Built | Stopped:
-        try:
-            return rebuilding.build(run, plan, build_candidate)
-        except IncompatibleSchemaError as error:
-            return stopped(plan.found, str(error))
-
-    return contained(run, plan.found, rebuild)
+    try:
+        return contained(run, plan.found, lambda: rebuilding.build(run, plan, build_candidate))
+    except IncompatibleSchemaError as error:
+        return stopped(plan.found, str(error))
 
 
 def _build_one(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Stopped:
@@ -95,7 +92,10 @@ def _build_one(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Sto
         # After a failure the branches begin anew, where `main` stands, and the table is folded by itself.
         return _attempt(*(first.pop() if first else (prepare(prepared.run, prepared.plan), None)))
 
-    return contained(prepared.run, prepared.plan.found, attempt)
+    try:
+        return contained(prepared.run, prepared.plan.found, attempt)
+    except RebuildNeededError as error:
+        return BuildAnew(object=prepared.plan.found.object, reason=str(error))
 
 
 def _attempt(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Stopped:

@@ -19,6 +19,7 @@ from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.properties import (
     KEPT_PROPERTIES,
     KEY_PROPERTY,
+    KEYED_SINCE_PROPERTY,
     NAMES_PROPERTY,
     OBJECT_PROPERTY,
     RULES_PROPERTY,
@@ -89,6 +90,8 @@ def prepare(run: Run, plan: Plan) -> Prepared:
     if plan.called is not None:
         key[NAMES_PROPERTY] = plan.called
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
+    if not plan.found.after and (plan.found.eras or schemas.keyed_since(plan.found.table)):
+        own[KEYED_SINCE_PROPERTY] = plan.found.eras[-1].begins if plan.found.eras else ""
     if plan.column_rules is not None:
         own[RULES_PROPERTY] = plan.column_rules
     if plan.found.shards:

@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import guessed_types
+from tidemark.compaction import guessed_types, key_eras
 from tidemark.compaction.decisions import BuildAnew, Decision, Stopped, Unmoved, Waiting, stopped
 from tidemark.compaction.engine_failures import contained
 from tidemark.compaction.event_log import new_events, shards_of
@@ -65,7 +65,8 @@ def _planned(run: Run, found: Found, request: str | None) -> Plan | Decision:
     except IncompatibleSchemaError as error:
         return stopped(found, str(error))
     except RebuildNeededError as error:
-        if request is not None or run.source.schema_policy is not SchemaPolicy.EVOLVE:
+        evolves = run.source.schema_policy is SchemaPolicy.EVOLVE or found.table is None
+        if request is not None or not evolves:
             again = f"`tidemark rebuild {run.source.source} {found.object}`"
             return stopped(found, f"{error}. The table stays as it is; rebuild it: {again}")
         return BuildAnew(object=found.object, reason=str(error))
@@ -120,6 +121,8 @@ def _plan(run: Run, found: Found, *, anew: str | None) -> Plan | None:
     found = _as_taken(run, events, found, known)
     if found.table is None and not found.shapes:
         return None
+    key_eras.refuse_earlier(found, events, known)
+    found = key_eras.followed(run, found, events, known)
     if unknown := table_columns.untyped(found, run.source, known):
         values = events()
         if found.names and not found.shards:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
@@ -11,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction.run import Run
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.folding import update_halves
 from tidemark.lake import names
@@ -20,6 +23,7 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.spark.session import checkpointed
 from tidemark.tables import epochs, evolving
 from tidemark.tables.plan import Found, Plan
+from tidemark.tables.schemas import keyed_since
 from tidemark.tables.shards import Shards
 from tidemark.tables.withheld import Withheld
 
@@ -71,7 +75,21 @@ class EventLog:
         """Return every event of the table up to this cut, with a plan that covers all their shapes.
 
         Used to fold the table from scratch.
+
+        Raises:
+            RebuildNeededError: the key changed at the source, so not all of them can be read by one plan.
+            IncompatibleSchemaError: the same, in the midst of a rebuild.
         """
+        found = self.plan.found
+        if found.between[0]:
+            raise IncompatibleSchemaError(
+                f"{found.object}: its key changed at the source, and some of its events can only be read together with "
+                "those from before. Load it anew at the source: a complete load after the change replaces its rows"
+            )
+        if found.after and (keyed_since(found.table) or found.segments):
+            raise RebuildNeededError(
+                f"{found.object}: events of rows came late, and it changed its key or its name before"
+            )
         whole = self._whole()
         return Events(whole.plan, whole.read(self._up_to(self.run.cut.batch)))
 
@@ -99,7 +117,7 @@ class EventLog:
         undone = ledger_transactions.ids_in(
             self.run.ledger.transactions(), self.run.cut.batch, ledger_transactions.UNDONE
         )
-        events = _log_of(self.run.changes(), found.objects, batch, found.withheld.waiting | undone | but)
+        events = _log_of(self.run.changes(), found, batch, found.withheld.waiting | undone | but)
         return _as_read(self.run, found, events)
 
     def _earlier_halves(self) -> DataFrame | None:
@@ -151,7 +169,7 @@ def new_events(run: Run, found: Found) -> DataFrame:
     if withheld.released:
         earlier = (F.col("batch") >= withheld.since) & (F.col("batch") <= found.after)
         new |= earlier & F.col("transaction_id").isin(*sorted(withheld.released))
-    events = run.changes().where((F.col("kind") == RowKind.CHANGE) & F.col("object").isin(*found.objects) & new)
+    events = run.changes().where((F.col("kind") == RowKind.CHANGE) & _is_of(found) & new)
     return _as_read(run, found, events)
 
 
@@ -161,8 +179,32 @@ def shards_of(run: Run, found: Found) -> Shards:
 
 
 def _as_read(run: Run, found: Found, events: DataFrame) -> DataFrame:
-    """Return events with the images that the rows of their table have: as they came, or as those of a shard."""
-    return shards_of(run, found).read(events) if found.shards else events
+    """Return the events that a table takes in, with the images of its rows: as they came, or as those of a shard."""
+    return shards_of(run, found).read(events) if found.shards else _within(events, found)
+
+
+def _is_of(found: Found) -> Expression:
+    """Return whether an event is of a table, by the name that it came under."""
+    if not found.segments:
+        return F.col("object").isin(*found.objects)
+    position = F.col("position")
+    return reduce(
+        or_,
+        [
+            (F.col("object") == each.object)
+            & (position >= each.begins)
+            & (F.lit(True) if each.ends is None else position < each.ends)
+            for each in found.segments
+        ],
+    )
+
+
+def _within(events: DataFrame, found: Found) -> DataFrame:
+    """Return the events whose positions the table takes in."""
+    first, end = found.between
+    if first:
+        events = events.where(F.col("position") >= first)
+    return events if end is None else events.where(F.col("position") < end)
 
 
 def new_events_of(changelog: DataFrame, tables: Sequence[str], after: int, batch: int) -> DataFrame:
@@ -182,17 +224,17 @@ def _between(after: int, batch: int) -> Expression:
     return (F.col("batch") > after) & (F.col("batch") <= batch)
 
 
-def _log_of(changelog: DataFrame, tables: Sequence[str], batch: int, without: frozenset[str]) -> DataFrame:
-    """Return all change events of tables up to a batch, but for those of some transactions.
+def _log_of(changelog: DataFrame, found: Found, batch: int, without: frozenset[str]) -> DataFrame:
+    """Return all change events of a table up to a batch, but for those of some transactions.
 
     Args:
         changelog: rows of ``CHANGE_LOG``.
-        tables: as source files name them.
+        found: the table.
         batch: last batch.
         without: ids of transactions: ``Withheld.waiting`` for all that the published table is to hold, with
             ``Withheld.released`` for what it held before.
     """
-    of_table = (F.col("kind") == RowKind.CHANGE) & F.col("object").isin(*tables) & (F.col("batch") <= batch)
+    of_table = (F.col("kind") == RowKind.CHANGE) & _is_of(found) & (F.col("batch") <= batch)
     if without:
         of_table &= ~F.coalesce(F.col("transaction_id").isin(*sorted(without)), F.lit(False))
     return changelog.where(of_table)

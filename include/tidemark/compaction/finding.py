@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from tidemark.compaction import renamed
 from tidemark.compaction.run import Run, Standing
 from tidemark.ddl import migrations
 from tidemark.ddl.history import SchemaHistory, histories
+from tidemark.ddl.lineages import Lineages
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation, TableId
 from tidemark.lake.filters import above, among, equals
@@ -61,20 +63,25 @@ def is_released(source: Source, published: Mapping[str, TableRow]) -> bool:
     return source.transactions == Transactions.IGNORE and any(row.held for row in published.values())
 
 
-def find_tables(run: Run) -> dict[str, Found]:
+def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
     """Return what the new events and statements say of each table, by the source's names.
 
     A table that is to be built again is found with all of its events.
+
+    Args:
+        run: the run.
+        lineages: the tables that were renamed.
     """
     standing = run.standing.from_scratch(run.requests)
-    withheld = _withheld(run, standing)
+    withheld = _withheld(run, standing, lineages)
     by_table = _contents(run, standing, withheld)
+    renamed.take_in(run, standing, lineages, by_table, withheld)
     shapes: dict[str, list[ShapeRow]] = defaultdict(list)
     first: dict[str, int] = {}
     for row in run.ledger.shapes():
         shapes[run.routed.name_of(row.object)].append(row)
         first[row.object] = min(row.batch, first.get(row.object, row.batch))
-    known = _histories(run, by_table)
+    known = _histories(run, by_table, lineages)
     tables = {name: rows[0].table for name, rows in by_table.items()}
     for name in run.published:
         objects = run.routed.shards_of(name) or [name]
@@ -82,9 +89,12 @@ def find_tables(run: Run) -> dict[str, Found]:
         if name not in tables and any(known[each].since(after, run.cut.batch) for each in objects if each in known):
             # None are left of a table all of whose rows were erased: nothing is there for the statement to change.
             tables.update((name, row.table) for row in run.ledger.contents(among("object", objects))[:1])
+            if name in lineages.tables:
+                tables[name] = lineages.tables[name].table
     paths = [row.path for row in run.ledger.files()]
     common_path = len(os.path.commonprefix(paths))  # noqa: RUF071  characters are meant
     split, moved = _with_halves(run, by_table), _with_moves(run)
+    segments = {name: lineage.segments for name, lineage in lineages.tables.items()}
     own = {name: table for name, table in tables.items() if not is_folded(name)}
     targets = targets_of(run.source, own, run.ledger.targets(), first)
     finds = {}
@@ -95,15 +105,20 @@ def find_tables(run: Run) -> dict[str, Found]:
             shards=tuple(_shards(run, name, known)),
             after=standing.batch_of(name),
             contents=by_table[name],
-            shapes=shapes[name],
+            shapes=[row for own in lineages.names_of(name) for row in shapes[own]],
             withheld=withheld.get(name, withholding.NOTHING),
         )
-        found = _located(run, _found(news), targets.get(name))
+        found = replace(_located(run, _found(news), targets.get(name)), segments=segments.get(name, ()))
         history = shard_rules.together(found) if found.shards else _followed(run, known.get(name))
         halves = found.halves or name in split
         called = run.source.table_for(name).rename
         finds[name] = replace(
-            found, halves=halves, moved=name in moved, history=history, common_path=common_path, called=called
+            found,
+            halves=halves,
+            moved=not moved.isdisjoint(lineages.names_of(name)),
+            history=history,
+            common_path=common_path,
+            called=called,
         )
     return finds
 
@@ -116,6 +131,16 @@ def gone(run: Run, finds: Iterable[Found]) -> list[Found]:
         for found in finds
         if found.object in were_there and found.after and found.target is not None and found.table is None
     ]
+
+
+def _histories(run: Run, tables: Iterable[str], lineages: Lineages) -> dict[str, SchemaHistory]:
+    """Return the history of each table that DDL or loads concern."""
+    wanted = {*tables, *run.published}
+    parts = {part for name in wanted for part in run.routed.shards_of(name) or [name]}
+    known = histories(run.ledger, {own for part in parts for own in lineages.names_of(part)})
+    for name in wanted & lineages.tables.keys():
+        known[name] = renamed.history_of(known, lineages.tables[name].segments)
+    return known
 
 
 def _contents(run: Run, standing: Standing, withheld: Mapping[str, Withheld]) -> dict[str, list[ContentRow]]:
@@ -164,22 +189,27 @@ def _with_moves(run: Run) -> set[str]:
     return {run.routed.name_of(row.object) for row in rows if row.batch <= run.cut.batch}
 
 
-def _withheld(run: Run, standing: Standing) -> dict[str, Withheld]:
+def _withheld(run: Run, standing: Standing, lineages: Lineages) -> dict[str, Withheld]:
     """Return by table what open and undone transactions change; nothing for tables that have no events of them."""
     rows = withholding.acting(run.ledger.transactions(), standing.lowest)
     tables = withholding.tables_of(rows)
-    if not tables:
+    if not (tables or lineages.tables):
         return {}
     carried = {name for name, row in run.published.items() if row.held}
     ignored = run.source.transactions == Transactions.IGNORE
+
+    def of(own: str, name: str) -> Withheld:
+        return withholding.withheld_for(
+            rows, own, standing.batch_of(name), run.cut.batch, carried=name in carried, ignored=ignored
+        )
+
     found: dict[str, Withheld] = {}
     for table in tables:
         name = run.routed.name_of(table)
-        each = withholding.withheld_for(
-            rows, table, standing.batch_of(name), run.cut.batch, carried=name in carried, ignored=ignored
-        )
-        found[name] = found.get(name, withholding.NOTHING) + each
-    return found
+        found[name] = found.get(name, withholding.NOTHING) + of(table, name)
+    return found | {
+        name: renamed.merged([of(own, name) for own in lineages.names_of(name)]) for name in lineages.tables
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +240,7 @@ def _found(news: _News) -> Found:
         truncates=truncates + sum(row.events for row in new if row.operation == Operation.TRUNCATE),
         shapes={row.shape: row.parsed() for row in sorted(news.shapes, key=_seniority) if row.shape in used},
         keys=sorted({row.key for row in news.contents if row.key is not None}),
+        unkeyed=any(row.key is None for row in news.contents if row.operation != Operation.TRUNCATE),
         partial=any(row.partial for row in news.contents),
         halves=any(row.half for row in news.contents),
         moves=any(row.moves for row in news.contents),
@@ -237,12 +268,6 @@ def _followed(run: Run, history: SchemaHistory | None) -> SchemaHistory:
     """Return what a cut follows of the schema changes of a table."""
     known = (history or SchemaHistory()).until(run.cut.batch)
     return replace(known, renamings=(), additions=()) if run.source.schema_policy is SchemaPolicy.IGNORE else known
-
-
-def _histories(run: Run, names: Iterable[str]) -> dict[str, SchemaHistory]:
-    """Return the schema changes of tables, and of those that are folded into them, by the source's names."""
-    built = {*names, *run.published}
-    return histories(run.ledger, {table for name in built for table in run.routed.shards_of(name) or [name]})
 
 
 def _located(run: Run, found: Found, target: Identifier | None) -> Found:

@@ -51,7 +51,7 @@ def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     run = prepared.run
     # The versions of a row end where it is deleted, however the table shows it.
     plan = replace(prepared.plan, soft=False)
-    goes_on = _goes_on(run, plan)
+    goes_on = bool(plan.found.between[0]) or _goes_on(run, plan)
     if not goes_on:
         plan = replace(plan, today={})  # it begins with the names of today
     prepare(run, plan)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 from dataclasses import replace
 
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction.candidate import Prepared, prepare
+from tidemark.compaction import key_eras
+from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.run import Run
 from tidemark.lake import copies, names, pending_schema
@@ -31,6 +32,7 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
 
     Raises:
         LedgerError: events went missing between the change log and the fold.
+        IncompatibleSchemaError: the key changed, and nothing tells the new key of rows from before.
     """
     _empty_quarantine(run, plan.found.object)
     for identifier in (*names.moved_together(plan.target), plan.versions):
@@ -40,7 +42,7 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
     _follow_layout(run, plan)
     before = _alive(run, plan, MAIN_BRANCH) if plan.soft else 0
     with copies.emptied(run.lake) as beside:
-        built = build_candidate(prepare(run.beside(beside), plan))
+        built = key_eras.build(run.beside(beside), plan, beside, build_candidate)
         beside.adopt(run.cut.branch)
     # With soft deletes a table does not shrink: what readers lose are rows that were alive.
     lost = max(0, before - _alive(run, plan, run.cut.branch)) if plan.soft else None
@@ -69,12 +71,13 @@ def _alive(run: Run, plan: Plan, branch: str) -> int:
     return rows.where(~F.col(DELETED)).count()
 
 
-def without_events(run: Run, tables: Collection[str]) -> list[Built]:
+def without_events(run: Run, tables: Collection[str], renamed: Container[str]) -> list[Built]:
     """Build empty candidates of tables that are to be built again and have no event left.
 
     Args:
         run: the run; it has a request for each of the tables.
         tables: as the source names them.
+        renamed: those of them whose rows another table has now: readers do not lose them.
     """
     built = []
     published = run.ledger.targets() if tables else {}
@@ -96,7 +99,7 @@ def without_events(run: Run, tables: Collection[str]) -> list[Built]:
                 target=target,
                 counts=NO_EVENTS,
                 rows_change=0,
-                deleted=None,
+                deleted=0 if table in renamed else None,
                 committed_at=None,
                 snapshots=Snapshots(head(emptied), head(emptied, run.cut.branch)),
                 request=request,

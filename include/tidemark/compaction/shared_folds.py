@@ -99,7 +99,14 @@ def _is_plain(prepared: Prepared) -> bool:
     plan, found = prepared.plan, prepared.plan.found
     withheld = found.withheld.left_out or found.withheld.released
     alone = (
-        prepared.is_truncated or withheld or found.names or plan.defaults or found.splits or found.moves or found.shards
+        prepared.is_truncated
+        or withheld
+        or found.names
+        or plan.defaults
+        or found.splits
+        or found.moves
+        or found.segments
+        or found.shards
     )
     return bool(plan.key and not alone)
 

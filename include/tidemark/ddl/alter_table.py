@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tidemark.ddl.changes import AddColumn, Change, ChangeType, DropColumn, Fill, Name, RenameColumn, RenameTable
+from tidemark.ddl.changes import (
+    AddColumn,
+    Change,
+    ChangeKey,
+    ChangeType,
+    DropColumn,
+    Fill,
+    Name,
+    RenameColumn,
+    RenameTable,
+)
 from tidemark.ddl.column_types import type_of
 from tidemark.ddl.constants import ConstantReader, UnknownValueError
 from tidemark.ddl.declaration import Declaration
@@ -122,6 +132,7 @@ class Clause(Words):
 
     def _add(self) -> Iterator[Change]:
         if self.word() == "PARTITION" or self._is_no_column():
+            yield from self._primary_key()
             return
         self.takes("COLUMN")
         self.exists()
@@ -135,6 +146,20 @@ class Clause(Words):
         following = self.tokens[self.at + 1 : self.at + 2]
         period = self.word() == "PERIOD" and bool(following) and following[0].text.upper() == "FOR"
         return period or self.word() in _NO_COLUMN
+
+    def _primary_key(self) -> Iterator[Change]:
+        """Yield the primary key that an ADD adds; nothing for any other constraint or index, or one without columns."""
+        if self.takes("CONSTRAINT") and self.word() != "PRIMARY":
+            self.at += 1  # its name
+        if not self.takes("PRIMARY"):
+            return
+        while self.at < len(self.tokens) and not self.takes_kind(TokenType.L_PAREN):
+            self.at += 1
+        inside = self.tokens[self.at :]
+        parts = split(inside[: closing(inside)], TokenType.COMMA)
+        columns = tuple(Clause(part, self.dialect, self._table).identifier() for part in parts)
+        if columns:
+            yield ChangeKey(self._table, columns)
 
     def _added(self, definition: Sequence[Token]) -> Change:
         inner = Clause(definition, self.dialect, self._table)

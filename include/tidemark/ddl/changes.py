@@ -58,6 +58,13 @@ class ChangeType(NamedTuple):
     type: str | None
 
 
+class ChangeKey(NamedTuple):
+    """The table got a primary key, in place of the one that it had, if any."""
+
+    table: Name
+    columns: tuple[str, ...]
+
+
 class RenameTable(NamedTuple):
     """A table got another name, under which its rows go on."""
 
@@ -84,4 +91,4 @@ class Unparsed(NamedTuple):
     reason: str
 
 
-Change = AddColumn | DropColumn | RenameColumn | ChangeType | RenameTable | DropTable | Truncate | Unparsed
+Change = AddColumn | DropColumn | RenameColumn | ChangeType | ChangeKey | RenameTable | DropTable | Truncate | Unparsed

@@ -38,6 +38,15 @@ class Addition(NamedTuple):
     retyped: bool
 
 
+class KeyChange(NamedTuple):
+    """The table got another primary key at a position."""
+
+    position: str
+    batch: int
+    columns: tuple[str, ...]
+    statement: str
+
+
 class Emptying(NamedTuple):
     """All earlier rows went at a position: DROP TABLE, TRUNCATE, or a complete initial load that replaces them."""
 
@@ -57,6 +66,9 @@ class _Part(NamedTuple):
     at: int
     """Epoch µs, UTC."""
 
+
+RENAMED_TO = "renamed to "
+"""Begins the note of a rename that is not followed."""
 
 _LOAD = msgspec.json.Decoder(Load)
 
@@ -84,11 +96,27 @@ class SchemaHistory:
     additions: tuple[Addition, ...] = ()
     emptyings: tuple[Emptying, ...] = ()
     notes: tuple[Note, ...] = ()
+    keys: tuple[KeyChange, ...] = ()
 
     def since(self, after: int, newest: int) -> bool:
         """Return whether any change or load of the batches ``(after, newest]`` concerns the table."""
-        changes: list[Renaming | Addition | Emptying] = [*self.renamings, *self.additions, *self.emptyings]
+        changes: list[Renaming | Addition | Emptying | KeyChange]
+        changes = [*self.renamings, *self.additions, *self.emptyings, *self.keys]
         return any(after < each.batch <= newest for each in changes)
+
+    def between(self, begins: str, ends: str | None) -> SchemaHistory:
+        """Return what happened from a position on, before another one; None: to the end. Notes have no place."""
+
+        def within(each: Renaming | Addition | Emptying | KeyChange) -> bool:
+            return begins <= each.position and (ends is None or each.position < ends)
+
+        return SchemaHistory(
+            tuple(filter(within, self.renamings)),
+            tuple(filter(within, self.additions)),
+            tuple(filter(within, self.emptyings)),
+            (),
+            tuple(filter(within, self.keys)),
+        )
 
     def until(self, newest: int) -> SchemaHistory:
         """Return the history as far as it was known from the batches up to ``newest``."""
@@ -97,6 +125,7 @@ class SchemaHistory:
             tuple(each for each in self.additions if each.batch <= newest),
             tuple(each for each in self.emptyings if each.batch <= newest),
             tuple(each for each in self.notes if each.batch <= newest),
+            tuple(each for each in self.keys if each.batch <= newest),
         )
 
 
@@ -201,6 +230,11 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
     additions: list[Addition] = []
     emptyings: list[Emptying] = []
     notes: list[Note] = []
+    keys = [
+        KeyChange(row.position, row.batch, change.columns, row.statement)
+        for row, change in stated
+        if isinstance(change, ddl_changes.ChangeKey)
+    ]
     for row, change in stated:
         place = (row.position, row.batch)
         match change:
@@ -218,12 +252,16 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
             case ddl_changes.DropTable() | ddl_changes.Truncate():
                 emptyings.append(Emptying(*place, _micros(row)))
             case ddl_changes.RenameTable(_, new):
-                text = f"renamed to {'.'.join(new.parts)}: rows that come under that name are a table of their own"
+                text = f"{RENAMED_TO}{'.'.join(new.parts)}: rows that come under that name are a table of their own"
                 notes.append(Note(row.batch, text))
             case ddl_changes.Unparsed(_, reason):
                 notes.append(Note(row.batch, f"DDL not followed, {reason}: {row.statement[:200]}"))
     return SchemaHistory(
-        tuple(_once(renamings)), tuple(_once(additions)), _first_of_each(emptyings), tuple(dict.fromkeys(notes))
+        tuple(_once(renamings)),
+        tuple(_once(additions)),
+        _first_of_each(emptyings),
+        tuple(dict.fromkeys(notes)),
+        tuple(_once(keys)),
     )
 
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tidemark.ddl.changes import Name, RenameTable
-from tidemark.ddl.migrations import belongs_to
+from tidemark.ddl.changes import RenameTable
+from tidemark.ddl.lineages import is_by_tool
 from tidemark.ddl.stated_tables import known_table
 from tidemark.ledger.rows import StatementRow
 
@@ -36,18 +36,9 @@ def not_followed(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[s
     for row in rows:
         told = TableRename(row.position, row.batch, row.statement)
         for change in parse(row.statement, row.dialect):
-            if not isinstance(change, RenameTable) or _is_by_tool(change.table, change.new):
+            if not isinstance(change, RenameTable) or is_by_tool(change.table, change.new):
                 continue
             for name in (known_table(change.table, row, known), known_table(change.new, row, known)):
                 if name is not None and told not in found[name]:
                     found[name].append(told)
     return dict(found)
-
-
-def _is_by_tool(old: Name, new: Name) -> bool:
-    """Return whether a table takes the name of one of a tool's own tables, or gives its name to it."""
-    before, after = old.parts[-1], new.parts[-1]
-    return any(
-        made_for is not None and made_for.casefold() == other.casefold()
-        for made_for, other in ((belongs_to(before), after), (belongs_to(after), before))
-    )

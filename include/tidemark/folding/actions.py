@@ -110,7 +110,7 @@ def _with_keys(read: DataFrame, plan: Plan) -> DataFrame:
     """Return the read events with their key after the change (``new k<n>``) and before it (``old k<n>``)."""
     in_old_image = [F.col(f"old.{field(place)}") for place in range(len(plan.key_numbers))]
     new_key = [
-        F.coalesce(F.col(f"image.{field(number)}"), F.when(F.col("partial"), old))
+        F.coalesce(cell(plan, number), F.when(F.col("partial"), old))
         for number, old in zip(plan.key_numbers, in_old_image, strict=True)
     ]
     old_key = [F.coalesce(old, new) for old, new in zip(in_old_image, new_key, strict=True)]
@@ -187,8 +187,8 @@ def _set_aside(
     unreadable = F.coalesce(F.col(f"image.{UNREADABLE}"), F.col(f"old.{UNREADABLE}"))
     reason = (
         F.when(writes & unreadable.isNotNull(), UNREADABLE_VALUE)
-        .when(null, NULL_KEY)
         .when(late, TRUNCATED)
+        .when(null, NULL_KEY)
         .when(torn, PARTIAL_KEY_CHANGE)
     ).alias("set_aside")
     names = ", ".join(column.name for column in columns)

@@ -41,7 +41,8 @@ has ``PAIRS_UPDATES = True``. An image that comes alone is then a whole row, and
 If the messages of a format tell no order of their own, so that a position is ``message.order``, the format has
 ``ORDERS_BY_OFFSET = True``.
 
-A format whose positions have a delivery (``events.placed``) has ``HAS_DELIVERIES = True``.
+A format whose positions have a delivery (``events.placed``) has ``HAS_DELIVERIES = True``. One whose DDL has a position
+in the log that rows of all tables share has ``PLACES_STATEMENTS = True``: renames of tables are followed.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ __all__ = [
     "names",
     "orders_by_offset",
     "pairs_updates",
+    "places_statements",
     "resolve",
 ]
 
@@ -224,6 +226,11 @@ def orders_by_offset(module: Format) -> bool:
 def has_deliveries(module: Format) -> bool:
     """Return whether positions say where an event was delivered, so that copies of it have several."""
     return bool(getattr(module, "HAS_DELIVERIES", False))
+
+
+def places_statements(module: Format) -> bool:
+    """Return whether statements have their place among the rows of all tables, as positions tell it."""
+    return bool(getattr(module, "PLACES_STATEMENTS", False))
 
 
 def gather(pairs: Iterable[tuple[str, bytes]]) -> Known:

@@ -54,7 +54,7 @@ OPERATIONS = {
 _SNAPSHOT, _UPDATE, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.UPDATE, Operation.DELETE, Operation.TRUNCATE
 """Every message is compared with them. Looking them up in their enumeration would cost more than the comparison."""
 
-HAS_DELIVERIES = True
+HAS_DELIVERIES = PLACES_STATEMENTS = True
 
 _envelope = msgspec.json.Decoder(Envelope)
 

@@ -98,6 +98,8 @@ class Emptied(_Beside):
     ) -> Table:
         """Return an empty table with this schema, whatever the lake's own table holds; a log is the lake's own."""
         if identifier[0] in _LOGS or identifier in self._made:
+            if identifier in self._made:
+                self._made[identifier] = properties
             return super().ensure(identifier, schema, properties, partition_by=partition_by)
         real = self.lake.ensure(identifier, schema, properties, partition_by=partition_by, location=location)
         self._drop(self.at(identifier)[1])  # left by an attempt that was interrupted
@@ -105,6 +107,13 @@ class Emptied(_Beside):
         self._copy(real, identifier, without_rows, *_new_schema(real, as_iceberg(schema)))
         self._made[identifier] = properties
         return super().ensure(identifier, schema, properties, partition_by=partition_by)
+
+    def go_on(self, branch: str, *, without: Identifier) -> None:
+        """Let the tables beside stand where the branch does, and make one of them empty again at its next use."""
+        self._made.pop(without, None)
+        for identifier in self._made:
+            table = self.load(identifier)
+            self.catalog.commit_table(table, (), (to(MAIN_BRANCH, head(table, branch)),))
 
     def adopt(self, branch: str) -> None:
         """Copy a branch of the tables beside to the lake's own tables, with one commit for each table.

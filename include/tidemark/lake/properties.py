@@ -66,6 +66,9 @@ STATE_PROPERTIES: Mapping[str, str] = {
 
 KEY_PROPERTY = "tidemark.key"
 
+KEYED_SINCE_PROPERTY = "tidemark.keyed-since"
+"""Of a table whose key changed: position of the first event that has its key. Empty: it has had this key always."""
+
 OBJECT_PROPERTY = "tidemark.object"
 
 SOURCE_PROPERTY = "tidemark.source"

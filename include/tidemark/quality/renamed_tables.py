@@ -1,13 +1,13 @@
 """Tables that were renamed in new batches: whether their rows are what the source has under their name is in doubt.
 
-An event belongs to the table of the name that it came with. So after a rename the table of the new name lacks the rows
-from before, and after a swap each of two tables has rows of the other. A complete load after the rename settles it, and
-so does a statement that empties the table; else a person decides (docs/adr/0037).
+A rename that is not followed (``ddl.lineages``) leaves an event with the table of the name that it came with. So the
+table of the new name lacks the rows from before, and after a swap each of two tables has rows of the other. A complete
+load after the rename settles it, and so does a statement that empties the table; else a person decides (docs/adr/0037).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from tidemark.ddl.history import histories
 from tidemark.ddl.table_renames import not_followed
@@ -21,7 +21,7 @@ RENAMED = "renames of the table that are not followed"
 
 
 def doubts_about_renames(
-    ledger: Ledger, rows: Iterable[TableRow], batch: int, folded: Mapping[str, str]
+    ledger: Ledger, rows: Iterable[TableRow], batch: int, *, folded: Mapping[str, str], followed: Container[str]
 ) -> dict[str, list[Doubt]]:
     """Return the doubts about tables that a cut moves for the first time since they were renamed.
 
@@ -30,10 +30,12 @@ def doubts_about_renames(
         rows: the tables that the cut moves.
         batch: the last batch that the cut holds.
         folded: tables that are folded into one of these, and its name.
+        followed: positions of the statements whose renames are followed (``ddl.lineages``).
     """
     built = {row.object for row in rows}
     objects = [*built, *(name for name, into in folded.items() if into in built)]
     statements = [row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch] if objects else []
+    statements = [row for row in statements if row.position not in followed]
     renames = not_followed(statements, objects)
     if not renames:
         return {}

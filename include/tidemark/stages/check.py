@@ -16,6 +16,7 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.compaction import renamed
 from tidemark.lake.catalog import home
 from tidemark.lake.filters import above, at_most, equals
 from tidemark.lake.lake import Lake
@@ -66,9 +67,9 @@ def run(source: Source) -> StageReport:
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
     doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), last.batch) if last else {}
-    folded = _folded(lake, rows)
-    for name, renamed in doubts_about_renames(ledger, rows, cut.batch, folded).items():
-        doubts[name] = [*doubts.get(name, ()), *renamed]
+    folded, followed = _folded(lake, rows), renamed.known_to(ledger, source, cut.batch).followed
+    for name, in_doubt in doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed).items():
+        doubts[name] = [*doubts.get(name, ()), *in_doubt]
     for name in [name for name in doubts if name in folded]:
         known = doubts.setdefault(folded[name], [])
         known += [doubt for doubt in doubts.pop(name) if doubt not in known]

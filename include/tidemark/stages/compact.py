@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from tidemark.compaction import accounting, building, deciding, finding, rebuilding
+from tidemark.compaction import accounting, building, deciding, finding, rebuilding, renamed
 from tidemark.compaction.decisions import BuildAnew, Decision
 from tidemark.compaction.routing import Routing
 from tidemark.compaction.run import Cut, Run
+from tidemark.ddl.lineages import Lineages
 from tidemark.lake import names
 from tidemark.lake.branches import marker
 from tidemark.lake.filters import equals
@@ -75,11 +76,14 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
         routed=routed,
         requests=requests,
     )
-    finds = finding.find_tables(this)
+    lineages = renamed.known_to(ledger, source, newest)
+    if outdated := renamed.outdated(this, lineages):
+        return outdated
+    finds = finding.find_tables(this, lineages)
     if gone := finding.gone(this, finds.values()):
         reason = "it was published, and is not there any more"
         return [BuildAnew(object=found.object, reason=reason) for found in gone]
-    decisions = _decisions(this, finds)
+    decisions = _decisions(this, finds, lineages)
     if anew := [each for each in decisions if isinstance(each, BuildAnew)]:
         return anew
     rows = [accounting.row(each, this) for each in decisions if not isinstance(each, BuildAnew)]
@@ -88,7 +92,7 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     return _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
 
 
-def _decisions(this: Run, finds: Mapping[str, Found]) -> list[Decision]:
+def _decisions(this: Run, finds: Mapping[str, Found], lineages: Lineages) -> list[Decision]:
     """Return what was done with each table; where one has to be built anew, nothing is built."""
     with tuned_for(this.session, [this.size_of(found) for found in finds.values()]):
         plans, decisions = deciding.decide(this, finds)
@@ -97,7 +101,8 @@ def _decisions(this: Run, finds: Mapping[str, Found]) -> list[Decision]:
     decisions += building.build(this, plans)
     if any(isinstance(each, BuildAnew) for each in decisions):
         return decisions
-    return [*decisions, *rebuilding.without_events(this, [name for name in this.requests if name not in finds])]
+    lost = [name for name in this.requests if name not in finds]
+    return [*decisions, *rebuilding.without_events(this, lost, lineages.tables)]
 
 
 def _ddl_not_followed(found: Found) -> str:

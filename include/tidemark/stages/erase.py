@@ -14,6 +14,7 @@ from types import MappingProxyType
 import msgspec
 import structlog
 
+from tidemark.compaction import renamed
 from tidemark.erasure import certificate as certificates
 from tidemark.erasure import cut as erasing_cut
 from tidemark.erasure import logs
@@ -33,6 +34,7 @@ from tidemark.normalization import erasures, retrying
 from tidemark.normalization.erased_keys import EVER, EVERYWHERE, fingerprint
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
+from tidemark.tables.schemas import keyed_since
 from tidemark.values.iso8601 import to_micros
 
 log = structlog.get_logger(__name__)
@@ -72,6 +74,7 @@ def run(
     retrying.finish_retry(lake, source.source)
     cuts.finish(lake, ledger)
     subject = find_subject(lake, ledger, table, key, follow=follow)
+    _require_one_key_and_name(lake, ledger, source, subject)
     if not is_normalized(lake, source.source):
         raise RetriableLakeError(
             f"{source.source}: messages landed that are not normalized yet; run normalize, then erase again"
@@ -92,6 +95,21 @@ def run(
     report = _certified(lake, ledger, source, subject, secret, done, removed, told=places)
     ledger.replace(ErasureRow, done, among("digest", digests))
     return report
+
+
+def _require_one_key_and_name(lake: Lake, ledger: Ledger, source: Source, subject: Subject) -> None:
+    """Refuse tables of which events came by another key, or under another name: they would not be found.
+
+    Raises:
+        ConfigurationError: there are such events.
+    """
+    tables = renamed.known_to(ledger, source, subject.standing.batch).tables.values()
+    names = {each.object for lineage in tables for each in lineage.segments}
+    if subject.object in names or keyed_since(lake.find(subject.target)):
+        raise ConfigurationError(
+            f"{subject.object} got another key or another name at the source, and an erasure finds events by one key "
+            "and one name: nothing is erased. Take the rows out of the dumps, and run the source again in a new lake"
+        )
 
 
 def _require_own(lake: Lake, subject: Subject) -> None:

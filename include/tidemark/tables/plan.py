@@ -10,6 +10,7 @@ from pyiceberg.table import Table
 
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.history import SchemaHistory
+from tidemark.ddl.lineages import Segment
 from tidemark.events import Shape
 from tidemark.lake import names as table_names
 from tidemark.lake.names import Identifier
@@ -17,6 +18,15 @@ from tidemark.tables.withheld import NOTHING, Withheld
 from tidemark.values.images import NamesByShape
 from tidemark.values.masking import NO_MASKS, Masks
 from tidemark.values.table_columns import TableColumn
+
+
+class KeyEra(NamedTuple):
+    """A key that messages named from some position on."""
+
+    key: tuple[str, ...]
+    """By today's names; empty: the table had no key."""
+    begins: str
+    """Position of the first event in it; of the first era empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +58,14 @@ class Found:
     shapes: Mapping[str, Shape]
     keys: Sequence[tuple[str, ...]]
     """The distinct keys that messages name."""
+    unkeyed: bool = False
+    """Whether any row change names no key."""
+    eras: Sequence[KeyEra] = ()
+    """The keys that messages named one after another; empty where one key holds for all events."""
+    segments: tuple[Segment, ...] = ()
+    """The names that its events came under, of a table that was renamed; empty: all events of its name."""
+    between: tuple[str, str | None] = ("", None)
+    """The positions whose events are taken: from the first on, before the second; None: to the end."""
     partial: bool
     """Whether any image is partial."""
     halves: bool
@@ -83,8 +101,9 @@ class Found:
 
     @property
     def objects(self) -> list[str]:
-        """The tables of the source that its events are of."""
-        return [shard.object for shard in self.shards] or [self.object]
+        """The names that its events came under, as source files name tables: of its shards, or those that it had."""
+        names = [shard.object for shard in self.shards] or [segment.object for segment in self.segments]
+        return list(dict.fromkeys(names)) or [self.object]
 
     @property
     def splits(self) -> bool:

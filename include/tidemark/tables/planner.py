@@ -16,12 +16,12 @@ from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import TableId
 from tidemark.sources import choices, model
 from tidemark.sources.routes import SHARD_COLUMN
-from tidemark.tables import column_rules, layouts, shard_rules
+from tidemark.tables import column_rules, keys, layouts, shard_rules
 from tidemark.tables.columns import Evolved, evolved_columns, unsettled_names
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.evolving import Evolving, evolving_of
 from tidemark.tables.plan import Found, Plan
-from tidemark.tables.schemas import DELETED, columns_of, key_of
+from tidemark.tables.schemas import DELETED, columns_of
 from tidemark.tables.targets import claim, named
 from tidemark.values.types import wider
 
@@ -61,12 +61,15 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         _refuse_changes(found, table, evolved, evolving, unsettled_names(evolving, table))
     if found.shards:
         columns = sorted(columns, key=lambda column: column.name == SHARD_COLUMN)  # last, as Tidemark's own columns
-    key = _key(source.source, evolving, promised, table, [column.name for column in columns])
+    key = keys.planned(evolving, promised, table, [column.name for column in columns])
     names = [column.name for column in columns]
     masks = evolving.rules.masks(names)
     column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
     _refuse_kept(source.source, found, promised, table, key)
     module = formats.resolve(source.format)
+    defaults = defaults_of(found, evolving.names, columns)
+    if table is not None:
+        keys.refuse_late(found, key, defaults)
     _refuse_layout(found, promised, table, evolved)
     return Plan(
         found=found,
@@ -76,7 +79,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         today=today,
         void=evolved.void,
         begun=evolved.begun,
-        defaults=defaults_of(found, evolving.names, columns),
+        defaults=defaults,
         pairs_updates=not key and formats.pairs_updates(module),
         has_deliveries=formats.has_deliveries(module),
         keeps_versions=promised.history,
@@ -102,7 +105,7 @@ def _refuse_kept(source: str, found: Found, promised: model.Table, table: Table 
             f"{found.object}: nothing tells the rows of a table apart that others are folded into: give it a key with "
             "`key:`, in which columns of `add` may stand"
         )
-    if not key and (soft or promised.history):
+    if not all((key, *(era.key for era in found.eras))) and (soft or promised.history):
         raise IncompatibleSchemaError(
             f"{found.object}: nothing tells its rows apart, so it can have neither a history nor soft deletes: give it "
             "a key with `key:`, or leave `history` and `deletes` out"
@@ -147,44 +150,3 @@ def _refuse_changes(
             f"{found.object}: the schema changed at the source, and the source file says `schema: strict`: "
             f"{', '.join(changes)}. To allow it, run once with `schema: evolve`."
         )
-
-
-def _key(
-    source: str, evolving: Evolving, promised: model.Table, table: Table | None, names: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the key by today's names: from the source file, else from the messages, else from the published table.
-
-    Raises:
-        IncompatibleSchemaError: messages name several keys, the key changed, or no message has one of its columns.
-    """
-    found = evolving.found
-
-    def today(key: Sequence[str]) -> tuple[str, ...]:
-        """Return a key by today's names; it may be given by earlier names."""
-        return tuple(name if name in names else evolving.names.today(name, 0) or name for name in key)
-
-    stored = tuple(evolving.before.get(name) or name for name in key_of(table))
-    added = tuple(promised.add) if found.shards else ()
-    named = {today((*(name for name in added if name not in key), *key)) for key in found.keys if key}
-    if promised.key is not None:
-        key = today(promised.key)
-    elif len(named) > 1:
-        raise IncompatibleSchemaError(
-            f"{found.object}: messages name different keys {sorted(named)}; give one with `key:`"
-        )
-    else:
-        key = next(iter(named), stored)
-    if table is not None and key != stored:
-        again = f"rebuild it (`tidemark rebuild {source} {found.object}`)"
-        if not stored:
-            raise IncompatibleSchemaError(
-                f"{found.object} was published without a key, as a bag of rows, and now has the key {list(key)}: "
-                f"{again}, or write `key: []` in the source file"
-            )
-        raise IncompatibleSchemaError(f"{found.object}: the key changed from {list(stored)} to {list(key)}: {again}")
-    missing = [name for name in key if name not in names]
-    if missing and not evolving.rules.is_published(missing[0]):
-        raise IncompatibleSchemaError(f"{found.object}: {missing[0]!r} is part of the key, so it cannot be left out")
-    if missing:
-        raise IncompatibleSchemaError(f"{found.object}: no message has the key column {missing[0]!r}")
-    return key

@@ -1,0 +1,200 @@
+"""Tables that were renamed at the source: the events that they take in came under several names (``ddl.lineages``)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+
+from pyiceberg.expressions import And
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark import formats
+from tidemark.compaction.decisions import BuildAnew
+from tidemark.compaction.event_log import new_events
+from tidemark.compaction.run import Run, Standing
+from tidemark.ddl.history import RENAMED_TO, SchemaHistory
+from tidemark.ddl.lineages import Lineage, Lineages, Segment, lineages, may_rename
+from tidemark.events import Operation
+from tidemark.lake import names
+from tidemark.lake.branches import lower_bound
+from tidemark.lake.filters import above, equals
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import ContentRow
+from tidemark.ledger.tally import LOAD
+from tidemark.sources import routes
+from tidemark.sources.model import Source
+from tidemark.tables.plan import Found
+from tidemark.tables.withheld import Withheld
+
+NONE = Lineages()
+
+
+def known_to(ledger: Ledger, source: Source, batch: int) -> Lineages:
+    """Return the tables of a source that were renamed, as far as the batches up to ``batch`` tell.
+
+    Formats whose statements have no certain place among the rows have none (``formats.places_statements``), nor have
+    sources that fold tables into one: which shard a renamed table becomes, its name alone tells.
+    """
+    folds = any(routes.folds(name, entry) for name, entry in source.tables.items())
+    if folds or not formats.places_statements(formats.resolve(source.format)):
+        return NONE
+    rows = [
+        row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch and may_rename(row.statement)
+    ]
+    if not rows:
+        return NONE
+    return lineages(rows, {row.object: row.table for row in ledger.contents() if row.batch <= batch})
+
+
+def outdated(run: Run, now: Lineages) -> list[BuildAnew]:
+    """Return the tables that have to be built anew because of what the run knows of renames, unless that was asked for.
+
+    Args:
+        run: the run.
+        now: what it knows.
+    """
+    found = []
+    before = {batch: known_to(run.ledger, run.source, batch) for batch in _standings(run, now)}
+    for name in sorted(now.tables.keys() | {name for each in before.values() for name in each.tables}):
+        after = run.standing.batch_of(name)
+        if name in run.requests or not after:
+            continue
+        lineage = now.tables.get(name)
+        if lineage != before[after].tables.get(name):
+            found.append(BuildAnew(object=name, reason="tables were renamed at the source"))
+        elif lineage is not None and any(segment.object in run.requests for segment in lineage.segments):
+            found.append(BuildAnew(object=name, reason="events of a name that it had are read anew"))
+    return found
+
+
+def _standings(run: Run, now: Lineages) -> set[int]:
+    """Return the batches at which tables stand; none where nothing was renamed."""
+    return {run.standing.batch, *run.standing.behind.values()} - {0} if now.tables else set()
+
+
+def take_in(
+    run: Run,
+    standing: Standing,
+    known: Lineages,
+    by_table: dict[str, list[ContentRow]],
+    withheld: dict[str, Withheld],
+) -> None:
+    """Put the contents of tables that were renamed in place of those of their names, and what is withheld of them."""
+    told = set(by_table)
+    for name, lineage in known.tables.items():
+        after = standing.batch_of(name)
+        by_table.pop(name, None)
+        if after and name not in standing.behind and not may_take_in(run, lineage.segments, told, after):
+            continue
+        rows = contents(run, after, stub_of(name, lineage, withheld[name]))
+        if rows:
+            by_table[name] = rows
+            withheld[name] = with_released(withheld[name], rows, after)
+
+
+def may_take_in(run: Run, segments: Sequence[Segment], new: Container[str], after: int) -> bool:
+    """Return whether new events may be of a renamed table, as the ledger and the statistics of files say.
+
+    Args:
+        run: the run.
+        segments: of the table.
+        new: the names that have new events.
+        after: the batch that the table stands at.
+    """
+    for segment in segments:
+        if segment.object in new and (segment.ends is None or _oldest(run, segment.object, after) < segment.ends):
+            return True
+    return False
+
+
+def _oldest(run: Run, name: str, after: int) -> str:
+    """Return a position that no new event of a name is below; empty if files do not say."""
+    changelog = run.lake.load(names.change_log(run.source.source))
+    files = changelog.scan(row_filter=And(equals("object", name), above("batch", after))).plan_files()
+    return lower_bound(changelog, (task.file for task in files), "position") or ""
+
+
+def contents(run: Run, after: int, stub: Found) -> list[ContentRow]:
+    """Return what a renamed table takes in of each batch, counted in the change log: the ledger counts by name.
+
+    Args:
+        run: the run.
+        after: the batch that it stands at.
+        stub: the table, with its names, and what transactions withhold; nothing else of it counts.
+    """
+    half = F.col("after").isNull() & (F.col("operation") == Operation.UPDATE)
+    counted = new_events(run, replace(stub, after=after))
+    kinds = [*map(F.col, ("batch", "operation", "shape", "partial", "key")), half.alias("half")]
+    return [
+        ContentRow(
+            batch=row["batch"],
+            object=stub.object,
+            database=stub.database,
+            schema=stub.schema,
+            name=stub.name,
+            operation=row["operation"],
+            shape=row["shape"],
+            partial=bool(row["partial"]),
+            key=None if row["key"] is None else tuple(row["key"]),
+            half=row["half"],
+            events=row["count"],
+        )
+        for row in counted.groupBy(*kinds).count().collect()
+    ]
+
+
+def with_released(withheld: Withheld, rows: Sequence[ContentRow], after: int) -> Withheld:
+    """Return what is withheld of a renamed table, with the count of earlier events that it takes in now.
+
+    Args:
+        withheld: of the table, without counts.
+        rows: ``contents``.
+        after: the batch that the table stands at.
+    """
+    earlier = [row for row in rows if row.batch <= after]
+    truncates = sum(row.events for row in earlier if row.operation == Operation.TRUNCATE)
+    return replace(withheld, taken=(sum(row.events for row in earlier), truncates))
+
+
+def stub_of(name: str, lineage: Lineage, withheld: Withheld) -> Found:
+    """Return a renamed table of which nothing is found yet."""
+    table = lineage.table
+    return Found(
+        object=name,
+        database=table.database,
+        schema=table.schema,
+        name=table.name,
+        events=0,
+        truncates=0,
+        shapes={},
+        keys=(),
+        partial=False,
+        halves=False,
+        withheld=withheld,
+        segments=lineage.segments,
+    )
+
+
+def history_of(known: Mapping[str, SchemaHistory], segments: Sequence[Segment]) -> SchemaHistory:
+    """Return the history of a renamed table: of each name, what statements and loads did while it had the name."""
+    notes = known.get(segments[-1].object, SchemaHistory()).notes  # they have no place
+    parts = [known.get(segment.object, SchemaHistory()).between(segment.begins, segment.ends) for segment in segments]
+    return SchemaHistory(
+        tuple(each for part in parts for each in part.renamings),
+        tuple(each for part in parts for each in part.additions),
+        tuple(each for part in parts for each in part.emptyings),
+        tuple(note for note in notes if not note.text.startswith(RENAMED_TO)),
+        tuple(each for part in parts for each in part.keys),
+    )
+
+
+def merged(parts: Sequence[Withheld]) -> Withheld:
+    """Return what transactions withhold of a renamed table, by its names; events that it takes in are not counted."""
+    return Withheld(
+        left_out=frozenset().union(*(part.left_out for part in parts)),
+        released=frozenset().union(*(part.released for part in parts)),
+        waiting=frozenset().union(*(part.waiting for part in parts)),
+        since=min((part.since for part in parts if part.since), default=0),
+        held=sum(part.held for part in parts),
+        discarded=sum(part.discarded for part in parts),
+    )

@@ -1,0 +1,147 @@
+"""The names that tables had: a table keeps its rows when it is renamed, so its events came under several names.
+
+A *lineage* is one table through its renames. The event of a name belongs to the lineage that had the name at the
+position of the event, which statements alone tell. So what a lineage takes in depends neither on the order of a
+delivery nor on its split into runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tidemark.ddl.changes import Name, RenameTable
+from tidemark.ddl.migrations import belongs_to
+from tidemark.ddl.stated_tables import known_table, meant
+from tidemark.events import TableId
+from tidemark.ledger.rows import StatementRow
+
+
+class Segment(NamedTuple):
+    """The events that came under one name, from a position on, before another one."""
+
+    object: str
+    """As source files name it."""
+    begins: str
+    ends: str | None
+    """None: to the end."""
+
+
+class Lineage(NamedTuple):
+    """A table that had several names, or that has a name which another table had before."""
+
+    table: TableId
+    """Under its last name."""
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineages:
+    """The tables that are not simply all events of one name."""
+
+    tables: Mapping[str, Lineage] = field(default_factory=dict)
+    """By the last name of each."""
+    followed: frozenset[str] = frozenset()
+    """Positions of the statements whose renames they follow."""
+
+    def names_of(self, table: str) -> list[str]:
+        """Return the names that the events of a table came under."""
+        lineage = self.tables.get(table)
+        return [table] if lineage is None else list(dict.fromkeys(segment.object for segment in lineage.segments))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Open:
+    """A table while statements are read."""
+
+    table: TableId
+    closed: list[Segment] = field(default_factory=list)
+    begins: str = ""
+
+    def renamed(self, table: TableId, position: str) -> None:
+        self.closed.append(Segment(str(self.table), self.begins, position))
+        self.table, self.begins = table, position
+
+
+class _Pair(NamedTuple):
+    """One rename: the names in small letters, and the new table."""
+
+    old: str
+    new: str
+    table: TableId
+
+
+def is_by_tool(old: Name, new: Name) -> bool:
+    """Return whether a table takes the name of one of a tool's own tables, or gives its name to it."""
+    before, after = old.parts[-1], new.parts[-1]
+    return any(
+        made_for is not None and made_for.casefold() == other.casefold()
+        for made_for, other in ((belongs_to(before), after), (belongs_to(after), before))
+    )
+
+
+def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Lineages:
+    """Return the tables that renames made of the names of a source; none by tools that change a schema.
+
+    A statement that renames a table of which no event is known is not followed, with none of its renames: what rows
+    the table has is not known.
+
+    Args:
+        rows: statements of the source.
+        objects: the tables that have events, by their names in source files.
+    """
+    known = {name.casefold(): name for name in objects}
+    held = {name.casefold(): _Open(table=table) for name, table in objects.items()}
+    followed: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    for row in sorted(rows, key=lambda row: (row.position, row.batch)):
+        pairs = list(_pairs(row, known, objects)) if may_rename(row.statement) else []
+        if not pairs or (row.position, row.statement) in seen:
+            continue
+        seen.add((row.position, row.statement))
+        after = _moved(held, pairs)
+        if after is None:
+            continue
+        followed.add(row.position)
+        vacated = {name: _Open(table=held[name].table, begins=row.position) for name in held.keys() - after.keys()}
+        for name, opened in after.items():
+            if held.get(name) is not opened:
+                new = next(pair.table for pair in reversed(pairs) if pair.new == name)
+                opened.renamed(new, row.position)
+        held = after | vacated
+    found = {str(each.table): each for each in held.values() if each.closed or each.begins}
+    return Lineages(
+        tables={
+            name: Lineage(each.table, (*each.closed, Segment(name, each.begins, None))) for name, each in found.items()
+        },
+        followed=frozenset(followed),
+    )
+
+
+def may_rename(statement: str) -> bool:
+    """Return whether a statement may rename a table: most do not, and need not be read for it."""
+    words = statement.casefold()
+    return "rename" in words or "schema" in words
+
+
+def _pairs(row: StatementRow, known: Mapping[str, str], objects: Mapping[str, TableId]) -> Iterator[_Pair]:
+    """Yield the renames of a statement, in its order."""
+    from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
+
+    for change in parse(row.statement, row.dialect):
+        if isinstance(change, RenameTable) and not is_by_tool(change.table, change.new):
+            old, new = (known_table(named, row, known) for named in (change.table, change.new))
+            table = objects[new] if new is not None else meant(change.new, row)
+            yield _Pair((old or str(meant(change.table, row))).casefold(), str(table).casefold(), table)
+
+
+def _moved(held: Mapping[str, _Open], pairs: Iterable[_Pair]) -> dict[str, _Open] | None:
+    """Return which table has which name after renames, one after another; None if one of them is not known."""
+    after = dict(held)
+    for pair in pairs:
+        opened = after.pop(pair.old, None)
+        if opened is None:
+            return None
+        after[pair.new] = opened
+    return after

@@ -1,0 +1,225 @@
+"""Keys that change at the source: rows stay what they are, also where later messages tell the old key alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from support.debezium_log import Log, Message, cut, record
+from support.histories import deliver
+from support.rounds import PROVING, how_many
+from support.running import run_all
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.sources.model import Source
+from tidemark.stages import StageReport
+from tidemark.tables.schemas import COMMITTED_AT, DELETED, POSITION
+
+pytestmark = pytest.mark.spark
+
+_RUNS = 3
+
+
+class Keyed(NamedTuple):
+    """The log of one table whose messages name keys."""
+
+    log: Log
+
+    def put(self, at: int, key: dict[str, Any], before: Any = None, /, **row: Any) -> Message:
+        """An insert or, with what it tells of the row before, an update."""
+        return record(self.log.put(at, before, **row), key=key)
+
+    def change(self, at: int, key: dict[str, Any] | None, /, **row: Any) -> Message:
+        """An update that tells nothing of the row before."""
+        return record(self.log.put(at, {}, **row), key=key)
+
+    def delete(self, at: int, key: dict[str, Any]) -> Message:
+        """A delete that tells the key alone."""
+        return record(self.log.delete(at, **key), key=key)
+
+    def ddl(self, at: int, text: str) -> Message:
+        """A change of the table."""
+        return record(self.log.ddl(at, text))
+
+
+class Case(NamedTuple):
+    """What the log of a table tells, in its order, and the rows that it leads to."""
+
+    name: str
+    steps: Callable[[Keyed], list[Message]]
+    rows: list[tuple[Any, ...]]
+
+
+def _widened(t: Keyed) -> list[Message]:
+    return [
+        t.put(1, {"id": 1}, id=1, a="x"),
+        t.put(2, {"id": 2}, id=2, a="x"),
+        t.put(3, {"id": 3}, id=3, a="x"),
+        t.change(4, {"id": 3}, id=3, a="y"),
+        t.delete(5, {"id": 2}),
+        t.ddl(9, "ADD COLUMN r varchar(9) NOT NULL DEFAULT 'eu', DROP PRIMARY KEY, ADD PRIMARY KEY (id, r)"),
+        t.put(11, {"id": 1, "r": "us"}, id=1, a="z", r="us"),
+        t.change(12, {"id": 3, "r": "eu"}, id=3, a="w", r="eu"),
+        t.delete(13, {"id": 1, "r": "eu"}),
+        t.put(14, {"id": 2, "r": "eu"}, id=2, a="new", r="eu"),
+    ]
+
+
+def _other_column(t: Keyed) -> list[Message]:
+    return [
+        t.put(1, {"id": 1}, id=1, u="a"),
+        t.put(2, {"id": 2}, id=2, u="b"),
+        t.put(3, {"id": 3}, id=3, u="c"),
+        t.change(4, {"id": 1}, id=1, u="A"),
+        t.delete(5, {"id": 2}),
+        t.put(11, {"u": "d"}, id=1, u="d"),
+        t.delete(12, {"u": "A"}),
+        t.change(13, {"u": "c"}, id=9, u="c"),
+        t.put(14, {"u": "b"}, id=7, u="b"),
+    ]
+
+
+def _narrowed(t: Keyed) -> list[Message]:
+    return [
+        t.put(1, {"id": 1, "r": "eu"}, id=1, r="eu", a="x"),
+        t.put(2, {"id": 1, "r": "us"}, id=1, r="us", a="y"),
+        t.put(3, {"id": 2, "r": "eu"}, id=2, r="eu", a="x"),
+        t.delete(4, {"id": 1, "r": "eu"}),
+        t.change(11, {"id": 2}, id=2, r="as", a="z"),
+        t.put(12, {"id": 3}, id=3, r="as", a="z"),
+    ]
+
+
+def _gained(t: Keyed) -> list[Message]:
+    one, two = {"id": 1, "a": "x"}, {"id": 2, "a": "x"}
+    plain = [t.log.put(1, **one), t.log.put(2, **one), t.log.put(3, **two), t.log.delete(4, **one)]
+    return [
+        *map(record, plain),
+        record(t.log.put(5, two, id=2, a="y")),
+        t.change(11, {"id": 1}, id=1, a="z"),
+        t.put(12, {"id": 3}, id=3, a="z"),
+    ]
+
+
+CASES = [
+    Case("widened", _widened, [(1, "z", "us"), (2, "new", "eu"), (3, "w", "eu")]),
+    Case("other", _other_column, [(1, "d"), (7, "b"), (9, "c")]),
+    Case("narrowed", _narrowed, [(1, "us", "y"), (2, "as", "z"), (3, "as", "z")]),
+    Case("gained", _gained, [(1, "z"), (2, "y"), (3, "z")]),
+]
+_KINDS: dict[str, dict[str, Any]] = {"plain": {}, "hist": {"history": True}, "soft": {"deletes": "soft"}}
+_DELIVERIES = how_many(usually=("in_order", "in_disorder"), proving=("one_run", "in_order", "in_disorder", "backwards"))
+
+
+def _tables() -> list[tuple[str, Case, str, str]]:
+    return [
+        (f"{kind}_{case.name}_{delivery}", case, kind, delivery)
+        for case in CASES
+        for kind in _KINDS
+        for delivery in _DELIVERIES
+        if kind == "plain" or (PROVING and case.name != "gained") or (case.name == "widened" and kind == "hist")
+    ]
+
+
+def _source(name: str, landing: Path, tables: dict[str, Any]) -> Source:
+    told = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    return Source.model_validate(told)
+
+
+@pytest.fixture(scope="module")
+def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
+    """Every case in every delivery, as tables of one source in three runs; the runs' reports."""
+    landing = tmp_path_factory.mktemp("cases")
+    source = _source("key_changes", landing, {f"shop.{name}": _KINDS[kind] for name, _, kind, _ in _tables()})
+    told = {name: cut(case.steps(Keyed(Log(name))), delivery, _RUNS) for name, case, _, delivery in _tables()}
+    reports = []
+    for run in range(_RUNS):
+        deliver(landing, f"run-{run}", [message for runs in told.values() for message in runs[run]])
+        reports.append(run_all(source))
+    return reports
+
+
+def _rows(lake: Lake, source: str, table: str) -> list[tuple[Any, ...]]:
+    found = lake.load((source, table)).scan().to_arrow().drop_columns([POSITION, COMMITTED_AT])
+    if DELETED in found.schema.names:
+        found = found.filter(pc.invert(found[DELETED])).drop_columns([DELETED])
+    names = sorted(found.schema.names, key=lambda name: (name != "id", name))
+    return sorted((tuple(row[name] for name in names) for row in found.to_pylist()), key=repr)
+
+
+@pytest.mark.more
+def test_rows_are_those_of_the_source_in_any_delivery(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Each table holds the rows of the source after the last run, whatever the order and split of its log."""
+    wrong = {}
+    for name, case, _, _ in _tables():
+        columns = sorted(case.rows, key=repr)
+        if case.name == "narrowed":
+            columns = sorted(((i, a, r) for i, r, a in case.rows), key=repr)
+        if (found := _rows(lake, "key_changes", name)) != columns:
+            wrong[name] = found
+    assert wrong == {}
+    assert cases[-1]["publish"].problems == ()
+
+
+def test_the_ledger_closes(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Every event of every run is accounted for, and none went to quarantine in the end."""
+    for row in Ledger(lake, "key_changes").read("tables"):
+        names = ("applied", "superseded", "duplicate", "held", "quarantined")
+        assert row["events"] == sum(row[name] for name in names), row
+
+
+def _loaded(t: Keyed, at: int, key: dict[str, Any], /, **row: Any) -> Message:
+    """A row of a complete initial load that began at a place."""
+    told = json.loads(t.log.put(at, **row))
+    told["op"] = "r"
+    told["source"]["snapshot"] = "true"
+    return record(json.dumps(told).encode(), key=key)
+
+
+def test_a_key_that_is_not_known_of_rows_from_before_waits_for_a_load(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """The table stops and says what helps: a load, another key in the source file, or none; each brings it on."""
+    t, u, v, w = (Keyed(Log(name)) for name in "tuvw")
+    given: dict[str, Any] = {"shop.v": {"key": ["id"]}, "shop.w": {"key": ["id"]}}
+    source = _source("unknown_keys", tmp_path, given)
+    deliver(tmp_path, "1", [
+        *(_loaded(each, 1, {"id": 1}, id=1, a="x") for each in (t, u, v)),
+        record(w.log.put(1, id=1, a="x")),
+        t.put(2, {"id": 2}, id=2, a="x"),
+        u.put(2, {"id": 2}, id=2, a="x"),
+    ])  # fmt: skip
+    assert [report.problems for report in run_all(source).values()] == [()] * 5
+    deliver(tmp_path, "2", [
+        t.put(11, {"id": 1, "r": "us"}, id=1, a="z", r="us"),
+        t.delete(5, {"id": 2}),
+        record(u.log.put(11, {"id": 1, "a": "x"}, id=1, a="y")),
+        v.put(11, {"id": 1, "a": "y"}, id=1, a="y"),
+        w.ddl(10, "ADD COLUMN r varchar(9) NOT NULL DEFAULT 'eu', DROP PRIMARY KEY, ADD PRIMARY KEY (id, r)"),
+        record(w.log.put(11, id=1, a="z", r="us")),
+    ])  # fmt: skip
+    problems = sorted(run_all(source)["compact"].problems)
+    assert [each.partition(" ")[0] for each in problems] == ["shop.t:", "shop.u:", "shop.v:", "shop.w:"]
+    assert "1 have null in a part of the new key" in problems[0]
+    assert "later ones name none" in problems[1]
+    assert "Take `key:` out of the source file" in problems[2]
+    assert "Write `key: [id, r]`, and rebuild" in problems[3]
+    assert _rows(lake, "unknown_keys", "t") == [(1, "x"), (2, "x")]
+    deliver(tmp_path, "3", [
+        _loaded(t, 50, {"id": 1, "r": "eu"}, id=1, a="x", r="eu"),
+        _loaded(t, 50, {"id": 1, "r": "us"}, id=1, a="z", r="us"),
+    ])  # fmt: skip
+    mended = _source("unknown_keys", tmp_path, {"shop.u": {"key": []}, "shop.w": {"key": ["id", "r"]}})
+    run_stage("rebuild", mended, table="shop.w")
+    assert run_all(mended)["compact"].problems == ()
+    assert _rows(lake, "unknown_keys", "t") == [(1, "x", "eu"), (1, "z", "us")]
+    assert _rows(lake, "unknown_keys", "u") == [(1, "y"), (2, "x")]
+    assert _rows(lake, "unknown_keys", "v") == [(1, "x"), (1, "y")]
+    assert _rows(lake, "unknown_keys", "w") == [(1, "x", "eu"), (1, "z", "us")]
