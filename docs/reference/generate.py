@@ -94,7 +94,7 @@ def _source_file() -> Iterator[str]:
     yield "# Source file"
     yield (
         "Every key of a source file, made from its model. An unknown key, option, type or check is an error that names "
-        "the line and what is allowed. A commented example is [examples/erp/erp.yaml](../../README.md), and `tidemark "
+        "the line and what is allowed. A commented example is in the [README](../../README.md), and `tidemark "
         "schema` prints the JSON Schema for editors. What each key does for a table: [Options of a table]"
         "(../table-options.md)."
     )
@@ -143,7 +143,8 @@ def _keys(definition: Mapping[str, Any], model: type[BaseModel], definitions: Ma
     for name, field in fields.items():
         told = definition["properties"][name]
         default = "needed" if name in required else _default(field.get_default(call_default_factory=True))
-        rows.append([f"`{name}`", _type(told, definitions), default, _sentence(told.get("description", ""))])
+        text = _sentence(told.get("description", "")).replace("docs/formats/.", "[below](#options-of-a-format).")
+        rows.append([f"`{name}`", _type(told, definitions), default, text])
     return _table(["key", "value", "default", "meaning"], rows)
 
 
@@ -151,7 +152,7 @@ def _default(value: object) -> str:
     if value is PydanticUndefined or value is None or value in ({}, (), []) or isinstance(value, BaseModel):
         return "none"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return f"`{text}`".replace(" 00:00:00+00:00", "")
+    return f"`{text}`".replace('"', "").replace(" 00:00:00+00:00", "")
 
 
 def _type(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:

@@ -8,10 +8,9 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.compaction import misfit_details
 from tidemark.compaction.merging import only_after
 from tidemark.compaction.run import Run
-from tidemark.lake import names
+from tidemark.lake import log_tables, names
 from tidemark.lake.filters import above
 from tidemark.lake.log_schemas import QUARANTINE
-from tidemark.lake.properties import LOG_PROPERTIES
 from tidemark.lake.retention import gone_up_to
 from tidemark.tables import reasons
 from tidemark.tables.plan import Plan
@@ -50,7 +49,7 @@ def put(run: Run, plan: Plan, aside: DataFrame) -> None:
     )
     after = min(found.after, found.withheld.since - 1) if found.withheld.released else found.after
     identifier = names.quarantine(source)
-    table = lake.ensure(identifier, QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"])
+    table = log_tables.quarantine(lake, source)
     # A message that was retried lies in raw with the batch that it landed with.
     batches = run.ledger.batches(above("batch", after))
     retried = {row.batch: row.retry_of for row in batches if row.retry_of is not None}

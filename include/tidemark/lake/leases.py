@@ -122,7 +122,7 @@ class Taker:
         if self._forced and not self._silent(found, snapshot.snapshot_id if snapshot else None):
             return None
         if self._forced:
-            log.warning("source_taken_over", source=self._source, holder=found.who, silent_for=found.seconds)
+            log.warning("source_taken_over", source=self._source, holder=found.who)
         mine = self._record(found.token + 1)
         return self._leased(mine, asked) if lease_records.exchange(table, mine) else None
 

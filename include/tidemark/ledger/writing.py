@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from tidemark.lake import fences, locks, names
+from pyiceberg.table import Table
+
+from tidemark.lake import fences, locks, log_tables, names
 from tidemark.lake.branches import drop_branch
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
+from tidemark.ledger import cuts, storage
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.schemas import NAMES
 
@@ -27,27 +29,24 @@ def hold(source: str, *, patience: float = locks.PATIENCE) -> Iterator[None]:
 def _shut_out(source: str, token: int) -> None:
     """Make every commit fail that an earlier writer of a source still has under way or may make.
 
-    The ledger comes first: from then on no earlier writer can add a table to it.
+    The ledger comes first: from then on no earlier writer can add a table to it, or have a cut published. Tables that
+    are missing are made, as one that comes later would have no fence.
     """
     lake = Lake.open()
     ledger = Ledger(lake, source)
-    logs = [names.raw(source), names.change_log(source), names.quarantine(source)]
-    _shut(lake, source, token, [*map(names.ledger, NAMES), *logs])
+    for name in NAMES:
+        fences.shut(storage.table_of(lake, name), source, token)
+    for log_table in (log_tables.raw, log_tables.change_log, log_tables.quarantine):
+        fences.shut(log_table(lake, source), source, token)
     targets = {row.identifier for row in ledger.tables() if row.target is not None}
     kinds = [(*names.moved_together(target), names.history(target)) for target in sorted(targets)]
-    tables = [name for each in kinds for name in each]
-    _shut(lake, source, token, tables)
-    _leave_number(lake, ledger, tables)
+    found = [table for each in kinds for name in each if (table := lake.find(name)) is not None]
+    for table in found:
+        fences.shut(table, source, token)
+    _leave_number(ledger, found)
 
 
-def _shut(lake: Lake, source: str, token: int, tables: list[names.Identifier]) -> None:
-    for name in tables:
-        table = lake.find(name)
-        if table is not None:
-            fences.shut(table, source, token)
-
-
-def _leave_number(lake: Lake, ledger: Ledger, tables: list[names.Identifier]) -> None:
+def _leave_number(ledger: Ledger, tables: list[Table]) -> None:
     """Give the number of a cut that the earlier writer may be building to no other cut.
 
     Spark writes to the branches of such a cut, and asks no fence. What it still writes lies on branches that nobody
@@ -58,7 +57,5 @@ def _leave_number(lake: Lake, ledger: Ledger, tables: list[names.Identifier]) ->
         return  # it was built whole
     number = max(last.cut if last else 0, ledger.left_number()) + 1
     ledger.leave_number(number)
-    for name in tables:
-        table = lake.find(name)
-        if table is not None:
-            drop_branch(table, names.candidate_branch(number))
+    for table in tables:
+        drop_branch(table.refresh(), names.candidate_branch(number))

@@ -133,7 +133,7 @@ class Source(BaseModel):
     options: SerializeAsAny[BaseModel] = Field(default_factory=dict, validate_default=True)
     """An instance of the format's own ``Options``."""
     landing: Annotated[str, AfterValidator(fields.landing)]
-    """Path or pattern of the dumps. Environment variables are replaced already; ``strftime`` fields are still in it."""
+    """Path or pattern of the dumps, with ``strftime`` fields. ``${NAME}`` in the file is an environment variable."""
     container: Wrapping | None = None
     """What the messages in text files are wrapped in. None: the content of each file tells."""
     files: Files = Files.WHOLE

@@ -25,12 +25,11 @@ from tidemark.dumps.tasks import Dump, Hashes, Landed, Landing
 from tidemark.dumps.unmatched import unmatched
 from tidemark.dumps.wrapping import Reading
 from tidemark.errors import ConfigurationError
-from tidemark.lake import foreign, names
+from tidemark.lake import foreign, log_tables, names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import WrittenFile
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RAW, VARIED
-from tidemark.lake.properties import LOG_PROPERTIES
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow, IntervalRow, RefusalRow
 from tidemark.queries.pending_files import Interval, pending
@@ -87,7 +86,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
-    raw = lake.ensure(names.raw(source.source), RAW, LOG_PROPERTIES, partition_by=["batch"])
+    raw = log_tables.raw(lake, source.source)
     foreign.require_in_step(raw, lake.find(names.change_log(source.source)))
     batch = int(marker(raw, "batch") or 0)
     ledger.forget_attempts(batch)

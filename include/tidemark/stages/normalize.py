@@ -23,13 +23,12 @@ from pyiceberg.table import Table
 
 from tidemark.dumps.listing import moments
 from tidemark.errors import ConfigurationError, LedgerError
-from tidemark.lake import foreign, names
+from tidemark.lake import foreign, log_tables, names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import Target
 from tidemark.lake.filters import above, among
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
-from tidemark.lake.properties import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES
 from tidemark.lake.retention import gone_up_to
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
@@ -69,9 +68,7 @@ def run(
     retrying.finish_retry(lake, source.source)
     erasures.scrub(lake, source.source)
     raw = lake.find(names.raw(source.source))
-    changelog = lake.ensure(
-        names.change_log(source.source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=["batch", "kind", "object"]
-    )
+    changelog = log_tables.change_log(lake, source.source)
     changed = [] if reprocess else source_plan.unmet(lake, ledger, source)
     source_changes.warn(source, changed)
     done = int(marker(changelog, "batch") or 0)
@@ -212,9 +209,7 @@ def _decode(
         instead_of: rows that the change log has of these batches already, and that are replaced; None for new batches.
     """
     lake, ledger, raw, changelog = tables.lake, tables.ledger, tables.raw, tables.changelog
-    quarantine = lake.ensure(
-        names.quarantine(tables.source.source), QUARANTINE, LOG_PROPERTIES, partition_by=["batch", "reason", "object"]
-    )
+    quarantine = log_tables.quarantine(lake, tables.source.source)
     before = min(batches) - 1
     messages = Messages(parts=list(inputs.parts(raw, among("batch", batches))), read_from=lake.target(raw, RAW))
     log_to = _log_to(tables)
