@@ -33,12 +33,16 @@ class _Counts:
     sound: int
     """Events that take part, copies and all."""
     distinct: int
+    duplicates: int
+    """Of these, copies of others."""
     truncated: int
     bad: int
     in_question: int
     """Events of which only the order tells whether they are copies."""
     removals: int
     """Distinct events that take a row out."""
+    insertions: int
+    """Distinct events that put a row in."""
     first: str | None
     last: str | None
     """Lowest and highest position of the events that take part."""
@@ -81,6 +85,7 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
         met = bag_events.meet(prepared, sound, bag_events.Reach(counts.first, high, truncated), views)
         unseen = met.unseen if met.unseen is not None else unseen
     distinct = counts.distinct if met.unseen is None else met.distinct
+    duplicates = counts.duplicates if met.unseen is None else met.duplicates
     if truncated is not None and marks.get(_TRUNCATE, "") < truncated < high:
         _fold_again(prepared, None, truncated, views)
     elif met.late and met.touched is not None:
@@ -95,7 +100,8 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
         counts=accounting.account(
             plan.found,
             applied=distinct + plan.found.truncates,
-            duplicate=counts.sound - distinct,
+            superseded=counts.truncated,
+            duplicate=duplicates,
             quarantined=counts.bad,
         ),
         rows_change=change,
@@ -118,10 +124,12 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame | None = Non
     row = events.agg(
         F.sum(F.when(sound, F.col("copies"))).alias("sound"),
         F.count(F.when(sound & ~F.col(IS_COPY), 1)).alias("distinct"),
+        F.sum(F.when(sound, bag_events.copies_beyond_the_first())).alias("duplicates"),
         F.count_if(IN_QUESTION).alias("in_question"),
         F.sum(F.when(truncated, F.col("copies"))).alias("truncated"),
         F.sum(F.when(~truncated, F.col("copies"))).alias("bad"),
         F.count(F.when(sound & F.col("old").isNotNull(), 1)).alias("removals"),
+        F.count(F.when(sound & ~F.col(IS_COPY) & F.col("new").isNotNull(), 1)).alias("insertions"),
         F.min(F.when(sound, F.col("position"))).alias("first"),
         F.max(F.when(sound, F.col("position"))).alias("last"),
         F.unix_micros(F.max(F.when(sound, F.col("committed_at")))).alias("committed_at"),
@@ -130,10 +138,12 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame | None = Non
     counts = _Counts(
         sound=int(totals.get("sound") or 0),
         distinct=int(totals.get("distinct") or 0),
+        duplicates=int(totals.get("duplicates") or 0),
         in_question=int(totals.get("in_question") or 0),
         truncated=int(totals.get("truncated") or 0),
         bad=int(totals.get("bad") or 0),
         removals=int(totals.get("removals") or 0),
+        insertions=int(totals.get("insertions") or 0),
         first=totals.get("first"),
         last=totals.get("last"),
         committed_at=totals.get("committed_at"),

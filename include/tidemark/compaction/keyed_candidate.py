@@ -14,7 +14,16 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import accounting, history_candidate, marked_again, merging, moved_rows, quarantine, truncation
+from tidemark.compaction import (
+    accounting,
+    history_candidate,
+    idle_events,
+    marked_again,
+    merging,
+    moved_rows,
+    quarantine,
+    truncation,
+)
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.event_log import Events
@@ -48,8 +57,10 @@ class Fold:
 class _Totals:
     """``folding.keyed.totals``, without nulls."""
 
-    events: int
-    distinct: int
+    duplicates: int
+    overtaken: int
+    newest: int
+    """Rows whose newest action is an event of their own key: the table decides what becomes of it."""
     away: int
     deletes: int
     marks: int
@@ -61,6 +72,11 @@ class _Totals:
     def of(cls, totals: Mapping[str, Any]) -> _Totals:
         numbers = {name: int(value or 0) for name, value in totals.items() if name != "oldest"}
         return cls(**numbers, oldest=totals.get("oldest"))
+
+    @property
+    def events(self) -> int:
+        """All events that were folded."""
+        return self.duplicates + self.overtaken + self.newest
 
 
 def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
@@ -82,35 +98,36 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     if fold is None:
         fold = _fold(prepared, events(), truncate, views)
     totals = _Totals.of(fold.totals)
-    quarantined = _set_aside(prepared, fold, totals)
+    aside = _set_aside(prepared, fold, totals)
     emptied = truncation.empty(prepared, truncate, fold.rows)
     prepared.fill_defaults()
     late = marked_again.late_keys(prepared, fold.rows, totals.oldest) if plan.soft else None
     by_cell = plan.found.partial or "cells" in state.kinds or late is not None
     start = prepared.tip()
-    ready = _by_cell(prepared, fold, late, truncate) if by_cell else _alive(prepared, fold.rows, totals.oldest)
+    judged = _by_cell(prepared, fold, late, truncate) if by_cell else None
+    ready = _alive(prepared, fold.rows, totals.oldest) if judged is None else judged.where("changes")
     marked = emptied.marked + (_marked_rows(prepared, ready) if totals.marks else 0)
     moved = _moved_rows(prepared, ready, by_cell=by_cell) if totals.away or late is not None else 0
     is_new = truncate is not None and all(kept.position != truncate.position for kept in state.truncates)
     if by_cell or totals.deletes or is_new:
         state.keep(ready, truncate if is_new else None)
-    replaced = 0
-    if not by_cell and _is_above(prepared, totals.oldest):
-        replaced = _exchange(prepared, ready, deletes=totals.deletes)
-    else:
-        merging.upsert(ready, plan, prepared.branch, by_cell=by_cell)
+    replaced = _write(prepared, ready, totals, by_cell=by_cell)
     if plan.keeps_versions:
         history_candidate.build(prepared, events(), views)
     merged = accounting.merged(prepared.current(), start, prepared.run.cut.branch).exchanged(replaced)
     lost = max(0, merged.deleted + emptied.rows - moved - emptied.returned)
+    applied, idle = merged.changed - moved, 0
+    if applied != totals.newest:
+        idle = idle_events.against_rows(prepared, fold.rows, start) if judged is None else idle_events.by_cell(judged)
     return Built(
         object=plan.found.object,
         target=plan.target,
         counts=accounting.account(
             plan.found,
-            applied=merged.changed - moved + plan.found.truncates,
-            duplicate=totals.events - totals.distinct,
-            quarantined=quarantined,
+            applied=applied + plan.found.truncates,
+            superseded=totals.overtaken + idle + aside.pop(reasons.TRUNCATED, 0),
+            duplicate=totals.duplicates,
+            quarantined=sum(aside.values()),
         ),
         rows_change=merged.grown - emptied.rows,
         deleted=marked if plan.soft else lost,
@@ -142,8 +159,8 @@ def _fold(prepared: Prepared, events: Events, truncate: Truncate | None, views: 
     return Fold(rows=touched, totals=totals.asDict() if totals else {}, acted=lambda: new)
 
 
-def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> int:
-    """Quarantine the events that take no part, and return how many they are.
+def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> dict[str, int]:
+    """Quarantine the events that take no part, and return how many have each reason; below a TRUNCATE none is wrong.
 
     Raises:
         LedgerError: the events that were folded, TRUNCATEs, and these are not all events.
@@ -156,11 +173,11 @@ def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> int:
             f"{found.object}: {found.events} events in the change log, but {totals.events} folded + "
             f"{found.truncates} truncates + {sum(counts.values())} set aside. Nothing of it is published."
         )
-    return sum(count for reason, count in counts.items() if reason != reasons.TRUNCATED)  # else superseded, not wrong
+    return counts
 
 
 def _by_cell(prepared: Prepared, fold: Fold, late: DataFrame | None, truncate: Truncate | None) -> DataFrame:
-    """Return the rows that change where cells have writers of their own, or deleted rows get late events."""
+    """Return what rows become where cells have writers of their own, or deleted rows get late events; kept."""
     plan, folded = prepared.plan, fold.rows
     if late is not None:
         folded = folded.join(late, frames.key_names(plan), "left_anti")
@@ -207,6 +224,14 @@ def _is_above(prepared: Prepared, oldest: str | None) -> bool:
         return False
     newest = greatest(prepared.current(), POSITION, prepared.run.cut.branch)
     return newest is not None and newest < oldest
+
+
+def _write(prepared: Prepared, ready: DataFrame, totals: _Totals, *, by_cell: bool) -> int:
+    """Write the rows that change into the branch; return how many were deleted and added in place of an update."""
+    if not by_cell and _is_above(prepared, totals.oldest):
+        return _exchange(prepared, ready, deletes=totals.deletes)
+    merging.upsert(ready, prepared.plan, prepared.branch, by_cell=by_cell)
+    return 0
 
 
 def _exchange(prepared: Prepared, ready: DataFrame, deletes: int) -> int:

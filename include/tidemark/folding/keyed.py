@@ -29,8 +29,9 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Seq
 
     Returns:
         ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted`` and ``moved_away`` of the key's newest
-        action; ``c<n>``: the newest value of each column outside the key; ``events`` and ``distinct_events``, without
-        the deletes of old keys.
+        action; ``c<n>``: the newest value of each column outside the key; ``duplicates``: how many events are copies
+        of others; ``overtaken``: how many others are not the newest action. Deletes of old keys are counted in neither:
+        their events are counted where they wrote the new key.
 
         A delete writes null to ``c<n>``. With soft deletes, deletes that are the newest actions leave the row as it was
         and what their old images tell. Then there are ``first``, the position of the key's oldest action,
@@ -39,7 +40,7 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Seq
         With partial images also ``whole_at``, the position at which the row was last written whole (null: never), and
         ``p<n>``, the position at which a column was written (null: no event wrote it; in a row that is deleted softly:
         no event told it). With soft deletes, ``emptied_at`` is where the row's life before the last one ended. For a
-        key that has only idle halves of updates, the row has the counts and no position.
+        key that has only idle halves of updates, the row has the counts and no position: each is overtaken.
     """
     keys = [*apart, *key_names(plan)]
     return _by_cell(acted, plan, keys, truncates) if plan.found.partial else _newest(acted, plan, keys)
@@ -58,8 +59,9 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     own = ~F.col("moved_away")
     steps = {"age": F.row_number().over(order), "is_copy": F.coalesce(_repeats(plan, own, order), F.lit(False))}
     counts = {
-        "events": F.count_if(own).over(of_key),
-        "distinct_events": F.count_if(own & ~F.col("is_copy")).over(of_key),
+        "duplicates": F.count_if(own & F.col("is_copy")).over(of_key),
+        # In the row of the newest action, which is the one that stays.
+        "overtaken": F.count_if(own & ~F.col("is_copy")).over(of_key) - own.cast("int"),
     }
     marks = _shown_softly(cells, of_key) if plan.soft else {}
     # The common beginning of all paths would be a quarter of the bytes that are shuffled and sorted.
@@ -128,8 +130,8 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Seque
     newest = [
         F.max(_acts_at()).alias("position"),
         F.max_by(F.struct("event.committed_at", "event.deleted", "event.moved_away"), _acts_at()).alias("newest"),
-        F.sum("copies").alias("events"),
-        F.sum(F.when(F.col("copies") > 0, 1).otherwise(0)).alias("distinct_events"),
+        F.sum(F.when(F.col("copies") > 0, F.col("copies") - 1).otherwise(0)).alias("duplicates"),
+        F.count_if(F.col("copies") > 0).alias("distinct"),
         F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), _acts_at())).alias("whole_at"),
     ]
     if plan.soft:
@@ -144,7 +146,8 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Seque
         folded = folded.withColumn("emptied_at", _emptied_at(truncates))
     values = [column for number in value_numbers(plan) for column in _value_and_position(plan, number)]
     marks = ["first", "keeps", "emptied_at"] if plan.soft else []
-    counts = ["events", "distinct_events", "whole_at"]
+    overtaken = F.col("distinct") - F.coalesce((~F.col("newest.moved_away")).cast("int"), F.lit(0))
+    counts = [F.col("duplicates"), overtaken.alias("overtaken"), F.col("whole_at")]
     return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)
 
 
@@ -181,9 +184,10 @@ def _acts_at() -> Expression:
 def totals(plan: Plan) -> list[Expression]:
     """Return aggregates over the rows of ``fold``: for the ledger, and for the choice how a batch is written."""
     return [
-        F.sum("events").alias("events"),
-        F.sum("distinct_events").alias("distinct"),
-        F.sum(F.when(F.col("moved_away"), 1).otherwise(0)).alias("away"),
+        F.sum("duplicates").alias("duplicates"),
+        F.sum("overtaken").alias("overtaken"),
+        F.count_if(~F.col("moved_away")).alias("newest"),
+        F.count_if("moved_away").alias("away"),
         F.count_if("deleted").alias("deletes"),
         F.count_if(F.col("deleted") & ~F.col("moved_away") & F.lit(plan.soft)).alias("marks"),
         F.unix_micros(F.max("committed_at")).alias("committed_at"),

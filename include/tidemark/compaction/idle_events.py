@@ -1,0 +1,45 @@
+"""Events that are the newest of their key in a batch and change nothing: what stands is newer, or nothing is there.
+
+They are counted by themselves, so that the ledger's equation can fail: what the fold hands on must be what the commits
+say they changed, and these. They are looked for only where the two numbers differ.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.compaction.candidate import Prepared
+from tidemark.folding import frames
+from tidemark.tables.schemas import POSITION
+
+
+def against_rows(prepared: Prepared, folded: DataFrame, start: int) -> int:
+    """Return how many folded rows leave the table as it was, where rows are written whole.
+
+    Args:
+        prepared: the table.
+        folded: ``folding.keyed.fold`` of its new events.
+        start: the snapshot that the rows were merged into.
+    """
+    plan, keys = prepared.plan, frames.key_names(prepared.plan)
+    before = frames.of_today(_at(prepared, start), plan)
+    stored = before.select(*frames.key_columns(plan), F.col(POSITION).alias("stands_at"))
+    own = folded.where(~F.col("moved_away")).select(*keys, "position", "deleted")
+    dead = prepared.state.tombstones().groupBy(*keys).agg(F.max("position").alias("died_at"))
+    met = own.join(stored, keys, "left").join(dead, keys, "left")
+    older = F.greatest("stands_at", "died_at") >= F.col("position")
+    # With soft deletes, the delete of a row that is not there makes one.
+    missing = F.col("deleted") & F.col("stands_at").isNull() & F.lit(not plan.soft)
+    return met.where(F.coalesce(older, F.lit(False)) | missing).count()
+
+
+def by_cell(ready: DataFrame) -> int:
+    """Return how many rows of ``folding.cells.combine`` leave the table as it was; ``ready`` is kept."""
+    return ready.where(~F.col("moved_away") & ~F.col("writes")).count()
+
+
+def _at(prepared: Prepared, snapshot: int) -> DataFrame:
+    run = prepared.run
+    version = run.session.read.option("versionAsOf", str(snapshot))
+    return version.table(run.lake.spark_name(prepared.plan.target))
