@@ -46,6 +46,10 @@ class Met:
     """How many events are unseen."""
     duplicates: int = 0
     """How many new events are copies of others, earlier or new."""
+    insertions: int = 0
+    """How many unseen events put a row in."""
+    removals: int = 0
+    """How many unseen events take a row out."""
     late: int = 0
     """How many events may change what earlier events led to."""
 
@@ -147,6 +151,12 @@ def _met(events: DataFrame, high: str, table: str) -> Met:
 
 def _counted(events: DataFrame, unseen: Expression, late: Expression, repeated: Expression) -> dict[str, int]:
     """Return the counts of ``Met`` by name; ``repeated``: how many copies an event stands for that count as none."""
-    wanted = {"distinct": F.count_if(unseen), "late": F.count_if(late), "duplicates": F.sum(repeated)}
+    wanted = {
+        "distinct": F.count_if(unseen),
+        "late": F.count_if(late),
+        "duplicates": F.sum(repeated),
+        "insertions": F.count_if(unseen & F.col("new").isNotNull()),
+        "removals": F.count_if(unseen & F.col("old").isNotNull()),
+    }
     row = events.agg(*(count.alias(name) for name, count in wanted.items())).first()
     return {name: int((row[name] if row else None) or 0) for name in wanted}

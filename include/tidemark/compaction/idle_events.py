@@ -23,23 +23,20 @@ def against_rows(prepared: Prepared, folded: DataFrame, start: int) -> int:
         start: the snapshot that the rows were merged into.
     """
     plan, keys = prepared.plan, frames.key_names(prepared.plan)
-    before = frames.of_today(_at(prepared, start), plan)
-    stored = before.select(*frames.key_columns(plan), F.col(POSITION).alias("stands_at"))
     own = folded.where(~F.col("moved_away")).select(*keys, "position", "deleted")
     dead = prepared.state.tombstones().groupBy(*keys).agg(F.max("position").alias("died_at"))
-    met = own.join(stored, keys, "left").join(dead, keys, "left")
+    met = own.join(stood_at(prepared, start), keys, "left").join(dead, keys, "left")
     older = F.greatest("stands_at", "died_at") >= F.col("position")
     # With soft deletes, the delete of a row that is not there makes one.
     missing = F.col("deleted") & F.col("stands_at").isNull() & F.lit(not plan.soft)
     return met.where(F.coalesce(older, F.lit(False)) | missing).count()
 
 
-def by_cell(ready: DataFrame) -> int:
-    """Return how many rows of ``folding.cells.combine`` leave the table as it was; ``ready`` is kept."""
-    return ready.where(~F.col("moved_away") & ~F.col("writes")).count()
+def by_cell(judged: DataFrame) -> int:
+    """Return how many rows of ``folding.cells.combine`` leave the table as it was."""
+    return judged.where(~F.col("moved_away") & ~F.col("writes")).count()
 
 
-def _at(prepared: Prepared, snapshot: int) -> DataFrame:
-    run = prepared.run
-    version = run.session.read.option("versionAsOf", str(snapshot))
-    return version.table(run.lake.spark_name(prepared.plan.target))
+def stood_at(prepared: Prepared, snapshot: int) -> DataFrame:
+    """Return the keys of a table in a snapshot, each with the position of its row, ``stands_at``."""
+    return prepared.stored_at(snapshot).select(*frames.key_columns(prepared.plan), F.col(POSITION).alias("stands_at"))

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction import (
     accounting,
+    contradictions,
     history_candidate,
     idle_events,
     marked_again,
@@ -24,8 +25,9 @@ from tidemark.compaction import (
     quarantine,
     truncation,
 )
+from tidemark.compaction.accounting import Merged
 from tidemark.compaction.candidate import Prepared
-from tidemark.compaction.decisions import Built
+from tidemark.compaction.decisions import Built, Contradiction
 from tidemark.compaction.event_log import Events
 from tidemark.compaction.state import Truncate
 from tidemark.errors import LedgerError
@@ -70,8 +72,8 @@ class _Totals:
 
     @classmethod
     def of(cls, totals: Mapping[str, Any]) -> _Totals:
-        numbers = {name: int(value or 0) for name, value in totals.items() if name != "oldest"}
-        return cls(**numbers, oldest=totals.get("oldest"))
+        names = [name for name in cls.__slots__ if name != "oldest"]
+        return cls(**{name: int(totals.get(name) or 0) for name in names}, oldest=totals.get("oldest"))
 
     @property
     def events(self) -> int:
@@ -133,6 +135,7 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
         deleted=marked if plan.soft else lost,
         committed_at=totals.committed_at or None,
         snapshots=prepared.snapshots(),
+        contradictions=_contradictions(prepared, fold, merged, start),
     )
 
 
@@ -224,6 +227,13 @@ def _is_above(prepared: Prepared, oldest: str | None) -> bool:
         return False
     newest = greatest(prepared.current(), POSITION, prepared.run.cut.branch)
     return newest is not None and newest < oldest
+
+
+def _contradictions(prepared: Prepared, fold: Fold, merged: Merged, start: int) -> list[Contradiction]:
+    """Return the contradictions between the new events and the rows that they were merged into."""
+    if not prepared.plan.compares or not contradictions.are_there(fold.totals, merged):
+        return []
+    return contradictions.found(prepared, fold.acted(), start)
 
 
 def _write(prepared: Prepared, ready: DataFrame, totals: _Totals, *, by_cell: bool) -> int:

@@ -198,6 +198,20 @@ def of_values(sides: DataFrame, wanted: DataFrame) -> DataFrame:
     return sides.join(wanted.select("value"), "value", "left_semi")
 
 
+def missing(sides: DataFrame) -> DataFrame:
+    """Return the sides that take out a row which was not there.
+
+    Args:
+        sides: as ``changed`` takes them: rows at some time, and all sides of their values since then.
+    """
+    oldest_first = Window.partitionBy("value").orderBy("position", "delta")
+    so_far = oldest_first.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    counted = sides.withColumn("balance", F.sum("delta").over(so_far))
+    before = oldest_first.rowsBetween(Window.unboundedPreceding, -1)
+    told = counted.withColumn("lowest", F.least(F.lit(0), F.coalesce(F.min("balance").over(before), F.lit(0))))
+    return told.where((F.col("delta") < 0) & (F.col("balance") < F.col("lowest"))).drop("balance", "lowest")
+
+
 def changed(sides: DataFrame) -> DataFrame:
     """Fold sides, and return the rows that must be added to the table or removed from it.
 

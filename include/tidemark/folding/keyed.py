@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.window import WindowSpec
 
-from tidemark.folding import log_places
+from tidemark.folding import contradictions, log_places
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.tables.plan import Plan
@@ -31,7 +31,8 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Seq
         ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted`` and ``moved_away`` of the key's newest
         action; ``c<n>``: the newest value of each column outside the key; ``duplicates``: how many events are copies
         of others; ``overtaken``: how many others are not the newest action. Deletes of old keys are counted in neither:
-        their events are counted where they wrote the new key.
+        their events are counted where they wrote the new key. Where the plan ``compares``: ``begins``, what the key's
+        oldest action needs, and ``breaks``, how many others contradict the one before (``contradictions``).
 
         A delete writes null to ``c<n>``. With soft deletes, deletes that are the newest actions leave the row as it was
         and what their old images tell. Then there are ``first``, the position of the key's oldest action,
@@ -63,6 +64,9 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
         # In the row of the newest action, which is the one that stays.
         "overtaken": F.count_if(own & ~F.col("is_copy")).over(of_key) - own.cast("int"),
     }
+    if plan.compares:
+        steps["breaks"] = contradictions.breaks(order)
+        counts |= {"begins": F.last("needs").over(of_key), "breaks": F.count_if("breaks").over(of_key)}
     marks = _shown_softly(cells, of_key) if plan.soft else {}
     # The common beginning of all paths would be a quarter of the bytes that are shuffled and sorted.
     own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH)
@@ -192,6 +196,19 @@ def totals(plan: Plan) -> list[Expression]:
         F.count_if(F.col("deleted") & ~F.col("moved_away") & F.lit(plan.soft)).alias("marks"),
         F.unix_micros(F.max("committed_at")).alias("committed_at"),
         F.min("first" if plan.soft else "position").alias("oldest"),
+        *(_begun() if plan.compares else []),
+    ]
+
+
+def _begun() -> list[Expression]:
+    """Return how many keys begin without a row, or may, and how many lose one: what a merge must find."""
+    row, no_row, unknown = contradictions.ROW, contradictions.NO_ROW, contradictions.UNKNOWN
+    return [
+        F.count_if((F.col("begins") == no_row) & ~F.col("deleted")).alias("fresh"),
+        F.count_if((F.col("begins") == unknown) & ~F.col("deleted")).alias("maybe_fresh"),
+        F.count_if((F.col("begins") == row) & F.col("deleted")).alias("gone"),
+        F.count_if((F.col("begins") == unknown) & F.col("deleted")).alias("maybe_gone"),
+        F.sum("breaks").alias("breaks"),
     ]
 
 

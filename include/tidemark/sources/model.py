@@ -32,6 +32,7 @@ from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
 from tidemark.sources import column_options, fields
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
+from tidemark.sources.contradictions import Contradictions
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import error_at, wrong
 from tidemark.sources.layout import Layout
@@ -187,6 +188,8 @@ class Source(BaseModel):
     """Share of a table's published rows that one cut may delete without approval; 1 means no limit."""
     max_quarantined: Share | None = None
     """Share of a cut's messages, and of the events of a table, that may be set aside without approval; 1: no limit."""
+    contradictions: Contradictions = Contradictions()
+    """What follows where events contradict the rows that are stored."""
     max_message_mib: Annotated[StrictInt, Field(ge=1, le=beyond_limit.MOST)] = beyond_limit.LIMIT >> 20
     """Most MiB of one message. A longer message is set aside alone."""
     log_restarts: tuple[Moment, ...] = ()

@@ -21,9 +21,11 @@ from tidemark.lake.filters import above, at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CHECK
+from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization.identifying import other_format
+from tidemark.quality import contradictions as contradicting
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import (
     APPROVABLE,
@@ -66,7 +68,10 @@ def run(source: Source) -> StageReport:
     doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), last.batch) if last else {}
     for name, renamed in doubts_about_renames(ledger, rows, cut.batch).items():
         doubts[name] = [*doubts.get(name, ()), *renamed]
-    verdicts = _judge(lake, source, rows, cut.cut, doubts)
+    contradictions = ledger.contradictions(equals("cut", cut.cut))
+    verdicts = _judge(lake, source, rows, cut.cut, _invariants(source, doubts, contradictions))
+    for name, told in contradicting.blocking(contradictions, source.contradictions).items():
+        doubts[name] = [*doubts.get(name, ()), *told]
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
     record(ledger, cut.cut, CHECK, verdicts)
@@ -89,7 +94,7 @@ def run(source: Source) -> StageReport:
 
 
 def _judge(
-    lake: Lake, source: Source, rows: list[TableRow], cut: int, doubts: Mapping[str, Sequence[Doubt]]
+    lake: Lake, source: Source, rows: list[TableRow], cut: int, more: Mapping[str, Mapping[str, Invariant]]
 ) -> tuple[Verdict, ...]:
     if not rows:
         return ()
@@ -100,11 +105,19 @@ def _judge(
         tables = [opened_candidate(session, lake, row) for row in rows]
         counts = count_keys(tables)
         candidates = [
-            _candidate(session, lake, source, opened, key_invariants(opened, count) | invariants(doubts.get(name, ())))
+            _candidate(session, lake, source, opened, {**key_invariants(opened, count), **more.get(name, {})})
             for opened, count in zip(tables, counts, strict=True)
             if (name := opened.row.object)
         ]
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
+
+
+def _invariants(
+    source: Source, doubts: Mapping[str, Sequence[Doubt]], rows: Iterable[ContradictionRow]
+) -> dict[str, dict[str, Invariant]]:
+    """Return by object the invariants about its new events."""
+    found = contradicting.invariants_of(rows, source.contradictions)
+    return {name: invariants(doubts.get(name, ())) | found.get(name, {}) for name in {*doubts, *found}}
 
 
 def _candidate(
@@ -140,7 +153,7 @@ def _state(verdicts: Iterable[Verdict]) -> str:
     return cuts.AWAITING_APPROVAL if failed <= _APPROVABLE else cuts.FAILED
 
 
-_APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED}
+_APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED} | contradicting.CONTRADICTIONS
 """Invariants of which only a person can tell whether they are broken by mistake."""
 
 

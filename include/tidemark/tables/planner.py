@@ -83,12 +83,22 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         has_deliveries=formats.has_deliveries(module),
         keeps_versions=promised.history,
         soft=soft,
+        compares=not soft and _compares(source, found, module),
         masks=masks,
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
         column_rules=column_rules.told(
             masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
         ),
     )
+
+
+def _compares(source: model.Source, found: Found, module: formats.Format) -> bool:
+    """Return whether the rows that events need can be told: not where the place in the dump is the order.
+
+    There, an event that is sent again is newer than the first one. Nor in parts of a row, or while transactions wait.
+    """
+    told = not (formats.orders_by_offset(module) or found.partial or found.withheld.left_out)
+    return told and source.contradictions.are_sought
 
 
 def _refuse_layout(found: Found, promised: model.Table, table: Table | None, evolved: Evolved) -> None:
