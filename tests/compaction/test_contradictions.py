@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
+from support import shareplex
 from support.histories import Table, deliver, message
 from support.reference import Change
 from support.running import assert_ledger_closes, run_all
@@ -192,7 +193,7 @@ def test_a_lost_event_holds_a_cut_where_the_source_file_says_so(
     found = contradictions.found
     monkeypatch.setattr(contradictions, "found", lambda *args: sought.append(number) or found(*args))
     fields: dict[str, Any] = {"tables": {"shop.items": {"key": ["id"]}}}
-    shop = source("debezium_json", contradictions={"missing_rows": "block"}, **fields)
+    shop = source("debezium_json", invariants={"missing_rows": "block"}, **fields)
     history = _sound(7, 90)
     for number, part in enumerate((history[:30], history[30:60], history[20:50])):
         _deliver(shop, f"{number}", part)
@@ -211,11 +212,33 @@ def test_a_lost_event_holds_a_cut_where_the_source_file_says_so(
     assert cut.state == cuts.AWAITING_APPROVAL
     assert any("1 updates or deletes of rows that were not there: message 1 of " in text for text in problems), problems
     for consequence in ("warn", "off"):
-        asked = Source.model_validate(
-            {**shop.model_dump(by_alias=True), "contradictions": {"missing_rows": consequence}}
-        )
+        asked = Source.model_validate({**shop.model_dump(by_alias=True), "invariants": {"missing_rows": consequence}})
         report = run_stage("check", asked, None, None)
         assert (report.problems, len(report.remarks)) == ((), 1 if consequence == "warn" else 0)
+
+
+def test_copies_that_say_something_else_are_told(source: Make, spark: SparkSession, lake: Lake) -> None:
+    """Where a position is the identity of an event, its copies are equal; with a key, without, and in parts."""
+    tables = [shareplex.Table(name) for name in ("items", "bag", "parts", "equal")]
+    items, bag, parts, equal = tables
+    changes = [
+        *(table.insert(10, id=1, name="a") for table in tables),
+        items.insert(10, id=1, name="b"), bag.insert(10, id=1, name="b"), parts.insert(10, id=1, name="b"),
+        equal.insert(10, id=1, name="a"), parts.update(12, id=1),
+    ]  # fmt: skip
+    keys = {f"shop.{table.name}": {"key": [] if table is bag else ["id"]} for table in tables}
+    shop = source("shareplex_json", tables=keys)
+    deliver(Path(shop.landing).parent, "1", map(shareplex.message, changes))
+    assert not run_all(shop)["check"].problems
+    rows = Ledger(lake, shop.source).contradictions()
+    assert {(row.object, row.kind, row.events, row.place) for row in rows} == {
+        (f"shop.{name}", "different_copies", 1, _first_of(name, changes)) for name in ("items", "bag", "parts")
+    }
+
+
+def _first_of(table: str, changes: Sequence[Change]) -> int:
+    """Return the place of the first message of a table in a dump."""
+    return next(place for place, change in enumerate(changes) if change.table == table)
 
 
 @pytest.mark.parametrize(
@@ -242,5 +265,5 @@ def test_a_merge_that_finds_what_events_need_shows_it(
 @pytest.mark.parametrize("given", [{"missing_rows": "stop"}, {"mising_rows": "warn"}, "off"])
 def test_unknown_consequences_are_refused(source: Make, given: object) -> None:
     """A kind or a consequence that there is not is an error."""
-    with pytest.raises(ValidationError, match="contradictions"):
-        source("canal_json", contradictions=given)
+    with pytest.raises(ValidationError, match="invariants"):
+        source("canal_json", invariants=given)

@@ -45,6 +45,8 @@ class _Counts:
     """Distinct events that take a row out."""
     insertions: int
     """Distinct events that put a row in."""
+    differing: int
+    """Events of which copies say something else, where the position is the identity."""
     first: str | None
     last: str | None
     """Lowest and highest position of the events that take part."""
@@ -89,7 +91,8 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
     state.mark(marks, {_HIGH: max(high, counts.last or ""), _TRUNCATE: truncated or ""})
     grown = accounting.merged(prepared.current(), start, prepared.run.cut.branch).grown
     missing = _removed_nothing(plan, grown, taken) if goes_on else 0
-    told = bag_contradictions.found(prepared, unseen, rows, start) if missing and plan.compares else []
+    told = bag_contradictions.missing_rows(prepared, unseen, rows, start) if missing and plan.compares else []
+    told += bag_contradictions.different_copies(prepared, rows) if counts.differing else []
     change = grown - emptied.rows
     return Built(
         object=plan.found.object,
@@ -158,6 +161,7 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame | None = Non
         F.sum(F.when(~truncated, F.col("copies"))).alias("bad"),
         F.count(F.when(sound & ~F.col(IS_COPY) & F.col("old").isNotNull(), 1)).alias("removals"),
         F.count(F.when(sound & ~F.col(IS_COPY) & F.col("new").isNotNull(), 1)).alias("insertions"),
+        F.count_if(sound & F.col("differs") & F.lit(not prepared.plan.has_deliveries)).alias("differing"),
         F.min(F.when(sound, F.col("position"))).alias("first"),
         F.max(F.when(sound, F.col("position"))).alias("last"),
         F.unix_micros(F.max(F.when(sound, F.col("committed_at")))).alias("committed_at"),
@@ -172,6 +176,7 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame | None = Non
         bad=int(totals.get("bad") or 0),
         removals=int(totals.get("removals") or 0),
         insertions=int(totals.get("insertions") or 0),
+        differing=int(totals.get("differing") or 0),
         first=totals.get("first"),
         last=totals.get("last"),
         committed_at=totals.get("committed_at"),

@@ -1,4 +1,4 @@
-"""New events of a table without a key that take out a row which is not there."""
+"""New events of a table without a key that contradict its rows or each other; no value of a row is told of them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tidemark.sources.choices import Consequence
 from tidemark.spark.session import checkpointed
 
 
-def found(prepared: Prepared, unseen: DataFrame, rows: DataFrame, start: int) -> list[Contradiction]:
-    """Return the contradictions between new events and the rows of a table, at most one; no value of a row is told.
+def missing_rows(prepared: Prepared, unseen: DataFrame, rows: DataFrame, start: int) -> list[Contradiction]:
+    """Return the events that take out a row which is not there, at most one entry.
 
     Args:
         prepared: the table, whose new events are all later than those before.
@@ -23,7 +23,7 @@ def found(prepared: Prepared, unseen: DataFrame, rows: DataFrame, start: int) ->
         rows: ``folding.bags.read_rows`` of its new events, with their origins.
         start: the snapshot that they were merged into.
     """
-    if prepared.run.source.contradictions.missing_rows is Consequence.OFF:
+    if prepared.run.source.invariants.missing_rows is Consequence.OFF:
         return []
     sides = bags.sides(unseen)
     before = bags.stored_sides(prepared.stored_at(start), prepared.plan)
@@ -46,3 +46,14 @@ def found(prepared: Prepared, unseen: DataFrame, rows: DataFrame, start: int) ->
             keys=(),
         )
     ]
+
+
+def different_copies(prepared: Prepared, rows: DataFrame) -> list[Contradiction]:
+    """Return the copies of events that say something else than the event, at most one entry.
+
+    Args:
+        prepared: the table.
+        rows: ``folding.bags.read_rows`` of its new events.
+    """
+    sound = rows.where(F.col("set_aside").isNull()).withColumn("content", bags.content())
+    return contradictions.different_copies(prepared, sound, ["position"])

@@ -22,7 +22,7 @@ from tidemark.events import Operation
 from tidemark.folding import contradictions, frames
 from tidemark.folding.contradictions import Known
 from tidemark.lake.filters import equals
-from tidemark.ledger.contradiction_rows import EXISTING_ROWS, IN_WORDS, MISSING_ROWS, ContradictionRow
+from tidemark.ledger.contradiction_rows import DIFFERENT_COPIES, EXISTING_ROWS, IN_WORDS, MISSING_ROWS, ContradictionRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.sources.choices import Consequence
 from tidemark.spark.session import checkpointed
@@ -61,7 +61,7 @@ def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradictio
     judged = contradictions.judged(sound, idle_events.stood_at(prepared, start), dead, known(prepared), plan)
     judged = checkpointed(judged)
     counts = {row["needs"]: int(row["count"]) for row in judged.groupBy("needs").count().collect()}
-    asked = prepared.run.source.contradictions
+    asked = prepared.run.source.invariants
     kinds = ((contradictions.ROW, MISSING_ROWS), (contradictions.NO_ROW, EXISTING_ROWS))
     return [
         _told(judged.where(F.col("needs") == needs), kind, counts[needs], prepared)
@@ -70,12 +70,30 @@ def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradictio
     ]
 
 
+def different_copies(prepared: Prepared, events: DataFrame, identity: Sequence[str]) -> list[Contradiction]:
+    """Return the copies of events that say something else than the event, at most one entry.
+
+    Args:
+        prepared: the table.
+        events: its new events: ``position``, ``file``, ``place``, ``content``, and what identifies them.
+        identity: the columns that are the same for the copies of an event.
+    """
+    if prepared.run.source.invariants.different_copies is Consequence.OFF:
+        return []
+    by_identity = events.groupBy(*identity)
+    differing = by_identity.agg(F.count_distinct("content").alias("contents")).where("contents > 1")
+    differing = checkpointed(differing)
+    count = differing.count()
+    copies = events.join(differing.select(*identity), [*identity], "left_semi")
+    return [_told(copies, DIFFERENT_COPIES, count, prepared)] if count else []
+
+
 def _told(judged: DataFrame, kind: str, events: int, prepared: Prepared) -> Contradiction:
     keys = frames.key_names(prepared.plan)
     first, *others = judged.orderBy("position").limit(_SHOWN).select(
         "position", "file", "place", *(F.col(key).cast("string") for key in keys)
     ).collect()  # fmt: skip
-    names = [", ".join(_named(prepared, row)) for row in (first, *others)]
+    names = [", ".join(_named(prepared, row)) for row in (first, *others)] if keys else []
     return Contradiction(
         kind=kind,
         events=events,

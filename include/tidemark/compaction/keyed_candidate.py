@@ -38,6 +38,7 @@ from tidemark.lake.branches import greatest, rows_in
 from tidemark.spark.session import checkpointed, named
 from tidemark.tables import reasons
 from tidemark.tables.schemas import DELETED, POSITION, was_hard
+from tidemark.values.table_columns import field
 
 LARGE = 200_000
 """Rows from which on two passes over a table's keys cost less than one that shuffles them: see docs/adr/0020."""
@@ -230,10 +231,16 @@ def _is_above(prepared: Prepared, oldest: str | None) -> bool:
 
 
 def _contradictions(prepared: Prepared, fold: Fold, merged: Merged, start: int) -> list[Contradiction]:
-    """Return the contradictions between the new events and the rows that they were merged into."""
-    if not prepared.plan.compares or not contradictions.are_there(fold.totals, merged):
-        return []
-    return contradictions.found(prepared, fold.acted(), start)
+    """Return the contradictions between the new events and the rows that they were merged into, or among them."""
+    found = []
+    if prepared.plan.compares and contradictions.are_there(fold.totals, merged):
+        found += contradictions.found(prepared, fold.acted(), start)
+    if fold.totals.get("differing"):
+        sound = fold.acted().where(F.col("set_aside").isNull() & ~F.col("moved_away"))
+        cells = [field(number) for number in frames.value_numbers(prepared.plan)]
+        told = sound.withColumn("content", F.xxhash64("deleted", *cells))
+        found += contradictions.different_copies(prepared, told, [*frames.key_names(prepared.plan), "position"])
+    return found
 
 
 def _write(prepared: Prepared, ready: DataFrame, totals: _Totals, *, by_cell: bool) -> int:

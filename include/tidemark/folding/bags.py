@@ -141,12 +141,18 @@ def once(rows: DataFrame, *more: str) -> DataFrame:
         more: columns that depend on the position alone, and stay.
 
     Returns:
-        ``position``, ``set_aside``, ``more``, ``copies``, ``committed_at``, ``old``, ``new``: one row for each pair of
-        ``position`` and ``set_aside``.
+        ``position``, ``set_aside``, ``more``, ``copies``, ``differs`` (whether they say different things),
+        ``committed_at``, ``old``, ``new``: one row for each pair of ``position`` and ``set_aside``.
     """
     event = F.max_by(F.struct("committed_at", "old", "new"), F.struct("file", "place", "row"))
-    counted = rows.groupBy(*more, "position", "set_aside").agg(F.count("*").alias("copies"), event.alias("event"))
-    return counted.select("position", "set_aside", *more, "copies", "event.*")
+    counts = [F.count("*").alias("copies"), (F.min(content()) != F.max(content())).alias("differs")]
+    counted = rows.groupBy(*more, "position", "set_aside").agg(*counts, event.alias("event"))
+    return counted.select("position", "set_aside", *more, "copies", "differs", "event.*")
+
+
+def content() -> Expression:
+    """Return a hash of what an event says."""
+    return F.xxhash64("old", "new")
 
 
 def sides(events: DataFrame) -> DataFrame:

@@ -31,7 +31,8 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Seq
         ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted`` and ``moved_away`` of the key's newest
         action; ``c<n>``: the newest value of each column outside the key; ``duplicates``: how many events are copies
         of others; ``overtaken``: how many others are not the newest action. Deletes of old keys are counted in neither:
-        their events are counted where they wrote the new key. Where the plan ``compares``: ``begins``, what the key's
+        their events are counted where they wrote the new key. ``differing``: how many copies say something else than
+        the event, where the position is its identity. Where the plan ``compares``: ``begins``, what the key's
         oldest action needs, and ``breaks``, how many others contradict the one before (``contradictions``).
 
         A delete writes null to ``c<n>``. With soft deletes, deletes that are the newest actions leave the row as it was
@@ -57,8 +58,8 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     # All actions of a key meet in one task, sorted. Those of a hot key spill to disk when they exceed the memory.
     order = Window.partitionBy(*keys).orderBy(*map(F.desc, ("position", "own file", "place", "row")))
     of_key = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    own = ~F.col("moved_away")
-    steps = {"age": F.row_number().over(order), "is_copy": F.coalesce(_repeats(plan, own, order), F.lit(False))}
+    own, no = ~F.col("moved_away"), F.lit(False)
+    steps = {"age": F.row_number().over(order), "is_copy": F.coalesce(_repeats(plan, own, order), no)}
     counts = {
         "duplicates": F.count_if(own & F.col("is_copy")).over(of_key),
         # In the row of the newest action, which is the one that stays.
@@ -73,6 +74,11 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     told = {"own file": own_file}
     if plan.has_deliveries:
         told["content"] = log_places.content(["deleted", *cells])
+    else:
+        told["content"] = F.xxhash64("deleted", *cells)
+        other = F.lead("content").over(order) != F.col("content")
+        steps["differs"] = F.coalesce(own & _repeats(plan, own, order) & other, no)
+        counts["differing"] = F.count_if("differs").over(of_key)
     ordered = acted.withColumns(told).withColumns(steps)
     newest = ordered.withColumns(counts | marks).where(F.col("age") == 1)
     # As SQL: PySpark calls the JVM four times for each column of a `select`.
@@ -130,12 +136,14 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Seque
             F.max_by(F.struct(*payload, *cells), place).alias("event"),
             F.max("position").alias("position"),
         ]
-    once = acted.groupBy(*keys, *identity).agg(*copies)
+    differs = F.lit(False) if plan.has_deliveries else _contents_differ(cells)
+    once = acted.groupBy(*keys, *identity).agg(*copies, differs.alias("differs"))
     newest = [
         F.max(_acts_at()).alias("position"),
         F.max_by(F.struct("event.committed_at", "event.deleted", "event.moved_away"), _acts_at()).alias("newest"),
         F.sum(F.when(F.col("copies") > 0, F.col("copies") - 1).otherwise(0)).alias("duplicates"),
         F.count_if(F.col("copies") > 0).alias("distinct"),
+        F.count_if("differs").alias("differing"),
         F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), _acts_at())).alias("whole_at"),
     ]
     if plan.soft:
@@ -151,8 +159,14 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Seque
     values = [column for number in value_numbers(plan) for column in _value_and_position(plan, number)]
     marks = ["first", "keeps", "emptied_at"] if plan.soft else []
     overtaken = F.col("distinct") - F.coalesce((~F.col("newest.moved_away")).cast("int"), F.lit(0))
-    counts = [F.col("duplicates"), overtaken.alias("overtaken"), F.col("whole_at")]
+    counts = [F.col("duplicates"), overtaken.alias("overtaken"), F.col("differing"), F.col("whole_at")]
     return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)
+
+
+def _contents_differ(cells: Sequence[str]) -> Expression:
+    """Return whether the copies of an event say different things."""
+    content = F.when(~F.col("moved_away"), F.xxhash64("deleted", *cells))
+    return F.coalesce(F.min(content) != F.max(content), F.lit(False))
 
 
 def _last_delete(keys: Sequence[str]) -> Expression:
@@ -197,6 +211,7 @@ def totals(plan: Plan) -> list[Expression]:
         F.unix_micros(F.max("committed_at")).alias("committed_at"),
         F.min("first" if plan.soft else "position").alias("oldest"),
         *(_begun() if plan.compares else []),
+        *([] if plan.has_deliveries else [F.sum("differing").alias("differing")]),
     ]
 
 

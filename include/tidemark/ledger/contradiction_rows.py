@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tidemark.ledger.rows import LedgerRow
 
-MISSING_ROWS, EXISTING_ROWS = "missing_rows", "existing_rows"
+MISSING_ROWS, EXISTING_ROWS, DIFFERENT_COPIES = "missing_rows", "existing_rows", "different_copies"
 """Kinds of contradictions, as source files name them."""
 
 IN_WORDS = {
     MISSING_ROWS: "updates or deletes of rows that were not there",
     EXISTING_ROWS: "inserts of rows that were there",
+    DIFFERENT_COPIES: "events of which copies say something else",
 }
 """What events of each kind are; also the names of the invariants."""
 

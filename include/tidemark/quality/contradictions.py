@@ -9,14 +9,14 @@ from tidemark.ledger.contradiction_rows import IN_WORDS, ContradictionRow
 from tidemark.quality.doubts import Doubt
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.choices import Consequence, Severity
-from tidemark.sources.contradictions import Contradictions
+from tidemark.sources.invariants import Invariants
 from tidemark.text import harmless
 
 CONTRADICTIONS = frozenset(IN_WORDS.values())
 """Their names."""
 
 
-def invariants_of(rows: Iterable[ContradictionRow], asked: Contradictions) -> dict[str, dict[str, Invariant]]:
+def invariants_of(rows: Iterable[ContradictionRow], asked: Invariants) -> dict[str, dict[str, Invariant]]:
     """Return by object, by name, how many of its events contradict rows.
 
     Args:
@@ -31,7 +31,7 @@ def invariants_of(rows: Iterable[ContradictionRow], asked: Contradictions) -> di
     return dict(found)
 
 
-def blocking(rows: Iterable[ContradictionRow], asked: Contradictions) -> dict[str, list[Doubt]]:
+def blocking(rows: Iterable[ContradictionRow], asked: Invariants) -> dict[str, list[Doubt]]:
     """Return by object what holds a cut back, with the place of the first event and what to do."""
     found = defaultdict[str, list[Doubt]](list)
     for row in rows:

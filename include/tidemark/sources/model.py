@@ -32,9 +32,9 @@ from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
 from tidemark.sources import column_options, fields
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
-from tidemark.sources.contradictions import Contradictions
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import error_at, wrong
+from tidemark.sources.invariants import Invariants
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.notifier import Notifier
@@ -188,8 +188,8 @@ class Source(BaseModel):
     """Share of a table's published rows that one cut may delete without approval; 1 means no limit."""
     max_quarantined: Share | None = None
     """Share of a cut's messages, and of the events of a table, that may be set aside without approval; 1: no limit."""
-    contradictions: Contradictions = Contradictions()
-    """What follows where events contradict the rows that are stored."""
+    invariants: Invariants = Invariants()
+    """What follows from built-in checks of change data: ``block``, ``warn``, ``off``."""
     max_message_mib: Annotated[StrictInt, Field(ge=1, le=beyond_limit.MOST)] = beyond_limit.LIMIT >> 20
     """Most MiB of one message. A longer message is set aside alone."""
     log_restarts: tuple[Moment, ...] = ()

@@ -21,11 +21,11 @@ from tidemark.lake.filters import above, at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CHECK
-from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization.identifying import other_format
 from tidemark.quality import contradictions as contradicting
+from tidemark.quality import volume
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import (
     APPROVABLE,
@@ -69,9 +69,12 @@ def run(source: Source) -> StageReport:
     for name, renamed in doubts_about_renames(ledger, rows, cut.batch).items():
         doubts[name] = [*doubts.get(name, ()), *renamed]
     contradictions = ledger.contradictions(equals("cut", cut.cut))
-    verdicts = _judge(lake, source, rows, cut.cut, _invariants(source, doubts, contradictions))
-    for name, told in contradicting.blocking(contradictions, source.contradictions).items():
-        doubts[name] = [*doubts.get(name, ()), *told]
+    past = ledger.tables(equals("state", cuts.PUBLISHED))
+    told = contradicting.invariants_of(contradictions, source.invariants)
+    volumes = volume.invariants_of(rows, past, source.invariants.volume)
+    verdicts = _judge(lake, source, rows, cut.cut, _by_object(doubts, told, volumes))
+    for name, blocking in contradicting.blocking(contradictions, source.invariants).items():
+        doubts[name] = [*doubts.get(name, ()), *blocking]
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
     record(ledger, cut.cut, CHECK, verdicts)
@@ -112,12 +115,16 @@ def _judge(
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
 
 
-def _invariants(
-    source: Source, doubts: Mapping[str, Sequence[Doubt]], rows: Iterable[ContradictionRow]
+def _by_object(
+    doubts: Mapping[str, Sequence[Doubt]], *found: Mapping[str, Mapping[str, Invariant]]
 ) -> dict[str, dict[str, Invariant]]:
     """Return by object the invariants about its new events."""
-    found = contradicting.invariants_of(rows, source.contradictions)
-    return {name: invariants(doubts.get(name, ())) | found.get(name, {}) for name in {*doubts, *found}}
+    names = {*doubts, *(name for each in found for name in each)}
+    return {
+        name: invariants(doubts.get(name, ()))
+        | {key: value for each in found for key, value in each.get(name, {}).items()}
+        for name in names
+    }
 
 
 def _candidate(
@@ -153,7 +160,7 @@ def _state(verdicts: Iterable[Verdict]) -> str:
     return cuts.AWAITING_APPROVAL if failed <= _APPROVABLE else cuts.FAILED
 
 
-_APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED} | contradicting.CONTRADICTIONS
+_APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME} | contradicting.CONTRADICTIONS
 """Invariants of which only a person can tell whether they are broken by mistake."""
 
 

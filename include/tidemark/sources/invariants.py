@@ -1,4 +1,4 @@
-"""What follows where events contradict the rows that are stored, as a source file declares it."""
+"""What follows from each built-in check of change data, as a source file declares it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from pydantic import BaseModel, ConfigDict
 from tidemark.sources.choices import Consequence
 
 
-class Contradictions(BaseModel):
-    """The consequence of each kind of contradiction between events and rows."""
+class Invariants(BaseModel):
+    """The consequence of each built-in check that is a matter of opinion."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     missing_rows: Consequence = Consequence.WARN
     """An UPDATE or DELETE of a row that is not there: the event that made the row is lost."""
     existing_rows: Consequence = Consequence.WARN
     """An INSERT of a row that is there: the event that deleted it is lost, or the key is not one."""
-
-    @property
-    def are_sought(self) -> bool:
-        """Whether any of them has a consequence."""
-        return {self.missing_rows, self.existing_rows} != {Consequence.OFF}
+    different_copies: Consequence = Consequence.WARN
+    """Events at one position with different contents: only one of them is published."""
+    volume: Consequence = Consequence.WARN
+    """Far more or fewer events of a table than in its cuts before."""
