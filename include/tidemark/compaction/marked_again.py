@@ -54,7 +54,8 @@ def late_keys(prepared: Prepared, folded: DataFrame, oldest: str | None) -> Data
     if (truncated := _first_new_truncate(prepared)) is not None and (newest is None or newest > truncated):
         # Rows that were written in parts, and deleted, since a TRUNCATE that comes late: it emptied some of the parts.
         beyond = stored.where(F.col(DELETED) & (F.col(POSITION) > truncated))
-        found.append(beyond.select(*keys, F.lit(True).alias("moved_away")))
+        beyond = beyond.join(folded.select(*keys, "moved_away"), keys, "left")
+        found.append(beyond.select(*keys, F.coalesce("moved_away", F.lit(True)).alias("moved_away")))
     if not found:
         return None
     late = reduce(DataFrame.unionByName, found).groupBy(*keys).agg(F.every("moved_away").alias("moved_away"))
