@@ -161,7 +161,7 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame | None = Non
         F.sum(F.when(~truncated, F.col("copies"))).alias("bad"),
         F.count(F.when(sound & ~F.col(IS_COPY) & F.col("old").isNotNull(), 1)).alias("removals"),
         F.count(F.when(sound & ~F.col(IS_COPY) & F.col("new").isNotNull(), 1)).alias("insertions"),
-        F.count_if(sound & F.col("differs") & F.lit(not prepared.plan.has_deliveries)).alias("differing"),
+        F.count_if(sound & F.col("unequal") & F.lit(not prepared.plan.has_deliveries)).alias("differing"),
         F.min(F.when(sound, F.col("position"))).alias("first"),
         F.max(F.when(sound, F.col("position"))).alias("last"),
         F.unix_micros(F.max(F.when(sound, F.col("committed_at")))).alias("committed_at"),

@@ -19,10 +19,18 @@ from tidemark.compaction.accounting import Merged
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built, Contradiction
 from tidemark.events import Operation
+from tidemark.folding import before_images as compared
 from tidemark.folding import contradictions, frames
 from tidemark.folding.contradictions import Known
 from tidemark.lake.filters import equals
-from tidemark.ledger.contradiction_rows import DIFFERENT_COPIES, EXISTING_ROWS, IN_WORDS, MISSING_ROWS, ContradictionRow
+from tidemark.ledger.contradiction_rows import (
+    BEFORE_IMAGES,
+    DIFFERENT_COPIES,
+    EXISTING_ROWS,
+    IN_WORDS,
+    MISSING_ROWS,
+    ContradictionRow,
+)
 from tidemark.ledger.ledger import Ledger
 from tidemark.sources.choices import Consequence
 from tidemark.spark.session import checkpointed
@@ -68,6 +76,26 @@ def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradictio
         for needs, kind in kinds
         if needs in counts and getattr(asked, kind) is not Consequence.OFF
     ]
+
+
+def before_images(prepared: Prepared, changes: DataFrame, start: int) -> list[Contradiction]:
+    """Return the before images that are not the row before, at most one entry.
+
+    Args:
+        prepared: the table.
+        changes: its new events.
+        start: the snapshot that they were merged into.
+    """
+    plan = prepared.plan
+    if prepared.run.source.invariants.before_images is Consequence.OFF or plan.found.halves:
+        return []
+    told = compared.sides(changes.where(F.col("operation") != Operation.TRUNCATE), plan)
+    if (truncate := truncation.newest(prepared)) is not None:
+        told = told.where(F.col("position") > truncate.position)
+    differing = compared.differing(told, compared.stored(prepared.stored_at(start), plan), plan)
+    differing = checkpointed(differing)
+    count = differing.count()
+    return [_told(differing, BEFORE_IMAGES, count, prepared)] if count else []
 
 
 def different_copies(prepared: Prepared, events: DataFrame, identity: Sequence[str]) -> list[Contradiction]:

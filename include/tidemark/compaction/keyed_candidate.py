@@ -235,6 +235,8 @@ def _contradictions(prepared: Prepared, fold: Fold, merged: Merged, start: int) 
     found = []
     if prepared.plan.compares and contradictions.are_there(fold.totals, merged):
         found += contradictions.found(prepared, fold.acted(), start)
+    if prepared.plan.compares:
+        found += contradictions.before_images(prepared, prepared.log.changes(), start)
     if fold.totals.get("differing"):
         sound = fold.acted().where(F.col("set_aside").isNull() & ~F.col("moved_away"))
         cells = [field(number) for number in frames.value_numbers(prepared.plan)]

@@ -141,13 +141,13 @@ def once(rows: DataFrame, *more: str) -> DataFrame:
         more: columns that depend on the position alone, and stay.
 
     Returns:
-        ``position``, ``set_aside``, ``more``, ``copies``, ``differs`` (whether they say different things),
+        ``position``, ``set_aside``, ``more``, ``copies``, ``unequal`` (whether they say different things),
         ``committed_at``, ``old``, ``new``: one row for each pair of ``position`` and ``set_aside``.
     """
     event = F.max_by(F.struct("committed_at", "old", "new"), F.struct("file", "place", "row"))
-    counts = [F.count("*").alias("copies"), (F.min(content()) != F.max(content())).alias("differs")]
+    counts = [F.count("*").alias("copies"), (F.min(content()) != F.max(content())).alias("unequal")]
     counted = rows.groupBy(*more, "position", "set_aside").agg(*counts, event.alias("event"))
-    return counted.select("position", "set_aside", *more, "copies", "differs", "event.*")
+    return counted.select("position", "set_aside", *more, "copies", "unequal", "event.*")
 
 
 def content() -> Expression:

@@ -91,12 +91,12 @@ def _stood(known: Known) -> Expression:
         no_row = F.col("died_at").isNotNull()
     else:
         no_row = F.col("died_at").isNotNull() | (F.unix_micros("committed_at") > known.loaded)
-    stands = F.when(_is_placed("stands_at"), ROW).otherwise(UNKNOWN)
+    stands = F.when(is_placed("stands_at"), ROW).otherwise(UNKNOWN)
     told = F.when(F.col("stands_at").isNotNull(), stands).when(no_row, NO_ROW).otherwise(UNKNOWN)
     return F.when(late, UNKNOWN).otherwise(told)
 
 
-def _is_placed(position: str) -> Expression:
+def is_placed(position: str) -> Expression:
     """Return whether a position has a place in the log: its first part is odd (``events.changed``)."""
     return F.substring_index(position, ".", 1).substr(3, 99).cast("decimal(38)") % 2 == 1
 

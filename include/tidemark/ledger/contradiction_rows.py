@@ -5,11 +5,13 @@ from __future__ import annotations
 from tidemark.ledger.rows import LedgerRow
 
 MISSING_ROWS, EXISTING_ROWS, DIFFERENT_COPIES = "missing_rows", "existing_rows", "different_copies"
+BEFORE_IMAGES = "before_images"
 """Kinds of contradictions, as source files name them."""
 
 IN_WORDS = {
     MISSING_ROWS: "updates or deletes of rows that were not there",
     EXISTING_ROWS: "inserts of rows that were there",
+    BEFORE_IMAGES: "before images that are not the row before",
     DIFFERENT_COPIES: "events of which copies say something else",
 }
 """What events of each kind are; also the names of the invariants."""

@@ -15,6 +15,9 @@ class Invariants(BaseModel):
     """An UPDATE or DELETE of a row that is not there: the event that made the row is lost."""
     existing_rows: Consequence = Consequence.WARN
     """An INSERT of a row that is there: the event that deleted it is lost, or the key is not one."""
+    before_images: Consequence = Consequence.OFF
+    """A before image that is not the row before: an UPDATE is lost. Costs a second image of each event, and a look at
+    the rows that the batch writes."""
     different_copies: Consequence = Consequence.WARN
     """Events at one position with different contents: only one of them is published."""
     volume: Consequence = Consequence.WARN

@@ -98,7 +98,8 @@ def _compares(source: model.Source, found: Found, module: formats.Format) -> boo
     There, an event that is sent again is newer than the first one. Nor in parts of a row, or while transactions wait.
     """
     told = not (formats.orders_by_offset(module) or found.partial or found.withheld.left_out)
-    sought = {source.invariants.missing_rows, source.invariants.existing_rows} != {choices.Consequence.OFF}
+    asked = source.invariants
+    sought = {asked.missing_rows, asked.existing_rows, asked.before_images} != {choices.Consequence.OFF}
     return told and sought
 
 
