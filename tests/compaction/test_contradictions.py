@@ -24,6 +24,7 @@ from tidemark.ledger import cuts
 from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
+from tidemark.sources.choices import Consequence
 from tidemark.sources.model import Source
 
 Make = Callable[..., Source]
@@ -145,7 +146,7 @@ def test_contradictions_are_told(source: Make, spark: SparkSession, lake: Lake) 
     for number in range(3):
         _deliver(shop, f"{number}", [each for case in cases.values() for each in (*case.runs, (), ())[number]])
         reports = run_all(shop)
-        assert not (reports["compact"].problems or reports["check"].problems)
+        assert reports["compact"].problems == reports["check"].problems == ()
         remarks += reports["compact"].remarks
     assert_ledger_closes(lake, shop.source)
     rows = sorted(Ledger(lake, shop.source).contradictions(), key=lambda row: (row.object, row.cut, row.position or ""))
@@ -228,7 +229,7 @@ def test_a_lost_event_holds_a_cut_where_the_source_file_says_so(
     for number, part in enumerate((history[:30], history[30:60], history[20:50])):
         _deliver(shop, f"{number}", [*part, *(each for case in lost.values() for each in (*case.runs, ())[number])])
         reports = run_all(shop)
-        assert not (reports["compact"].problems or reports["check"].problems)
+        assert reports["compact"].problems == reports["check"].problems == ()
         remarks += reports["compact"].remarks
     assert set(sought) <= {2}, "only what is sent again needs a look at the table"
     rows = Ledger(lake, shop.source).contradictions()
@@ -296,6 +297,13 @@ def test_a_merge_that_finds_what_events_need_shows_it(
 ) -> None:
     """Rows inserted and deleted are as many as the fold says; keys of loads may be new or not."""
     assert contradictions.are_there(totals, merged) is expected
+
+
+def test_off_needs_no_quotes(source: Make) -> None:
+    """YAML reads ``off`` as false; true says nothing."""
+    assert source("canal_json", invariants={"volume": False}).invariants.volume is Consequence.OFF
+    with pytest.raises(ValidationError, match="invariants"):
+        source("canal_json", invariants={"volume": True})
 
 
 @pytest.mark.parametrize("given", [{"missing_rows": "stop"}, {"mising_rows": "warn"}, "off"])

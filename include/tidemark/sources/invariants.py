@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from tidemark.sources.choices import Consequence
+
+
+def _spelt(given: object) -> object:
+    """Return ``off`` for the ``off`` without quotes, which YAML reads as false."""
+    return Consequence.OFF if given is False else given
+
+
+Chosen = Annotated[Consequence, BeforeValidator(_spelt)]
 
 
 class Invariants(BaseModel):
     """The consequence of each built-in check that is a matter of opinion."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    missing_rows: Consequence = Consequence.WARN
+    missing_rows: Chosen = Consequence.WARN
     """An UPDATE or DELETE of a row that is not there: the event that made the row is lost."""
-    existing_rows: Consequence = Consequence.WARN
+    existing_rows: Chosen = Consequence.WARN
     """An INSERT of a row that is there: the event that deleted it is lost, or the key is not one."""
-    before_images: Consequence = Consequence.OFF
+    before_images: Chosen = Consequence.OFF
     """A before image that is not the row before: an UPDATE is lost. Costs a second image of each event, and a look at
     the rows that the batch writes."""
-    different_copies: Consequence = Consequence.WARN
+    different_copies: Chosen = Consequence.WARN
     """Events at one position with different contents: only one of them is published."""
-    volume: Consequence = Consequence.WARN
+    volume: Chosen = Consequence.WARN
     """Far more or fewer events of a table than in its cuts before."""
