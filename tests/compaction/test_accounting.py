@@ -80,7 +80,11 @@ def test_every_event_is_accounted_for_once(
     """Whatever became of the events, the counts close, and each event is in one of them."""
     events = applied + duplicate + quarantined + superseded
     counts = account(
-        found(events, held=held, discarded=discarded), applied=applied, duplicate=duplicate, quarantined=quarantined
+        found(events, held=held, discarded=discarded),
+        applied=applied,
+        superseded=superseded,
+        duplicate=duplicate,
+        quarantined=quarantined,
     )
     assert counts.closes
     assert counts == EventCounts(
@@ -93,12 +97,21 @@ def test_every_event_is_accounted_for_once(
     )
 
 
-def test_more_outcomes_than_events_are_refused() -> None:
-    """A count above the number of events is a fault of the fold, and nothing of the table is published."""
-    with pytest.raises(
-        LedgerError, match=r"2 events applied \+ 1 duplicate \+ 1 quarantined are more than the 3 events"
-    ):
-        account(found(3), applied=2, duplicate=1, quarantined=1)
+@pytest.mark.parametrize("term", ["applied", "superseded", "duplicate", "quarantined"])
+@pytest.mark.parametrize("more", [1, -1])
+def test_a_term_that_is_wrong_is_refused(term: str, more: int) -> None:
+    """No term is what the others leave: one event too many or too few in any of them, and nothing is published."""
+    terms = {"applied": 2, "superseded": 3, "duplicate": 1, "quarantined": 1}
+    account(found(7), **terms)
+    told = rf"shop\.orders: the ledger does not close\. .*{term}.* are {7 + more}, .* 7 "
+    with pytest.raises(LedgerError, match=told):
+        account(found(7), **{**terms, term: terms[term] + more})
+
+
+def test_a_term_below_zero_is_refused() -> None:
+    """Terms that close only because one is negative do not close."""
+    with pytest.raises(LedgerError, match="does not close"):
+        account(found(3), applied=4, superseded=-1, duplicate=0, quarantined=0)
 
 
 def test_counts_that_do_not_close_are_seen() -> None:
@@ -168,4 +181,4 @@ def test_rows_that_were_exchanged_are_updates() -> None:
 def test_nothing_is_nothing() -> None:
     """A table without events closes."""
     assert NO_EVENTS.closes
-    assert account(found(), applied=0, duplicate=0, quarantined=0) == NO_EVENTS
+    assert account(found(), applied=0, superseded=0, duplicate=0, quarantined=0) == NO_EVENTS

@@ -56,23 +56,26 @@ def merged(table: Table, start: int, branch: str) -> Merged:
     return Merged(**counts)
 
 
-def account(found: Found, *, applied: int, duplicate: int, quarantined: int) -> EventCounts:
-    """Return what became of the events of a table that was built.
+def account(found: Found, *, applied: int, superseded: int, duplicate: int, quarantined: int) -> EventCounts:
+    """Return what became of the events of a table that was built; each term was counted by itself.
 
     Args:
-        found: the table's events.
-        applied: events that changed a row, TRUNCATEs among them.
+        found: the table's events, as normalize counted them.
+        applied: events that changed a row, as the commits say, and TRUNCATEs.
+        superseded: events of which nothing is left.
         duplicate: copies of events that were counted.
         quarantined: events that could not be taken in.
 
     Raises:
-        LedgerError: these are more than there were events.
+        LedgerError: these are not all events, or more.
     """
-    superseded = found.events - applied - duplicate - quarantined
-    if superseded < 0:
+    accounted = applied + superseded + duplicate + quarantined
+    if accounted != found.events or min(applied, superseded, duplicate, quarantined) < 0:
         raise LedgerError(
-            f"{found.object}: {applied} events applied + {duplicate} duplicate + {quarantined} quarantined are "
-            f"more than the {found.events} events that there were. Nothing of it is published."
+            f"{found.object}: the ledger does not close. {applied} events applied + {superseded} superseded + "
+            f"{duplicate} duplicate + {quarantined} quarantined are {accounted}, and the change log has {found.events} "
+            "new events of the table. Nothing is published. Run compact again; if this comes again, "
+            "please report it: the table may lack rows"
         )
     withheld = found.withheld
     return EventCounts(

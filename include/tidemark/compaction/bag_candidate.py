@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import accounting, bag_events, merging, quarantine, truncation
+from tidemark.compaction import accounting, bag_contradictions, bag_events, merging, quarantine, truncation
+from tidemark.compaction.bag_events import Met
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.errors import LedgerError
@@ -22,6 +23,7 @@ from tidemark.folding import bags
 from tidemark.folding.bag_copies import IN_QUESTION, IS_COPY
 from tidemark.spark.session import named
 from tidemark.tables import reasons
+from tidemark.tables.plan import Plan
 
 _HIGH, _TRUNCATE = "high", "truncate"
 
@@ -33,12 +35,18 @@ class _Counts:
     sound: int
     """Events that take part, copies and all."""
     distinct: int
+    duplicates: int
+    """Of these, copies of others."""
     truncated: int
     bad: int
     in_question: int
     """Events of which only the order tells whether they are copies."""
     removals: int
     """Distinct events that take a row out."""
+    insertions: int
+    """Distinct events that put a row in."""
+    differing: int
+    """Events of which copies say something else, where the position is the identity."""
     first: str | None
     last: str | None
     """Lowest and highest position of the events that take part."""
@@ -62,15 +70,7 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
     truncates = truncation.known(prepared)
     truncated = truncates.newest[""].position if truncates else None  # shards have a key
     rows = named(bag_events.rows(prepared.log.changes(), plan, truncated), views)
-    events = bag_events.once(rows, plan)
-    counts = _counted(prepared, events, rows)
-    if counts.in_question:
-        events = bag_events.settled(events, plan.found.object)
-        counts = _counted(prepared, events)
-    if plan.has_deliveries and not plan.found.after:
-        # All of the change log: a part of it may be older than deliveries.
-        events = bag_events.with_stored(events)
-        counts = _counted(prepared, events)
+    events, counts = _judged(prepared, rows)
     emptied = truncation.empty(prepared, truncates)
     prepared.fill_defaults()
     start = prepared.tip()
@@ -80,22 +80,28 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
     if counts.first is not None and bag_events.place_of(counts.first) <= high:
         met = bag_events.meet(prepared, sound, bag_events.Reach(counts.first, high, truncated), views)
         unseen = met.unseen if met.unseen is not None else unseen
-    distinct = counts.distinct if met.unseen is None else met.distinct
+    taken, goes_on = counts if met.unseen is None else met, False
     if truncated is not None and marks.get(_TRUNCATE, "") < truncated < high:
         _fold_again(prepared, None, truncated, views)
     elif met.late and met.touched is not None:
         _fold_again(prepared, bags.sides(met.touched), truncated, views)
-    elif distinct:
-        _go_on(prepared, named(bags.sides(unseen), views), takes_out=counts.removals > 0)
+    elif taken.distinct:
+        goes_on = True
+        _go_on(prepared, named(bags.sides(unseen), views), takes_out=taken.removals > 0)
     state.mark(marks, {_HIGH: max(high, counts.last or ""), _TRUNCATE: truncated or ""})
-    change = accounting.merged(prepared.current(), start, prepared.run.cut.branch).grown - emptied.rows
+    grown = accounting.merged(prepared.current(), start, prepared.run.cut.branch).grown
+    missing = _removed_nothing(plan, grown, taken) if goes_on else 0
+    told = bag_contradictions.missing_rows(prepared, unseen, rows, start) if missing and plan.compares else []
+    told += bag_contradictions.different_copies(prepared, rows) if counts.differing else []
+    change = grown - emptied.rows
     return Built(
         object=plan.found.object,
         target=plan.target,
         counts=accounting.account(
             plan.found,
-            applied=distinct + plan.found.truncates,
-            duplicate=counts.sound - distinct,
+            applied=taken.distinct + plan.found.truncates,
+            superseded=counts.truncated,
+            duplicate=taken.duplicates,
             quarantined=counts.bad,
         ),
         rows_change=change,
@@ -103,7 +109,38 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
         deleted=max(0, -change),
         committed_at=counts.committed_at,
         snapshots=prepared.snapshots(),
+        contradictions=told,
     )
+
+
+def _judged(prepared: Prepared, rows: DataFrame) -> tuple[DataFrame, _Counts]:
+    """Return the new events, each once, with the copies told, and how many there are of each kind."""
+    plan = prepared.plan
+    events = bag_events.once(rows, plan)
+    counts = _counted(prepared, events, rows)
+    if counts.in_question:
+        events = bag_events.settled(events, plan.found.object)
+        counts = _counted(prepared, events)
+    if plan.has_deliveries and not plan.found.after:
+        # All of the change log: a part of it may be older than deliveries.
+        events = bag_events.with_stored(events)
+        counts = _counted(prepared, events)
+    return events, counts
+
+
+def _removed_nothing(plan: Plan, grown: int, taken: _Counts | Met) -> int:
+    """Return how many rows were to go out and were not there, where a table went on from the rows that it had.
+
+    Raises:
+        LedgerError: no such number explains by how many rows the table grew.
+    """
+    missing = grown - taken.insertions + taken.removals
+    if not 0 <= missing <= taken.removals:
+        raise LedgerError(
+            f"{plan.found.object}: the ledger does not close. {taken.insertions} events put a row in and "
+            f"{taken.removals} take one out, and the table grew by {grown} rows. Nothing of it is published"
+        )
+    return missing
 
 
 def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame | None = None) -> _Counts:
@@ -118,10 +155,13 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame | None = Non
     row = events.agg(
         F.sum(F.when(sound, F.col("copies"))).alias("sound"),
         F.count(F.when(sound & ~F.col(IS_COPY), 1)).alias("distinct"),
+        F.sum(F.when(sound, bag_events.copies_beyond_the_first())).alias("duplicates"),
         F.count_if(IN_QUESTION).alias("in_question"),
         F.sum(F.when(truncated, F.col("copies"))).alias("truncated"),
         F.sum(F.when(~truncated, F.col("copies"))).alias("bad"),
-        F.count(F.when(sound & F.col("old").isNotNull(), 1)).alias("removals"),
+        F.count(F.when(sound & ~F.col(IS_COPY) & F.col("old").isNotNull(), 1)).alias("removals"),
+        F.count(F.when(sound & ~F.col(IS_COPY) & F.col("new").isNotNull(), 1)).alias("insertions"),
+        F.count_if(sound & F.col("unequal") & F.lit(not prepared.plan.has_deliveries)).alias("differing"),
         F.min(F.when(sound, F.col("position"))).alias("first"),
         F.max(F.when(sound, F.col("position"))).alias("last"),
         F.unix_micros(F.max(F.when(sound, F.col("committed_at")))).alias("committed_at"),
@@ -130,10 +170,13 @@ def _counted(prepared: Prepared, events: DataFrame, rows: DataFrame | None = Non
     counts = _Counts(
         sound=int(totals.get("sound") or 0),
         distinct=int(totals.get("distinct") or 0),
+        duplicates=int(totals.get("duplicates") or 0),
         in_question=int(totals.get("in_question") or 0),
         truncated=int(totals.get("truncated") or 0),
         bad=int(totals.get("bad") or 0),
         removals=int(totals.get("removals") or 0),
+        insertions=int(totals.get("insertions") or 0),
+        differing=int(totals.get("differing") or 0),
         first=totals.get("first"),
         last=totals.get("last"),
         committed_at=totals.get("committed_at"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -44,6 +44,12 @@ class Met:
     """Events with the values that have to be folded again."""
     distinct: int = 0
     """How many events are unseen."""
+    duplicates: int = 0
+    """How many new events are copies of others, earlier or new."""
+    insertions: int = 0
+    """How many unseen events put a row in."""
+    removals: int = 0
+    """How many unseen events take a row out."""
     late: int = 0
     """How many events may change what earlier events led to."""
 
@@ -83,6 +89,11 @@ def settled(events: DataFrame, table: str) -> DataFrame:
     return found
 
 
+def copies_beyond_the_first() -> Expression:
+    """Return how many copies a row of ``once`` stands for, without the one that counts as the event."""
+    return F.when(F.col(IS_COPY), F.col("copies")).otherwise(F.col("copies") - 1)
+
+
 def judged(changes: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
     """Return the sound events among row changes, with the copies told."""
     events = once(rows(changes, plan, truncated), plan).where(F.col("set_aside").isNull())
@@ -104,19 +115,25 @@ def meet(prepared: Prepared, sound: DataFrame, reach: Reach, views: ExitStack) -
     """
     seen = prepared.log.taken_between(place_of(reach.first), reach.high)
     if not prepared.plan.has_deliveries:
-        unseen = named(sound.join(seen.rows.select("position"), "position", "left_anti"), views)
-        return _counted(unseen, unseen, F.lit(True), F.col("position") <= reach.high)
+        before = seen.rows.select("position", F.lit(True).alias("was_seen")).distinct()
+        told = sound.join(before, "position", "left").withColumn("is_new", F.col("was_seen").isNull())
+        is_late = F.col("is_new") & (F.col("position") <= reach.high)
+        repeated = F.when(F.col("is_new"), F.col("copies") - 1).otherwise(F.col("copies"))
+        unseen = named(told.where("is_new"), views)
+        return Met(unseen=unseen, touched=unseen, **_counted(told, F.col("is_new"), is_late, repeated))
     columns = ["position", "set_aside", LOG_PLACE, "copies", "committed_at", "old", "new"]
     late = sound.where(F.col(LOG_PLACE) <= reach.high)
     places = late.select(LOG_PLACE).union(late.select(log_places.identity())).distinct()
     near = seen.rows.withColumn(LOG_PLACE, log_places.log_place()).join(places, LOG_PLACE, "left_semi")
     read = bag_copies.by_log_place(rows(near, seen.plan, reach.truncated))
     earlier = checkpointed(bags.once(read, LOG_PLACE).where(F.col("set_aside").isNull()))
+    again = sound.join(earlier.select("position"), "position", "left_semi").agg(F.sum("copies")).first()
     new = sound.join(earlier.select("position"), "position", "left_anti").select(*columns)
     frames = [new.withColumn("is_new", F.lit(True)), earlier.select(*columns).withColumn("is_new", F.lit(False))]
     together = reduce(DataFrame.unionByName, frames).repartition(LOG_PLACE)
     events = checkpointed(bag_copies.marked(together))
-    return _met(events, reach.high, seen.plan.found.object)
+    met = _met(events, reach.high, seen.plan.found.object)
+    return replace(met, duplicates=met.duplicates + int((again[0] if again else None) or 0))
 
 
 def _met(events: DataFrame, high: str, table: str) -> Met:
@@ -127,10 +144,19 @@ def _met(events: DataFrame, high: str, table: str) -> Met:
     is_late = F.col(LOG_PLACE) <= high
     unseen = F.col("is_new") & ~F.col(IS_COPY)
     late = is_late & (unseen | (F.col("is_new") & F.col(IN_QUESTION)))
-    return _counted(events, events.where(F.col("is_new") | is_late), unseen, late)
+    repeated = F.when(F.col("is_new"), copies_beyond_the_first())
+    touched = events.where(F.col("is_new") | is_late)
+    return Met(unseen=events.where(unseen), touched=touched, **_counted(events, unseen, late, repeated))
 
 
-def _counted(events: DataFrame, touched: DataFrame, unseen: Expression, late: Expression) -> Met:
-    row = events.agg(F.count_if(unseen), F.count_if(late)).first()
-    distinct, late_events = (int(row[0]), int(row[1])) if row else (0, 0)
-    return Met(unseen=events.where(unseen), touched=touched, distinct=distinct, late=late_events)
+def _counted(events: DataFrame, unseen: Expression, late: Expression, repeated: Expression) -> dict[str, int]:
+    """Return the counts of ``Met`` by name; ``repeated``: how many copies an event stands for that count as none."""
+    wanted = {
+        "distinct": F.count_if(unseen),
+        "late": F.count_if(late),
+        "duplicates": F.sum(repeated),
+        "insertions": F.count_if(unseen & F.col("new").isNotNull()),
+        "removals": F.count_if(unseen & F.col("old").isNotNull()),
+    }
+    row = events.agg(*(count.alias(name) for name, count in wanted.items())).first()
+    return {name: int((row[name] if row else None) or 0) for name in wanted}

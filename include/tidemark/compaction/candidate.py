@@ -75,6 +75,13 @@ class Prepared:
         """Return the rows of the candidate, under the names that their columns will have when it is published."""
         return frames.of_today(self.run.session.table(self.branch), self.plan)
 
+    def stored_at(self, snapshot: int) -> DataFrame:
+        """Return the rows of the candidate as they were at a snapshot, as ``stored``."""
+        rows = self.run.session.read.option("versionAsOf", str(snapshot)).table(
+            self.run.lake.spark_name(self.plan.target)
+        )
+        return frames.of_today(rows, self.plan)
+
     def fill_defaults(self) -> None:
         """Give stored rows the defaults of columns that this cut's statements added; no event is delivered for them."""
         plan = self.plan

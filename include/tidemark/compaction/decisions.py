@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -12,6 +13,20 @@ from tidemark.ledger.rows import Snapshots
 from tidemark.tables.plan import Found
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """Events of one table that contradict its rows in one way."""
+
+    kind: str
+    events: int
+    position: str
+    """Of the first of them."""
+    file: str
+    place: int
+    keys: tuple[str, ...]
+    """Keys of the first of them, for people; masked as they are published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +45,8 @@ class Built:
     snapshots: Snapshots
     request: str | None = None
     """The request to build the table again that this answers."""
+    contradictions: Sequence[Contradiction] = ()
+    """Events that contradict the rows, by kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction import (
     accounting,
+    contradictions,
     history_candidate,
+    idle_events,
     marked_again,
     merging,
     moved_rows,
@@ -24,8 +26,9 @@ from tidemark.compaction import (
     shared_keys,
     truncation,
 )
+from tidemark.compaction.accounting import Merged
 from tidemark.compaction.candidate import Prepared
-from tidemark.compaction.decisions import Built
+from tidemark.compaction.decisions import Built, Contradiction
 from tidemark.compaction.event_log import Events
 from tidemark.errors import LedgerError
 from tidemark.events import Operation
@@ -36,6 +39,7 @@ from tidemark.lake.branches import greatest, rows_in
 from tidemark.spark.session import checkpointed, named
 from tidemark.tables import reasons
 from tidemark.tables.schemas import DELETED, POSITION, was_hard
+from tidemark.values.table_columns import field
 
 LARGE = 200_000
 """Rows from which on two passes over a table's keys cost less than one that shuffles them: see docs/adr/0020."""
@@ -57,8 +61,10 @@ class Fold:
 class _Totals:
     """``folding.keyed.totals``, without nulls."""
 
-    events: int
-    distinct: int
+    duplicates: int
+    overtaken: int
+    newest: int
+    """Rows whose newest action is an event of their own key: the table decides what becomes of it."""
     away: int
     deletes: int
     marks: int
@@ -68,8 +74,13 @@ class _Totals:
 
     @classmethod
     def of(cls, totals: Mapping[str, Any]) -> _Totals:
-        numbers = {name: int(value or 0) for name, value in totals.items() if name != "oldest"}
-        return cls(**numbers, oldest=totals.get("oldest"))
+        names = [name for name in cls.__slots__ if name != "oldest"]
+        return cls(**{name: int(totals.get(name) or 0) for name in names}, oldest=totals.get("oldest"))
+
+    @property
+    def events(self) -> int:
+        """All events that were folded."""
+        return self.duplicates + self.overtaken + self.newest
 
 
 def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
@@ -91,41 +102,43 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     if fold is None:
         fold = _fold(prepared, events(), truncates, views)
     totals = _Totals.of(fold.totals)
-    quarantined = _set_aside(prepared, fold, totals)
+    aside = _set_aside(prepared, fold, totals)
     emptied = truncation.empty(prepared, truncates, fold.rows)
     prepared.fill_defaults()
     late = marked_again.late_keys(prepared, fold.rows, totals.oldest) if plan.soft else None
     by_cell = plan.found.partial or "cells" in state.kinds or late is not None
     start = prepared.tip()
-    ready = _by_cell(prepared, fold, late, truncates) if by_cell else _alive(prepared, fold.rows, totals.oldest)
+    judged = _by_cell(prepared, fold, late, truncates) if by_cell else None
+    ready = _alive(prepared, fold.rows, totals.oldest) if judged is None else judged.where("changes")
     marked = emptied.marked + (_marked_rows(prepared, ready) if totals.marks else 0)
     moved = _moved_rows(prepared, ready, by_cell=by_cell) if totals.away or late is not None else 0
     fresh = [each for each in truncates.newest.values() if not state.has(each)]
     if by_cell or totals.deletes or fresh:
         state.keep(ready, fresh)
-    replaced = 0
-    if not by_cell and _is_above(prepared, totals.oldest):
-        replaced = _exchange(prepared, ready, deletes=totals.deletes)
-    else:
-        merging.upsert(ready, plan, prepared.branch, by_cell=by_cell)
+    replaced = _write(prepared, ready, totals, by_cell=by_cell)
     shared_keys.refuse(prepared, ready)
     if plan.keeps_versions:
         history_candidate.build(prepared, events(), views)
     merged = accounting.merged(prepared.current(), start, prepared.run.cut.branch).exchanged(replaced)
     lost = max(0, merged.deleted + emptied.rows - moved - emptied.returned)
+    applied, idle = merged.changed - moved, 0
+    if applied != totals.newest:
+        idle = idle_events.against_rows(prepared, fold.rows, start) if judged is None else idle_events.by_cell(judged)
     return Built(
         object=plan.found.object,
         target=plan.target,
         counts=accounting.account(
             plan.found,
-            applied=merged.changed - moved + plan.found.truncates,
-            duplicate=totals.events - totals.distinct,
-            quarantined=quarantined,
+            applied=applied + plan.found.truncates,
+            superseded=totals.overtaken + idle + aside.pop(reasons.TRUNCATED, 0),
+            duplicate=totals.duplicates,
+            quarantined=sum(aside.values()),
         ),
         rows_change=merged.grown - emptied.rows,
         deleted=marked if plan.soft else lost,
         committed_at=totals.committed_at or None,
         snapshots=prepared.snapshots(),
+        contradictions=_contradictions(prepared, fold, merged, start),
     )
 
 
@@ -150,8 +163,8 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
     return Fold(rows=touched, totals=totals.asDict() if totals else {}, acted=lambda: new)
 
 
-def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> int:
-    """Quarantine the events that take no part, and return how many they are.
+def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> dict[str, int]:
+    """Quarantine the events that take no part, and return how many have each reason; below a TRUNCATE none is wrong.
 
     Raises:
         LedgerError: the events that were folded, TRUNCATEs, and these are not all events.
@@ -164,11 +177,11 @@ def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> int:
             f"{found.object}: {found.events} events in the change log, but {totals.events} folded + "
             f"{found.truncates} truncates + {sum(counts.values())} set aside. Nothing of it is published."
         )
-    return sum(count for reason, count in counts.items() if reason != reasons.TRUNCATED)  # else superseded, not wrong
+    return counts
 
 
 def _by_cell(prepared: Prepared, fold: Fold, late: DataFrame | None, truncates: Truncates) -> DataFrame:
-    """Return the rows that change where cells have writers of their own, or deleted rows get late events."""
+    """Return what rows become where cells have writers of their own, or deleted rows get late events; kept."""
     plan, folded = prepared.plan, fold.rows
     if late is not None:
         folded = folded.join(late, frames.key_names(plan), "left_anti")
@@ -215,6 +228,29 @@ def _is_above(prepared: Prepared, oldest: str | None) -> bool:
         return False
     newest = greatest(prepared.current(), POSITION, prepared.run.cut.branch)
     return newest is not None and newest < oldest
+
+
+def _contradictions(prepared: Prepared, fold: Fold, merged: Merged, start: int) -> list[Contradiction]:
+    """Return the contradictions between the new events and the rows that they were merged into, or among them."""
+    found = []
+    if prepared.plan.compares and contradictions.are_there(fold.totals, merged):
+        found += contradictions.found(prepared, fold.acted(), start)
+    if prepared.plan.compares:
+        found += contradictions.before_images(prepared, prepared.log.changes(), start)
+    if fold.totals.get("differing"):
+        sound = fold.acted().where(F.col("set_aside").isNull() & ~F.col("moved_away"))
+        cells = [field(number) for number in frames.value_numbers(prepared.plan)]
+        told = sound.withColumn("content", F.xxhash64("deleted", *cells))
+        found += contradictions.different_copies(prepared, told, [*frames.key_names(prepared.plan), "position"])
+    return found
+
+
+def _write(prepared: Prepared, ready: DataFrame, totals: _Totals, *, by_cell: bool) -> int:
+    """Write the rows that change into the branch; return how many were deleted and added in place of an update."""
+    if not by_cell and _is_above(prepared, totals.oldest):
+        return _exchange(prepared, ready, deletes=totals.deletes)
+    merging.upsert(ready, prepared.plan, prepared.branch, by_cell=by_cell)
+    return 0
 
 
 def _exchange(prepared: Prepared, ready: DataFrame, deletes: int) -> int:

@@ -38,8 +38,8 @@ def late_keys(prepared: Prepared, folded: DataFrame, oldest: str | None) -> Data
         oldest: no event is older.
 
     Returns:
-        ``k0 .. kn``; ``moved_away``: whether all that is new of the key is counted as events of another key. None if
-        there are no such keys.
+        ``k0 .. kn``; ``moved_away``: whether the newest action of the key is counted as an event of another key, or
+        the key has none. None if there are no such keys.
     """
     keys = frames.key_names(prepared.plan)
     stored = prepared.stored().select(*frames.key_columns(prepared.plan), POSITION, DELETED)
@@ -50,11 +50,12 @@ def late_keys(prepared: Prepared, folded: DataFrame, oldest: str | None) -> Data
         is_newer = F.col("position") > F.col(POSITION)
         gone = F.when(is_newer, F.col("deleted")).otherwise(F.col(DELETED))
         mine = folded.join(stored, keys).where(is_late & gone)
-        found.append(mine.select(*keys, (F.col("events") == 0).alias("moved_away")))
+        found.append(mine.select(*keys, "moved_away"))
     if (truncated := _first_new_truncate(prepared)) is not None and (newest is None or newest > truncated):
         # Rows that were written in parts, and deleted, since a TRUNCATE that comes late: it emptied some of the parts.
         beyond = stored.where(F.col(DELETED) & (F.col(POSITION) > truncated))
-        found.append(beyond.select(*keys, F.lit(True).alias("moved_away")))
+        beyond = beyond.join(folded.select(*keys, "moved_away"), keys, "left")
+        found.append(beyond.select(*keys, F.coalesce("moved_away", F.lit(True)).alias("moved_away")))
     if not found:
         return None
     late = reduce(DataFrame.unionByName, found).groupBy(*keys).agg(F.every("moved_away").alias("moved_away"))
@@ -77,7 +78,7 @@ def _first_new_truncate(prepared: Prepared) -> str | None:
 
 
 def rows(prepared: Prepared, late: DataFrame, truncates: Truncates) -> DataFrame:
-    """Return the rows of some keys as all events of the change log make them, where the table has them otherwise.
+    """Return the rows of some keys as all events of the change log make them.
 
     Args:
         prepared: a table with soft deletes.
@@ -85,7 +86,7 @@ def rows(prepared: Prepared, late: DataFrame, truncates: Truncates) -> DataFrame
         truncates: all that are known.
 
     Returns:
-        As ``folding.cells.combine``; each row was written whole.
+        As ``folding.cells.combine``: a row changes where the table has it otherwise; each was written whole.
     """
     plan, changes = prepared.log.whole()
     changes = changes.where(F.col("operation") != Operation.TRUNCATE)
@@ -97,10 +98,10 @@ def rows(prepared: Prepared, late: DataFrame, truncates: Truncates) -> DataFrame
     if truncates:
         folded = keyed.truncated_softly(folded, plan, truncates)
     folded = folded.where(F.col("position").isNotNull()).drop("moved_away").join(late, keys)
-    return checkpointed(_changed(folded, prepared.stored(), plan))
+    return checkpointed(_compared(folded, prepared.stored(), plan))
 
 
-def _changed(folded: DataFrame, stored: DataFrame, plan: Plan) -> DataFrame:
+def _compared(folded: DataFrame, stored: DataFrame, plan: Plan) -> DataFrame:
     values = {plan.columns[number].name: field(number) for number in frames.value_numbers(plan)}
     held = {**values, POSITION: "position", COMMITTED_AT: "committed_at", DELETED: "deleted"}
     names = {name: f"t{place}" for place, name in enumerate(held)}
@@ -110,8 +111,8 @@ def _changed(folded: DataFrame, stored: DataFrame, plan: Plan) -> DataFrame:
     keys = frames.key_names(plan)
     # NaN is NaN, and null is null: a row that stays as it is counts as no change.
     differs = reduce(or_, [~F.col(own).eqNullSafe(F.col(names[name])) for name, own in held.items()])
-    changed = folded.join(stored, keys, "left").where(F.col("exists").isNull() | differs)
-    return changed.select(
+    changes = F.col("exists").isNull() | differs
+    return folded.join(stored, keys, "left").select(
         *keys,
         "position",
         "committed_at",
@@ -119,4 +120,6 @@ def _changed(folded: DataFrame, stored: DataFrame, plan: Plan) -> DataFrame:
         "moved_away",
         *values.values(),
         F.lit(None).cast(_VERSIONS).alias("versions"),
+        changes.alias("changes"),
+        changes.alias("writes"),
     )

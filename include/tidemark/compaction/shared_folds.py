@@ -115,7 +115,8 @@ def _what_is_read(plan: Plan) -> Hashable:
     """Return all of a plan that ``folding`` uses: tables for which it is equal fold alike."""
     found = plan.found
     masks = (*plan.masks.kinds.items(), plan.masks.variable)
-    return (plan.columns, plan.key, plan.soft, found.partial, masks, tuple(found.shapes.items()))
+    told = (plan.compares, found.halves, found.partial)
+    return (plan.columns, plan.key, plan.soft, told, masks, tuple(found.shapes.items()))
 
 
 def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: ExitStack) -> dict[str, Fold]:

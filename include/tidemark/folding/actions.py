@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.ddl.changes import Fill
 from tidemark.events import Encoding, Operation
+from tidemark.folding import contradictions
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.truncates import Truncates
@@ -50,7 +51,7 @@ def actions(events: DataFrame, plan: Plan, truncated: Truncates | None, kept: Se
         ``k0 .. kn``; ``c<n>`` (the columns outside the key, typed; where ``deleted``: null, or with soft deletes the
         values of the old image); ``deleted``; ``moved_away`` (the delete of an old key); ``set_aside`` (the reason why
         the event takes no part, or null), ``detail``; ``half`` (the old half of an update in two events: it deletes its
-        key); and ``kept``.
+        key); where the plan ``compares``: ``needs`` (``contradictions``); and ``kept``.
     """
     keyed = _with_keys(_read(events, plan, kept), plan)
     after, before = ([F.col(quoted(f"{side} {name}")) for name in key_names(plan)] for side in ("new", "old"))
@@ -62,8 +63,10 @@ def actions(events: DataFrame, plan: Plan, truncated: Truncates | None, kept: Se
     if truncated:
         late = F.coalesce(F.col("position") < truncated.position(plan, "new "), late)
     verdict = [(~writes).alias("deleted"), *_set_aside(after, _key_of(plan), torn, writes, late)]
-    stays = F.struct(F.lit(False).alias("moved_away"), *verdict)
-    leaves = F.struct(F.lit(True).alias("moved_away"), F.lit(True).alias("deleted"), *verdict[1:])
+    needs = [contradictions.needs(plan, moved), contradictions.number(contradictions.ROW)] if plan.compares else []
+    new, old = ([each.alias("needs")] for each in needs) if needs else ([], [])
+    stays = F.struct(F.lit(False).alias("moved_away"), *verdict, *new)
+    leaves = F.struct(F.lit(True).alias("moved_away"), F.lit(True).alias("deleted"), *verdict[1:], *old)
     # The verdict comes out of a generator, because the optimizer pushes no filter below a generator. A filter that was
     # pushed further down would parse the image again for every column that it uses.
     sides = keyed.withColumn("side", F.explode(F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays))))

@@ -141,12 +141,18 @@ def once(rows: DataFrame, *more: str) -> DataFrame:
         more: columns that depend on the position alone, and stay.
 
     Returns:
-        ``position``, ``set_aside``, ``more``, ``copies``, ``committed_at``, ``old``, ``new``: one row for each pair of
-        ``position`` and ``set_aside``.
+        ``position``, ``set_aside``, ``more``, ``copies``, ``unequal`` (whether they say different things),
+        ``committed_at``, ``old``, ``new``: one row for each pair of ``position`` and ``set_aside``.
     """
     event = F.max_by(F.struct("committed_at", "old", "new"), F.struct("file", "place", "row"))
-    counted = rows.groupBy(*more, "position", "set_aside").agg(F.count("*").alias("copies"), event.alias("event"))
-    return counted.select("position", "set_aside", *more, "copies", "event.*")
+    counts = [F.count("*").alias("copies"), (F.min(content()) != F.max(content())).alias("unequal")]
+    counted = rows.groupBy(*more, "position", "set_aside").agg(*counts, event.alias("event"))
+    return counted.select("position", "set_aside", *more, "copies", "unequal", "event.*")
+
+
+def content() -> Expression:
+    """Return a hash of what an event says."""
+    return F.xxhash64("old", "new")
 
 
 def sides(events: DataFrame) -> DataFrame:
@@ -196,6 +202,20 @@ def marked(sides: DataFrame, stored: DataFrame) -> DataFrame:
 def of_values(sides: DataFrame, wanted: DataFrame) -> DataFrame:
     """Return the sides whose value is among the wanted values."""
     return sides.join(wanted.select("value"), "value", "left_semi")
+
+
+def missing(sides: DataFrame) -> DataFrame:
+    """Return the sides that take out a row which was not there.
+
+    Args:
+        sides: as ``changed`` takes them: rows at some time, and all sides of their values since then.
+    """
+    oldest_first = Window.partitionBy("value").orderBy("position", "delta")
+    so_far = oldest_first.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    counted = sides.withColumn("balance", F.sum("delta").over(so_far))
+    before = oldest_first.rowsBetween(Window.unboundedPreceding, -1)
+    told = counted.withColumn("lowest", F.least(F.lit(0), F.coalesce(F.min("balance").over(before), F.lit(0))))
+    return told.where((F.col("delta") < 0) & (F.col("balance") < F.col("lowest"))).drop("balance", "lowest")
 
 
 def changed(sides: DataFrame) -> DataFrame:

@@ -28,7 +28,7 @@ def not_dead(folded: DataFrame, tombstones: DataFrame, plan: Plan) -> DataFrame:
 
 
 def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) -> DataFrame:
-    """Combine the new cells of each key with its stored row, and return the rows that change.
+    """Combine the new cells of each key with its stored row, and return what the row becomes.
 
     Args:
         folded: the result of ``keyed.fold``, for a batch with partial images or a table with rows written in parts.
@@ -37,9 +37,11 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
         plan: the table's plan.
 
     Returns:
-        One row for each key that changes: ``k0 .. kn``, ``position``, ``committed_at``, ``deleted``, ``moved_away``,
-        ``c<n>``, and ``versions``: from column name to the position at which the cell was written, with ``REST`` for
-        the columns not named. ``versions`` is null if the row was written whole at ``position``.
+        One row for each key: ``k0 .. kn``, ``position``, ``committed_at``, ``deleted``, ``moved_away``, ``c<n>``, and
+        ``versions``: from column name to the position at which the cell was written, with ``REST`` for the columns not
+        named. ``versions`` is null if the row was written whole at ``position``. ``changes``: whether the events
+        change anything, of the row or of what is kept of a deleted one; only then the other columns say what.
+        ``writes``: whether they change the table.
     """
     keys = key_names(plan)
     rows = stored.select(
@@ -59,7 +61,7 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
 
 
 def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
-    """Return the rows that change, from folded rows joined with their stored row, tombstone and cell versions.
+    """Return what rows become, from folded rows joined with their stored row, tombstone and cell versions.
 
     Of each cell, ``t<n>`` is the stored value and ``v<n>`` its position; ``n<n>`` and ``m<n>`` are value and position
     after the batch. ``rest`` (stored) and ``merged_rest`` (after) are the position of the cells without a position of
@@ -78,16 +80,19 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
     numbers = value_numbers(plan)
     stepped = stepped.withColumns({f"v{n}": _stored_version(plan.columns[n].name) for n in numbers})
     taken = {n: F.coalesce(_written(plan, n) > F.col(f"v{n}"), F.lit(False)) for n in numbers}
-    changed = any_of([F.col("newer"), F.col("merged_rest") > F.col("rest"), *taken.values()])
+    changed = F.col("alive") & any_of([F.col("newer"), F.col("merged_rest") > F.col("rest"), *taken.values()])
+    gone = F.col("deleted") & F.col("newer")
+    # With soft deletes, the delete of a row that is not there makes one.
+    writes = changed if plan.soft else changed & (F.col("exists") | ~gone)
     merged = stepped.withColumns(
         {
             **{f"n{n}": F.when(taken[n], _taken(plan, n)).when(F.col("exists"), _stored(plan, n)) for n in numbers},
             **{f"m{n}": F.when(taken[n], _written(plan, n)).otherwise(F.col(f"v{n}")) for n in numbers},
-            "changed": changed,
+            "changes": F.coalesce(changed, F.lit(False)),
+            "writes": F.coalesce(writes, F.lit(False)),
         }
     )
-    gone = F.col("deleted") & F.col("newer")
-    return merged.where(F.col("alive") & F.col("changed")).select(
+    return merged.select(
         *key_names(plan),
         F.col("final").alias("position"),
         F.when(F.col("newer"), F.col("committed_at")).otherwise(F.col("t_committed_at")).alias("committed_at"),
@@ -95,6 +100,8 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
         "moved_away",
         *(F.col(f"n{n}").alias(field(n)) for n in numbers),
         F.when(~gone & (F.col("merged_rest") != F.col("final")), _versions(plan)).alias("versions"),
+        "changes",
+        "writes",
     )
 
 

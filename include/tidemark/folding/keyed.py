@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.window import WindowSpec
 
-from tidemark.folding import log_places
+from tidemark.folding import contradictions, log_places
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.truncates import Truncates
@@ -30,8 +30,11 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Tru
 
     Returns:
         ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted`` and ``moved_away`` of the key's newest
-        action; ``c<n>``: the newest value of each column outside the key; ``events`` and ``distinct_events``, without
-        the deletes of old keys.
+        action; ``c<n>``: the newest value of each column outside the key; ``duplicates``: how many events are copies
+        of others; ``overtaken``: how many others are not the newest action. Deletes of old keys are counted in neither:
+        their events are counted where they wrote the new key. ``differing``: how many copies say something else than
+        the event, where the position is its identity. Where the plan ``compares``: ``begins``, what the key's
+        oldest action needs, and ``breaks``, how many others contradict the one before (``contradictions``).
 
         A delete writes null to ``c<n>``. With soft deletes, deletes that are the newest actions leave the row as it was
         and what their old images tell. Then there are ``first``, the position of the key's oldest action,
@@ -40,7 +43,7 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Tru
         With partial images also ``whole_at``, the position at which the row was last written whole (null: never), and
         ``p<n>``, the position at which a column was written (null: no event wrote it; in a row that is deleted softly:
         no event told it). With soft deletes, ``emptied_at`` is where the row's life before the last one ended. For a
-        key that has only idle halves of updates, the row has the counts and no position.
+        key that has only idle halves of updates, the row has the counts and no position: each is overtaken.
     """
     keys = [*apart, *key_names(plan)]
     return _by_cell(acted, plan, keys, truncates) if plan.found.partial else _newest(acted, plan, keys)
@@ -56,18 +59,27 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     # All actions of a key meet in one task, sorted. Those of a hot key spill to disk when they exceed the memory.
     order = Window.partitionBy(*keys).orderBy(*map(F.desc, ("position", "own file", "place", "row")))
     of_key = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    own = ~F.col("moved_away")
-    steps = {"age": F.row_number().over(order), "is_copy": F.coalesce(_repeats(plan, own, order), F.lit(False))}
+    own, no = ~F.col("moved_away"), F.lit(False)
+    steps = {"age": F.row_number().over(order), "is_copy": F.coalesce(_repeats(plan, own, order), no)}
     counts = {
-        "events": F.count_if(own).over(of_key),
-        "distinct_events": F.count_if(own & ~F.col("is_copy")).over(of_key),
+        "duplicates": F.count_if(own & F.col("is_copy")).over(of_key),
+        # In the row of the newest action, which is the one that stays.
+        "overtaken": F.count_if(own & ~F.col("is_copy")).over(of_key) - own.cast("int"),
     }
+    if plan.compares:
+        steps["breaks"] = contradictions.breaks(order)
+        counts |= {"begins": F.last("needs").over(of_key), "breaks": F.count_if("breaks").over(of_key)}
     marks = _shown_softly(cells, of_key) if plan.soft else {}
     # The common beginning of all paths would be a quarter of the bytes that are shuffled and sorted.
     own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH)
     told = {"own file": own_file}
     if plan.has_deliveries:
         told["content"] = log_places.content(["deleted", *cells])
+    else:
+        told["content"] = F.xxhash64("deleted", *cells)
+        other = F.lead("content").over(order) != F.col("content")
+        steps["differs"] = F.coalesce(own & _repeats(plan, own, order) & other, no)
+        counts["differing"] = F.count_if("differs").over(of_key)
     ordered = acted.withColumns(told).withColumns(steps)
     newest = ordered.withColumns(counts | marks).where(F.col("age") == 1)
     # As SQL: PySpark calls the JVM four times for each column of a `select`.
@@ -125,12 +137,14 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
             F.max_by(F.struct(*payload, *cells), place).alias("event"),
             F.max("position").alias("position"),
         ]
-    once = acted.groupBy(*keys, *identity).agg(*copies)
+    differs = F.lit(False) if plan.has_deliveries else _contents_differ(cells)
+    once = acted.groupBy(*keys, *identity).agg(*copies, differs.alias("differs"))
     newest = [
         F.max(_acts_at()).alias("position"),
         F.max_by(F.struct("event.committed_at", "event.deleted", "event.moved_away"), _acts_at()).alias("newest"),
-        F.sum("copies").alias("events"),
-        F.sum(F.when(F.col("copies") > 0, 1).otherwise(0)).alias("distinct_events"),
+        F.sum(F.when(F.col("copies") > 0, F.col("copies") - 1).otherwise(0)).alias("duplicates"),
+        F.count_if(F.col("copies") > 0).alias("distinct"),
+        F.count_if("differs").alias("differing"),
         F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), _acts_at())).alias("whole_at"),
     ]
     if plan.soft:
@@ -145,8 +159,15 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
         folded = folded.withColumn("emptied_at", _emptied_at(plan, truncates))
     values = [column for number in value_numbers(plan) for column in _value_and_position(plan, number)]
     marks = ["first", "keeps", "emptied_at"] if plan.soft else []
-    counts = ["events", "distinct_events", "whole_at"]
+    overtaken = F.col("distinct") - F.coalesce((~F.col("newest.moved_away")).cast("int"), F.lit(0))
+    counts = [F.col("duplicates"), overtaken.alias("overtaken"), F.col("differing"), F.col("whole_at")]
     return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)
+
+
+def _contents_differ(cells: Sequence[str]) -> Expression:
+    """Return whether the copies of an event say different things."""
+    content = F.when(~F.col("moved_away"), F.xxhash64("deleted", *cells))
+    return F.coalesce(F.min(content) != F.max(content), F.lit(False))
 
 
 def _last_delete(keys: Sequence[str]) -> Expression:
@@ -182,13 +203,28 @@ def _acts_at() -> Expression:
 def totals(plan: Plan) -> list[Expression]:
     """Return aggregates over the rows of ``fold``: for the ledger, and for the choice how a batch is written."""
     return [
-        F.sum("events").alias("events"),
-        F.sum("distinct_events").alias("distinct"),
-        F.sum(F.when(F.col("moved_away"), 1).otherwise(0)).alias("away"),
+        F.sum("duplicates").alias("duplicates"),
+        F.sum("overtaken").alias("overtaken"),
+        F.count_if(~F.col("moved_away")).alias("newest"),
+        F.count_if("moved_away").alias("away"),
         F.count_if("deleted").alias("deletes"),
         F.count_if(F.col("deleted") & ~F.col("moved_away") & F.lit(plan.soft)).alias("marks"),
         F.unix_micros(F.max("committed_at")).alias("committed_at"),
         F.min("first" if plan.soft else "position").alias("oldest"),
+        *(_begun() if plan.compares else []),
+        *([] if plan.has_deliveries else [F.sum("differing").alias("differing")]),
+    ]
+
+
+def _begun() -> list[Expression]:
+    """Return how many keys begin without a row, or may, and how many lose one: what a merge must find."""
+    row, no_row, unknown = contradictions.ROW, contradictions.NO_ROW, contradictions.UNKNOWN
+    return [
+        F.count_if((F.col("begins") == no_row) & ~F.col("deleted")).alias("fresh"),
+        F.count_if((F.col("begins") == unknown) & ~F.col("deleted")).alias("maybe_fresh"),
+        F.count_if((F.col("begins") == row) & F.col("deleted")).alias("gone"),
+        F.count_if((F.col("begins") == unknown) & F.col("deleted")).alias("maybe_gone"),
+        F.sum("breaks").alias("breaks"),
     ]
 
 

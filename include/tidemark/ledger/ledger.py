@@ -1,6 +1,6 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Eighteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
+Nineteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
 batches and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them
 alone: the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the
 tables of a source together.
@@ -23,6 +23,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger import storage
 from tidemark.ledger.check_rows import CheckRow
+from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.order_rows import DisorderRow, SpanRow
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import (
@@ -143,6 +144,10 @@ class Ledger:
     def checks(self, *conditions: BooleanExpression) -> list[CheckRow]:
         """Return what the checks of cuts found."""
         return self._rows(CheckRow, conditions)
+
+    def contradictions(self, *conditions: BooleanExpression) -> list[ContradictionRow]:
+        """Return what events contradicted the rows of tables in cuts."""
+        return self._rows(ContradictionRow, conditions)
 
     def transactions(self) -> list[TransactionRow]:
         """Return how transactions that were not whole at the end of a run stood after each batch."""

@@ -250,6 +250,22 @@ CHECKS = pa.schema(
 published) or ``quality`` (the newest time that it was judged again). ``place`` is the check's place among those of its
 table."""
 
+CONTRADICTIONS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("cut", pa.int32()),
+        ("object", pa.string()),
+        ("kind", pa.string()),
+        ("events", pa.int64()),
+        ("position", pa.string()),
+        ("file", pa.string()),
+        ("place", pa.int64()),
+        ("at", INSTANT),
+    ]
+)
+"""Events of a table in a cut that contradict its rows, by kind (``missing_rows``, ``existing_rows``): how many, and the
+position and origin of the first."""
+
 SOURCE_FILES = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("declared", pa.string()), ("at", INSTANT)])
 """What the source file said, without defaults, as JSON, when messages were last read: one row a source. Of the landing
 path, which may hold the keys of a store, it is a digest."""
@@ -269,6 +285,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "cuts": CUTS,
     "transactions": TRANSACTIONS,
     "checks": CHECKS,
+    "contradictions": CONTRADICTIONS,
     "source_files": SOURCE_FILES,
     "reconciliations": RECONCILIATIONS,
     "erasures": ERASURES,

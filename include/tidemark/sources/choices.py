@@ -50,3 +50,14 @@ class Severity(StrEnum):
     """Nothing of the cut is published."""
     WARN = "warn"
     """It is told, and the cut is published."""
+
+
+class Consequence(StrEnum):
+    """What follows from a contradiction."""
+
+    BLOCK = "block"
+    """The cut is held back."""
+    WARN = "warn"
+    """It is told, and the cut is published."""
+    OFF = "off"
+    """It is not looked for."""

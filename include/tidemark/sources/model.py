@@ -34,6 +34,7 @@ from tidemark.sources import column_options, fields, routes, table_routes
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Transactions
 from tidemark.sources.fields import error_at, wrong
+from tidemark.sources.invariants import Invariants
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.notifier import Notifier
@@ -159,6 +160,8 @@ class Source(BaseModel):
     """Share of a table's published rows that one cut may delete without approval; 1 means no limit."""
     max_quarantined: Share | None = None
     """Share of a cut's messages, and of the events of a table, that may be set aside without approval; 1: no limit."""
+    invariants: Invariants = Invariants()
+    """What follows from built-in checks of change data: ``block``, ``warn``, ``off``."""
     max_message_mib: Annotated[StrictInt, Field(ge=1, le=beyond_limit.MOST)] = beyond_limit.LIMIT >> 20
     """Most MiB of one message. A longer message is set aside alone."""
     log_restarts: tuple[Moment, ...] = ()

@@ -25,6 +25,8 @@ from tidemark.ledger.check_rows import CHECK
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization.identifying import other_format
+from tidemark.quality import contradictions as contradicting
+from tidemark.quality import volume
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import (
     APPROVABLE,
@@ -73,7 +75,13 @@ def run(source: Source) -> StageReport:
     for name in [name for name in doubts if name in folded]:
         known = doubts.setdefault(folded[name], [])
         known += [doubt for doubt in doubts.pop(name) if doubt not in known]
-    verdicts = _judge(lake, source, rows, cut.cut, doubts)
+    contradictions = ledger.contradictions(equals("cut", cut.cut))
+    past = ledger.tables(equals("state", cuts.PUBLISHED))
+    told = contradicting.invariants_of(contradictions, source.invariants)
+    volumes = volume.invariants_of(rows, past, source.invariants.volume)
+    verdicts = _judge(lake, source, rows, cut.cut, _by_object(doubts, told, volumes))
+    for name, blocking in contradicting.blocking(contradictions, source.invariants).items():
+        doubts[name] = [*doubts.get(name, ()), *blocking]
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
     record(ledger, cut.cut, CHECK, verdicts)
@@ -102,7 +110,7 @@ def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
 
 
 def _judge(
-    lake: Lake, source: Source, rows: list[TableRow], cut: int, doubts: Mapping[str, Sequence[Doubt]]
+    lake: Lake, source: Source, rows: list[TableRow], cut: int, more: Mapping[str, Mapping[str, Invariant]]
 ) -> tuple[Verdict, ...]:
     if not rows:
         return ()
@@ -113,11 +121,23 @@ def _judge(
         tables = [opened_candidate(session, lake, row) for row in rows]
         counts = count_keys(tables)
         candidates = [
-            _candidate(session, lake, source, opened, key_invariants(opened, count) | invariants(doubts.get(name, ())))
+            _candidate(session, lake, source, opened, {**key_invariants(opened, count), **more.get(name, {})})
             for opened, count in zip(tables, counts, strict=True)
             if (name := opened.row.object)
         ]
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
+
+
+def _by_object(
+    doubts: Mapping[str, Sequence[Doubt]], *found: Mapping[str, Mapping[str, Invariant]]
+) -> dict[str, dict[str, Invariant]]:
+    """Return by object the invariants about its new events."""
+    names = {*doubts, *(name for each in found for name in each)}
+    return {
+        name: invariants(doubts.get(name, ()))
+        | {key: value for each in found for key, value in each.get(name, {}).items()}
+        for name in names
+    }
 
 
 def _candidate(
@@ -153,7 +173,7 @@ def _state(verdicts: Iterable[Verdict]) -> str:
     return cuts.AWAITING_APPROVAL if failed <= _APPROVABLE else cuts.FAILED
 
 
-_APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED}
+_APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME} | contradicting.CONTRADICTIONS
 """Invariants of which only a person can tell whether they are broken by mistake."""
 
 

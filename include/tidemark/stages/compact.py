@@ -8,11 +8,12 @@ data stops its table, with the reason, and no other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import structlog
 
-from tidemark.compaction import accounting, building, deciding, finding, rebuilding, renamed
-from tidemark.compaction.decisions import BuildAnew, Decision
+from tidemark.compaction import accounting, building, contradictions, deciding, finding, rebuilding, renamed
+from tidemark.compaction.decisions import BuildAnew, Built, Decision
 from tidemark.compaction.routing import Routing
 from tidemark.compaction.run import Cut, Run
 from tidemark.ddl.lineages import Lineages
@@ -88,8 +89,11 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
         return anew
     rows = [accounting.row(each, this) for each in decisions if not isinstance(each, BuildAnew)]
     ledger.replace(TableRow, rows, equals("cut", cut.number))
+    built = [each for each in decisions if isinstance(each, Built)]
+    contradictions.note(ledger, cut.number, built)
     ledger.replace(CutRow, [CutRow(cut=cut.number, state=cuts.CANDIDATE, batch=newest)], equals("cut", cut.number))
-    return _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
+    report = _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
+    return replace(report, remarks=contradictions.told(built))
 
 
 def _decisions(this: Run, finds: Mapping[str, Found], lineages: Lineages) -> list[Decision]:

@@ -134,6 +134,8 @@ class Plan:
     """Whether the two images of an update may come in two messages. Only set for bags."""
     has_deliveries: bool = False
     """Whether the copies of an event may have different positions (``events.placed``)."""
+    compares: bool = False
+    """Whether events are compared with the rows that they need (``folding.contradictions``)."""
     today: Mapping[str, str | None] = field(default_factory=dict)
     """Stored columns that get another name when the cut is published, with that name; None for a column that goes."""
     void: Collection[str] = frozenset()

@@ -84,6 +84,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         has_deliveries=formats.has_deliveries(module),
         keeps_versions=promised.history,
         soft=promised.deletes is choices.Deletes.SOFT,
+        compares=_compares(source, found, promised),
         masks=masks,
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
         column_rules=column_rules.told(
@@ -110,6 +111,20 @@ def _refuse_kept(source: str, found: Found, promised: model.Table, table: Table 
             f"{found.object}: nothing tells its rows apart, so it can have neither a history nor soft deletes: give it "
             "a key with `key:`, or leave `history` and `deletes` out"
         )
+
+
+def _compares(source: model.Source, found: Found, promised: model.Table) -> bool:
+    """Return whether the rows that events need can be told: not where the place in the dump is the order.
+
+    There, an event that is sent again is newer than the first one. Nor in parts of a row, while transactions wait, with
+    soft deletes, or where rows come from several names or keys.
+    """
+    several = found.shards or found.eras or found.segments
+    if several or found.partial or found.withheld.left_out or promised.deletes is choices.Deletes.SOFT:
+        return False
+    asked = source.invariants
+    sought = {asked.missing_rows, asked.existing_rows, asked.before_images} != {choices.Consequence.OFF}
+    return sought and not formats.orders_by_offset(formats.resolve(source.format))
 
 
 def _refuse_layout(found: Found, promised: model.Table, table: Table | None, evolved: Evolved) -> None:

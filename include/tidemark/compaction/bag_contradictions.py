@@ -1,0 +1,59 @@
+"""New events of a table without a key that contradict its rows or each other; no value of a row is told of them."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.compaction import contradictions
+from tidemark.compaction.candidate import Prepared
+from tidemark.compaction.decisions import Contradiction
+from tidemark.folding import bags
+from tidemark.ledger.contradiction_rows import MISSING_ROWS
+from tidemark.sources.choices import Consequence
+from tidemark.spark.session import checkpointed
+
+
+def missing_rows(prepared: Prepared, unseen: DataFrame, rows: DataFrame, start: int) -> list[Contradiction]:
+    """Return the events that take out a row which is not there, at most one entry.
+
+    Args:
+        prepared: the table, whose new events are all later than those before.
+        unseen: its new events (``bag_events.once``).
+        rows: ``folding.bags.read_rows`` of its new events, with their origins.
+        start: the snapshot that they were merged into.
+    """
+    if prepared.run.source.invariants.missing_rows is Consequence.OFF:
+        return []
+    sides = bags.sides(unseen)
+    before = bags.stored_sides(prepared.stored_at(start), prepared.plan)
+    stored = bags.of_values(before, sides.where(F.col("delta") < 0))
+    known = contradictions.known(prepared)
+    is_told = F.lit(known.emptied) | (F.unix_micros("committed_at") > F.lit(known.loaded).cast("bigint"))
+    missing = checkpointed(bags.missing(sides.unionByName(stored)).where(is_told).select("position"))
+    count = missing.count()
+    if not count:
+        return []
+    origins = rows.join(missing, "position", "left_semi").orderBy("position").limit(1)
+    first = origins.select("position", "file", "place").collect()[0]
+    return [
+        Contradiction(
+            kind=MISSING_ROWS,
+            events=count,
+            position=first["position"],
+            file=first["file"],
+            place=int(first["place"]),
+            keys=(),
+        )
+    ]
+
+
+def different_copies(prepared: Prepared, rows: DataFrame) -> list[Contradiction]:
+    """Return the copies of events that say something else than the event, at most one entry.
+
+    Args:
+        prepared: the table.
+        rows: ``folding.bags.read_rows`` of its new events.
+    """
+    sound = rows.where(F.col("set_aside").isNull()).withColumn("content", bags.content())
+    return contradictions.different_copies(prepared, sound, ["position"])

@@ -1,0 +1,186 @@
+"""New events that contradict the rows of their table: looked for only where the counts of a merge show that there are.
+
+A merge of sound events inserts a row for each key that begins without one, and deletes one for each key that loses its
+row. The fold counts these keys. So the usual run costs no look at the table, and where the numbers differ, the batch
+meets the keys of the table once more. (A key too many and one too few hide each other in these numbers, not for long:
+the next events of either contradict the rows again.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+
+from tidemark.compaction import idle_events, truncation
+from tidemark.compaction.accounting import Merged
+from tidemark.compaction.candidate import Prepared
+from tidemark.compaction.decisions import Built, Contradiction
+from tidemark.events import Operation
+from tidemark.folding import before_images as compared
+from tidemark.folding import contradictions, frames
+from tidemark.folding.contradictions import Known
+from tidemark.lake.filters import equals
+from tidemark.ledger.contradiction_rows import (
+    BEFORE_IMAGES,
+    DIFFERENT_COPIES,
+    EXISTING_ROWS,
+    IN_WORDS,
+    MISSING_ROWS,
+    ContradictionRow,
+)
+from tidemark.ledger.ledger import Ledger
+from tidemark.sources.choices import Consequence
+from tidemark.spark.session import checkpointed
+from tidemark.text import harmless
+from tidemark.values.iso8601 import to_micros
+
+_SHOWN = 5
+"""Examples of a kind that are told."""
+
+
+def are_there(totals: Mapping[str, Any], merged: Merged) -> bool:
+    """Return whether a merge found other rows than the events need.
+
+    Args:
+        totals: ``folding.keyed.totals``.
+        merged: what the commits of the merge did.
+    """
+    fresh, maybe_fresh, gone, maybe_gone, breaks = (
+        int(totals.get(name) or 0) for name in ("fresh", "maybe_fresh", "gone", "maybe_gone", "breaks")
+    )
+    as_needed = fresh <= merged.inserted <= fresh + maybe_fresh and gone <= merged.deleted <= gone + maybe_gone
+    return bool(breaks) or not as_needed
+
+
+def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradiction]:
+    """Return the contradictions between new events and the rows of a table.
+
+    Args:
+        prepared: the table.
+        acted: ``folding.actions.actions`` of its new events.
+        start: the snapshot that they were merged into.
+    """
+    plan, keys = prepared.plan, frames.key_names(prepared.plan)
+    sound = acted.where(F.col("set_aside").isNull())
+    dead = prepared.state.tombstones().groupBy(*keys).agg(F.max("position").alias("died_at"))
+    judged = contradictions.judged(sound, idle_events.stood_at(prepared, start), dead, known(prepared), plan)
+    judged = checkpointed(judged)
+    counts = {row["needs"]: int(row["count"]) for row in judged.groupBy("needs").count().collect()}
+    asked = prepared.run.source.invariants
+    kinds = ((contradictions.ROW, MISSING_ROWS), (contradictions.NO_ROW, EXISTING_ROWS))
+    return [
+        _told(judged.where(F.col("needs") == needs), kind, counts[needs], prepared)
+        for needs, kind in kinds
+        if needs in counts and getattr(asked, kind) is not Consequence.OFF
+    ]
+
+
+def before_images(prepared: Prepared, changes: DataFrame, start: int) -> list[Contradiction]:
+    """Return the before images that are not the row before, at most one entry.
+
+    Args:
+        prepared: the table.
+        changes: its new events.
+        start: the snapshot that they were merged into.
+    """
+    plan = prepared.plan
+    if prepared.run.source.invariants.before_images is Consequence.OFF or plan.found.halves:
+        return []
+    told = compared.sides(changes.where(F.col("operation") != Operation.TRUNCATE), plan)
+    if truncates := truncation.known(prepared):
+        told = told.where(F.col("position") > truncates.newest[""].position)  # shards are not compared
+    differing = compared.differing(told, compared.stored(prepared.stored_at(start), plan), plan)
+    differing = checkpointed(differing)
+    count = differing.count()
+    return [_told(differing, BEFORE_IMAGES, count, prepared)] if count else []
+
+
+def different_copies(prepared: Prepared, events: DataFrame, identity: Sequence[str]) -> list[Contradiction]:
+    """Return the copies of events that say something else than the event, at most one entry.
+
+    Args:
+        prepared: the table.
+        events: its new events: ``position``, ``file``, ``place``, ``content``, and what identifies them.
+        identity: the columns that are the same for the copies of an event.
+    """
+    if prepared.run.source.invariants.different_copies is Consequence.OFF:
+        return []
+    by_identity = events.groupBy(*identity)
+    differing = by_identity.agg(F.count_distinct("content").alias("contents")).where("contents > 1")
+    differing = checkpointed(differing)
+    count = differing.count()
+    copies = events.join(differing.select(*identity), [*identity], "left_semi")
+    return [_told(copies, DIFFERENT_COPIES, count, prepared)] if count else []
+
+
+def _told(judged: DataFrame, kind: str, events: int, prepared: Prepared) -> Contradiction:
+    keys = frames.key_names(prepared.plan)
+    first, *others = judged.orderBy("position").limit(_SHOWN).select(
+        "position", "file", "place", *(F.col(key).cast("string") for key in keys)
+    ).collect()  # fmt: skip
+    names = [", ".join(_named(prepared, row)) for row in (first, *others)] if keys else []
+    return Contradiction(
+        kind=kind,
+        events=events,
+        position=first["position"],
+        file=first["file"],
+        place=int(first["place"]),
+        keys=tuple(dict.fromkeys(names)),
+    )
+
+
+def _named(prepared: Prepared, row: Any) -> Iterator[str]:  # noqa: ANN401  a row of either kind of Spark
+    for name, key in zip(prepared.plan.key, frames.key_names(prepared.plan), strict=True):
+        yield f"{name}={row[key]}"
+
+
+def known(prepared: Prepared) -> Known:
+    """Return what is known of a table before its new events."""
+    run, of_table = prepared.run, equals("object", prepared.plan.found.object)
+    if any(row.object == prepared.plan.found.object for row in run.ledger.erasures()):
+        return Known(emptied=False, loaded=None)  # an erased row is missing, and no event of it is lost
+    loads = run.ledger.contents(of_table, equals("operation", Operation.SNAPSHOT))
+    batches = {row.batch for row in loads if row.batch <= run.cut.batch}
+    spans = [row for row in run.ledger.spans(of_table) if row.batch in batches]
+    times = [time for row in spans for time in (row.last, row.unplaced_last) if time is not None]
+    truncate = truncation.known(prepared).newest.get("")
+    by_load = {each.position for each in prepared.plan.found.history.emptyings if each.load}
+    emptied = truncate is not None and truncate.position not in by_load
+    return Known(emptied=emptied, loaded=to_micros(max(times)) if times else None)
+
+
+def note(ledger: Ledger, cut: int, built: Sequence[Built]) -> None:
+    """Write the contradictions of a cut into the ledger, in place of those of an earlier attempt; without the keys."""
+    rows = [
+        ContradictionRow(
+            cut=cut,
+            object=table.object,
+            kind=each.kind,
+            events=each.events,
+            position=each.position,
+            file=each.file,
+            place=each.place,
+        )
+        for table in built
+        for each in table.contradictions
+    ]
+    of_cut = equals("cut", cut)
+    if rows or ledger.contradictions(of_cut):
+        ledger.replace(ContradictionRow, rows, of_cut)
+
+
+def told(built: Iterable[Built]) -> tuple[str, ...]:
+    """Return a sentence for each contradiction of some tables, with keys of rows."""
+    return tuple(
+        f"{table.object}: {each.events} {IN_WORDS[each.kind]}{_keys(each)}. The first is message {each.place} of "
+        f"{harmless(each.file)}, at position {each.position}"
+        for table in built
+        for each in table.contradictions
+    )
+
+
+def _keys(told: Contradiction) -> str:
+    return harmless(f" ({'; '.join(told.keys)}{'; ...' if told.events > len(told.keys) else ''})") if told.keys else ""

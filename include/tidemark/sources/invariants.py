@@ -1,0 +1,34 @@
+"""What follows from each built-in check of change data, as a source file declares it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from tidemark.sources.choices import Consequence
+
+
+def _spelt(given: object) -> object:
+    """Return ``off`` for the ``off`` without quotes, which YAML reads as false."""
+    return Consequence.OFF if given is False else given
+
+
+Chosen = Annotated[Consequence, BeforeValidator(_spelt)]
+
+
+class Invariants(BaseModel):
+    """The consequence of each built-in check that is a matter of opinion."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    missing_rows: Chosen = Consequence.WARN
+    """An UPDATE or DELETE of a row that is not there: the event that made the row is lost."""
+    existing_rows: Chosen = Consequence.WARN
+    """An INSERT of a row that is there: the event that deleted it is lost, or the key is not one."""
+    before_images: Chosen = Consequence.OFF
+    """A before image that is not the row before: an UPDATE is lost. Costs a second image of each event, and a look at
+    the rows that the batch writes."""
+    different_copies: Chosen = Consequence.WARN
+    """Events at one position with different contents: only one of them is published."""
+    volume: Chosen = Consequence.WARN
+    """Far more or fewer events of a table than in its cuts before."""

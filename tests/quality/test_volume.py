@@ -1,0 +1,55 @@
+"""The number of events of a table is compared with its own past."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidemark.ledger.rows import TableRow
+from tidemark.quality.volume import VOLUME, Band, invariants_of, usual
+from tidemark.sources.choices import Consequence, Severity
+
+
+def _row(
+    cut: int, events: int, *, table: str = "shop.t", state: str = "published", rebuilt: str | None = None
+) -> TableRow:
+    return TableRow(cut=cut, object=table, state=state, batch=cut, events=events, rebuilt=rebuilt)
+
+
+@pytest.mark.parametrize(
+    ("past", "band"),
+    [
+        ([], None),
+        ([100] * 9, None),
+        ([100] * 10, Band(24, 403)),
+        ([100] * 9 + [100_000], Band(24, 403)),
+        ([90, 95, 100, 100, 105, 110, 98, 102, 97, 103], Band(24, 403)),
+        ([0] * 10, Band(0, 3)),
+        # Ups and downs of every day widen the band, up to a factor of a hundred.
+        ([10, 1000] * 5, Band(0, 10492)),
+    ],
+)
+def test_what_is_usual(past: list[int], band: Band | None) -> None:
+    """Ten cuts tell; one that was far off moves nothing; the band is a factor of four at least."""
+    assert usual(past) == band
+
+
+def test_far_more_and_far_fewer_events_are_told() -> None:
+    """The invariant holds the number and the band; what was rebuilt, not published, or came later does not count."""
+    past = [_row(cut, 100) for cut in range(1, 11)]
+    noise = [
+        _row(11, 9000, state="stopped"),
+        _row(12, 9000, rebuilt="asked"),
+        _row(40, 9000),
+        _row(1, 7, table="shop.o"),
+    ]
+    for events, holds in ((100, True), (24, True), (23, False), (403, True), (404, False)):
+        found = invariants_of([_row(20, events, state="candidate")], [*past, *noise], Consequence.WARN)
+        told = found["shop.t"][VOLUME]
+        assert told.minimum is not None
+        assert told.maximum is not None
+        assert (told.minimum <= told.value <= told.maximum, told.severity) == (holds, Severity.WARN)
+    new = [_row(20, 5, table="shop.o", state="candidate"), _row(20, 5, state="candidate", rebuilt="asked")]
+    assert invariants_of(new, [*past, *noise], Consequence.BLOCK) == {}
+    assert invariants_of([_row(20, 1, state="candidate")], past, Consequence.OFF) == {}
+    (blocked,) = invariants_of([_row(20, 1, state="candidate")], past, Consequence.BLOCK).values()
+    assert blocked[VOLUME].severity is Severity.BLOCK
