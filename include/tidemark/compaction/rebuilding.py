@@ -8,6 +8,7 @@ from dataclasses import replace
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.compaction import feeding
 from tidemark.compaction.candidate import Prepared, prepare
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.run import Run
@@ -33,7 +34,7 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
         LedgerError: events went missing between the change log and the fold.
     """
     _empty_quarantine(run, plan.found.object)
-    for identifier in (*names.moved_together(plan.target), plan.versions):
+    for identifier in (*names.moved_together(plan.target), *names.beside(plan.target)):
         table = run.lake.find(identifier)
         if table is not None:  # what an attempt planned for the schema is over
             pending_schema.plan_pending(table, run.cut.number, {}, {})
@@ -90,6 +91,8 @@ def without_events(run: Run, tables: Collection[str]) -> list[Built]:
                     branch_from_main(beside.ensure(identifier, known.schema(), known.properties), run.cut.branch)
             beside.adopt(run.cut.branch)
         emptied = run.lake.load(target)
+        if run.source.table_for(table).feed:
+            feeding.add(feeding.Feed(run.lake, target, run.cut), head(emptied, run.cut.branch))
         built.append(
             Built(
                 object=table,

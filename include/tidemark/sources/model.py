@@ -110,6 +110,8 @@ class Table(column_options.ColumnOptions):
     """Key columns. None: the messages name the key. Empty: the table has no key, it is a bag of rows."""
     history: StrictBool = False
     """Also keep ``<table>__history`` (SCD2)."""
+    feed: StrictBool = False
+    """Also add what each cut changes to ``<table>__feed``, for readers who follow the table."""
     deletes: Deletes = Deletes.HARD
     """Whether a deleted row is removed, or stays and is marked by ``_cdc_deleted``."""
     max_deletes: Share | None = None

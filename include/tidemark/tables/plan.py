@@ -104,6 +104,8 @@ class Plan:
     """By column: the constant that rows got when the column was added."""
     keeps_versions: bool = False
     """Whether ``<table>__history`` is kept beside the table."""
+    is_fed: bool = False
+    """Whether what the cut changes is added to ``<table>__feed``."""
     soft: bool = False
     """Whether a deleted row stays, marked."""
     masks: Masks = NO_MASKS

@@ -82,6 +82,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         pairs_updates=not key and formats.pairs_updates(module),
         has_deliveries=formats.has_deliveries(module),
         keeps_versions=promised.history,
+        is_fed=promised.feed,
         soft=soft,
         masks=masks,
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
