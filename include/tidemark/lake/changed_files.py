@@ -49,8 +49,12 @@ def _changed(was: FileScanTask | None, now: FileScanTask | None) -> ChangedFile:
     either = now or was
     if either is None:
         raise ValueError("a file is in one of the snapshots")
-    if either.file.file_format is not FileFormat.PARQUET:
-        raise ConfigurationError(f"{either.file.file_path}: a feed reads Parquet files only; maintain the table first")
+    for file in (either.file, *(now.delete_files if now else ()), *(was.delete_files if was else ())):
+        if file.file_format is not FileFormat.PARQUET:
+            raise ConfigurationError(
+                f"{file.file_path}: a feed reads Parquet alone. Rewrite the table's files with Iceberg's "
+                "`rewrite_data_files` (option `rewrite-all`), or leave `feed` out"
+            )
     rows = either.file.record_count
     if was and now:
         counts = {file.file_path: file.record_count for task in (was, now) for file in task.delete_files}

@@ -11,9 +11,11 @@ from pyiceberg.schema import Schema, promote
 from pyiceberg.table import Table
 from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField, StringType
 
+from tidemark.errors import IncompatibleSchemaError
 from tidemark.lake import pending_schema
 from tidemark.lake.branches import BRINGS, head, properties_at
 from tidemark.lake.properties import KEY_PROPERTY, RULES_PROPERTY
+from tidemark.sources.layout import Layout
 from tidemark.tables.schemas import OWN_PREFIX, POSITION, key_of
 from tidemark.values.masking import Mask
 
@@ -63,6 +65,24 @@ class Shown:
     """Field ids of the columns that say which row before is which row after."""
     masks: dict[str, str]
     """By column, how values are masked, and with which secret."""
+
+
+_FORMATS = ("write.format.default", "write.delete.format.default")
+
+
+def refuse_format(name: str, table: Table | None, layout: Layout | None) -> None:
+    """Refuse a feed of a table whose files are to be written in a format that the feed cannot read.
+
+    Raises:
+        IncompatibleSchemaError: they are.
+    """
+    properties = {**(table.properties if table is not None else {}), **(layout.properties if layout else {})}
+    for each in _FORMATS:
+        if (kind := str(properties.get(each, "parquet")).lower()) != "parquet":
+            raise IncompatibleSchemaError(
+                f"{name}: its files are written as {kind} ({each}), and a feed reads Parquet alone: set the property "
+                "to parquet, or leave `feed` out"
+            )
 
 
 def shown(table: Table, snapshot: int, cut: int, feed: Table | None) -> Shown:

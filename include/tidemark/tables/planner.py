@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.sources import choices, model
-from tidemark.tables import column_rules, layouts
+from tidemark.tables import column_rules, feeds, layouts
 from tidemark.tables.columns import Evolved, evolved_columns, unsettled_names
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.evolving import Evolving, evolving_of
@@ -70,6 +70,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         )
     module = formats.resolve(source.format)
     _refuse_layout(found, promised, table, evolved)
+    if promised.feed:
+        feeds.refuse_format(found.object, found.table, promised.layout)
     return Plan(
         found=found,
         target=found.target or target_of(source, found),
