@@ -15,7 +15,7 @@ from support.debezium_log import Log, Message
 from support.feeds import changes, published, replayed
 from support.histories import deliver
 from support.options import SECRET_VARIABLE, the_secret
-from support.rounds import crash_windows
+from support.rounds import PROVING, crash_windows
 from support.running import assert_ledgers_close, die_at, run_all
 from tidemark.lake.branches import ancestry
 from tidemark.lake.feeds import fed
@@ -53,7 +53,7 @@ CASES = [
         lambda t: [t.delete(10, a="x"), t.put(11, {"a": None}, a="y"), t.put(12, a="z")],
         lambda t: [t.put(4, a="z"), t.delete(5, a="z")],
     ]),
-    Case("soft", {**KEYED, "deletes": "soft", "history": True}, [
+    Case("soft", {**KEYED, "deletes": "soft"}, [
         lambda t: [t.put(1, id=1, a="x"), t.put(2, id=2, a="y")],
         lambda t: [t.delete(10, id=1, a="x"), t.put(11, {"id": 2, "a": "y"}, id=2, a="w")],
         lambda t: [t.truncate(20), t.put(21, id=3, a="z")],
@@ -85,6 +85,7 @@ CASES = [
         lambda t: [t.put(3, **{"Id": 2, "id": 3, "a b": "z", "a.b": "y", "c0": 1, "side": 3})],
     ]),
 ]  # fmt: skip
+CASES = [case for case in CASES if PROVING or case.name not in {"odd", "partial"}]
 TABLES = [Identifier("fed", case.name) for case in CASES]
 
 
@@ -197,7 +198,7 @@ def test_a_feed_that_was_off_tells_what_it_missed(story: Story) -> None:
 
 def test_a_rebuild_tells_only_rows_that_differ(story: Story) -> None:
     """A table whose rows are the same gets no change, nor does its feed get a gap."""
-    for name in ("soft", "truncated", "odd", "partial", "bag"):
+    for name in ("soft", "truncated", "bag"):
         assert _of(story, "rebuilt otherwise", name) == _of(story, "run 2", name)
     assert [row[1:] for row in _of(story, "rebuilt otherwise", "renamed", "id", "n") if row[0] > 3][:2] == [
         (4, "update_postimage", 1, "6"),
