@@ -34,6 +34,7 @@ from tidemark.sources import column_options, fields
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import error_at, wrong
+from tidemark.sources.history import DeclaredHistory
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.notifier import Notifier
@@ -108,8 +109,8 @@ class Table(column_options.ColumnOptions):
 
     key: Annotated[tuple[str, ...], AfterValidator(fields.unique_names)] | None = None
     """Key columns. None: the messages name the key. Empty: the table has no key, it is a bag of rows."""
-    history: StrictBool = False
-    """Also keep ``<table>__history`` (SCD2)."""
+    history: DeclaredHistory = False
+    """Also keep ``<table>__history`` (SCD2); a mapping says which columns make versions."""
     feed: StrictBool = False
     """Also add what each cut changes to ``<table>__feed``, for readers who follow the table."""
     deletes: Deletes = Deletes.HARD

@@ -14,6 +14,7 @@ from pyiceberg.table import Table
 from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.sources import choices, model
+from tidemark.sources.history import History
 from tidemark.tables import column_rules, feeds, layouts
 from tidemark.tables.columns import Evolved, evolved_columns, unsettled_names
 from tidemark.tables.defaults import defaults_of
@@ -48,7 +49,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     if table is not None:  # before types are compared: a mask makes text of any type
         shown = [*dict.fromkeys([*stored, *(name for name, _ in evolving.message_columns())])]
         column_rules.refuse_stale(found.object, built_by, evolving.rules.masks(shown), shown, stored)
-    evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=promised.history)
+    evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=bool(promised.history))
     columns, today = evolved.columns, evolved.today
     column_rules.refuse_names_twice(found.object, found.called, evolving.named())
     if source.schema_policy is choices.SchemaPolicy.STRICT and table is not None:
@@ -83,7 +84,9 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         defaults=defaults_of(found, evolving.names, columns),
         pairs_updates=not key and formats.pairs_updates(module),
         has_deliveries=formats.has_deliveries(module),
-        keeps_versions=promised.history,
+        keeps_versions=bool(promised.history),
+        tracked=evolving.rules.tracked(names),
+        tracking=promised.history.rule if isinstance(promised.history, History) else None,
         is_fed=promised.feed,
         soft=soft,
         masks=masks,
