@@ -232,7 +232,7 @@ CRASHES = {
     "before_the_feed_is_written": ("tidemark.compaction.feeding._write", 1),
     "before_the_cut_is_known": ("tidemark.stages.compact._report", 1),
     "between_the_table_and_its_feed": ("tidemark.ledger.cuts.fast_forward", 3),
-    "after_the_feed_before_its_tag": ("tidemark.ledger.cuts.tag", 3),
+    "before_the_cut_is_published": ("tidemark.ledger.cuts.set_state", 3),
 }
 """Function that the process does not live to run, and which call of it."""
 

@@ -12,7 +12,7 @@ from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField, Str
 
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.lake import pending_schema
-from tidemark.lake.branches import head
+from tidemark.lake.branches import branch_from_main, fast_forward, head
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import KEY_PROPERTY
@@ -34,7 +34,8 @@ def _followed(lake: Lake, name: str, table: Table, cut: int = CUT) -> dict[str, 
     identifier = Identifier("feeds", f"{name}__feed")
     wanted = shown(table, head(table), cut, lake.find(identifier))
     evolve(lake.ensure(identifier, feed_schema(wanted.columns), {}), wanted.columns, cut)
-    pending_schema.follow(lake.load(identifier), cut)
+    made = branch_from_main(lake.load(identifier), "candidate")
+    fast_forward(made, "candidate", changes=pending_schema.changes(made, cut))
     fields = lake.load(identifier).schema().fields
     return {field.name: str(field.field_type) for field in fields if field.name not in OWN_NAMES}
 

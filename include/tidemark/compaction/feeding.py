@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import msgspec
 from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction.feed_rows import FeedRows
 from tidemark.compaction.run import Cut
 from tidemark.lake import changed_files, names, pending_schema
-from tidemark.lake.branches import MARKER, branch_from_main, head, rows_in
+from tidemark.lake.branches import MARKER, branch_from_main, fast_forward, head, rows_in
 from tidemark.lake.commits import commit_files
 from tidemark.lake.feeds import FED, Fed, fed, in_step
 from tidemark.lake.lake import Lake
@@ -42,7 +41,7 @@ def add(feed: Feed, snapshot: int) -> None:
     table, known = lake.load(target), lake.find(names.feed(target))
     wanted = shown(table, snapshot, cut.number, known)
     branch_from_main(_ensured(feed, table, wanted), cut.branch)
-    _write(feed, wanted, snapshot, in_step(table, known), cut.branch)
+    _write(feed, wanted, snapshot, in_step(table, known))
 
 
 def follow(lake: Lake, target: Identifier, cut: int, before: int | None) -> None:
@@ -59,10 +58,12 @@ def follow(lake: Lake, target: Identifier, cut: int, before: int | None) -> None
     if known is None or (told is not None and told.snapshot == head(table)):
         return
     feed = Feed(lake, target, Cut(number=cut, batch=0))
+    branch = feed.cut.branch
     wanted = shown(table, head(table), cut, known)
-    _ensured(feed, table, wanted)
-    _write(feed, wanted, head(table), before, MAIN_BRANCH)
-    pending_schema.follow(lake.load(names.feed(target)), cut)
+    branch_from_main(_ensured(feed, table, wanted), branch)
+    _write(feed, wanted, head(table), before)
+    made = lake.load(names.feed(target))
+    fast_forward(made, branch, changes=pending_schema.changes(made, cut))
 
 
 def _ensured(feed: Feed, table: Table, wanted: Shown) -> Table:
@@ -72,15 +73,14 @@ def _ensured(feed: Feed, table: Table, wanted: Shown) -> Table:
     return evolve(made, wanted.columns, feed.cut.number)
 
 
-def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None, branch: str) -> None:
-    """Add the changes in one snapshot, which says what the feed shows with them.
+def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None) -> None:
+    """Add the changes to the branch of the cut in one snapshot, which says what the feed shows with them.
 
     Args:
         feed: the feed.
         wanted: how the table will be seen.
         snapshot: of the table, with the rows that the feed is to show.
         before: of the table, with the rows that the feed shows; None: the feed itself has to tell.
-        branch: of the feed.
     """
     table, made = feed.lake.load(feed.target), feed.lake.load(names.feed(feed.target))
     told, empty = fed(made), not rows_in(made)
@@ -91,11 +91,11 @@ def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None, branch:
     summary = {MARKER + FED: msgspec.json.encode(note).decode()}
     files = changed_files.between(table, None if anew else before, snapshot)
     if not (files or behind or anew):
-        commit_files(made, [], summary=summary, branch=branch)
+        commit_files(made, [], summary=summary, branch=feed.cut.branch)
         return
     rows = FeedRows(
         session=open_session(),
-        place=feed.lake.spark_name(names.feed(feed.target), None if branch == MAIN_BRANCH else branch),
+        place=feed.lake.spark_name(names.feed(feed.target), feed.cut.branch),
         wanted=wanted,
     )
     changes = rows.of_files(changed_files.file_system(table), files)
