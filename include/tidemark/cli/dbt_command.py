@@ -12,10 +12,7 @@ from tidemark.sources.files import find_source
 @app.command(rich_help_panel=INSPECT)
 @exits
 def dbt(source: SourceName) -> None:
-    """Print the published tables of a source as sources of dbt, with freshness, columns and tests.
-
-    $ tidemark dbt erp > models/erp.yml
-    """
+    """Print the published tables of a source as sources of dbt, with freshness, columns and tests."""
     from tidemark.lake.lake import Lake
     from tidemark.queries.dbt_sources import as_yaml, sources_of
 

@@ -34,7 +34,7 @@ def _shut_out(source: str, token: int) -> None:
     logs = [names.raw(source), names.change_log(source), names.quarantine(source)]
     _shut(lake, source, token, [*map(names.ledger, NAMES), *logs])
     targets = {row.identifier for row in ledger.tables() if row.target is not None}
-    kinds = [(*names.moved_together(target), names.history(target)) for target in sorted(targets)]
+    kinds = [(*names.moved_together(target), *names.beside(target)) for target in sorted(targets)]
     tables = [name for each in kinds for name in each]
     _shut(lake, source, token, tables)
     _leave_number(lake, ledger, tables)

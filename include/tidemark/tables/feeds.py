@@ -29,13 +29,14 @@ CUT = "_cut"
 
 INSERT, DELETE, BEFORE, AFTER = "insert", "delete", "update_preimage", "update_postimage"
 
-_OWN: Sequence[tuple[str, IcebergType, str]] = (
+OWN: Sequence[tuple[str, IcebergType, str]] = (
     (CHANGE_TYPE, StringType(), f"{INSERT}, {BEFORE}, {AFTER} or {DELETE}"),
     (CHANGE_ORDINAL, LongType(), "Number of the addition to the feed that the change came with"),
     (CUT, IntegerType(), "The cut that made the change"),
 )
+"""Columns of a feed, behind those of its table."""
 
-OWN_NAMES = frozenset(name for name, _, _ in _OWN)
+OWN_NAMES = frozenset(name for name, _, _ in OWN)
 """Columns that a feed has beside those of its table."""
 
 
@@ -147,7 +148,7 @@ def _holds(old: IcebergType, new: IcebergType) -> bool:
 def feed_schema(columns: Sequence[FeedColumn]) -> Schema:
     """Return the schema of a new feed: the columns of the table, then its own."""
     told = [(column.name, column.type, None) for column in columns]
-    return Schema(*(NestedField(n, name, kind, doc=doc) for n, (name, kind, doc) in enumerate([*told, *_OWN], 1)))
+    return Schema(*(NestedField(n, name, kind, doc=doc) for n, (name, kind, doc) in enumerate([*told, *OWN], 1)))
 
 
 def evolve(feed: Table, columns: Sequence[FeedColumn], cut: int) -> Table:
