@@ -21,6 +21,8 @@ from tidemark.lake.branches import ancestry
 from tidemark.lake.feeds import fed
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, feed
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.queries.as_of import AsOf
 from tidemark.queries.sql import query
@@ -306,10 +308,15 @@ def test_readers_see_each_change_once_when_runs_are_killed(
 
 def test_a_killed_restore_is_made_up_for(followed: Followed, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next cut tells feeds that were not told of it, also if it reads rows on workers; equal rows tell nothing."""
+    at = 100 * (1 + len(list(followed.landing.iterdir())))
+    deliver(followed.landing, "restored", [Log("keyed").put(at, id=at, a="r"), Log("bag").put(at, a="r")])
+    assert _run(followed.source) == []
+    last = cuts.last_published(Ledger(lake, "followed"))
+    assert last is not None
     with monkeypatch.context() as patched:
         die_at(patched, "tidemark.compaction.feeding.follow", 2)
         with pytest.raises(SystemExit):
-            run_stage("restore", followed.source, None, None, cut=1)
+            run_stage("restore", followed.source, None, None, cut=last.cut - 1)
     told = [table for table in followed.streams if replayed(lake, table) == published(lake, table)]
     behind = [table for table in followed.streams if table not in told]
     assert len(told) == len(behind) == 1

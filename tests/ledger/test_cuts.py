@@ -186,9 +186,9 @@ def test_a_table_that_goes_back_to_other_masks_is_built_again(shop: Source) -> N
     "window",
     [
         ("tidemark.ledger.ledger.Ledger.forget", 1),
-        ("tidemark.ledger.cuts.put_back", 1),
-        ("tidemark.ledger.cuts.put_back", 2),
-        ("tidemark.ledger.cuts.remove_tags", 1),
+        ("tidemark.ledger.restoring.put_back", 1),
+        ("tidemark.ledger.restoring.put_back", 2),
+        ("tidemark.ledger.restoring.remove_tags", 1),
         ("tidemark.ledger.ledger.Ledger.forget", 2),
         ("tidemark.ledger.ledger.Ledger.forget", 3),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, PlainValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticKnownError
 
 from tidemark.sources.column_options import Names
@@ -39,4 +39,4 @@ def _declared(given: object) -> object:
     raise PydanticKnownError("bool_type")
 
 
-DeclaredHistory = Annotated[bool | History, PlainValidator(_declared, json_schema_input_type=bool | History)]
+DeclaredHistory = Annotated[bool | History, BeforeValidator(_declared, json_schema_input_type=bool | History)]
