@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.compaction import feeding
 from tidemark.lake import names
 from tidemark.lake.feeds import in_step
 from tidemark.lake.lake import Lake
@@ -35,6 +34,8 @@ def run(source: Source, cut: int) -> StageReport:
     # Rows from before a mask are not told: they are to be built again.
     again = {str(ledger.targets().get(name)) for name in ledger.rebuild_requests()}
     for target, before in shows.items():
+        from tidemark.compaction import feeding  # noqa: PLC0415  needs Spark, which no other restore does
+
         if str(target) not in again and lake.find(target) is not None:
             feeding.follow(lake, target, cut, before)
     return StageReport(stage="restore", source=source.source, summary={"cut": cut, "tables": tables})
