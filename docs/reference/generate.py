@@ -30,6 +30,7 @@ from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW
 from tidemark.ledger.schemas import SCHEMAS
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
+from tidemark.sources.history import History
 from tidemark.sources.json_schema import schema
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
@@ -47,6 +48,7 @@ _PARTS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("The source", "", Source),
     ("A table", "tables.<name>", Table),
     ("Checks", "tables.<name>.checks[]", Check),
+    ("History", "tables.<name>.history", History),
     ("Layout", "tables.<name>.layout", Layout),
     ("Maintenance", "maintenance", Maintenance),
     ("Retention", "retention", Retention),
@@ -279,11 +281,12 @@ def _columns(columns: pa.Schema, text: str) -> Iterator[str]:
 
 
 def _own_columns() -> Iterator[list[str]]:
-    from tidemark.tables import schemas  # noqa: PLC0415  Iceberg's types
+    from tidemark.tables import feeds, schemas  # noqa: PLC0415  Iceberg's types
 
     yield from ([f"`{name}`", f"`{kind}`", text, ""] for name, kind, text in schemas.WRITTEN)
     yield [f"`{schemas.DELETED}`", "`boolean`", schemas.DELETED_DOC, "`deletes: soft`"]
     yield from ([f"`{name}`", f"`{kind}`", text, "`<table>__history`"] for name, kind, text in schemas.INTERVAL)
+    yield from ([f"`{name}`", f"`{kind}`", text, "`<table>__feed`"] for name, kind, text in feeds.OWN)
 
 
 def _texts(module: str) -> dict[str, str]:

@@ -339,6 +339,7 @@ def test_the_file_runs_as_it_is(
         "reconciled": None,
         "verified_through": None,
         "verified_place": None,
+        "feed": None,
     }
     shown = RUNNER.invoke(app, ["status", "drafted"]).stdout
     assert "drafted: 2 messages landed = 1 decoded + 0 control + 1 quarantined\n" in shown

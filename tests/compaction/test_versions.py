@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -69,13 +69,13 @@ def _typed(row: Row) -> Row:
     return {**row, "amount": row.get("amount") and Decimal(row["amount"])}
 
 
-def _expected_versions(changes: Sequence[Change], times: Times) -> list[Row]:
+def _expected_versions(changes: Sequence[Change], times: Times, tracked: Collection[str] | None = None) -> list[Row]:
     """The model's versions as rows of a history table; ``times`` by place, all places if there are none."""
 
     def at(change: Change) -> datetime:
         return _minute(times.get(_place(change), _place(change)))
 
-    told = versions(changes, at).get(changes[0].table, [])
+    told = versions(changes, at, tracked).get(changes[0].table, [])
     return of_versions(told, {change.position: at(change) for change in changes}, _typed)
 
 
@@ -345,7 +345,14 @@ def test_no_check_of_a_history_fails(cases: list[dict[str, StageReport]], lake: 
     assert_ledger_closes(lake, "histories")
 
 
-_HISTORIES = how_many(usually=6, proving=24)
+_HISTORIES = how_many(usually=10, proving=40)
+
+
+def _tracked(history: object) -> Collection[str] | None:
+    """The columns of which a change begins a version."""
+    if not isinstance(history, dict):
+        return None
+    return ["name"] if "track" in history else [name for name in COLUMNS if name not in history["ignore"]]
 
 
 @pytest.mark.more
@@ -357,8 +364,14 @@ def test_any_delivery_gives_the_versions_and_the_deleted_rows_of_the_model(
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
     made = {f"t{number}": generated(f"t{number}", seed + number) for number in range(_HISTORIES)}
     times = {place: place + dice.randint(-25, 25) for place in range(300)}
-    kinds = [{"history": True}, {"deletes": "soft"}, {"history": True, "deletes": "soft"}]
-    tables = {name: {"key": changes[0].key, **kinds[number % 3]} for number, (name, changes) in enumerate(made.items())}
+    kinds: list[dict[str, Any]] = [
+        {"history": True},
+        {"deletes": "soft"},
+        {"history": True, "deletes": "soft"},
+        {"history": {"track": ["na?e"]}},
+        {"history": {"ignore": ["note", "amount"]}, "deletes": "soft"},
+    ]
+    tables = {name: {"key": changes[0].key, **kinds[number % 5]} for number, (name, changes) in enumerate(made.items())}
     deliveries = {name: mixed(dice, changes, dice.randint(1, _RUNS)) for name, changes in made.items()}
     source = _source("histories_generated", tmp_path, tables)
     for run in range(_RUNS):
@@ -370,7 +383,8 @@ def test_any_delivery_gives_the_versions_and_the_deleted_rows_of_the_model(
     for name, told in tables.items():
         runs = "\n".join(f"run {n}: {_timed(c, times).decode()}" for n, run in enumerate(deliveries[name]) for c in run)
         if "history" in told:
-            assert _versions(lake, source.source, name) == _expected_versions(made[name], times), runs
+            tracked = _tracked(told["history"])
+            assert _versions(lake, source.source, name) == _expected_versions(made[name], times, tracked), runs
             _assert_current_is_table(lake, source.source, name)
         if "deletes" in told:
             assert comparable(_read(lake, (source.source, name))) == _expected_softly(made[name], times), runs
@@ -546,27 +560,34 @@ def test_the_ledger_of_soft_deletes_closes(soft_cases: list[dict[str, StageRepor
 
 
 def test_a_source_file_may_change_its_mind(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """Hard to soft and history switched on, off and on again: as if from the start; soft to hard stops the table."""
+    """Hard to soft, history on, off, on, fewer columns tracked: as if from the start; soft to hard stops the table."""
     t = Table("t")
+    few = {"history": {"track": ["name"]}, "deletes": "soft"}
     steps: list[tuple[dict[str, Any], list[Change]]] = [
         ({}, [t.insert(1, 1, "a", "b"), t.insert(2, 2, "x", "y"), t.delete(5, 2, "x", "y")]),
         ({"history": True, "deletes": "soft"}, [t.update(6, 1, "c", "d"), t.update(4, 2, "late", "late")]),
         ({"deletes": "soft"}, [t.delete(7, 1, "c", "d"), t.insert(8, 3, "e", "f")]),
         ({"history": True, "deletes": "soft"}, [t.insert(9, 4, "g", "h")]),
-        ({"history": True}, [t.insert(10, 5, "i", "j")]),
+        (few, [t.update(10, 4, "g", "i"), t.update(11, 3, "e", "k")]),
+        (few, [t.update(12, 4, "g", "l"), t.update(13, 3, "m", "k"), t.update(3, 1, "a", "late")]),
+        ({"history": True, "deletes": "soft"}, [t.update(14, 4, "g", "m")]),
+        ({"history": True}, [t.insert(15, 5, "i", "j")]),
     ]
-    problems = []
+    problems, found = [], []
     for number, (told, changes) in enumerate(steps):
         source = _source("changing", tmp_path, {"t": told})
         deliver(tmp_path, f"{number}", [_timed(change, {}) for change in changes])
         problems.append([problem for report in run_all(source).values() for problem in report.problems])
-    assert problems[:4] == [[]] * 4
-    assert "tidemark rebuild changing shop.t" in problems[4][0]
+        found.append(_versions(lake, "changing", "t") if number else [])
+    assert problems[:7] == [[]] * 7
+    assert "tidemark rebuild changing shop.t" in problems[7][0]
     rows = {row["id"]: (row["name"], row["_cdc_deleted"]) for row in _read(lake, ("changing", "t"))}
     # Key 2 went for good while deletes were hard.
-    assert rows == {1: ("c", True), 3: ("e", False), 4: ("g", False)}
-    changes = [change for _, told in steps[:4] for change in told]
-    assert _versions(lake, "changing", "t") == _expected_versions(changes, {})
+    assert rows == {1: ("c", True), 3: ("m", False), 4: ("g", False)}
+    for last, tracked in ((3, None), (4, ["name"]), (5, ["name"]), (6, None)):
+        changes = [change for _, told in steps[: last + 1] for change in told]
+        assert found[last] == _expected_versions(changes, {}, tracked), last
+    assert len(found[5]) < len(found[6])
 
 
 CRASHES = {

@@ -15,10 +15,13 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from support.feeds import published, replayed
 from support.running import die_at, run_all
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError, ErasureError
+from tidemark.lake.feeds import in_step
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier, feed
 from tidemark.lake.retention import drop_up_to
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
@@ -88,7 +91,7 @@ def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def source(landing: Path) -> Source:
     """The source of the story."""
-    tables = {"shop.customers": {"key": ["id"], "history": True, "columns": {"age": "int"}}}
+    tables = {"shop.customers": {"key": ["id"], "history": True, "feed": True, "columns": {"age": "int"}}}
     fields = {"source": NAME, "format": "canal_json", "landing": str(landing / "*"), "tables": tables}
     return Source.model_validate({**fields, "max_quarantined": 1})
 
@@ -173,6 +176,7 @@ def erased(source: Source, landing: Path, spark: SparkSession, lake: Lake, home:
         "done": done,
         "killed": killed,
     }
+    story |= {"fed": [_fed(lake)]}
     story |= {"rows": _rows(lake), "orders": _rows(lake, "orders"), "versions": _rows(lake, "customers__history")}
     story |= {"left": _holding(home, CANARY), "certificate": _told(done), "counted": _erased_events(lake)}
     site.write(lake, [NAME])
@@ -182,7 +186,14 @@ def erased(source: Source, landing: Path, spark: SparkSession, lake: Lake, home:
     _accounts(lake)
     with pytest.raises(ConfigurationError) as refused:
         run_stage("restore", source, cut=1)
-    return {**story, "refused": str(refused.value), **_brought_back(source, landing, lake, home)}
+    back = _brought_back(source, landing, lake, home)
+    return {**story, "refused": str(refused.value), **back, "fed": [*story["fed"], _fed(lake)]}
+
+
+def _fed(lake: Lake) -> tuple[Any, ...]:
+    """What replaying the feed gives, the published rows, and whether the feed needs no look at itself to go on."""
+    table = Identifier.parse(TABLE)
+    return replayed(lake, table), published(lake, table), in_step(lake.load(table), lake.load(feed(table))) is not None
 
 
 def _brought_back(source: Source, landing: Path, lake: Lake, home: Path) -> dict[str, Any]:
@@ -230,6 +241,14 @@ def test_other_rows_stay(erased: dict[str, Any]) -> None:
     assert sorted(row["id"] for row in erased["versions"]) == [2, 2, 3, 3]
 
 
+def test_the_feed_tells_of_the_other_rows_alone(erased: dict[str, Any]) -> None:
+    """Replaying it gives the published rows after the erasure, and after a new row with the key, and it goes on."""
+    assert len(erased["fed"]) == 2
+    for told, rows, goes_on in erased["fed"]:
+        assert told == rows
+        assert goes_on
+
+
 def test_the_erasure_is_a_cut_and_counts(erased: dict[str, Any]) -> None:
     """The ledger counts each erased event once as erased, however often the erasure was cut short; so does status."""
     assert erased["status"]["tables"][TABLE]["erased"] == 5
@@ -244,7 +263,7 @@ def test_the_certificate_tells_places_and_no_key(erased: dict[str, Any], landing
     told = erased["certificate"]
     assert told["nothing_found"]
     assert all(place["found"] == place["unused_files"] == 0 for place in told["places"].values())
-    assert set(told["places"]) >= {f"raw.{NAME}", f"changelog.{NAME}", TABLE, f"{TABLE}__history"}
+    assert set(told["places"]) >= {f"raw.{NAME}", f"changelog.{NAME}", TABLE, f"{TABLE}__history", f"{TABLE}__feed"}
     files = {remark.split(" holds")[0] for remark in erased["dry"].remarks}
     assert files == {str(landing / f"day{number}.json") for number in (1, 2, 3)}
 

@@ -16,7 +16,7 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import candidate_branch, cut_tag, moved_together
 from tidemark.lake.properties import OBJECT_PROPERTY, RULES_PROPERTY
-from tidemark.ledger import cuts
+from tidemark.ledger import cuts, restoring
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
 
@@ -155,14 +155,14 @@ def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
         for run in (1, 2)
     ]
     shop.ledger.replace(ReconciliationRow, compared)
-    assert cuts.restore(shop.lake, shop.ledger, 1) == 1
+    assert restoring.restore(shop.lake, shop.ledger, 1) == 1
     assert [row.cut for row in shop.ledger.reconciliations()] == [1]
     assert shop.rows("one") == [1]
     assert shop.lake.find(shop.target("two")) is None
     assert cut_tags(shop.lake.load(shop.target("one"))) == [1]
     assert {row.cut for row in shop.ledger.cuts()} == {row.cut for row in shop.ledger.tables()} == {1}
     with pytest.raises(ConfigurationError, match="cut 2 is not published; published cuts: 1 to 1"):
-        cuts.restore(shop.lake, shop.ledger, 2)
+        restoring.restore(shop.lake, shop.ledger, 2)
 
 
 def test_a_table_that_goes_back_to_other_masks_is_built_again(shop: Source) -> None:
@@ -176,9 +176,9 @@ def test_a_table_that_goes_back_to_other_masks_is_built_again(shop: Source) -> N
                 transaction.set_properties({RULES_PROPERTY: "{}", OBJECT_PROPERTY: name})
             table.append(pa.table({"id": [9]}, SCHEMA), snapshot_properties={BRINGS: "{}"}, branch=branch)
         cuts.publish(shop.lake, shop.ledger, cut)
-    cuts.restore(shop.lake, shop.ledger, 2)
+    restoring.restore(shop.lake, shop.ledger, 2)
     assert not shop.ledger.rebuild_requests()
-    cuts.restore(shop.lake, shop.ledger, 1)
+    restoring.restore(shop.lake, shop.ledger, 1)
     assert list(shop.ledger.rebuild_requests()) == ["one"]
 
 
@@ -186,9 +186,9 @@ def test_a_table_that_goes_back_to_other_masks_is_built_again(shop: Source) -> N
     "window",
     [
         ("tidemark.ledger.ledger.Ledger.forget", 1),
-        ("tidemark.ledger.cuts.put_back", 1),
-        ("tidemark.ledger.cuts.put_back", 2),
-        ("tidemark.ledger.cuts.remove_tags", 1),
+        ("tidemark.ledger.restoring.put_back", 1),
+        ("tidemark.ledger.restoring.put_back", 2),
+        ("tidemark.ledger.restoring.remove_tags", 1),
         ("tidemark.ledger.ledger.Ledger.forget", 2),
         ("tidemark.ledger.ledger.Ledger.forget", 3),
     ],
@@ -204,8 +204,8 @@ def test_a_killed_restore_is_done_again(shop: Source, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patched:
         die_at(patched, *window)
         with pytest.raises(SystemExit):
-            cuts.restore(shop.lake, shop.ledger, 1)
-    cuts.restore(shop.lake, shop.ledger, 1)
+            restoring.restore(shop.lake, shop.ledger, 1)
+    restoring.restore(shop.lake, shop.ledger, 1)
     seen = shop.seen()
     assert seen["rows"] == {"one": [1], "two": [1]}
     assert seen["cuts"] == {1: cuts.PUBLISHED}

@@ -53,7 +53,13 @@ def promised(table: str, key: Sequence[str]) -> dict[str, Any]:
     called = options.get("rename", {})
     patterns = options.get("mask", {})
     masked = [name for name in COLUMNS for mask in patterns if fnmatch(name, mask) or called.get(name) == mask]
-    return {"key": key, "columns": {name: COLUMNS[name] for name in COLUMNS if name not in masked}, **options}
+    types = {name: COLUMNS[name] for name in COLUMNS if name not in masked}
+    return {"key": key, "columns": types, "feed": is_fed(table), **options}
+
+
+def is_fed(table: str) -> bool:
+    """Whether the table ``t<n>`` of a generated source has a feed."""
+    return table[1:].isdecimal() and int(table[1:]) % 3 == 0
 
 
 def shown(row: Row, options: Mapping[str, Any]) -> Row:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
@@ -281,8 +281,16 @@ class Version(NamedTuple):
     """None: it is the current one."""
 
 
-def versions(changes: Iterable[Change], at: Callable[[Change], Any]) -> dict[str, list[Version]]:
-    """Return every version of every row of tables with a key, by table; ``at`` tells when a change took place."""
+def versions(
+    changes: Iterable[Change], at: Callable[[Change], Any], tracked: Collection[str] | None = None
+) -> dict[str, list[Version]]:
+    """Return every version of every row of tables with a key, by table.
+
+    Args:
+        changes: of the tables.
+        at: tells when a change took place.
+        tracked: columns of which a change begins a version; None: each change begins one.
+    """
     told: dict[str, list[Version]] = {}
     current: dict[tuple[str, Key], Version] = {}
     reached: dict[tuple[str, Key], Any] = {}
@@ -302,7 +310,14 @@ def versions(changes: Iterable[Change], at: Callable[[Change], Any]) -> dict[str
             for place in [place for place in current if place[0] == table]:
                 close(place, now)
             continue
-        old = close((table, _key_of({**(change.after or {}), **(change.before or {})}, change)), now)
+        from_ = (table, _key_of({**(change.after or {}), **(change.before or {})}, change))
+        known = current.get(from_)
+        if tracked is not None and known is not None and change.after is not None:
+            row = {**known.row, **change.after} if change.partial else change.after
+            if from_ == (table, _key_of(row, change)) and all(row.get(n) == known.row.get(n) for n in tracked):
+                current[from_] = known._replace(row=row, position=change.position)
+                continue
+        old = close(from_, now)
         if change.after is not None:
             place = (table, _key_of(change.after, change))
             close(place, now)

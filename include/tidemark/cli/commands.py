@@ -17,6 +17,7 @@ import typer
 
 from tidemark.cli import (
     airflow_command,  # noqa: F401
+    dbt_command,  # noqa: F401
     diagnosis_commands,  # noqa: F401
     erase_command,  # noqa: F401
     quarantine_commands,

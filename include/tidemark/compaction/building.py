@@ -9,7 +9,15 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tidemark.compaction import bag_candidate, guessed_types, keyed_candidate, moved_rows, rebuilding, shared_folds
+from tidemark.compaction import (
+    bag_candidate,
+    feeding,
+    guessed_types,
+    keyed_candidate,
+    moved_rows,
+    rebuilding,
+    shared_folds,
+)
 from tidemark.compaction.candidate import Prepared, prepare
 from tidemark.compaction.decisions import BuildAnew, Built, Stopped, stopped
 from tidemark.compaction.engine_failures import contained
@@ -80,9 +88,16 @@ def build_candidate(prepared: Prepared, fold: Fold | None = None) -> Built:
 
 def _rebuild(run: Run, plan: Plan) -> Built | BuildAnew | Stopped:
     try:
-        return contained(run, plan.found, lambda: rebuilding.build(run, plan, build_candidate))
+        return contained(run, plan.found, lambda: _fed(run, plan, rebuilding.build(run, plan, build_candidate)))
     except IncompatibleSchemaError as error:
         return stopped(plan.found, str(error))
+
+
+def _fed(run: Run, plan: Plan, built: Built) -> Built:
+    """Return what was built, and tell the table's feed, if there is to be one, what it changes."""
+    if plan.is_fed:
+        feeding.add(feeding.Feed(run.lake, plan.target, run.cut), built.snapshots.candidate)
+    return built
 
 
 def _build_one(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Stopped:
@@ -108,7 +123,7 @@ def _attempt(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Stopp
     follows = prepared.run.source.schema_policy is not SchemaPolicy.STRICT
     if follows and built.counts.quarantined and guessed_types.are_outgrown(prepared):
         return BuildAnew(object=built.object, reason="a number does not fit a type that was guessed from values")
-    return built
+    return _fed(prepared.run, prepared.plan, built)
 
 
 @contextmanager

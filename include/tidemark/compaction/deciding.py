@@ -92,7 +92,7 @@ def _changed_by_others(run: Run, found: Found, target: Identifier, *, asked: boo
     state = run.lake.find(names.state(target))
     if state is None:
         return BuildAnew(object=found.object, reason="the state of its rows is gone")
-    tables = (found.table, state, run.lake.find(names.history(target)))
+    tables = (found.table, state, *map(run.lake.find, names.beside(target)))
     told = [text for table in tables if table is not None and (text := foreign.changes(table))]
     if not told:
         return None

@@ -23,7 +23,8 @@ from tidemark.ddl.history import Emptying
 from tidemark.events import Operation
 from tidemark.folding import actions, frames, log_places, update_halves, versions
 from tidemark.lake import pending_schema
-from tidemark.lake.branches import branch_from_main, cut_tags
+from tidemark.lake.branches import MARKER, branch_from_main, cut_tags, marker
+from tidemark.lake.commits import commit_files
 from tidemark.lake.names import cut_tag
 from tidemark.lake.properties import KEY_PROPERTY, OBJECT_PROPERTY, SOURCE_PROPERTY, STATE_PROPERTIES
 from tidemark.spark.session import checkpointed, named
@@ -33,10 +34,14 @@ from tidemark.tables.schemas import COMMITTED_AT, IS_CURRENT, POSITION, VALID_FR
 from tidemark.text import quoted
 from tidemark.values.table_columns import field
 
+_TRACKING = "tracking"
+"""Marker of a history: what the source file said of the columns that make versions."""
+
+_EVERY = "every event"
+
 _PROPERTIES = {
     **STATE_PROPERTIES,
-    # A version that ends goes to the other partition.
-    "write.spark.fanout.enabled": "true",
+    "write.spark.fanout.enabled": "true",  # a version that ends goes to the other partition
 }
 
 
@@ -48,6 +53,14 @@ def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
         events: its new events, with halves of updates that came before, and the plan to read them by.
         views: keeps the names that frames are read by until the table is built.
     """
+    _build(prepared, events, views)
+    branch, tracking = prepared.run.cut.branch, prepared.plan.tracking
+    history = prepared.run.lake.load(prepared.plan.versions)
+    if tracking is not None or marker(history, _TRACKING) is not None:
+        commit_files(history, [], summary={MARKER + _TRACKING: tracking or _EVERY}, branch=branch)
+
+
+def _build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     run = prepared.run
     # The versions of a row end where it is deleted, however the table shows it.
     plan = replace(prepared.plan, soft=False)
@@ -66,7 +79,8 @@ def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     placed = checkpointed(history.placed(acted))
     late, reborn = _late_and_reborn(placed)
     usual = history.onward(placed, everywhere=emptied is not None, reborn=reborn > 0, whole=late > 0)
-    rows = versions.versions(usual, plan, emptied).where(~F.col("stored") | F.col("valid_to").isNotNull())
+    told = ~F.col("stored") | F.col("valid_to").isNotNull()
+    rows = versions.versions(usual, plan, emptied).where(told if plan.tracked is None else told | F.col("gone"))
     if late:
         again = placed.where("late").groupBy(*history.keys).agg(F.max(F.greatest("seen", "position")).alias("newest"))
         again = named(again, views)
@@ -87,10 +101,15 @@ def prepare(run: Run, plan: Plan) -> None:
 
 
 def _goes_on(run: Run, plan: Plan) -> bool:
-    """Return whether the history was published with the table's last cut; else nobody asked for it then."""
+    """Return whether the history was published with the table's last cut, else nobody asked for it then; and likewise.
+
+    Where a tracked column goes, versions that only it told apart are one.
+    """
     history = run.lake.find(plan.versions)
     published = cut_tags(run.lake.load(plan.target))
-    return history is not None and bool(published) and cut_tag(published[-1]) in history.refs()
+    kept = history is not None and bool(published) and cut_tag(published[-1]) in history.refs()
+    likewise = (marker(history, _TRACKING) or _EVERY) == (plan.tracking or _EVERY)
+    return kept and likewise and (plan.tracked is None or not set(plan.leaving) - plan.begun.keys())
 
 
 def _actions(log: EventLog, changes: DataFrame, plan: Plan) -> DataFrame:
@@ -146,23 +165,27 @@ class _History:
         return versions.versions(events, plan, emptied)
 
     def with_gone(self, rows: DataFrame, keys: DataFrame | None, views: ExitStack) -> DataFrame:
-        """Return versions from the whole change log, and those that the table holds of events that proved to be copies.
+        """Return versions from the whole change log, and those that the table holds and that are none any more.
+
+        Their events proved to be copies. Where only some columns are tracked, their events belong to other versions.
 
         Args:
             rows: ``folded``.
             keys: the keys that were folded; None for all.
             views: keeps the names that frames are read by until the table is built.
         """
-        if not self.plan.has_deliveries:
+        every = self.plan.tracked is not None or marker(self.run.lake.load(self.plan.versions), _TRACKING) is not None
+        if not (self.plan.has_deliveries or every):
             return rows
         rows = named(checkpointed(rows), views)
         stored = self._keyed(POSITION)
         if keys is not None:
             stored = stored.join(F.broadcast(keys), self.keys, "left_semi")
         stored = stored.select(*self.keys, F.col(POSITION).alias("position"))
-        stored = stored.where(log_places.has_delivery())
+        if not every:
+            stored = stored.where(log_places.has_delivery())
         gone = stored.join(rows, [*self.keys, "position"], "left_anti").withColumn("gone", F.lit(True))
-        return rows.unionByName(gone, allowMissingColumns=True)
+        return rows.drop("gone").unionByName(gone, allowMissingColumns=True)
 
     def emptied(self, changes: DataFrame, truncates: int, emptyings: Sequence[Emptying]) -> DataFrame | None:
         """Return the TRUNCATEs and statements that empty the table, in a row for each shard; None for none."""
@@ -243,7 +266,7 @@ class _History:
         mine = placed.where(~F.col("late") & (F.col("seen").isNull() | (F.col("position") > F.col("seen"))))
         mine = mine.drop("seen", "reborn", "late").withColumn("stored", F.lit(False))
         cells = [F.col(quoted(plan.columns[n].name)).alias(field(n)) for n in frames.value_numbers(plan)]
-        if not (whole or plan.found.partial):
+        if not (whole or plan.found.partial or plan.tracked is not None):
             cells = [
                 F.lit(None).cast(mine.schema[field(n)].dataType).alias(field(n)) for n in frames.value_numbers(plan)
             ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import key_eras
+from tidemark.compaction import feeding, key_eras
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.run import Run
@@ -35,7 +35,7 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
         IncompatibleSchemaError: the key changed, and nothing tells the new key of rows from before.
     """
     _empty_quarantine(run, plan.found.object)
-    for identifier in (*names.moved_together(plan.target), plan.versions):
+    for identifier in (*names.moved_together(plan.target), *names.beside(plan.target)):
         table = run.lake.find(identifier)
         if table is not None:  # what an attempt planned for the schema is over
             pending_schema.plan_pending(table, run.cut.number, {}, {})
@@ -93,6 +93,8 @@ def without_events(run: Run, tables: Collection[str], renamed: Container[str]) -
                     branch_from_main(beside.ensure(identifier, known.schema(), known.properties), run.cut.branch)
             beside.adopt(run.cut.branch)
         emptied = run.lake.load(target)
+        if run.source.table_for(table).feed:
+            feeding.add(feeding.Feed(run.lake, target, run.cut), head(emptied, run.cut.branch))
         built.append(
             Built(
                 object=table,

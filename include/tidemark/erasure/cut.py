@@ -1,4 +1,4 @@
-"""The cut of an erasure: the published table, its state and its history without the rows of a subject."""
+"""The cut of an erasure: the published table, its state, its history and its feed without the rows of a subject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyiceberg.table import Table
 
 from tidemark.erasure.subject import Subject
-from tidemark.lake import file_edits, names, pending_schema, purging
+from tidemark.lake import feeds, file_edits, names, pending_schema, purging
 from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.file_edits import Edit, Found
 from tidemark.lake.filters import equals
@@ -31,7 +31,7 @@ _MAPS = ("versions",)
 def tables_of(
     lake: Lake, subject: Subject, erasures: Sequence[Erasure] = ()
 ) -> Iterator[tuple[Identifier, Table, Edit]]:
-    """Yield the published table, its state and its history, with what takes the rows out of each.
+    """Yield the published table, its state, its history and its feed, with what takes the rows out of each.
 
     Args:
         lake: the lake.
@@ -40,7 +40,7 @@ def tables_of(
     """
     places = [f"k{number}" for number in range(len(subject.reader.key))]
     named = {names.state(subject.target): places}
-    for identifier in (*names.moved_together(subject.target), names.history(subject.target)):
+    for identifier in (*names.moved_together(subject.target), *names.beside(subject.target)):
         table = lake.find(identifier)
         if table is not None:
             columns = named.get(identifier, ())
@@ -94,6 +94,7 @@ def publish(lake: Lake, ledger: Ledger, subject: Subject, erased: int) -> tuple[
         candidate = branch_from_main(pending_schema.plan_pending(table, number, {}, {}), branch)
         schema = candidate.schema().as_arrow()
         removed[str(identifier)] = file_edits.apply(lake, candidate, schema, edit, branch)
+    feeds.keep_in_step(lake.load(subject.target), lake.find(names.feed(subject.target)), branch)
     row = _row(lake, subject, number, erased, removed)
     ledger.replace(TableRow, [row], equals("cut", number))
     cut = CutRow(cut=number, state=cuts.CHECKED, batch=last.batch)

@@ -2,8 +2,11 @@
 
 Pure ``DataFrame -> DataFrame`` functions. The versions of a row follow each other in the order of positions. Each event
 that writes a row opens a version, whether or not it changed a value. The next event of the key (a delete is one) or a
-TRUNCATE closes it. The times of a source may go back while its positions go on. Even then, no version begins before the
-previous one has ended, and none ends before it began: at any time a row has at most one version.
+TRUNCATE closes it. Where only some columns are tracked, a version is a run of events between which none of them
+changes: it begins with the first of these events, and shows the row as the last one left it.
+
+The times of a source may go back while its positions go on. Even then, no version begins before the previous one has
+ended, and none ends before it began: at any time a row has at most one version.
 """
 
 from __future__ import annotations
@@ -117,7 +120,8 @@ def versions(events: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFr
 
     Returns:
         ``k0 .. kn``, ``position``, ``committed_at``, ``c<n>``, ``valid_from``, ``valid_to``, ``stored``; one row for
-        each event that is not a delete.
+        each event that is not a delete. Where only some columns are tracked, one row for each run of such events, with
+        the position of the last, and ``gone``: whether the row is a stored version that is the beginning of a run now.
     """
     keys, rows = key_names(plan), events
     for name, missing in (("stored", F.lit(False)), ("floor", F.lit(None).cast("timestamp"))):
@@ -133,18 +137,42 @@ def versions(events: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFr
         rows = rows.withColumns({"ends": F.col("ends.position"), "over": F.col("ends.at")})
         life, over = [*keys, "ends"], F.col("over")
     onward = Window.partitionBy(*life).orderBy("position")
-    steps = {"closed": F.coalesce(F.lead("at").over(onward), over)}
+    steps: dict[str, Expression] = {}
     so_far = onward.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     for number in _written(plan):
         cell = F.when(F.col(f"w{number}"), F.struct(field(number)))
         steps[f"l{number}"] = F.last(cell, ignorenulls=True).over(so_far)
+    apart: list[str] = []
+    if plan.tracked is not None:
+        rows, steps, apart = _runs(rows.withColumns(steps), plan, life), {}, ["gone"]
+        onward = Window.partitionBy(*life, *apart).orderBy("position")
+    steps["closed"] = F.coalesce(F.lead("at").over(onward), over)
     opened = rows.withColumns(steps).where(~F.col("deleted"))
-    before = Window.partitionBy(*keys).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
+    before = Window.partitionBy(*keys, *apart).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
     opened = opened.withColumn("reached", F.max(F.greatest("at", "closed")).over(before))
     opened = opened.withColumn("valid_from", F.greatest("at", "reached", "floor"))
     ended = F.when(F.col("closed").isNotNull(), F.greatest("valid_from", "closed"))
-    cells = [
-        (F.col(f"l{number}.{field(number)}") if number in _written(plan) else F.col(field(number))).alias(field(number))
-        for number in value_numbers(plan)
-    ]
-    return opened.select(*keys, "position", "committed_at", *cells, "valid_from", ended.alias("valid_to"), "stored")
+    cells = [_filled(number, plan).alias(field(number)) for number in value_numbers(plan)]
+    interval: list[Expression | str] = ["valid_from", ended.alias("valid_to"), "stored"]
+    return opened.select(*keys, "position", "committed_at", *cells, *interval, *apart)
+
+
+def _filled(number: int, plan: Plan) -> Expression:
+    """Return a column's value after an event, also where the event does not tell it."""
+    return F.col(f"l{number}.{field(number)}") if number in _written(plan) else F.col(field(number))
+
+
+def _runs(rows: DataFrame, plan: Plan, life: list[str]) -> DataFrame:
+    """Return the last event of each run between which no tracked column changes, with the time of the first.
+
+    Deletes stay as they are. A stored version that a run goes on from comes with ``gone``.
+    """
+    cells = [_filled(n, plan) for n in value_numbers(plan) if plan.columns[n].name in (plan.tracked or ())]
+    onward = Window.partitionBy(*life).orderBy("position")
+    told = rows.withColumn("tracked", F.struct(F.col("deleted"), *cells))
+    begins = F.col("deleted") | ~F.col("tracked").eqNullSafe(F.lag("tracked").over(onward))
+    told = told.withColumn("begins", begins).withColumn("run", F.count_if("begins").over(onward))
+    of_run = Window.partitionBy(*life, "run").orderBy("position")
+    first = F.first("at").over(of_run.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    told = told.withColumns({"at": first, "gone": F.lead("position").over(of_run).isNotNull()})
+    return told.where(~F.col("gone") | F.col("stored")).drop("tracked", "begins", "run")

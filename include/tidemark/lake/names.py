@@ -10,6 +10,7 @@ _TAG = "cut_"
 _HISTORY = "__history"
 _LEASE = "lease__"
 _FENCE = "writer_"
+_FEED = "__feed"
 
 
 class Identifier(NamedTuple):
@@ -76,6 +77,21 @@ def state(target: Identifier) -> Identifier:
 def history(target: Identifier) -> Identifier:
     """Return the table that keeps the versions of a published table's rows; ``name_problem`` keeps the name free."""
     return Identifier(target.namespace, target.name + _HISTORY)
+
+
+def feed(target: Identifier) -> Identifier:
+    """Return the table that every change of a published table's rows is added to; ``name_problem`` keeps it free."""
+    return Identifier(target.namespace, target.name + _FEED)
+
+
+def beside(target: Identifier) -> tuple[Identifier, Identifier]:
+    """Return the tables that move with a published table where the source file asks for them: history and feed."""
+    return history(target), feed(target)
+
+
+def is_feed(name: str) -> bool:
+    """Return whether a table of this name holds the changes of another table's rows."""
+    return name.endswith(_FEED)
 
 
 def is_history(name: str) -> bool:

@@ -64,6 +64,13 @@ STATE_PROPERTIES: Mapping[str, str] = {
 }
 """Of tables with one row for each key."""
 
+FEED_PROPERTIES: Mapping[str, str] = {
+    **TABLE_PROPERTIES,
+    # Rows go to files as they come: a cut adds few files, and readers take whole cuts.
+    "write.distribution-mode": "none",
+}
+"""Of tables that hold the changes of another table's rows."""
+
 KEY_PROPERTY = "tidemark.key"
 
 KEYED_SINCE_PROPERTY = "tidemark.keyed-since"

@@ -15,14 +15,11 @@ from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import branches, pending_schema
-from tidemark.lake.branches import cut_tags, drop_branch, fast_forward, has_other_rules, put_back, remove_tags
-from tidemark.lake.filters import above, equals
+from tidemark.lake.branches import cut_tags, drop_branch, fast_forward, remove_tags
+from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import Identifier, candidate_branch, cut_tag, history, is_history, moved_together
-from tidemark.lake.properties import OBJECT_PROPERTY
-from tidemark.ledger.check_rows import CheckRow
+from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, moved_together
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import CutRow, TableRow
 
 log = structlog.get_logger(__name__)
@@ -64,11 +61,12 @@ def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ..
     """Return, of each table that was ever published, the tables that move with it.
 
     Returns:
-        By the published name and the source's name: the table, its state, and its history, which may not exist.
+        By the published name and the source's name: the table, its state, its history and its feed, which may not
+        exist.
     """
     rows = ledger.tables(equals("state", PUBLISHED))
     return {
-        (str(row.identifier), row.object): (*moved_together(row.identifier), history(row.identifier))
+        (str(row.identifier), row.object): (*moved_together(row.identifier), *beside(row.identifier))
         for row in sorted(rows, key=lambda row: str(row.identifier))
     }
 
@@ -119,49 +117,6 @@ def tagged_snapshot(table: Table, cut: int) -> int:
         name = ".".join(table.name())
         raise ConfigurationError(f"{name} as of cut {cut} is no longer kept (`maintenance: keep_cuts`, or an erasure)")
     return ref.snapshot_id
-
-
-def _restored(table: Table, cut: int) -> int | None:
-    """Return the snapshot that a table goes back to; None for a history that was not kept then: it begins again."""
-    if is_history(table.name()[-1]) and cut_tag(cut) not in table.refs():
-        return None
-    return tagged_snapshot(table, cut)
-
-
-def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
-    """Put all tables of the source back to what a published cut shows, and forget the cuts after it.
-
-    The change log keeps their events: the next compact folds them again. A table that the cut does not have is
-    dropped.
-
-    Returns:
-        How many tables there are.
-
-    Raises:
-        ConfigurationError: the cut is not published, or no longer kept; nothing was changed.
-    """
-    finish(lake, ledger)
-    shown = shown_by(ledger, cut)
-    published = [(target, name) for (target, _), names in ever_published(ledger).items() for name in names]
-    tables = [(target, table) for target, name in published if (table := lake.find(name)) is not None]
-    moves = [(table, _restored(table, shown[target].cut) if target in shown else None) for target, table in tables]
-    last = ledger.last_cut()
-    if last is not None and last.state != PUBLISHED:
-        drop_candidates(lake, ledger, last.cut)
-    ledger.request_rebuild(table.properties[OBJECT_PROPERTY] for table, to in moves if has_other_rules(table, to))
-    # The cuts go first: run again from here on, compact folds their events onto whatever main is, which changes no row.
-    ledger.forget(CutRow, above("cut", cut))
-    for table, snapshot in moves:
-        if snapshot is None:
-            lake.catalog.drop_table(table.name())
-        else:
-            put_back(table, snapshot)
-            later = [number for number in cut_tags(table.refresh()) if number > cut]
-            remove_tags(table, [cut_tag(number) for number in later])
-    ledger.forget(TableRow, above("cut", cut))
-    for kind in (ReconciliationRow, CheckRow):  # what was found of later rows says nothing of these
-        ledger.forget(kind, above("cut", cut))
-    return len(shown)
 
 
 def tables_of(ledger: Ledger, cut: int) -> list[TableRow]:
@@ -247,7 +202,7 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
     """Drop the branches of a cut that was never published."""
     for row in tables_of(ledger, cut):
         if is_built(row):
-            for identifier in (*moved_together(row.identifier), history(row.identifier)):
+            for identifier in (*moved_together(row.identifier), *beside(row.identifier)):
                 table = lake.find(identifier)
                 if table is not None:
                     drop_branch(table, candidate_branch(cut))
@@ -256,8 +211,8 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
 def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) -> None:
     """Refuse a cut if one of its candidates is gone; a cut whose publishing had not begun is to be built again.
 
-    A history may lack its candidate: either the source file asks for no history any more, or the next cut finds no tag
-    and folds the history anew.
+    A history or a feed may lack its candidate: either the source file does not ask for it any more, or the next cut
+    finds that it is behind, and makes up for it.
     """
     branch, name = candidate_branch(cut.cut), cut_tag(cut.cut)
     moved = [table for table in tables if name in table.refs()]
@@ -281,14 +236,11 @@ def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) 
 
 
 def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, Table] | None = None) -> None:
-    """Move ``main`` of a table, its state and history to the candidates of a cut; ``tables`` are loaded already."""
+    """Move ``main`` of a table, state, history and feed to a cut's candidates; ``tables`` are loaded already."""
     branch, name = candidate_branch(cut), cut_tag(cut)
-    kept = lake.find(history(target))
-    moved: tuple[Identifier, ...] = moved_together(target)
-    # A history that the source file no longer asks for has no candidate and stays as it is, without the tag.
-    if kept is not None and branch in kept.refs():
-        moved = (*moved, history(target))
-    for identifier in moved:
+    # A history or a feed that the source file no longer asks for has no candidate and stays as it is, without the tag.
+    kept = [each for each in beside(target) if (table := lake.find(each)) is not None and branch in table.refs()]
+    for identifier in (*moved_together(target), *kept):
         table = (tables or {}).get(identifier) or lake.load(identifier)
         if name not in table.refs():  # else it was moved before a crash
             fast_forward(table, branch, name, pending_schema.changes(table, cut))

@@ -49,6 +49,7 @@ NEEDS: Final[Mapping[str, Need]] = {
     "schema": Need.RUN,
     "deletes": Need.RUN,
     "history": Need.RUN,
+    "feed": Need.RUN,
     "migration_tables": Need.RUN,
     "undelivered": Need.RUN,
     "transactions": Need.RUN,

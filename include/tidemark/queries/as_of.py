@@ -12,7 +12,7 @@ from tidemark.errors import ConfigurationError, UnknownNameError
 from tidemark.lake.branches import cut_tags
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import Identifier, cut_tag, history, is_history
+from tidemark.lake.names import Identifier, beside, cut_tag
 from tidemark.lake.properties import SOURCE_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
@@ -92,11 +92,7 @@ def _cut_at(ledger: Ledger, source: str, at: datetime) -> int:
 def _snapshot(ledger: Ledger, identifier: Identifier, table: Table, cut: int) -> int:
     """Return the snapshot that a cut showed of a table: the one of the newest cut up to it that changed the table."""
     shown = cuts.shown_by(ledger, cut)
-    of_history = is_history(identifier.name)
-    row = next(
-        (row for row in shown.values() if identifier == (history(row.identifier) if of_history else row.identifier)),
-        None,
-    )
+    row = next((row for row in shown.values() if identifier in {row.identifier, *beside(row.identifier)}), None)
     if row is None:
         raise ConfigurationError(f"{identifier} was not published yet in cut {cut}")
     ref = table.refs().get(cut_tag(row.cut))

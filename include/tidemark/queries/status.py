@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from tidemark.ddl.history import histories
+from tidemark.lake import names
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
@@ -40,6 +41,7 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str
     published_at = published.written_at if published else None
     compared = ledger.last_reconciliations()
     notes = {name: history.notes for name, history in sorted(histories(ledger, rows).items())}
+    feeds = _feeds(lake, rows.values())
     return {
         "source": source,
         "cut": newest and {"number": newest.cut, "state": newest.state},
@@ -53,7 +55,7 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str
         "ddl_not_followed": {name: [note.text for note in found] for name, found in notes.items() if found},
         "transactions": _transactions(ledger),
         "tables": {
-            row.target or name: _table(ledger, name, row) | _reconciled(compared.get(name))
+            row.target or name: _table(ledger, name, row) | _reconciled(compared.get(name)) | _feed(row, feeds)
             for name, row in sorted(rows.items())
         },
     }
@@ -95,6 +97,18 @@ def _reconciled(row: ReconciliationRow | None) -> dict[str, Any]:
         "verified_through": through and through.isoformat(),
         "verified_place": row.verified_place,
     }
+
+
+def _feeds(lake: Lake, rows: Iterable[TableRow]) -> set[str]:
+    """Return the names of all feeds in the namespaces of some tables."""
+    namespaces = {row.identifier.namespace for row in rows if row.target}
+    return {f"{each}.{name}" for each in namespaces for name in lake.tables(each) if names.is_feed(name)}
+
+
+def _feed(row: TableRow, feeds: Collection[str]) -> dict[str, Any]:
+    """Return the name of a table's feed; null without one."""
+    name = str(names.feed(row.identifier)) if row.target else ""
+    return {"feed": name if name in feeds else None}
 
 
 def _lag(at: datetime | None) -> int | None:

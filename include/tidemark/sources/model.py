@@ -34,6 +34,7 @@ from tidemark.sources import column_options, fields, routes, table_routes
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Transactions
 from tidemark.sources.fields import error_at, wrong
+from tidemark.sources.history import DeclaredHistory
 from tidemark.sources.invariants import Invariants
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
@@ -80,8 +81,10 @@ class Table(column_options.ColumnOptions):
     """Column -> its value in all rows of the table: a text with fields of the table's name, as in ``target``."""
     key: Annotated[tuple[str, ...], AfterValidator(fields.unique_names)] | None = None
     """Key columns. None: the messages name the key. Empty: the table has no key, it is a bag of rows."""
-    history: StrictBool = False
-    """Also keep ``<table>__history`` (SCD2)."""
+    history: DeclaredHistory = False
+    """Also keep ``<table>__history`` (SCD2); a mapping says which columns make versions."""
+    feed: StrictBool = False
+    """Also add what each cut changes to ``<table>__feed``, for readers who follow the table."""
     deletes: Deletes = Deletes.HARD
     """Whether a deleted row is removed, or stays and is marked by ``_cdc_deleted``."""
     max_deletes: Share | None = None

@@ -25,6 +25,23 @@ def on_tasks(tasks: Sequence[bytes], work: Callable[[bytes], bytes]) -> Batches:
     return partial(_on_tasks, tasks=tasks, work=work)
 
 
+def rows_of(tasks: Sequence[bytes], work: Callable[[bytes], Iterable[pa.RecordBatch]]) -> Batches:
+    """Return a function for ``mapInArrow`` that yields the rows which the task of each number makes.
+
+    It takes batches with a column ``id``, the numbers of tasks.
+    """
+    return partial(_rows_of, tasks=tasks, work=work)
+
+
+def _rows_of(
+    batches: Iterable[pa.RecordBatch], *, tasks: Sequence[bytes], work: Callable[[bytes], Iterable[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    gc.freeze()
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            yield from work(tasks[number])
+
+
 def _on_tasks(
     batches: Iterable[pa.RecordBatch], *, tasks: Sequence[bytes], work: Callable[[bytes], bytes]
 ) -> Iterator[pa.RecordBatch]:

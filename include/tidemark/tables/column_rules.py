@@ -18,6 +18,7 @@ from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake.properties import NAMES_PROPERTY, RULES_PROPERTY
 from tidemark.sources import model
+from tidemark.sources.history import History
 from tidemark.sources.routes import SHARD_COLUMN, is_folded
 from tidemark.values.masking import ONE_TO_ONE, Mask, Masks, check_of
 
@@ -54,6 +55,18 @@ class ColumnRules:
             return None
         called = self._called(name) if self.promised.mask else ()
         return next((mask for pattern, mask in self.promised.mask.items() if _match(called, [pattern])), None)
+
+    def tracked(self, names: Iterable[str]) -> frozenset[str] | None:
+        """Return the columns, by today's names, of which a change begins a version; None: each event begins one."""
+        told = self.promised.history
+        if not isinstance(told, History):
+            return None
+        called = {name: self._called(name) for name in names}
+        return frozenset(
+            name
+            for name, all_names in called.items()
+            if (told.track is None or _match(all_names, told.track)) and not _match(all_names, told.ignore)
+        )
 
     def masks(self, names: Iterable[str]) -> Masks:
         """Return the masks of columns, by today's names."""

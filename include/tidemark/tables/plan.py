@@ -146,6 +146,12 @@ class Plan:
     """By column: the constant that rows got when the column was added."""
     keeps_versions: bool = False
     """Whether ``<table>__history`` is kept beside the table."""
+    tracked: frozenset[str] | None = None
+    """Columns of which a change begins a version in the history; None: each event does."""
+    tracking: str | None = None
+    """What the history records of ``tracked``: what the source file says; None: nothing."""
+    is_fed: bool = False
+    """Whether what the cut changes is added to ``<table>__feed``."""
     soft: bool = False
     """Whether a deleted row stays, marked."""
     masks: Masks = NO_MASKS

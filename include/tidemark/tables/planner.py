@@ -15,8 +15,9 @@ from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import TableId
 from tidemark.sources import choices, model
+from tidemark.sources.history import History
 from tidemark.sources.routes import SHARD_COLUMN
-from tidemark.tables import column_rules, keys, layouts, shard_rules
+from tidemark.tables import column_rules, feeds, keys, layouts, shard_rules
 from tidemark.tables.columns import Evolved, evolved_columns, unsettled_names
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.evolving import Evolving, evolving_of
@@ -44,33 +45,29 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     claim(source, found, table, anew=anew)
     built_by = column_rules.recorded(table)
     table = None if anew else table
-    if found.shards:
-        shard_rules.refuse_unfit(found, promised)
-        if table is not None:
-            shard_rules.refuse_onward(found, table)
+    _refuse_shards(found, promised, table)
     follows = source.schema_policy is not choices.SchemaPolicy.IGNORE
     evolving = evolving_of(source, found, table)
     stored = {new: old for old, new in evolving.before.items() if new is not None}
     if table is not None:  # before types are compared: a mask makes text of any type
         shown = [*dict.fromkeys([*stored, *(name for name, _ in evolving.message_columns())])]
         column_rules.refuse_stale(found.object, built_by, evolving.rules.masks(shown), shown, stored)
-    evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=promised.history)
+    evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=bool(promised.history))
     columns, today = evolved.columns, evolved.today
     column_rules.refuse_names_twice(found.object, found.called, evolving.named())
     if source.schema_policy is choices.SchemaPolicy.STRICT and table is not None:
         _refuse_changes(found, table, evolved, evolving, unsettled_names(evolving, table))
     if found.shards:
         columns = sorted(columns, key=lambda column: column.name == SHARD_COLUMN)  # last, as Tidemark's own columns
-    key = keys.planned(evolving, promised, table, [column.name for column in columns])
     names = [column.name for column in columns]
-    masks = evolving.rules.masks(names)
+    key, masks = keys.planned(evolving, promised, table, names), evolving.rules.masks(names)
     column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
     _refuse_kept(source.source, found, promised, table, key)
-    module = formats.resolve(source.format)
     defaults = defaults_of(found, evolving.names, columns)
     if table is not None:
         keys.refuse_late(found, key, defaults)
     _refuse_layout(found, promised, table, evolved)
+    module = formats.resolve(source.format)
     return Plan(
         found=found,
         target=found.target or named(source, TableId(found.database, found.schema, found.name)),
@@ -82,7 +79,10 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         defaults=defaults,
         pairs_updates=not key and formats.pairs_updates(module),
         has_deliveries=formats.has_deliveries(module),
-        keeps_versions=promised.history,
+        keeps_versions=bool(promised.history),
+        tracked=evolving.rules.tracked(names),
+        tracking=promised.history.rule if isinstance(promised.history, History) else None,
+        is_fed=promised.feed,
         soft=promised.deletes is choices.Deletes.SOFT,
         compares=_compares(source, found, promised),
         masks=masks,
@@ -91,6 +91,14 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
             masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
         ),
     )
+
+
+def _refuse_shards(found: Found, promised: model.Table, table: Table | None) -> None:
+    """Refuse to fold tables into one that cannot have their rows."""
+    if found.shards:
+        shard_rules.refuse_unfit(found, promised)
+    if found.shards and table is not None:
+        shard_rules.refuse_onward(found, table)
 
 
 def _refuse_kept(source: str, found: Found, promised: model.Table, table: Table | None, key: Sequence[str]) -> None:
@@ -128,7 +136,9 @@ def _compares(source: model.Source, found: Found, promised: model.Table) -> bool
 
 
 def _refuse_layout(found: Found, promised: model.Table, table: Table | None, evolved: Evolved) -> None:
-    """Refuse a layout that does not fit the columns, and columns that the table's layout does not allow to go."""
+    """Refuse a layout that does not fit the columns or a feed, and columns that the layout does not allow to go."""
+    if promised.feed:
+        feeds.refuse_format(found.object, found.table, promised.layout)
     if promised.layout is not None:
         layouts.refuse_unfit(found.object, promised.layout, evolved.columns)
     stored, types = dict(columns_of(found.table)), dict(evolved.columns)

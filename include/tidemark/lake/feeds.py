@@ -1,0 +1,49 @@
+"""What a feed shows of its table: told in the newest snapshot of the feed, by the commit that adds the changes."""
+
+from __future__ import annotations
+
+import msgspec
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from tidemark.lake.branches import MARKER, head, marker
+from tidemark.lake.commits import commit_files
+from tidemark.lake.properties import published
+
+FED = "fed"
+"""Marker of a feed (``Fed``, as JSON)."""
+
+
+class Fed(msgspec.Struct, frozen=True, kw_only=True):
+    """What the newest snapshot of a feed says."""
+
+    snapshot: int
+    """Of the published table: replaying the feed gives its rows."""
+    ordinal: int
+    """Number of the last addition."""
+    key: list[str]
+    masks: dict[str, str]
+    """By masked column, how."""
+
+
+def fed(feed: Table | None, branch: str = MAIN_BRANCH) -> Fed | None:
+    """Return what a feed says that it shows; None if there is no feed, or it does not say."""
+    told = marker(feed, FED, branch)
+    return None if told is None else msgspec.json.decode(told, type=Fed)
+
+
+def in_step(table: Table, feed: Table | None) -> int | None:
+    """Return a snapshot with the rows that a feed shows, where its table stands; None if the feed is behind.
+
+    Maintenance moves ``main`` to other files with the same rows.
+    """
+    told = fed(feed)
+    return head(table) if told is not None and told.snapshot == published(table.properties).get("snapshot") else None
+
+
+def keep_in_step(table: Table, feed: Table | None, branch: str) -> None:
+    """Note in a feed that it shows the rows on a branch of its table, where the same rows were taken out of both."""
+    told = fed(feed)
+    if feed is not None and told is not None and in_step(table, feed) is not None:
+        now = msgspec.structs.replace(told, snapshot=head(table, branch))
+        commit_files(feed, [], summary={MARKER + FED: msgspec.json.encode(now).decode()}, branch=branch)

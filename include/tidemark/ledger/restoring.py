@@ -1,0 +1,66 @@
+"""Putting the published tables of a source back to an earlier cut."""
+
+from __future__ import annotations
+
+from pyiceberg.table import Table
+
+from tidemark.lake.branches import cut_tags, has_other_rules, head, put_back, remove_tags
+from tidemark.lake.filters import above
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import cut_tag, is_feed, is_history
+from tidemark.lake.properties import OBJECT_PROPERTY
+from tidemark.ledger import cuts
+from tidemark.ledger.check_rows import CheckRow
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.reconciliation_rows import ReconciliationRow
+from tidemark.ledger.rows import CutRow, TableRow
+
+
+def _restored(table: Table, cut: int) -> int | None:
+    """Return the snapshot that a table goes back to; None for a history that was not kept then: it begins again.
+
+    A feed stays where it is.
+    """
+    if is_feed(table.name()[-1]):
+        return head(table)
+    if is_history(table.name()[-1]) and cut_tag(cut) not in table.refs():
+        return None
+    return cuts.tagged_snapshot(table, cut)
+
+
+def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
+    """Put all tables of the source back to what a published cut shows, and forget the cuts after it.
+
+    The change log keeps their events: the next compact folds them again. A table that the cut does not have is
+    dropped, and so is its feed. Any other feed goes on: readers who follow it are told by further changes
+    (``compaction.feeding``).
+
+    Returns:
+        How many tables there are.
+
+    Raises:
+        ConfigurationError: the cut is not published, or no longer kept; nothing was changed.
+    """
+    cuts.finish(lake, ledger)
+    shown = cuts.shown_by(ledger, cut)
+    published = [(target, name) for (target, _), names in cuts.ever_published(ledger).items() for name in names]
+    tables = [(target, table) for target, name in published if (table := lake.find(name)) is not None]
+    moves = [(table, _restored(table, shown[target].cut) if target in shown else None) for target, table in tables]
+    last = ledger.last_cut()
+    if last is not None and last.state != cuts.PUBLISHED:
+        cuts.drop_candidates(lake, ledger, last.cut)
+    ledger.request_rebuild(table.properties[OBJECT_PROPERTY] for table, to in moves if has_other_rules(table, to))
+    # The cuts go first: run again from here on, compact folds their events onto whatever main is, which changes no row.
+    ledger.forget(CutRow, above("cut", cut))
+    for table, snapshot in moves:
+        if snapshot is None:
+            lake.catalog.drop_table(table.name())
+        else:
+            if not is_feed(table.name()[-1]):
+                put_back(table, snapshot)
+            later = [number for number in cut_tags(table.refresh()) if number > cut]
+            remove_tags(table, [cut_tag(number) for number in later])
+    ledger.forget(TableRow, above("cut", cut))
+    for kind in (ReconciliationRow, CheckRow):  # what was found of later rows says nothing of these
+        ledger.forget(kind, above("cut", cut))
+    return len(shown)
