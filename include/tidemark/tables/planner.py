@@ -46,19 +46,14 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     built_by = column_rules.recorded(table)
     table = None if anew else table
     _refuse_shards(found, promised, table)
-    follows = source.schema_policy is not choices.SchemaPolicy.IGNORE
     evolving = evolving_of(source, found, table)
     stored = {new: old for old, new in evolving.before.items() if new is not None}
     if table is not None:  # before types are compared: a mask makes text of any type
         shown = [*dict.fromkeys([*stored, *(name for name, _ in evolving.message_columns())])]
         column_rules.refuse_stale(found.object, built_by, evolving.rules.masks(shown), shown, stored)
-    evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=bool(promised.history))
-    columns, today = evolved.columns, evolved.today
-    column_rules.refuse_names_twice(found.object, found.called, evolving.named())
-    if source.schema_policy is choices.SchemaPolicy.STRICT and table is not None:
-        _refuse_changes(found, table, evolved, evolving, unsettled_names(evolving, table))
-    if found.shards:
-        columns = sorted(columns, key=lambda column: column.name == SHARD_COLUMN)  # last, as Tidemark's own columns
+    evolved = _evolved(source, evolving, table)
+    # The column that tells shards apart stands last, as Tidemark's own columns.
+    columns = sorted(evolved.columns, key=lambda column: bool(found.shards) and column.name == SHARD_COLUMN)
     names = [column.name for column in columns]
     key, masks = keys.planned(evolving, promised, table, names), evolving.rules.masks(names)
     column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
@@ -73,7 +68,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         target=found.target or named(source, TableId(found.database, found.schema, found.name)),
         key=(*key, SHARD_COLUMN) if found.shards else key,
         columns=tuple(columns),
-        today=today,
+        today=evolved.today,
         void=evolved.void,
         begun=evolved.begun,
         defaults=defaults,
@@ -91,6 +86,18 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
             masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
         ),
     )
+
+
+def _evolved(source: model.Source, evolving: Evolving, table: Table | None) -> Evolved:
+    """Return the columns that a table gets, if the source file allows their names and what changed of them."""
+    found, policy = evolving.found, source.schema_policy
+    keeps_versions = bool(source.table_for(found.object).history)
+    follows = policy is not choices.SchemaPolicy.IGNORE
+    evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=keeps_versions)
+    column_rules.refuse_names_twice(found.object, found.called, evolving.named())
+    if policy is choices.SchemaPolicy.STRICT and table is not None:
+        _refuse_changes(found, table, evolved, evolving, unsettled_names(evolving, table))
+    return evolved
 
 
 def _refuse_shards(found: Found, promised: model.Table, table: Table | None) -> None:
