@@ -12,10 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.debezium_log import Log, Message, cut, record
+from support.feeds import published, replayed
 from support.histories import deliver
 from support.rounds import PROVING, how_many
 from support.running import run_all
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
@@ -114,7 +116,7 @@ CASES = [
     Case("narrowed", _narrowed, [(1, "us", "y"), (2, "as", "z"), (3, "as", "z")]),
     Case("gained", _gained, [(1, "z"), (2, "y"), (3, "z")]),
 ]
-_KINDS: dict[str, dict[str, Any]] = {"plain": {}, "hist": {"history": True}, "soft": {"deletes": "soft"}}
+_KINDS: dict[str, dict[str, Any]] = {"plain": {"feed": True}, "hist": {"history": True}, "soft": {"deletes": "soft"}}
 _DELIVERIES = how_many(usually=("in_order", "in_disorder"), proving=("one_run", "in_order", "in_disorder", "backwards"))
 
 
@@ -173,6 +175,12 @@ def test_the_ledger_closes(cases: list[dict[str, StageReport]], lake: Lake) -> N
     for row in Ledger(lake, "key_changes").read("tables"):
         names = ("applied", "superseded", "duplicate", "held", "quarantined")
         assert row["events"] == sum(row[name] for name in names), row
+
+
+def test_feeds_lead_to_the_rows(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Whoever follows a table sees what a new key changes in it, as any other change."""
+    fed = [Identifier("key_changes", name) for name, _, kind, _ in _tables() if kind == "plain"]
+    assert {str(table): replayed(lake, table) for table in fed} == {str(table): published(lake, table) for table in fed}
 
 
 def _loaded(t: Keyed, at: int, key: dict[str, Any], /, **row: Any) -> Message:

@@ -11,11 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.debezium_log import Log, Message, cut
+from support.feeds import published, replayed
 from support.histories import deliver
 from support.rounds import how_many
 from support.running import assert_ledger_closes
 from tidemark.errors import ConfigurationError, ExpectationError
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
@@ -167,7 +169,7 @@ def _run(stage: str, source: Source) -> StageReport:
 
 
 def _source(landing: Path) -> Source:
-    tables = {"shop.*": {"key": ["id"], "columns": {"id": "long", "v": "string"}}}
+    tables = {"shop.*": {"key": ["id"], "columns": {"id": "long", "v": "string"}, "feed": True}}
     told = {"source": _SOURCE, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
     return Source.model_validate(told)
 
@@ -214,6 +216,13 @@ def test_a_rebuild_gives_the_same_rows(told: list[dict[str, StageReport]], lake:
     for stage in REBUILD:
         assert run_stage(stage, source).problems == ()
     assert _published(lake) == _expected()
+
+
+@pytest.mark.more
+def test_feeds_lead_to_the_rows(told: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Whoever follows a name sees the rows that come to it and go from it."""
+    fed = [table for name in _expected() if lake.find(table := Identifier(_SOURCE, name)) is not None]
+    assert {str(table): replayed(lake, table) for table in fed} == {str(table): published(lake, table) for table in fed}
 
 
 def test_an_erasure_from_a_renamed_table_is_refused(

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from support.debezium_log import Log
 from support.feature_cases import CASES, Case
+from support.feeds import published, replayed
 from support.histories import COLUMNS, deliver, generated, message, mixed, with_position
 from support.published import without_delivery
 from support.reference import Row, fold
@@ -41,10 +42,13 @@ SHARDS = [case for case in CASES if case.name.startswith("both_") and "differ_in
 ENTRIES: dict[str, Any] = {
     r"shop\.both_(\w+)": {
         "target": "both", "add": {"shard": "$1"}, "key": ["shard", "id"], "history": True, "deletes": "soft",
+        "feed": True,
     },
-    r"shop\.late_(\d)": {"target": "late", "add": {"part": "$1"}, "columns": {"part": "int"}, "key": ["part", "id"]},
+    r"shop\.late_(\d)": {
+        "target": "late", "add": {"part": "$1"}, "columns": {"part": "int"}, "key": ["part", "id"], "feed": True,
+    },
     "shop.clash_*": {"target": "clash", "key": ["id"]},
-    "shop.move_*": {"target": "move", "key": ["id"]},
+    "shop.move_*": {"target": "move", "key": ["id"], "feed": True},
     r"shop\.wide_(\w)": {"target": "wide", "add": {"s": "$1"}, "key": ["s", "id"]},
     r"shop\.bag_(\d)": {"target": "bag", "add": {"s": "$1"}, "key": []},
     r"shop\.taken_(\d)": {"target": "taken", "add": {"id": "$1"}, "key": ["id"]},
@@ -96,6 +100,12 @@ def ways(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFacto
     by_runs = _rows(lake)
     reports += [run_stage(stage, source) for stage in REBUILD]
     return Ways(by_runs, _rows(lake), [problem for report in reports for problem in report.problems])
+
+
+def test_feeds_lead_to_the_rows(ways: Ways, lake: Lake) -> None:
+    """Whoever follows a table of several shards sees what each of them changes, also after a rebuild."""
+    fed = [Identifier("folded", name) for name in ("both", "late", "move")]
+    assert {str(table): replayed(lake, table) for table in fed} == {str(table): published(lake, table) for table in fed}
 
 
 @pytest.mark.parametrize("case", SHARDS, ids=lambda case: case.name)
