@@ -387,7 +387,7 @@ CANAL_ROWS: dict[str, list[tuple[Any, ...]]] = {
     "told_empty": [(1, 5), (1, 5)],
     "overridden": [(1, 6)],
     "keyed_later": [(1, 5), (1, 5)],
-    "keyless_later": [(1, 7)],
+    "keyless_later": [(1, 5), (1, 7)],
     "old_values": [(1, 5, "x"), (1, None, "x"), (2, 5, "x")],
     "no_old_row": [(1, 5)],
     "misfit": [(1, 5), (2, 5)],
@@ -429,12 +429,12 @@ def test_what_is_told_of_the_key_decides(table: str, canal_reports: list[dict[st
     assert sorted((tuple(row.values())[:-2] for row in rows), key=repr) == sorted(CANAL_ROWS[table], key=repr)
 
 
-def test_a_bag_that_gets_a_key_stops(canal_reports: list[dict[str, StageReport]], lake: Lake) -> None:
-    """It stays as it is, with the reason; no other table stops."""
+def test_a_key_that_rows_cannot_have_stops_the_table(canal_reports: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Equal rows of a bag share its new key: it stays as it is, and the reason is told; no other table stops."""
     assert canal_reports[0]["compact"].problems == ()
     (problem,) = canal_reports[1]["compact"].problems
-    assert "shop.keyed_later was published without a key" in problem
-    assert "['id']" in problem
+    assert "shop.keyed_later: the key changed from [] to ['id']" in problem
+    assert "2 share it with another row" in problem
     _assert_ledger_closes(lake, "bags_of_canal")
 
 

@@ -31,6 +31,8 @@ from tidemark.ledger.rows import Snapshots
 from tidemark.tables import schemas
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import POSITION
+from tidemark.text import quoted
+from tidemark.values.types import spark_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +79,20 @@ class Prepared:
 
     def stored_at(self, snapshot: int) -> DataFrame:
         """Return the rows of the candidate as they were at a snapshot, as ``stored``."""
-        rows = self.run.session.read.option("versionAsOf", str(snapshot)).table(
-            self.run.lake.spark_name(self.plan.target)
-        )
-        return frames.of_today(rows, self.plan)
+        table, version = self.current(), self.run.session.read.option("versionAsOf", str(snapshot))
+        written = table.snapshot_by_id(snapshot)
+        known = table.schemas()[written.schema_id] if written and written.schema_id is not None else table.schema()
+        # Spark gives the names that columns had then: of a column that was renamed when the snapshot was published, the
+        # old one.
+        names = {field.field_id: field.name for field in known.fields}
+        columns = [
+            F.col(quoted(names[field.field_id])).alias(field.name)
+            if field.field_id in names
+            else F.lit(None).cast(spark_type(str(field.field_type))).alias(field.name)
+            for field in table.schema().fields
+        ]
+        rows = version.table(self.run.lake.spark_name(self.plan.target))
+        return frames.of_today(rows.select(*columns), self.plan)
 
     def fill_defaults(self) -> None:
         """Give stored rows the defaults of columns that this cut's statements added; no event is delivered for them."""
