@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -152,7 +153,9 @@ def test_both_engines_are_told_the_same_store(monkeypatch: pytest.MonkeyPatch) -
     """The catalog's variables are PyIceberg's; what Spark is told of them are the names that Iceberg for Java knows."""
     for name, value in COMPOSE["x-lake"].items():
         monkeypatch.setenv(name, re.sub(r"\$\{(\w+):.*\}", r"<\1>", value))
-    monkeypatch.setattr("tidemark.lake.lake.load_catalog", lambda *_args, **_properties: None)
+    monkeypatch.setattr(
+        "tidemark.lake.lake.load_catalog", lambda *_args, **_properties: SimpleNamespace(commit_table=None)
+    )
     settings = lake.Lake("tidemark", catalog_properties()).spark_settings()
     prefix = "spark.sql.catalog.tidemark"
     assert {name.removeprefix(f"{prefix}."): value for name, value in settings.items() if name != prefix} == {

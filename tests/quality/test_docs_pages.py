@@ -34,7 +34,9 @@ def _judged(home: Path) -> Path:
     subjects = [
         Subject(table=name, frame=_NO_FRAME, snapshot=7, checks=[], invariants=found) for name, found in tables.items()
     ]
-    verdicts = evaluate_all(subjects, cut="erp-cut-1", home=home)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TIDEMARK_REPORT", "on")
+        verdicts = evaluate_all(subjects, cut="erp-cut-1", home=home)
     return verdicts[0].docs.parent
 
 
