@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -201,8 +202,10 @@ def test_spark_is_told_the_catalog_of_pyiceberg(
     assert {key: settings.get(f"spark.sql.catalog.mine.{key}") for key in wanted} == wanted
 
 
-def _no_catalog() -> Callable[..., None]:
-    def load(_name: str, **_properties: str) -> None:
-        return None
+def _no_catalog() -> Callable[..., SimpleNamespace]:
+    """Return what makes a catalog that nothing is asked of."""
+
+    def load(_name: str, **_properties: str) -> SimpleNamespace:
+        return SimpleNamespace(commit_table=None)
 
     return load
