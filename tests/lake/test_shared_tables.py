@@ -50,6 +50,8 @@ SQL: dict[str, tuple[str, ...]] = {
     "updates rows": ("UPDATE {c}.{t} SET v = 'mine' WHERE id = 3",),
     "deletes rows": ("DELETE FROM {c}.{t} WHERE id = 3",),
     "writes rows of the history": ("DELETE FROM {c}.{t}__history WHERE id = 3",),
+    "drops the feed": ("DROP TABLE {c}.{t}__feed",),
+    "writes rows of the feed": ("DELETE FROM {c}.{t}__feed WHERE id = 3",),
     "upgrades the table to format version 3": ("ALTER TABLE {c}.{t} SET TBLPROPERTIES ('format-version' = '3')",),
 }
 """What another engine does by SQL; ``{c}`` is the catalog, ``{t}`` the table."""
@@ -82,8 +84,11 @@ PYICEBERG: dict[str, Callable[[Lake, Identifier], None]] = {
 }
 """What another engine does by PyIceberg."""
 
-TABLES = {what: f"{'h' if 'history' in what else 't'}{number}" for number, what in enumerate([*SQL, *PYICEBERG])}
-"""Each is done to a table of its own; those of which the name begins with ``h`` have a history."""
+TABLES = {
+    what: f"{'h' if 'history' in what else 'f' if 'feed' in what else 't'}{number}"
+    for number, what in enumerate([*SQL, *PYICEBERG])
+}
+"""Each is done to a table of its own; those of which the name begins with ``h`` have a history, with ``f`` a feed."""
 
 
 class World(NamedTuple):
@@ -103,8 +108,9 @@ def days(name: str) -> tuple[list[bytes], list[bytes]]:
 
 
 def made(folder: Path, source: str, **fields: Any) -> Source:
-    """A source whose tables have a key, and some a history."""
-    tables = {"shop.h*": {"key": ["id"], "history": True}, "shop.t*": {"key": ["id"]}, "shop.orders": {"key": ["id"]}}
+    """A source whose tables have a key, and some a history or a feed."""
+    more = {"h*": {"history": True}, "f*": {"feed": True}, "t*": {}, "orders": {}}
+    tables = {f"shop.{name}": {"key": ["id"], **options} for name, options in more.items()}
     told = {"source": source, "format": "debezium_json", "landing": f"{folder}/*", "tables": tables}
     return Source.model_validate({**told, **fields})
 
