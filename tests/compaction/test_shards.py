@@ -119,6 +119,7 @@ def test_a_shard_is_what_its_events_lead_to(case: Case, ways: Ways) -> None:
     assert others <= {"shard", *columns}
 
 
+@pytest.mark.prove
 def test_runs_and_a_rebuild_agree(ways: Ways, lake: Lake) -> None:
     """At the same positions, deleted rows too; every event is accounted for."""
     for name, rows in ways.by_runs.items():
