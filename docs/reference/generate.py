@@ -29,8 +29,9 @@ from tidemark.events import Encoding
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW
 from tidemark.ledger.schemas import SCHEMAS
 from tidemark.sources.check import Check
-from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Severity, Transactions
+from tidemark.sources.choices import Consequence, Deletes, Files, SchemaPolicy, Severity, Transactions
 from tidemark.sources.history import History
+from tidemark.sources.invariants import Invariants
 from tidemark.sources.json_schema import schema
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
@@ -50,6 +51,7 @@ _PARTS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("Checks", "tables.<name>.checks[]", Check),
     ("History", "tables.<name>.history", History),
     ("Layout", "tables.<name>.layout", Layout),
+    ("Invariants", "invariants", Invariants),
     ("Maintenance", "maintenance", Maintenance),
     ("Retention", "retention", Retention),
     ("Reconcile", "reconcile", Reconcile),
@@ -57,6 +59,7 @@ _PARTS: tuple[tuple[str, str, type[BaseModel]], ...] = (
 )
 
 _KINDS: tuple[type[Enum], ...] = (
+    Consequence,
     Deletes,
     Encoding,
     Files,

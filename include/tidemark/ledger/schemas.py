@@ -263,8 +263,8 @@ CONTRADICTIONS = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""Events of a table in a cut that contradict its rows, by kind (``missing_rows``, ``existing_rows``): how many, and the
-position and origin of the first."""
+"""Events of a table in a cut that contradict its rows, by kind (``missing_rows``, ``existing_rows``, ``before_images``,
+``different_copies``): how many, and the position and origin of the first."""
 
 SOURCE_FILES = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("declared", pa.string()), ("at", INSTANT)])
 """What the source file said, without defaults, as JSON, when messages were last read: one row a source. Of the landing

@@ -14,6 +14,7 @@ from pydantic import (
 from tidemark import INCLUDE, formats
 from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
 from tidemark.sources.history import History
+from tidemark.sources.invariants import Invariants
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.model import Source, Table
@@ -146,6 +147,7 @@ def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:
         ("tables", "*"): Table,
         ("maintenance",): Maintenance,
         ("reconcile",): Reconcile,
+        ("invariants",): Invariants,
         ("tables", "*", "layout"): Layout,
         ("tables", "*", "history"): History,
     }

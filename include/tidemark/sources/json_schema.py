@@ -22,6 +22,7 @@ from tidemark.sources.check import Check
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import COLUMN_TYPES, SCHEDULES
 from tidemark.sources.history import History
+from tidemark.sources.invariants import Invariants
 from tidemark.sources.layout import Layout
 from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.model import Source, Table
@@ -44,7 +45,7 @@ def schema() -> dict[str, Any]:
     made = Source.model_json_schema(by_alias=True)
     definitions: dict[str, Any] = made["$defs"]
     definitions.pop("BaseModel", None)
-    for model in (Table, Maintenance, Check, History, Layout, Retention, Reconcile, Notifier):
+    for model in (Table, Maintenance, Check, History, Invariants, Layout, Retention, Reconcile, Notifier):
         _describe(definitions[model.__name__], model)
     _describe(made, Source)
     properties = made["properties"]

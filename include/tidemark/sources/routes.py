@@ -70,9 +70,19 @@ def folds(name: str, entry: Table) -> bool:
     return bool(entry.add) or (entry.target is not None and is_pattern(name))
 
 
+def folds_any(source: Source) -> bool:
+    """Return whether a source file folds any tables."""
+    return any(folds(name, entry) for name, entry in source.tables.items())
+
+
 def entry_of(name: str) -> str:
     """Return the entry of the source file that a name of folded tables tells; of another table its own name."""
     return name.rpartition(_FOLDED)[0] or name
+
+
+def target_in(name: str) -> str:
+    """Return where folded tables are published, as their name tells; of another table its own name."""
+    return name.rpartition(_FOLDED)[2]
 
 
 def is_folded(name: str) -> bool:
