@@ -34,18 +34,7 @@ def missing_rows(prepared: Prepared, unseen: DataFrame, rows: DataFrame, start: 
     count = missing.count()
     if not count:
         return []
-    origins = rows.join(missing, "position", "left_semi").orderBy("position").limit(1)
-    first = origins.select("position", "file", "place").collect()[0]
-    return [
-        Contradiction(
-            kind=MISSING_ROWS,
-            events=count,
-            position=first["position"],
-            file=first["file"],
-            place=int(first["place"]),
-            keys=(),
-        )
-    ]
+    return [contradictions.entry(rows.join(missing, "position", "left_semi"), MISSING_ROWS, count, prepared)]
 
 
 def different_copies(prepared: Prepared, rows: DataFrame) -> list[Contradiction]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -28,7 +28,7 @@ from tidemark.lake.branches import MARKER
 from tidemark.sources.choices import SchemaPolicy
 from tidemark.spark.session import is_small, tuned_for
 from tidemark.tables import layouts
-from tidemark.tables.plan import Plan
+from tidemark.tables.plan import Found, Plan
 
 _SIDE_BY_SIDE = 4
 """Tables that are built at once: a commit waits for the catalog longer than it computes."""
@@ -87,10 +87,7 @@ def build_candidate(prepared: Prepared, fold: Fold | None = None) -> Built:
 
 
 def _rebuild(run: Run, plan: Plan) -> Built | BuildAnew | Stopped:
-    try:
-        return contained(run, plan.found, lambda: _fed(run, plan, rebuilding.build(run, plan, build_candidate)))
-    except IncompatibleSchemaError as error:
-        return stopped(plan.found, str(error))
+    return _outcome(run, plan.found, lambda: _fed(run, plan, rebuilding.build(run, plan, build_candidate)))
 
 
 def _fed(run: Run, plan: Plan, built: Built) -> Built:
@@ -103,24 +100,27 @@ def _fed(run: Run, plan: Plan, built: Built) -> Built:
 def _build_one(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Stopped:
     first = [(prepared, fold)]
 
-    def attempt() -> Built | BuildAnew | Stopped:
+    def attempt() -> Built | BuildAnew:
         # After a failure the branches begin anew, where `main` stands, and the table is folded by itself.
         return _attempt(*(first.pop() if first else (prepare(prepared.run, prepared.plan), None)))
 
+    return _outcome(prepared.run, prepared.plan.found, attempt)
+
+
+def _outcome(run: Run, found: Found, work: Callable[[], Built | BuildAnew]) -> Built | BuildAnew | Stopped:
+    """Return what building a table came to, also where only its rows tell that it cannot be built so."""
     try:
-        return contained(prepared.run, prepared.plan.found, attempt)
+        return contained(run, found, work)
     except RebuildNeededError as error:
-        return BuildAnew(object=prepared.plan.found.object, reason=str(error))
+        return BuildAnew(object=found.object, reason=str(error))
+    except IncompatibleSchemaError as error:
+        return stopped(found, str(error))
 
 
-def _attempt(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Stopped:
+def _attempt(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew:
     if moved_rows.are_outdated(prepared.log):
         return BuildAnew(object=prepared.plan.found.object, reason="events of a row came after it moved to another key")
-    try:
-        built = build_candidate(prepared, fold)
-    except IncompatibleSchemaError as error:  # known by the rows alone: shards share a key
-        return stopped(prepared.plan.found, str(error))
-    follows = prepared.run.source.schema_policy is not SchemaPolicy.STRICT
+    built, follows = build_candidate(prepared, fold), prepared.run.source.schema_policy is not SchemaPolicy.STRICT
     if follows and built.counts.quarantined and guessed_types.are_outgrown(prepared):
         return BuildAnew(object=built.object, reason="a number does not fit a type that was guessed from values")
     return _fed(prepared.run, prepared.plan, built)

@@ -72,7 +72,7 @@ def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradictio
     asked = prepared.run.source.invariants
     kinds = ((contradictions.ROW, MISSING_ROWS), (contradictions.NO_ROW, EXISTING_ROWS))
     return [
-        _told(judged.where(F.col("needs") == needs), kind, counts[needs], prepared)
+        entry(judged.where(F.col("needs") == needs), kind, counts[needs], prepared)
         for needs, kind in kinds
         if needs in counts and getattr(asked, kind) is not Consequence.OFF
     ]
@@ -95,7 +95,7 @@ def before_images(prepared: Prepared, changes: DataFrame, start: int) -> list[Co
     differing = compared.differing(told, compared.stored(prepared.stored_at(start), plan), plan)
     differing = checkpointed(differing)
     count = differing.count()
-    return [_told(differing, BEFORE_IMAGES, count, prepared)] if count else []
+    return [entry(differing, BEFORE_IMAGES, count, prepared)] if count else []
 
 
 def different_copies(prepared: Prepared, events: DataFrame, identity: Sequence[str]) -> list[Contradiction]:
@@ -113,10 +113,18 @@ def different_copies(prepared: Prepared, events: DataFrame, identity: Sequence[s
     differing = checkpointed(differing)
     count = differing.count()
     copies = events.join(differing.select(*identity), [*identity], "left_semi")
-    return [_told(copies, DIFFERENT_COPIES, count, prepared)] if count else []
+    return [entry(copies, DIFFERENT_COPIES, count, prepared)] if count else []
 
 
-def _told(judged: DataFrame, kind: str, events: int, prepared: Prepared) -> Contradiction:
+def entry(judged: DataFrame, kind: str, events: int, prepared: Prepared) -> Contradiction:
+    """Return what is told of events that contradict the rows in one way; a table without a key has no key to tell.
+
+    Args:
+        judged: the events: ``position``, ``file``, ``place``, and the key columns.
+        kind: how.
+        events: how many there are.
+        prepared: the table.
+    """
     keys = frames.key_names(prepared.plan)
     first, *others = judged.orderBy("position").limit(_SHOWN).select(
         "position", "file", "place", *(F.col(key).cast("string") for key in keys)

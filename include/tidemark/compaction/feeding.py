@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
 from pyiceberg.table import Table
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction.feed_rows import FeedRows
 from tidemark.compaction.run import Cut
 from tidemark.lake import changed_files, names, pending_schema
-from tidemark.lake.branches import MARKER, branch_from_main, fast_forward, head, rows_in
+from tidemark.lake.branches import branch_from_main, fast_forward, head, rows_in
 from tidemark.lake.commits import commit_files
-from tidemark.lake.feeds import FED, Fed, fed, in_step
+from tidemark.lake.feeds import Fed, fed, in_step, summary_of
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import FEED_PROPERTIES, OBJECT_PROPERTY, SOURCE_PROPERTY
@@ -87,8 +86,7 @@ def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None) -> None
     anew = told is not None and _begins_anew(told, wanted, behind=before is None)
     behind = before is None and not (anew or empty)
     ordinal = 1 + (told.ordinal if told is not None else 0 if empty else _last_ordinal(feed))
-    note = Fed(snapshot=snapshot, ordinal=ordinal, key=list(wanted.key), masks=wanted.masks)
-    summary = {MARKER + FED: msgspec.json.encode(note).decode()}
+    summary = summary_of(Fed(snapshot=snapshot, ordinal=ordinal, key=list(wanted.key), masks=wanted.masks))
     files = changed_files.between(table, None if anew else before, snapshot)
     if not (files or behind or anew):
         commit_files(made, [], summary=summary, branch=feed.cut.branch)

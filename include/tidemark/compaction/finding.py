@@ -19,7 +19,7 @@ from tidemark.events import Operation, TableId
 from tidemark.lake.filters import above, among, equals
 from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts
-from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.ledger import Ledger, seniority
 from tidemark.ledger.rows import ContentRow, CutRow, ShapeRow, TableRow
 from tidemark.sources.choices import SchemaPolicy, Transactions
 from tidemark.sources.model import Source
@@ -238,7 +238,7 @@ def _found(news: _News) -> Found:
         name=news.table.name,
         events=events + sum(row.events for row in new),
         truncates=truncates + sum(row.events for row in new if row.operation == Operation.TRUNCATE),
-        shapes={row.shape: row.parsed() for row in sorted(news.shapes, key=_seniority) if row.shape in used},
+        shapes={row.shape: row.parsed() for row in sorted(news.shapes, key=seniority) if row.shape in used},
         keys=sorted({row.key for row in news.contents if row.key is not None}),
         unkeyed=any(row.key is None for row in news.contents if row.operation != Operation.TRUNCATE),
         partial=any(row.partial for row in news.contents),
@@ -246,11 +246,6 @@ def _found(news: _News) -> Found:
         moves=any(row.moves for row in news.contents),
         withheld=news.withheld,
     )
-
-
-def _seniority(row: ShapeRow) -> tuple[int, int, str]:
-    """Order shapes by batch and width, so that columns keep the source's order as the table grows."""
-    return (row.batch, len(row.columns), row.shape)
 
 
 def _shards(run: Run, name: str, known: Mapping[str, SchemaHistory]) -> Iterator[Shard]:

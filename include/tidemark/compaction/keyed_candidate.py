@@ -39,7 +39,6 @@ from tidemark.lake.branches import greatest, rows_in
 from tidemark.spark.session import checkpointed, named
 from tidemark.tables import reasons
 from tidemark.tables.schemas import DELETED, POSITION, was_hard
-from tidemark.values.table_columns import field
 
 LARGE = 200_000
 """Rows from which on two passes over a table's keys cost less than one that shuffles them: see docs/adr/0020."""
@@ -239,8 +238,7 @@ def _contradictions(prepared: Prepared, fold: Fold, merged: Merged, start: int) 
         found += contradictions.before_images(prepared, prepared.log.changes(), start)
     if fold.totals.get("differing"):
         sound = fold.acted().where(F.col("set_aside").isNull() & ~F.col("moved_away"))
-        cells = [field(number) for number in frames.value_numbers(prepared.plan)]
-        told = sound.withColumn("content", F.xxhash64("deleted", *cells))
+        told = sound.withColumn("content", keyed.content(prepared.plan))
         found += contradictions.different_copies(prepared, told, [*frames.key_names(prepared.plan), "position"])
     return found
 

@@ -24,7 +24,7 @@ from tidemark.ledger.tally import LOAD
 from tidemark.sources import routes
 from tidemark.sources.model import Source
 from tidemark.tables.plan import Found
-from tidemark.tables.withheld import Withheld
+from tidemark.tables.withheld import NOTHING, Withheld
 
 NONE = Lineages()
 
@@ -35,8 +35,7 @@ def known_to(ledger: Ledger, source: Source, batch: int) -> Lineages:
     Formats whose statements have no certain place among the rows have none (``formats.places_statements``), nor have
     sources that fold tables into one: which shard a renamed table becomes, its name alone tells.
     """
-    folds = any(routes.folds(name, entry) for name, entry in source.tables.items())
-    if folds or not formats.places_statements(formats.resolve(source.format)):
+    if routes.folds_any(source) or not formats.places_statements(formats.resolve(source.format)):
         return NONE
     rows = [
         row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch and may_rename(row.statement)
@@ -190,11 +189,4 @@ def history_of(known: Mapping[str, SchemaHistory], segments: Sequence[Segment]) 
 
 def merged(parts: Sequence[Withheld]) -> Withheld:
     """Return what transactions withhold of a renamed table, by its names; events that it takes in are not counted."""
-    return Withheld(
-        left_out=frozenset().union(*(part.left_out for part in parts)),
-        released=frozenset().union(*(part.released for part in parts)),
-        waiting=frozenset().union(*(part.waiting for part in parts)),
-        since=min((part.since for part in parts if part.since), default=0),
-        held=sum(part.held for part in parts),
-        discarded=sum(part.discarded for part in parts),
-    )
+    return replace(sum(parts, NOTHING), taken=NOTHING.taken)

@@ -40,9 +40,8 @@ class Routing:
             published: what was published of it, folded or not.
             batch: of the last cut.
         """
-        folds = any(routes.folds(name, entry) for name, entry in source.tables.items())
         were_folded = set(filter(routes.is_folded, published))
-        if not folds and not were_folded:
+        if not were_folded and not routes.folds_any(source):
             return cls()
         found: dict[str, Route] = {}
         first: dict[str, int] = {}

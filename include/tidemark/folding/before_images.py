@@ -11,7 +11,7 @@ from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Operation
@@ -80,15 +80,7 @@ def differing(told: DataFrame, rows: DataFrame, plan: Plan) -> DataFrame:
         plan: the table's plan.
     """
     keys, numbers = key_names(plan), value_numbers(plan)
-    order = Window.partitionBy(*keys).orderBy(*_ORIGIN)
-    steps = told.withColumns(
-        {
-            "left": F.lag("leaves").over(order),
-            "behind": F.lag(log_places.log_place()).over(order),
-            "is_first": F.row_number().over(order) == 1,
-        }
-    )
-    met = steps.join(rows, keys, "left")
+    met = contradictions.behind_each(told, plan, F.col("leaves")).join(rows, keys, "left")
     is_new = log_places.log_place("stands_at") < log_places.log_place()
     held = F.when(is_new & contradictions.is_placed("stands_at"), F.col("stands"))
     follows = F.col("behind") != log_places.log_place()

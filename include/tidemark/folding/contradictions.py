@@ -68,17 +68,27 @@ def judged(acted: DataFrame, stored: DataFrame, dead: DataFrame, known: Known, p
         ``k0 .. kn``, ``needs``, ``position``, ``file``, ``place``.
     """
     keys = key_names(plan)
-    order = Window.partitionBy(*keys).orderBy("position", "file", "place", "row")
-    steps = acted.withColumns(
+    met = behind_each(acted, plan, _leaves()).join(stored, keys, "left").join(dead, keys, "left")
+    before = F.when(F.col("is_first"), _stood(known)).when(F.col("behind") != log_places.log_place(), F.col("left"))
+    return met.where(F.col("needs") * before == -1).select(*keys, "needs", "position", "file", "place")
+
+
+def behind_each(events: DataFrame, plan: Plan, leaves: Expression) -> DataFrame:
+    """Return events with what the one before of the same key ``left``, its log place, ``behind``, and ``is_first``.
+
+    Args:
+        events: ``k0 .. kn``, ``position``, ``file``, ``place``, ``row``.
+        plan: the table's.
+        leaves: what an event leaves.
+    """
+    order = Window.partitionBy(*key_names(plan)).orderBy("position", "file", "place", "row")
+    return events.withColumns(
         {
-            "left": F.lag(_leaves()).over(order),
+            "left": F.lag(leaves).over(order),
             "behind": F.lag(log_places.log_place()).over(order),
             "is_first": F.row_number().over(order) == 1,
         }
     )
-    met = steps.join(stored, keys, "left").join(dead, keys, "left")
-    before = F.when(F.col("is_first"), _stood(known)).when(F.col("behind") != log_places.log_place(), F.col("left"))
-    return met.where(F.col("needs") * before == -1).select(*keys, "needs", "position", "file", "place")
 
 
 def _stood(known: Known) -> Expression:

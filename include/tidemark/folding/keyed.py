@@ -76,7 +76,7 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     if plan.has_deliveries:
         told["content"] = log_places.content(["deleted", *cells])
     else:
-        told["content"] = F.xxhash64("deleted", *cells)
+        told["content"] = content(plan)
         other = F.lead("content").over(order) != F.col("content")
         steps["differs"] = F.coalesce(own & _repeats(plan, own, order) & other, no)
         counts["differing"] = F.count_if("differs").over(of_key)
@@ -137,7 +137,7 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
             F.max_by(F.struct(*payload, *cells), place).alias("event"),
             F.max("position").alias("position"),
         ]
-    differs = F.lit(False) if plan.has_deliveries else _contents_differ(cells)
+    differs = F.lit(False) if plan.has_deliveries else _contents_differ(plan)
     once = acted.groupBy(*keys, *identity).agg(*copies, differs.alias("differs"))
     newest = [
         F.max(_acts_at()).alias("position"),
@@ -164,10 +164,15 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
     return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)
 
 
-def _contents_differ(cells: Sequence[str]) -> Expression:
+def content(plan: Plan) -> Expression:
+    """Return a hash of what an action says."""
+    return F.xxhash64("deleted", *map(field, value_numbers(plan)))
+
+
+def _contents_differ(plan: Plan) -> Expression:
     """Return whether the copies of an event say different things."""
-    content = F.when(~F.col("moved_away"), F.xxhash64("deleted", *cells))
-    return F.coalesce(F.min(content) != F.max(content), F.lit(False))
+    told = F.when(~F.col("moved_away"), content(plan))
+    return F.coalesce(F.min(told) != F.max(told), F.lit(False))
 
 
 def _last_delete(keys: Sequence[str]) -> Expression:

@@ -26,6 +26,11 @@ class Fed(msgspec.Struct, frozen=True, kw_only=True):
     """By masked column, how."""
 
 
+def summary_of(told: Fed) -> dict[str, str]:
+    """Return the entries that say so in the summary of a snapshot of the feed."""
+    return {MARKER + FED: msgspec.json.encode(told).decode()}
+
+
 def fed(feed: Table | None, branch: str = MAIN_BRANCH) -> Fed | None:
     """Return what a feed says that it shows; None if there is no feed, or it does not say."""
     told = marker(feed, FED, branch)
@@ -46,4 +51,4 @@ def keep_in_step(table: Table, feed: Table | None, branch: str) -> None:
     told = fed(feed)
     if feed is not None and told is not None and in_step(table, feed) is not None:
         now = msgspec.structs.replace(told, snapshot=head(table, branch))
-        commit_files(feed, [], summary={MARKER + FED: msgspec.json.encode(now).decode()}, branch=branch)
+        commit_files(feed, [], summary=summary_of(now), branch=branch)

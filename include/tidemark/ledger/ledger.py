@@ -55,6 +55,11 @@ _LEFT = "tidemark.left_number."
 R = TypeVar("R", bound=LedgerRow)
 
 
+def seniority(row: ShapeRow) -> tuple[int, int, str]:
+    """Order shapes by batch and width, so that columns keep the source's order as the table grows."""
+    return (row.batch, len(row.columns), row.shape)
+
+
 class Ledger:
     """The ledger of one source."""
 
@@ -109,9 +114,8 @@ class Ledger:
     def shapes_by_object(self, objects: Iterable[str]) -> dict[str, dict[str, Shape]]:
         """Return by table the shapes of its events by their ids, the earliest first, then the narrowest."""
         found: dict[str, dict[str, Shape]] = defaultdict(dict)
-        rows = ((row, row.parsed()) for row in self.shapes(among("object", objects)))
-        for row, shape in sorted(rows, key=lambda each: (each[0].batch, len(each[1].columns), each[0].shape)):
-            found[row.object][row.shape] = shape
+        for row in sorted(self.shapes(among("object", objects)), key=seniority):
+            found[row.object][row.shape] = row.parsed()
         return found
 
     def statements(self) -> list[StatementRow]:

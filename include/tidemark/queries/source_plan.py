@@ -181,10 +181,12 @@ def _is_by_state(change: Change) -> bool:
 def _published(lake: Lake, ledger: Ledger, source: Source) -> Iterator[Published]:
     """Yield the tables of the source that have events, in the order of the source's names."""
     events, ids = Counter[str](), dict[str, TableId]()
+    routed: dict[str, str] = {}
     for content in ledger.contents():
-        name = route_of(source, content.table).folded or content.object
-        events[name] += content.events
-        ids[name] = content.table
+        if content.object not in routed:
+            routed[content.object] = route_of(source, content.table).folded or content.object
+        events[routed[content.object]] += content.events
+        ids[routed[content.object]] = content.table
     targets, shown = ledger.targets(), ledger.published_tables()
     for name, table_id in sorted(ids.items()):
         target = targets.get(name) if name in shown else None

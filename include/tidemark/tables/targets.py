@@ -106,7 +106,7 @@ def claim(source: model.Source, found: Found, table: Table | None, *, anew: bool
 
 def _is_succeeded(name: str, found: Found, objects: Collection[str]) -> bool:
     """Return whether a table takes the place of one that the source file made otherwise before."""
-    was_folded = routes.is_folded(name) and name.endswith(f" -> {found.target}")
+    was_folded = routes.is_folded(name) and routes.target_in(name) == str(found.target)
     return was_folded or (bool(found.shards) and name in objects)
 
 
