@@ -435,6 +435,7 @@ def test_a_key_that_rows_cannot_have_stops_the_table(canal_reports: list[dict[st
     (problem,) = canal_reports[1]["compact"].problems
     assert "shop.keyed_later: the key changed from [] to ['id']" in problem
     assert "2 share it with another row" in problem
+    assert [name for name in lake.tables("rebuild") if "bags_of_canal" in name] == []
     _assert_ledger_closes(lake, "bags_of_canal")
 
 

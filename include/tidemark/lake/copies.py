@@ -109,8 +109,9 @@ class Emptied(_Beside):
         return super().ensure(identifier, schema, properties, partition_by=partition_by)
 
     def go_on(self, branch: str, *, without: Identifier) -> None:
-        """Let the tables beside stand where the branch does, and make one of them empty again at its next use."""
-        self._made.pop(without, None)
+        """Let the tables beside stand where the branch does, but one: it is dropped, and made anew at its next use."""
+        if self._made.pop(without, None) is not None:
+            self._drop(self.at(without)[1])
         for identifier in self._made:
             table = self.load(identifier)
             self.catalog.commit_table(table, (), (to(MAIN_BRANCH, head(table, branch)),))
