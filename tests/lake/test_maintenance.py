@@ -5,26 +5,24 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlparse
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from support.histories import Table, deliver, message
+from support.ledgers import age
 from support.reference import Change, fold
 from support.running import run_all
 from tidemark.errors import ConfigurationError, UnknownNameError
 from tidemark.lake import maintenance
 from tidemark.lake.branches import head, marker
-from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.schemas import BATCHES, NAMES
+from tidemark.ledger.schemas import NAMES
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
@@ -249,7 +247,7 @@ def test_tombstones_past_their_time_go_and_are_counted(spark: SparkSession, lake
     """Old deletes are forgotten, in any number; younger ones are not. What then arrives late revives its row."""
     shop = _shop("forgetting", tmp_path / "landing")
     shop.run(TABLE.insert(10, 1, "a", "b"), TABLE.insert(11, 2, "a", "b"), TABLE.delete(20, 1))
-    _age(lake, shop, days=100)
+    age(lake, shop.name, days=100)
     shop.run(TABLE.delete(30, 2))
     state = ("state", f"{shop.name}__items")
     cut_1 = lake.load(state).refs()["cut_1"].snapshot_id
@@ -262,14 +260,6 @@ def test_tombstones_past_their_time_go_and_are_counted(spark: SparkSession, lake
 
     shop.run(TABLE.update(15, 1, "revived", "b"), TABLE.update(16, 2, "dead", "b"))
     assert _rows(lake, shop) == [(1, "revived", "b")]
-
-
-def _age(lake: Lake, shop: Shop, *, days: int) -> None:
-    """Let the batches so far have been long ago."""
-    past = datetime.now(UTC) - timedelta(days=days)
-    rows = [{**row, "at": past} for row in Ledger(lake, shop.name).read("batches")]
-    table = lake.load(("ledger", "batches"))
-    table.overwrite(pa.Table.from_pylist(rows, schema=BATCHES), overwrite_filter=equals("source", shop.name))
 
 
 def test_orphans_go_when_they_are_old_enough(shop: Shop, lake: Lake) -> None:

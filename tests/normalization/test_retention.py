@@ -56,6 +56,6 @@ def test_messages_past_their_time_are_not_decoded_again(lake: Lake, tmp_path: Pa
 def test_what_retention_keeps_is_strict() -> None:
     """A key that is not there, and a number of days that makes no sense, are errors."""
     fields = {"source": "strict", "format": "canal_json", "landing": "x"}
-    for wrong in ({"changelog_days": 3}, {"raw_days": 0}, {"raw_days": "7"}):
+    for wrong in ({"logs_days": 3}, {"raw_days": 0}, {"raw_days": "7"}):
         with pytest.raises(ValueError, match="retention"):
             Source.model_validate({**fields, "retention": wrong})

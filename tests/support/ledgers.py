@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
 from tidemark.lake import names
+from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import QUARANTINE
 from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BatchRow, ContentRow, CutRow, LedgerRow, StatementRow, TableRow
+from tidemark.ledger.schemas import BATCHES
 from tidemark.values.iso8601 import EPOCH
 
 
@@ -134,3 +136,11 @@ def _content(batch: int, name: str, operation: str, events: int) -> ContentRow:
         half=False,
         events=events,
     )
+
+
+def age(lake: Lake, source: str, *, days: int) -> None:
+    """Let the batches of a source so far have been long ago."""
+    past = datetime.now(UTC) - timedelta(days=days)
+    rows = [{**row, "at": past} for row in Ledger(lake, source).read("batches")]
+    table = lake.load(names.ledger("batches"))
+    table.overwrite(pa.Table.from_pylist(rows, schema=BATCHES), overwrite_filter=equals("source", source))

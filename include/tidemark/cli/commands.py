@@ -155,6 +155,8 @@ def explain(
     from tidemark.queries.row_life_text import as_json_lines, as_text
 
     life = explain_row(Lake.existing(), table, key)
+    if life.expired:
+        tell(f"Batches up to {life.expired} are past their time (`retention: changelog_days`): not shown")
     if not life.chapters:
         tell(f"No event of {table} has {' '.join(key)}")
     elif as_json:

@@ -48,7 +48,7 @@ def decide(run: Run, finds: Mapping[str, Found]) -> tuple[list[Plan], list[Decis
 
 
 def _decide(run: Run, found: Found) -> Plan | Decision:
-    if found.target is None:
+    if found.target is None or found.problem:
         return stopped(found, found.problem or "")
     # A table that is not there yet follows statements when its first rows come.
     stated = found.history.since(found.after, run.cut.batch) and found.table is not None

@@ -20,6 +20,7 @@ from tidemark.lake import names
 from tidemark.lake.filters import among
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.expired import Expired
 from tidemark.spark.session import checkpointed
 from tidemark.tables import epochs, evolving
 from tidemark.tables.plan import Found, Plan
@@ -90,6 +91,8 @@ class EventLog:
             raise RebuildNeededError(
                 f"{found.object}: events of rows came late, and it changed its key or its name before"
             )
+        if found.after and (problem := Expired(self.run.lake, self.run.source.source).problem_of(found.objects)):
+            raise IncompatibleSchemaError(f"{found.object}: {problem}")
         whole = self._whole()
         return Events(whole.plan, whole.read(self._up_to(self.run.cut.batch)))
 

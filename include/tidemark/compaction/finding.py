@@ -19,6 +19,7 @@ from tidemark.events import Operation, TableId
 from tidemark.lake.filters import above, among, equals
 from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts
+from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger, seniority
 from tidemark.ledger.rows import ContentRow, CutRow, ShapeRow, TableRow
 from tidemark.sources.choices import SchemaPolicy, Transactions
@@ -97,19 +98,22 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
     segments = {name: lineage.segments for name, lineage in lineages.tables.items()}
     own = {name: table for name, table in tables.items() if not is_folded(name)}
     targets = targets_of(run.source, own, run.ledger.targets(), first)
-    finds = {}
+    finds, expired = {}, Expired(run.lake, run.source.source)
     for name in sorted(tables):
+        own_history = SchemaHistory() if is_folded(name) else _followed(run, known.get(name))
+        emptied = [each.position for each in own_history.emptyings]
+        contents, problem = expired.left_of(by_table[name], standing.batch_of(name), emptied)
         news = _News(
             name=name,
             table=tables[name],
             shards=tuple(_shards(run, name, known)),
             after=standing.batch_of(name),
-            contents=by_table[name],
+            contents=contents,
             shapes=[row for own in lineages.names_of(name) for row in shapes[own]],
             withheld=withheld.get(name, withholding.NOTHING),
         )
         found = replace(_located(run, _found(news), targets.get(name)), segments=segments.get(name, ()))
-        history = shard_rules.together(found) if found.shards else _followed(run, known.get(name))
+        history = shard_rules.together(found) if found.shards else own_history
         halves = found.halves or name in split
         called = run.source.table_for(name).rename
         finds[name] = replace(
@@ -119,6 +123,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
             history=history,
             common_path=common_path,
             called=called,
+            problem=found.problem or (problem and f"{name}: {problem}"),
         )
     return finds
 

@@ -27,6 +27,7 @@ from tidemark.lake.log_schemas import RowKind
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.waiting import waiting
 from tidemark.queries import named_tables, row_life
@@ -53,6 +54,8 @@ class Life:
     rows: pa.Table
     """The published row, with Tidemark's own columns; no row if it is gone. With soft deletes, a deleted row is still
     there, marked. In a table without a key, all rows that have the values."""
+    expired: int = 0
+    """The last batch whose events are past their time; 0 if all events of the table are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,9 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
         chapters = row_life.tell(_with_lone_halves_marked(lake, table, own, standing), soft=reader.soft)
     else:
         chapters = row_life.tell_bag(_with_set_aside_marked(lake, table, own), set(rows.column(POSITION).to_pylist()))
-    return Life(table=name, key=wanted, chapters=chapters, rows=rows)
+    past = Expired(lake, table.properties[SOURCE_PROPERTY]).among(names_of(table))
+    expired = max((batch for _, batch in past), default=0)
+    return Life(table=name, key=wanted, chapters=chapters, rows=rows, expired=expired)
 
 
 def find_table(lake: Lake, name: str) -> tuple[table_names.Identifier, Table]:

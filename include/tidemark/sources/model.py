@@ -254,6 +254,12 @@ class Source(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _retention_fits(self) -> Self:
+        if problem := self.retention.problem(self.maintenance.tombstone_days):
+            raise ValidationError.from_exception_data("Source", [error_at(("retention", problem[0]), problem[1])])
+        return self
+
+    @model_validator(mode="after")
     def _routes_fit(self) -> Self:
         places = {name: table_routes.problems(name, table) for name, table in self.tables.items()}
         errors = [

@@ -15,16 +15,21 @@ from pyspark.sql import SparkSession
 
 from tidemark.compaction import state
 from tidemark.errors import UnknownNameError
+from tidemark.events import Operation
 from tidemark.lake import maintenance, names, retention
 from tidemark.lake.branches import marker, rows_in
+from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
-from tidemark.ledger import cuts
+from tidemark.ledger import cuts, transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.schemas import NAMES
+from tidemark.sources.choices import Deletes
 from tidemark.sources.model import Source
+from tidemark.sources.routes import is_folded
 from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
+from tidemark.tables.schemas import key_of
 from tidemark.text import suggestion
 
 log = structlog.get_logger(__name__)
@@ -41,6 +46,12 @@ class _Horizons(NamedTuple):
     """Last batch whose tombstones are past their time; 0: none."""
     messages: int
     """Last batch whose messages are past their time; 0: none."""
+    events: int
+    """Last batch whose events are past their time; 0: none."""
+    settled: frozenset[str]
+    """Tables, as the source names them, that go on without earlier events."""
+    quarantined: int
+    """Last batch whose messages in quarantine lose their bytes; 0: none."""
 
 
 def run(source: Source, table: str | None = None) -> StageReport:
@@ -73,7 +84,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
     details: dict[str, dict[str, int | str]] = {}
     if chosen or logs:
         session = open_session()
-        horizons = _horizons(lake, ledger, source)
+        horizons = _horizons(lake, ledger, source, idle=open_cut is None)
         for identifier in [*chosen, *logs]:
             with tuned_for(session, [rows_in(lake.load(identifier))]):
                 details[str(identifier)] = _maintain(session, lake, identifier, horizons)
@@ -102,17 +113,50 @@ def _logs(lake: Lake, source: Source) -> Iterator[Identifier]:
             yield identifier
 
 
-def _horizons(lake: Lake, ledger: Ledger, source: Source) -> _Horizons:
-    now, kept = datetime.now(UTC), source.maintenance
+def _horizons(lake: Lake, ledger: Ledger, source: Source, *, idle: bool) -> _Horizons:
+    now, kept, retained = datetime.now(UTC), source.maintenance, source.retention
     young = now - timedelta(days=kept.keep_days)
     dead = now - timedelta(days=kept.tombstone_days)
+    oldest = cuts.oldest_kept(ledger, newest=kept.keep_cuts, since=young)
+    expires = retained.changelog_days is not None and idle
     return _Horizons(
-        cut=cuts.oldest_kept(ledger, newest=kept.keep_cuts, since=young),
+        cut=oldest,
         snapshots=young,
         orphans=now - timedelta(days=kept.orphan_days),
         tombstones=_last_before(ledger, dead),
         messages=_past_messages(lake, ledger, source, now),
+        events=_past_events(ledger, source, oldest, now) if expires else 0,
+        settled=_settled(lake, ledger, source) if expires else frozenset(),
+        quarantined=_last_before(ledger, now - timedelta(days=retained.quarantine_days))
+        if retained.quarantine_days is not None
+        else 0,
     )
+
+
+def _past_events(ledger: Ledger, source: Source, oldest: int, now: datetime) -> int:
+    """Return the last batch whose events may go: no cut that is kept, and no open transaction, goes on from it."""
+    kept = [row.batch for row in ledger.cuts() if row.cut == oldest]
+    known = transactions.as_of(ledger.transactions())
+    waiting = [row.since - 1 for row in known.values() if row.state == transactions.OPEN]
+    again = [batch - 1 for batch in ledger.reprocessing()]
+    past = _last_before(ledger, now - timedelta(days=source.retention.changelog_days or 0))
+    return max(0, min([past, *(kept or [0]), *waiting, *again]))
+
+
+def _settled(lake: Lake, ledger: Ledger, source: Source) -> frozenset[str]:
+    """Return the tables that go on from what is published, whatever comes: no event of theirs is folded twice.
+
+    Not so where equal rows are counted, where versions or marked rows are kept, where tables are folded together, and
+    where a row may have moved without its large values.
+    """
+    moving = {row.object for row in ledger.contents(equals("operation", Operation.INSERT)) if row.moves}
+    found = set()
+    for name, row in ledger.published_tables().items():
+        promised = source.table_for(name)
+        plain = not (promised.history or promised.deletes is Deletes.SOFT or is_folded(name) or name in moving)
+        if plain and row.state in {cuts.PUBLISHED, cuts.UNMOVED} and key_of(lake.find(row.identifier)):
+            found.add(name)
+    return frozenset(found - ledger.rebuild_requests().keys())
 
 
 def _last_before(ledger: Ledger, time: datetime) -> int:
@@ -135,6 +179,10 @@ def _maintain(session: SparkSession, lake: Lake, identifier: Identifier, horizon
     done: dict[str, int | str] = {"tags": cuts.drop_tags(lake.load(identifier), horizons.cut)}
     if identifier.namespace == "raw" and horizons.messages:
         done["dropped_files"] = retention.drop_up_to(lake.load(identifier), horizons.messages)
+    if identifier.namespace == "changelog" and horizons.events:
+        done["dropped_files"] = retention.drop_events(lake.load(identifier), horizons.settled, horizons.events)
+    if identifier.namespace == "quarantine" and horizons.quarantined:
+        done["without_bytes"] = retention.without_bytes(lake, lake.load(identifier), horizons.quarantined)
     if identifier.namespace == "state":
         done["tombstones"] = state.rewrite(session, lake, identifier, horizons.tombstones)
     elif identifier.namespace != "ledger":  # each commit of the ledger puts small files together

@@ -22,19 +22,27 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark.dumps.listing import moments
-from tidemark.errors import ConfigurationError, LedgerError
+from tidemark.errors import LedgerError
 from tidemark.lake import foreign, log_tables, names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import Target
 from tidemark.lake.filters import above, among
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
-from tidemark.lake.retention import gone_up_to
+from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.rows import BatchRow, ReprocessingRow
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import erasures, file_order, inputs, open_transactions, retrying, source_changes
+from tidemark.normalization import (
+    decodable,
+    erasures,
+    file_order,
+    inputs,
+    open_transactions,
+    retrying,
+    source_changes,
+)
 from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.file_times import Disorder
 from tidemark.normalization.transaction_search import ChangeLog
@@ -78,7 +86,7 @@ def run(
         again |= {
             row.batch for row in ledger.landed_files(done) if _within(row.interval_start, source.zone, start, end)
         }
-        _require_messages(source, raw, again)
+        decodable.require(source.source, raw, Expired(lake, source.source), again)
     changelog = _by_numbers(ledger, changelog, done, again)
     rows: list[BatchRow] = []
     if raw is not None:
@@ -105,21 +113,6 @@ def run(
     remarks += map(str, disorders)
     remarks += source_changes.remarks(source.source, changed)
     return StageReport(stage="normalize", source=source.source, summary=summary, remarks=tuple(remarks))
-
-
-def _require_messages(source: Source, raw: Table | None, batches: Collection[int]) -> None:
-    """Refuse to decode batches again whose messages are past their time: their events would be lost.
-
-    Raises:
-        ConfigurationError: there are some.
-    """
-    gone = gone_up_to(raw)
-    if any(batch <= gone for batch in batches):
-        raise ConfigurationError(
-            f"{source.source}: batches up to {gone} cannot be decoded again: raw has messages from batch {gone + 1} "
-            f"on (`retention: raw_days`). Give --start, so that no file of an earlier batch belongs to the "
-            "interval; `ledger.files` tells the batch of each file"
-        )
 
 
 _ORDERED_AS_TEXT = (

@@ -90,7 +90,7 @@ class Found:
     target: Identifier | None = None
     """Where the table is published; None if it cannot be published."""
     problem: str | None = None
-    """Why the table cannot have a target."""
+    """Why the table cannot be built, or cannot have a target."""
     called: Mapping[str, str] = field(default_factory=dict)
     """Columns that are published under other names, as the source file says: name at the source to published name."""
     table: Table | None = None

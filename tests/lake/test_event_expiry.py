@@ -1,0 +1,147 @@
+"""Events and quarantined bytes that are past their time go; what would need them is refused, and no row changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.histories import COLUMNS, Table, deliver, message
+from support.ledgers import age
+from support.reference import Change
+from support.running import run_all
+from tidemark.errors import ConfigurationError
+from tidemark.lake.filters import equals
+from tidemark.lake.lake import Lake
+from tidemark.ledger.expired import Expired
+from tidemark.ledger.ledger import Ledger
+from tidemark.normalization import decodable
+from tidemark.pipeline import run_stage
+from tidemark.queries.explain import explain
+from tidemark.sources.model import Source
+from tidemark.stages import REBUILD, StageReport
+
+NAME = "expiring"
+PLAIN, KEPT, BAG, WHOLE = (Table(name) for name in ("plain", "kept", "bag", "whole"))
+
+
+def _source(landing: Path) -> Source:
+    tables = {
+        "shop.kept": {"key": ["id"], "columns": COLUMNS, "history": True},
+        "shop.bag": {"key": [], "columns": COLUMNS},
+        "shop.*": {"key": ["id"], "columns": COLUMNS},
+    }
+    fields = {
+        "source": NAME,
+        "format": "debezium_json",
+        "landing": str(landing / "*"),
+        "tables": tables,
+        "maintenance": {"keep_cuts": 1, "keep_days": 0},
+        "retention": {"changelog_days": 90, "quarantine_days": 30},
+    }
+    return Source.model_validate(fields)
+
+
+def _keyless(changes: list[Change]) -> list[Change]:
+    return [change._replace(key=()) if change.table == "bag" else change for change in changes]
+
+
+def _run(source: Source, landing: Path, file: str, changes: list[Change], *more: bytes) -> dict[str, StageReport]:
+    deliver(landing, file, [*map(message, _keyless(changes)), *more])
+    return run_all(source)
+
+
+def _values(lake: Lake, table: str) -> list[tuple[Any, ...]]:
+    rows = lake.load((NAME, table)).scan(selected_fields=("id", "name", "note")).to_arrow().to_pylist()
+    return sorted(tuple(row.values()) for row in rows)
+
+
+def _batches(lake: Lake, table: str) -> set[int]:
+    scan = lake.load(("changelog", NAME)).scan(row_filter=equals("object", f"shop.{table}"), selected_fields=("batch",))
+    return set(scan.to_arrow()["batch"].to_pylist())
+
+
+def _rebuild(source: Source, table: str) -> list[str]:
+    reports = [run_stage(stage, source, **({"table": table} if stage == "rebuild" else {})) for stage in REBUILD]
+    return [problem for report in reports for problem in report.problems]
+
+
+@pytest.mark.spark
+def test_events_past_their_time(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """They go where a table needs them no more; rows stay; a rebuild stops until a load, or all is decoded again."""
+    source = _source(tmp_path)
+    rows = [(1, "a", "x"), (2, "b", "x")]
+    old = [*PLAIN.load(10, *rows)]
+    old += [table.insert(10 + row[0], *row) for table in (KEPT, BAG, WHOLE) for row in rows]
+    _run(source, tmp_path, "1", old, b"no json", b"nor this")
+    age(lake, NAME, days=100)
+    _run(source, tmp_path, "2", [PLAIN.update(30, 1, "new", ...), KEPT.update(30, 1, "new", "x")], b"young")
+    report = run_stage("maintain", source)
+    assert report.details[f"changelog.{NAME}"]["dropped_files"] == 2
+    assert report.details[f"quarantine.{NAME}"]["without_bytes"] == 2
+    assert {name: _batches(lake, name) for name in ("plain", "whole", "kept", "bag")} == {
+        "plain": {2},
+        "whole": set(),
+        "kept": {1, 2},
+        "bag": {1},
+    }
+    aside = lake.load(("quarantine", NAME)).scan().to_arrow().sort_by([("batch", "ascending")]).to_pylist()
+    assert [(row["batch"], row["value"], row["detail"] is None) for row in aside] == [
+        (1, None, True),
+        (1, None, True),
+        (2, b"young", False),
+    ]
+    assert all(row["reason"] and row["place"] is not None for row in aside)
+    again = run_stage("maintain", source).details
+    assert (again[f"changelog.{NAME}"]["dropped_files"], again[f"quarantine.{NAME}"]["without_bytes"]) == (0, 0)
+
+    late = [PLAIN.update(15, 1, "late", "late"), BAG.delete(25, 2, "b", "x"), KEPT.update(15, 2, "late", "x")]
+    _run(source, tmp_path, "3", late)
+    expected = [(1, "new", "late"), (2, "b", "x")]
+    assert (_values(lake, "plain"), _values(lake, "bag")) == (expected, [(1, "a", "x")])
+    life = explain(lake, f"{NAME}.plain", ["id=2"])
+    assert (life.expired, len(life.chapters), explain(lake, f"{NAME}.kept", ["id=2"]).expired) == (1, 0, 0)
+
+    for table in ("plain", "whole"):
+        problems = "\n".join(_rebuild(source, table))
+        assert f"shop.{table}: it has to be built from all its events, and those of batches up to 1 are" in problems
+    assert _rebuild(source, "kept") != []  # of the two others, which are still asked for
+    assert (_values(lake, "plain"), _values(lake, "whole")) == (expected, [(1, "a", "x"), (2, "b", "x")])
+
+    _run(source, tmp_path, "4", [*PLAIN.load(50, (1, "loaded", "y")), PLAIN.insert(60, 3, "c", "z")])
+    assert _values(lake, "plain") == [(1, "loaded", "y"), (3, "c", "z")]
+    for row in Ledger(lake, NAME).read("tables"):
+        assert row["events"] == sum(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined"))
+
+    with pytest.raises(ConfigurationError, match="Give no dates"):
+        decodable.require(NAME, None, Expired(lake, NAME), {2, 3, 4})
+    run_stage("normalize", source, reprocess=True)
+    assert [problem for report in run_all(source).values() for problem in report.problems] == []
+    assert _values(lake, "whole") == [(1, "a", "x"), (2, "b", "x")]
+    assert _values(lake, "plain") == [(1, "loaded", "y"), (3, "c", "z")]
+    assert Expired(lake, NAME).among() == set()
+
+
+@pytest.mark.parametrize(
+    ("retention", "late", "problem"),
+    [
+        ({"changelog_days": 60}, 90, r"changelog_days\n.*must be 90 \(`maintenance: tombstone_days`\) or more"),
+        ({"changelog_days": 60}, 61, "changelog_days"),
+        ({"changelog_days": 60, "raw_days": 90}, 60, r"quarantine_days\n.*must be 60 \(`changelog_days`\) or less"),
+        ({"changelog_days": 60, "raw_days": 9, "quarantine_days": 61}, 60, "quarantine_days"),
+        ({"changelog_days": 60}, 60, None),
+        ({"changelog_days": 60, "quarantine_days": 90}, 60, None),
+        ({"changelog_days": 60, "raw_days": 9, "quarantine_days": 60}, 60, None),
+        ({"raw_days": 9}, 60, None),
+    ],
+)
+def test_what_is_kept_fits_together(retention: dict[str, int], late: int, problem: str | None) -> None:
+    """Events stay as long as others may be late, and no bytes stay that nothing leads to."""
+    fields = {"source": "short", "format": "canal_json", "landing": "x", "maintenance": {"tombstone_days": late}}
+    if problem is None:
+        assert Source.model_validate({**fields, "retention": retention}).retention.model_dump(exclude_none=True)
+    else:
+        with pytest.raises(ValueError, match=problem):
+            Source.model_validate({**fields, "retention": retention})
