@@ -29,7 +29,7 @@ from tidemark.events import Encoding
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW
 from tidemark.ledger.schemas import SCHEMAS
 from tidemark.sources.check import Check
-from tidemark.sources.choices import Consequence, Deletes, Files, SchemaPolicy, Severity, Transactions
+from tidemark.sources.choices import Consequence, Deletes, Files, Severity, Transactions
 from tidemark.sources.history import History
 from tidemark.sources.invariants import Invariants
 from tidemark.sources.json_schema import schema
@@ -39,6 +39,7 @@ from tidemark.sources.model import Source, Table
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention
+from tidemark.sources.schema_policy import Added, Gone, New, Retyped, SchemaPolicies, SchemaPolicy
 from tidemark.values.masking import Mask
 
 FOLDER = Path(__file__).parent
@@ -54,6 +55,7 @@ _PARTS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("Invariants", "invariants", Invariants),
     ("Maintenance", "maintenance", Maintenance),
     ("Retention", "retention", Retention),
+    ("SchemaPolicies", "schema", SchemaPolicies),
     ("Reconcile", "reconcile", Reconcile),
     ("Notifiers", "on_failure[]", Notifier),
 )
@@ -65,6 +67,10 @@ _KINDS: tuple[type[Enum], ...] = (
     Files,
     Mask,
     SchemaPolicy,
+    Added,
+    Gone,
+    Retyped,
+    New,
     Severity,
     Transactions,
     Wrapping,

@@ -25,7 +25,7 @@ from tidemark.compaction.keyed_candidate import Fold
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake.branches import MARKER
-from tidemark.sources.choices import SchemaPolicy
+from tidemark.sources.schema_policy import Retyped
 from tidemark.spark.session import is_small, tuned_for
 from tidemark.tables import layouts
 from tidemark.tables.plan import Found, Plan
@@ -120,7 +120,8 @@ def _outcome(run: Run, found: Found, work: Callable[[], Built | BuildAnew]) -> B
 def _attempt(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew:
     if moved_rows.are_outdated(prepared.log):
         return BuildAnew(object=prepared.plan.found.object, reason="events of a row came after it moved to another key")
-    built, follows = build_candidate(prepared, fold), prepared.run.source.schema_policy is not SchemaPolicy.STRICT
+    policies = prepared.run.source.policies_for(prepared.plan.found.object)
+    built, follows = build_candidate(prepared, fold), policies.type is not Retyped.STRICT
     if follows and built.counts.quarantined and guessed_types.are_outgrown(prepared):
         return BuildAnew(object=built.object, reason="a number does not fit a type that was guessed from values")
     return _fed(prepared.run, prepared.plan, built)

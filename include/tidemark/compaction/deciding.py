@@ -20,10 +20,11 @@ from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake import foreign, names
 from tidemark.lake.names import Identifier
+from tidemark.ledger import cuts
 from tidemark.ledger.ledger import BY_HAND
-from tidemark.sources.choices import SchemaPolicy
+from tidemark.sources.schema_policy import Retyped
 from tidemark.tables import columns as table_columns
-from tidemark.tables import epochs, evolving, planner
+from tidemark.tables import epochs, evolving, planner, schema_policies
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.schemas import columns_of, unsettled_columns
 from tidemark.text import suggestion
@@ -55,8 +56,15 @@ def _decide(run: Run, found: Found) -> Plan | Decision:
     if not found.events and not stated:
         return Unmoved(found=found, target=found.target)
     request = run.requests.get(found.object)
+    if _is_new(run, found) and schema_policies.lacks_consent(run.source, found.object):
+        return Waiting(found=found, reason=schema_policies.CONSENT, request=request)
     others = _changed_by_others(run, found, found.target, asked=request is not None)
     return others or _planned(run, found, request)
+
+
+def _is_new(run: Run, found: Found) -> bool:
+    row = run.published.get(found.object)
+    return found.table is None and (row is None or row.state in {cuts.WAITING, cuts.STOPPED})
 
 
 def _planned(run: Run, found: Found, request: str | None) -> Plan | Decision:
@@ -65,7 +73,7 @@ def _planned(run: Run, found: Found, request: str | None) -> Plan | Decision:
     except IncompatibleSchemaError as error:
         return stopped(found, str(error))
     except RebuildNeededError as error:
-        evolves = run.source.schema_policy is SchemaPolicy.EVOLVE or found.table is None
+        evolves = run.source.policies_for(found.object).type is Retyped.EVOLVE or found.table is None
         if request is not None or not evolves:
             again = f"`tidemark rebuild {run.source.source} {found.object}`"
             return stopped(found, f"{error}. The table stays as it is; rebuild it: {again}")

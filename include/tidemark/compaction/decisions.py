@@ -51,7 +51,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Nothing says yet which columns the table has: it is not made, and its events wait."""
+    """The table is not made yet: nothing says which columns it has, or nobody asked for it. Its events wait."""
 
     found: Found
     reason: str

@@ -22,10 +22,10 @@ from tidemark.ledger import cuts
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger, seniority
 from tidemark.ledger.rows import ContentRow, CutRow, ShapeRow, TableRow
-from tidemark.sources.choices import SchemaPolicy, Transactions
+from tidemark.sources.choices import Transactions
 from tidemark.sources.model import Source
 from tidemark.sources.routes import is_folded
-from tidemark.tables import shard_rules
+from tidemark.tables import schema_policies, shard_rules
 from tidemark.tables import withheld as withholding
 from tidemark.tables.plan import Found, Shard
 from tidemark.tables.targets import named, refuse_name, targets_of
@@ -61,7 +61,10 @@ def is_awaiting_approval(ledger: Ledger, batch: int) -> bool:
 
 def is_released(source: Source, published: Mapping[str, TableRow]) -> bool:
     """Return whether events that were held are held no more, though nothing new has come."""
-    return source.transactions == Transactions.IGNORE and any(row.held for row in published.values())
+    if source.transactions == Transactions.IGNORE and any(row.held for row in published.values()):
+        return True
+    waiting = [name for name, row in published.items() if row.reason == schema_policies.CONSENT]
+    return not all(schema_policies.lacks_consent(source, name) for name in waiting)
 
 
 def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
@@ -100,9 +103,10 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
     targets = targets_of(run.source, own, run.ledger.targets(), first)
     finds, expired = {}, Expired(run.lake, run.source.source)
     for name in sorted(tables):
-        own_history = SchemaHistory() if is_folded(name) else _followed(run, known.get(name))
+        own_history = SchemaHistory() if is_folded(name) else _followed(run, name, known.get(name))
         emptied = [each.position for each in own_history.emptyings]
         contents, problem = expired.left_of(by_table[name], standing.batch_of(name), emptied)
+        problem = problem or _name_taken(run, name, known)
         news = _News(
             name=name,
             table=tables[name],
@@ -123,7 +127,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
             history=history,
             common_path=common_path,
             called=called,
-            problem=found.problem or (problem and f"{name}: {problem}"),
+            problem=found.problem or (f"{name}: {problem}" if problem else None),
         )
     return finds
 
@@ -260,14 +264,21 @@ def _shards(run: Run, name: str, known: Mapping[str, SchemaHistory]) -> Iterator
             object=table,
             added=run.routed.folded[table].added,
             since=run.routed.first[table],
-            history=_followed(run, known.get(table)),
+            history=_followed(run, name, known.get(table)),
         )
 
 
-def _followed(run: Run, history: SchemaHistory | None) -> SchemaHistory:
+def _followed(run: Run, name: str, history: SchemaHistory | None) -> SchemaHistory:
     """Return what a cut follows of the schema changes of a table."""
     known = (history or SchemaHistory()).until(run.cut.batch)
-    return replace(known, renamings=(), additions=()) if run.source.schema_policy is SchemaPolicy.IGNORE else known
+    return schema_policies.followed(known, run.source.policies_for(name))
+
+
+def _name_taken(run: Run, name: str, known: Mapping[str, SchemaHistory]) -> str | None:
+    """Return why a table stops in which a kept column has the name of a later one."""
+    policies = run.source.policies_for(name)
+    histories_of = (known[each].until(run.cut.batch) for each in run.routed.shards_of(name) or [name] if each in known)
+    return next(filter(None, (schema_policies.name_taken(each, policies) for each in histories_of)), None)
 
 
 def _located(run: Run, found: Found, target: Identifier | None) -> Found:

@@ -39,7 +39,7 @@ UNMOVED = "unmoved"
 """All new events of the table are held, or belong to undone transactions: the table stays, and its row counts them."""
 
 WAITING = "waiting"
-"""Nothing but TRUNCATE came for the table so far: there is no table yet, and it stands where a stopped one would."""
+"""There is no table yet: nothing but TRUNCATE came for it, or it lacks consent. It stands where a stopped one would."""
 
 REPLACED = "replaced"
 """The cut awaited approval and was dropped for one that holds more, it lost a candidate, or another writer moved a

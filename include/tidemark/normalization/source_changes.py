@@ -117,7 +117,8 @@ def declared_by(source: Source) -> dict[str, Any]:
     said["options"] = source.options.model_dump(mode="json", exclude_defaults=True)
     said[_NEVER_SHOWN] = hashlib.sha256(source.landing.encode()).hexdigest()[:16]
     said["tables"] = {
-        name: table.model_dump(mode="json", exclude_defaults=True) for name, table in source.tables.items()
+        name: table.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for name, table in source.tables.items()
     }
     return dict(json.loads(json.dumps(said, sort_keys=True)))
 

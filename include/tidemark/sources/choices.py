@@ -23,17 +23,6 @@ class Files(StrEnum):
     """A file is written to while it is read: a last line without its end waits for the next run."""
 
 
-class SchemaPolicy(StrEnum):
-    """The effect of a schema change at the source on the published table."""
-
-    EVOLVE = "evolve"
-    """The published table gets the change."""
-    STRICT = "strict"
-    """The table is stopped, with the reason, until the change is allowed."""
-    IGNORE = "ignore"
-    """The published table keeps its columns. Other columns of the source are left out."""
-
-
 class Transactions(StrEnum):
     """Which events of the source's transactions are published."""
 

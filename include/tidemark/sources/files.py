@@ -20,6 +20,8 @@ from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.model import Source, Table
 from tidemark.sources.problems import explain
 from tidemark.sources.reconcile import Reconcile
+from tidemark.sources.retention import Retention
+from tidemark.sources.schema_policy import SchemaPolicies
 from tidemark.sources.yaml_document import DocumentError, Location, Problem, Value, read_document
 from tidemark.text import suggestion
 
@@ -146,10 +148,13 @@ def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:
         (): Source,
         ("tables", "*"): Table,
         ("maintenance",): Maintenance,
+        ("retention",): Retention,
+        ("schema",): SchemaPolicies,
         ("reconcile",): Reconcile,
         ("invariants",): Invariants,
         ("tables", "*", "layout"): Layout,
         ("tables", "*", "history"): History,
+        ("tables", "*", "schema"): SchemaPolicies,
     }
     if values.get("format") in formats.names():
         models["options",] = formats.resolve(str(values["format"])).Options

@@ -29,6 +29,7 @@ from tidemark.sources.model import Source, Table
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention
+from tidemark.sources.schema_policy import SchemaPolicies
 
 FILE: Final = "tidemark.schema.json"
 """Name of the file beside source files that editors read."""
@@ -36,6 +37,19 @@ FILE: Final = "tidemark.schema.json"
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _TYPE: Final = f"^({'|'.join(COLUMN_TYPES)}|decimal\\(\\s*[0-9]{{1,2}}\\s*,\\s*[0-9]{{1,2}}\\s*\\))$"
+
+_DESCRIBED: Final = (
+    Table,
+    Maintenance,
+    Check,
+    History,
+    Invariants,
+    Layout,
+    Retention,
+    Reconcile,
+    Notifier,
+    SchemaPolicies,
+)
 
 _NOT_SHOWN: Final = ("title", "default")
 
@@ -45,7 +59,7 @@ def schema() -> dict[str, Any]:
     made = Source.model_json_schema(by_alias=True)
     definitions: dict[str, Any] = made["$defs"]
     definitions.pop("BaseModel", None)
-    for model in (Table, Maintenance, Check, History, Invariants, Layout, Retention, Reconcile, Notifier):
+    for model in _DESCRIBED:
         _describe(definitions[model.__name__], model)
     _describe(made, Source)
     properties = made["properties"]

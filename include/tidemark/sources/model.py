@@ -32,7 +32,7 @@ from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
 from tidemark.sources import column_options, fields, routes, table_routes
 from tidemark.sources.check import Check
-from tidemark.sources.choices import Deletes, Files, SchemaPolicy, Transactions
+from tidemark.sources.choices import Deletes, Files, Transactions
 from tidemark.sources.fields import error_at, wrong
 from tidemark.sources.history import DeclaredHistory
 from tidemark.sources.invariants import Invariants
@@ -41,6 +41,7 @@ from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention
+from tidemark.sources.schema_policy import DeclaredPolicy, SchemaPolicies, SchemaPolicy, resolved
 from tidemark.text import suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
@@ -85,6 +86,8 @@ class Table(column_options.ColumnOptions):
     """Also keep ``<table>__history`` (SCD2); a mapping says which columns make versions."""
     feed: StrictBool = False
     """Also add what each cut changes to ``<table>__feed``, for readers who follow the table."""
+    schema_policy: DeclaredPolicy | None = Field(default=None, alias="schema")
+    """As ``schema`` of the source, for this table."""
     deletes: Deletes = Deletes.HARD
     """Whether a deleted row is removed, or stays and is marked by ``_cdc_deleted``."""
     max_deletes: Share | None = None
@@ -151,8 +154,8 @@ class Source(BaseModel):
     target: Annotated[str, AfterValidator(fields.target)] = "{source}.{table}"
     """Where tables are published: fields are ``{source}``, ``{database}``, ``{schema}`` and ``{table}``, also in small
     or large letters: ``{table:lower}``, ``{table:upper}``."""
-    schema_policy: SchemaPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
-    """The effect of a schema change at the source on the published tables. The key in the file is ``schema``."""
+    schema_policy: DeclaredPolicy = Field(default=SchemaPolicy.EVOLVE, alias="schema")
+    """The effect of a schema change at the source, or of each kind of change. The key in the file is ``schema``."""
     transactions: Transactions = Transactions.WHOLE
     """``whole``: whole source transactions only are published, where the format marks them. ``ignore``: every event."""
     undelivered: Annotated[tuple[str, ...], AfterValidator(fields.unique_names)] = ()
@@ -211,6 +214,10 @@ class Source(BaseModel):
         Tables that are folded into one have the entry that folds them.
         """
         return self.tables.get(routes.entry_of(name)) or entry_for(self.tables, name) or Table()
+
+    def policies_for(self, name: str) -> SchemaPolicies:
+        """Return what each kind of schema change does to a table."""
+        return resolved(self.schema_policy, self.table_for(name).schema_policy)
 
     def written(self) -> dict[str, DeclaredEncodings]:
         """Return the ``encodings`` of each entry of ``tables``, for workers; empty if no entry has any."""

@@ -29,6 +29,7 @@ from tidemark.normalization import retrying
 from tidemark.sources.model import Source
 from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
+from tidemark.tables import schema_policies
 from tidemark.tables.plan import Found
 
 log = structlog.get_logger(__name__)
@@ -93,7 +94,8 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     contradictions.note(ledger, cut.number, built)
     ledger.replace(CutRow, [CutRow(cut=cut.number, state=cuts.CANDIDATE, batch=newest)], equals("cut", cut.number))
     report = _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
-    return replace(report, remarks=contradictions.told(built))
+    unasked = [f"{row.object}: {row.reason}" for row in rows if row.reason == schema_policies.CONSENT]
+    return replace(report, remarks=(*unasked, *contradictions.told(built)))
 
 
 def _decisions(this: Run, finds: Mapping[str, Found], lineages: Lineages) -> list[Decision]:

@@ -9,7 +9,8 @@ from pyiceberg.table import Table
 
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Column
-from tidemark.sources import choices, model
+from tidemark.sources import model
+from tidemark.sources.schema_policy import Added, Retyped, SchemaPolicies
 from tidemark.tables.evolving import Evolving, evolving_of
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.reserved_names import refuse_names
@@ -39,7 +40,7 @@ def untyped(found: Found, source: model.Source, table: Table | None) -> list[str
     known = {*evolving.promised, *(name for name in evolving.before.values() if name not in unsettled)}
     known |= {name for name, column in evolving.message_columns() if column.type is not None}
     unknown = [name for name in dict.fromkeys(name for name, _ in evolving.message_columns()) if name not in known]
-    if table is not None and source.schema_policy is choices.SchemaPolicy.IGNORE:
+    if table is not None and source.policies_for(found.object).add is Added.IGNORE:
         return [name for name in unknown if name in unsettled]  # columns that are left out need no type
     return unknown
 
@@ -62,13 +63,15 @@ class Evolved(NamedTuple):
     """Stored columns that were void, and go now because they get values: today's names of their successors."""
 
 
-def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, keeps_versions: bool) -> Evolved:
+def evolved_columns(
+    evolving: Evolving, table: Table | None, policies: SchemaPolicies, *, keeps_versions: bool
+) -> Evolved:
     """Return the columns that a table will have, in their order, and what becomes of the stored columns.
 
     Args:
         evolving: what the columns are derived from.
         table: as it is published; None for a table that begins.
-        follows: whether the table follows schema changes. If not, new columns are left out of a table that exists.
+        policies: what schema changes do to the table. Columns that are ignored are left out of a table that exists.
         keeps_versions: whether a history table is kept, which reserves more names for columns of its own.
 
     Raises:
@@ -76,7 +79,7 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
             does not fit its type.
         RebuildNeededError: the published rows must be written again for a new type.
     """
-    found = evolving.found
+    found, grows = evolving.found, policies.add is not Added.IGNORE
     stored = {evolving.before[name]: (name, kind) for name, kind in columns_of(table)}
     unsettled = unsettled_names(evolving, table)
     types = {name: kind for name, (_, kind) in stored.items() if name is not None and name not in unsettled}
@@ -85,7 +88,7 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
     # What is published stays, and a value that it cannot hold is set aside.
     open_ended = {name: types.get(name, kind) for name, kind in evolving.open_ended().items()}
     for shape_id in found.shapes:
-        columns_by_name = [each for each in evolving.columns_of(shape_id) if follows or not stored or each[0] in stored]
+        columns_by_name = [each for each in evolving.columns_of(shape_id) if grows or not stored or each[0] in stored]
         _merge_order(order, list(dict.fromkeys(name for name, _ in columns_by_name)))
         for name, column in columns_by_name:
             kind = open_ended.get(name) or _type_of(evolving, name, column)
@@ -96,7 +99,7 @@ def evolved_columns(evolving: Evolving, table: Table | None, *, follows: bool, k
                 today[stored.pop(name)[0]] = None  # a column without any value may get any type
                 old = None
             types[name] = evolving.agreed(name, old, kind)
-    if follows:
+    if grows or policies.type is not Retyped.KEEP:
         _follow_ddl(evolving, order, types, stored.keys() - unsettled)
     were_void = void_columns(table)
     for name in [name for name in types if name in stored and stored[name][0] in were_void]:

@@ -7,7 +7,7 @@ Types come from the source file first, then from the shapes, then from the value
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from pyiceberg.table import Table
 
@@ -17,8 +17,8 @@ from tidemark.events import TableId
 from tidemark.sources import choices, model
 from tidemark.sources.history import History
 from tidemark.sources.routes import SHARD_COLUMN
-from tidemark.tables import column_rules, feeds, keys, layouts, shard_rules
-from tidemark.tables.columns import Evolved, evolved_columns, unsettled_names
+from tidemark.tables import column_rules, feeds, keys, layouts, schema_policies, shard_rules
+from tidemark.tables.columns import Evolved, evolved_columns
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.evolving import Evolving, evolving_of
 from tidemark.tables.plan import Found, Plan
@@ -90,13 +90,12 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
 
 def _evolved(source: model.Source, evolving: Evolving, table: Table | None) -> Evolved:
     """Return the columns that a table gets, if the source file allows their names and what changed of them."""
-    found, policy = evolving.found, source.schema_policy
+    found, policies = evolving.found, source.policies_for(evolving.found.object)
     keeps_versions = bool(source.table_for(found.object).history)
-    follows = policy is not choices.SchemaPolicy.IGNORE
-    evolved = evolved_columns(evolving, table, follows=follows, keeps_versions=keeps_versions)
+    evolved = evolved_columns(evolving, table, policies, keeps_versions=keeps_versions)
     column_rules.refuse_names_twice(found.object, found.called, evolving.named())
-    if policy is choices.SchemaPolicy.STRICT and table is not None:
-        _refuse_changes(found, table, evolved, evolving, unsettled_names(evolving, table))
+    if table is not None:
+        schema_policies.refuse(found, table, evolved, evolving, policies)
     return evolved
 
 
@@ -156,29 +155,3 @@ def _refuse_layout(found: Found, promised: model.Table, table: Table | None, evo
     else:
         kept = {name: kind for name, kind in stored.items() if evolved.today.get(name, name) is not None}
     layouts.refuse_loss(found.object, found.table, kept, promised.layout)
-
-
-def _refuse_changes(
-    found: Found, table: Table, evolved: Evolved, evolving: Evolving, unsettled: Container[str]
-) -> None:
-    """Refuse every change of the published columns, as ``schema: strict`` demands."""
-    existing = dict(columns_of(table))
-    stored = {new: old for old, new in evolved.today.items()}
-    changes = [
-        f"{old!r} is {'gone' if new is None else f'called {new!r}'}"
-        for old, new in evolved.today.items()
-        if old in existing and old not in evolved.begun and not evolving.is_owners(old, new)
-    ]
-    for name, kind in evolved.columns:
-        if name in unsettled:
-            continue
-        was = existing.get(stored.get(name, name))
-        if was is None:
-            changes.append(f"{name!r} is new")
-        elif was != kind:
-            changes.append(f"{name!r} was {was} and is {kind}")
-    if changes:
-        raise IncompatibleSchemaError(
-            f"{found.object}: the schema changed at the source, and the source file says `schema: strict`: "
-            f"{', '.join(changes)}. To allow it, run once with `schema: evolve`."
-        )
