@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 from support.debezium_log import Log, Message, cut
 from support.feeds import published, replayed
 from support.histories import deliver
+from support.renames import History, Rows, alone, generated, renamed, swapped
 from support.rounds import how_many
 from support.running import assert_ledger_closes
 from tidemark.errors import ConfigurationError, ExpectationError
@@ -26,124 +26,34 @@ from tidemark.stages.erase import run as erase
 
 pytestmark = pytest.mark.spark
 
-Rows = dict[int, str]
-
 _RUNS = 3
 
 _SOURCE = "renames"
 
 
-class Database:
-    """A database whose tables are written and renamed one step after another, and the log of it."""
+class _KeysAlone(Log):
+    """A log of which updates tell the new row alone, and deletes the key."""
 
-    def __init__(self, *names: str) -> None:
-        self.tables: dict[str, Rows] = {name: {} for name in names}
-        self.log: list[Message] = []
+    def put(self, at: int, before: Any = None, /, **row: Any) -> Message:
+        return super().put(at, None if before is None else {}, **row)
 
-    @property
-    def at(self) -> int:
-        """Place of the next message."""
-        return 10 * (len(self.log) + 1)
-
-    def put(self, name: str, number: int, value: str) -> None:
-        """Insert a row or update it; an update tells the new row alone."""
-        before = {} if number in self.tables[name] else None
-        self.tables[name][number] = value
-        self.log.append(Log(name).put(self.at, before, id=number, v=value))
-
-    def delete(self, name: str, number: int) -> None:
-        """Delete a row; its message tells the key alone."""
-        del self.tables[name][number]
-        self.log.append(Log(name).delete(self.at, id=number))
-
-    def rename(self, *pairs: tuple[str, str], statement: str = "") -> None:
-        """Rename tables, one after another, in one statement."""
-        for old, new in pairs:
-            self.tables[new] = self.tables.pop(old)
-        told = statement or "RENAME TABLE " + ", ".join(f"{old} TO {new}" for old, new in pairs)
-        self.log.append(Log(pairs[0][0]).statement(self.at, told))
+    def delete(self, at: int, **row: Any) -> Message:
+        return super().delete(at, id=row["id"])
 
 
-def _renamed(one: str) -> Database:
-    a, b = f"{one}a", f"{one}b"
-    done = Database(a)
-    done.put(a, 1, "x")
-    done.put(a, 2, "x")
-    done.rename((a, b), statement=f"ALTER TABLE {a} RENAME TO {b}")
-    done.put(b, 1, "y")
-    done.delete(b, 2)
-    done.put(b, 3, "z")
-    return done
-
-
-def _alone(one: str) -> Database:
-    """Nothing comes under the new name; a new table takes the old one."""
-    a = f"{one}a"
-    done = Database(a)
-    done.put(a, 1, "x")
-    done.rename((a, f"{one}b"))
-    done.tables[a] = {}
-    done.put(a, 1, "another")
-    done.put(a, 7, "another")
-    return done
-
-
-def _swapped(one: str) -> Database:
-    a, b, between = f"{one}a", f"{one}b", f"{one}tmp"
-    done = Database(a, b)
-    for name, numbers in ((a, (1, 2, 3)), (b, (2, 3, 4))):
-        for number in numbers:
-            done.put(name, number, f"{name} {number}")
-    done.rename((a, between), (b, a), (between, b))
-    done.put(a, 2, "now")
-    done.delete(b, 3)
-    done.delete(a, 4)
-    done.put(b, 9, "now")
-    return done
-
-
-def _generated(seed: int) -> Callable[[str], Database]:
-    """A history of three tables with a few renames among them."""
-
-    def done(one: str) -> Database:
-        dice = random.Random(seed)  # noqa: S311  a test's own mixing
-        done = Database(*(f"{one}{name}" for name in "abc"))
-        for name in done.tables:
-            done.put(name, 0, "first")  # a table of which no event is known is not followed
-        for step in range(24):
-            name = dice.choice(sorted(done.tables))
-            rows, number = done.tables[name], dice.randrange(4)
-            if step % 7 == 6:
-                _rename(done, dice, one)
-            elif number in rows and dice.random() < 0.3:
-                done.delete(name, number)
-            else:
-                done.put(name, number, f"{name} {step}")
-        return done
-
-    return done
-
-
-def _rename(done: Database, dice: random.Random, one: str) -> None:
-    old, other = dice.sample(sorted(done.tables), 2)
-    free = sorted({f"{one}{name}" for name in "abcd"} - done.tables.keys())
-    if dice.random() < 0.5:
-        done.rename((old, f"{one}tmp"), (other, old), (f"{one}tmp", other))
-    else:
-        done.rename((old, free[0]))
-
-
-_HISTORIES: dict[str, Callable[[str], Database]] = {
-    "renamed": _renamed,
-    "alone": _alone,
-    "swapped": _swapped,
-    **{f"generated_{seed}": _generated(seed) for seed in range(how_many(usually=1, proving=12))},
+_HISTORIES: dict[str, History] = {
+    "renamed": renamed,
+    "alone": alone,
+    "swapped": swapped,
+    **{f"generated_{seed}": generated(seed) for seed in range(how_many(usually=1, proving=12))},
 }
 _DELIVERIES = how_many(
     usually=("in_order", "in_disorder"), proving=("one_run", "in_two", "in_order", "in_disorder", "backwards")
 )
 CASES = {
-    (name, delivery): history(f"{name}_{delivery}_") for name, history in _HISTORIES.items() for delivery in _DELIVERIES
+    (name, delivery): history(f"{name}_{delivery}_", _KeysAlone)
+    for name, history in _HISTORIES.items()
+    for delivery in _DELIVERIES
 }
 
 

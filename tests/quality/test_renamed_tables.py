@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
 from support.debezium_log import Log
 from support.histories import deliver
 from support.running import run_all
-from tidemark.ddl.table_renames import not_followed
+from tidemark.ddl.table_renames import renames_by_table
 from tidemark.errors import ExpectationError
 from tidemark.events import encode_position
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import CutRow, StatementRow, TableRow
 from tidemark.pipeline import run_stage
-from tidemark.quality.renamed_tables import RENAMED, doubts_about_renames
+from tidemark.quality.doubts import UNPLACED_LOAD, Doubt
+from tidemark.quality.renamed_tables import RENAMED, Followed, doubts_about_renames
 from tidemark.sources.model import Source
 from tidemark.stages.publish import run as publish
 
@@ -56,16 +61,29 @@ def _stated(statement: str, at: int, *, batch: int = 2, dialect: str = "mysql") 
 )
 def test_which_tables_a_rename_concerns(statement: str, dialect: str, concerned: list[str]) -> None:
     """The table that was renamed and the one whose name it takes; none if a schema-change tool swaps its copy in."""
-    found = not_followed([_stated(statement, 10, dialect=dialect)], ["shop.a", "shop.b"])
+    found = renames_by_table([_stated(statement, 10, dialect=dialect)], ["shop.a", "shop.b"])
     assert sorted(found) == concerned
 
 
-def _doubted(
-    lake: Lake, *statements: StatementRow, published: dict[str, int] | None = None, followed: Sequence[str] = ()
-) -> set[str]:
-    """The tables about which there are doubts in a cut that moves a and b to batch 3.
+def _doubted(lake: Lake, *statements: StatementRow, **told: Any) -> set[str]:
+    """The tables whose renames are in doubt; see ``_doubts``."""
+    found = _doubts(lake, *statements, **told)
+    assert all(doubt.invariant == RENAMED for doubts in found.values() for doubt in doubts)
+    return set(found)
 
-    ``published`` is the last batch of the cut that moved a table before; ``followed`` has positions of statements.
+
+def _doubts(
+    lake: Lake,
+    *statements: StatementRow,
+    published: dict[str, int] | None = None,
+    followed: Sequence[StatementRow] = (),
+    before: Sequence[StatementRow] = (),
+    spans: Sequence[SpanRow] = (),
+) -> dict[str, list[Doubt]]:
+    """The doubts in a cut that moves a and b to batch 3.
+
+    ``published`` is the last batch of the cut that moved a table before; ``followed`` are those that are followed,
+    ``before`` those that were when the newest cut was published.
     """
     ledger = Ledger(lake, f"renamed_{next(_numbers)}")
     ledger.replace(StatementRow, list(statements))
@@ -73,9 +91,10 @@ def _doubted(
         ledger.replace(TableRow, [TableRow(cut=number, object=name, state=cuts.PUBLISHED, batch=batch)])
         ledger.replace(CutRow, [CutRow(cut=number, state=cuts.PUBLISHED, batch=batch)])
     rows = [TableRow(cut=9, object=name, state=cuts.CANDIDATE, batch=3) for name in ("shop.a", "shop.b")]
-    found = doubts_about_renames(ledger, rows, batch=3, folded={}, followed=followed)
-    assert all(doubt.invariant == RENAMED for doubts in found.values() for doubt in doubts)
-    return set(found)
+    if spans:
+        ledger.replace(SpanRow, list(spans))
+    known = Followed(*({(row.position, row.statement) for row in each} for each in (followed, before)))
+    return doubts_about_renames(ledger, rows, batch=3, folded={}, followed=known)
 
 
 def test_a_rename_is_doubted_until_a_cut_with_it_is_published(lake: Lake) -> None:
@@ -86,7 +105,28 @@ def test_a_rename_is_doubted_until_a_cut_with_it_is_published(lake: Lake) -> Non
     assert _doubted(lake, swap, published={"shop.a": 1, "shop.b": 2}) == {"shop.a"}
     assert _doubted(lake, swap, published={"shop.a": 2, "shop.b": 2}) == set()
     assert _doubted(lake, _stated(SWAP, 10, batch=4)) == set()  # not known to the cut yet
-    assert _doubted(lake, swap, followed=[swap.position]) == set()
+    assert _doubted(lake, swap, followed=[swap]) == set()
+
+
+def test_a_rename_that_is_followed_no_more_is_doubted_again(lake: Lake) -> None:
+    """What was published long ago had the rows under other names."""
+    swap, at = _stated(SWAP, 10), {"shop.a": 2, "shop.b": 2}
+    assert _doubted(lake, swap, published=at, before=[swap]) == {"shop.a", "shop.b"}
+    assert _doubted(lake, swap, published=at, followed=[swap], before=[swap]) == set()
+
+
+def test_rows_that_were_loaded_after_a_rename_are_doubted(lake: Lake) -> None:
+    """They rank below it, as rows of the table that had the name before; those of the first load do belong to it."""
+    then = datetime(2026, 1, 1, tzinfo=UTC)
+    swap = msgspec.structs.replace(_stated(SWAP, 10), at=then)
+    early, late = (then + timedelta(hours=hours) for hours in (-1, 1))
+    loaded = SpanRow(batch=1, object="shop.a", newest="", unplaced=7, unplaced_last=early)
+    again = SpanRow(batch=3, object="shop.b", newest="", unplaced=5, unplaced_last=late)
+    found = _doubts(lake, swap, followed=[swap], spans=[loaded, again])
+    assert {name: [(each.invariant, each.value) for each in doubts] for name, doubts in found.items()} == {
+        "shop.b": [(UNPLACED_LOAD, 5)]
+    }
+    assert _doubts(lake, swap, followed=[swap], spans=[loaded, again], published={"shop.b": 3}) == {}
 
 
 def test_a_table_that_was_emptied_after_the_rename_is_as_the_source_has_it(lake: Lake) -> None:

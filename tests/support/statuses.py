@@ -25,6 +25,7 @@ def source_status(name: str, tables: dict[str, Any], state: str = "published") -
         "tables": tables,
         "refused": {},
         "disorders": {},
+        "rename_signs": {},
         "ddl_not_followed": {},
         "transactions": {"open": [], "not_awaited": {}},
     }

@@ -92,6 +92,7 @@ def _attention(entry: Mapping[str, Any]) -> Iterator[str]:
     yield from entry["disorders"].values()
     for name, notes in entry["ddl_not_followed"].items():
         yield from (f"{name}: {note}" for note in notes)
+    yield from entry["rename_signs"].values()
     for waiting in entry["transactions"]["open"][:_OPEN_SHOWN]:
         yield (
             f"{source}: transaction {waiting['id']} is open since {waiting['since']}: "

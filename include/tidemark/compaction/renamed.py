@@ -8,9 +8,9 @@ from dataclasses import replace
 from pyiceberg.expressions import And
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import formats
 from tidemark.compaction.decisions import BuildAnew
 from tidemark.compaction.event_log import new_events
+from tidemark.compaction.placed_statements import placed
 from tidemark.compaction.run import Run, Standing
 from tidemark.ddl.history import RENAMED_TO, SchemaHistory
 from tidemark.ddl.lineages import Lineage, Lineages, Segment, lineages, may_rename
@@ -32,17 +32,18 @@ NONE = Lineages()
 def known_to(ledger: Ledger, source: Source, batch: int) -> Lineages:
     """Return the tables of a source that were renamed, as far as the batches up to ``batch`` tell.
 
-    Formats whose statements have no certain place among the rows have none (``formats.places_statements``), nor have
-    sources that fold tables into one: which shard a renamed table becomes, its name alone tells.
+    Statements without a certain place among the rows (``placed_statements``) are not followed, nor are those of sources
+    that fold tables into one: which shard a renamed table becomes, its name alone tells.
     """
-    if routes.folds_any(source) or not formats.places_statements(formats.resolve(source.format)):
+    if routes.folds_any(source):
         return NONE
     rows = [
         row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch and may_rename(row.statement)
     ]
     if not rows:
         return NONE
-    return lineages(rows, {row.object: row.table for row in ledger.contents() if row.batch <= batch})
+    objects = {row.object: row.table for row in ledger.contents() if row.batch <= batch}
+    return lineages(placed(ledger, source, rows, objects, batch), objects)
 
 
 def outdated(run: Run, now: Lineages) -> list[BuildAnew]:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from tidemark.ddl.changes import Name, RenameTable
 from tidemark.ddl.migrations import belongs_to
 from tidemark.ddl.stated_tables import known_table, meant
@@ -42,8 +44,8 @@ class Lineages:
 
     tables: Mapping[str, Lineage] = field(default_factory=dict)
     """By the last name of each."""
-    followed: frozenset[str] = frozenset()
-    """Positions of the statements whose renames they follow."""
+    followed: frozenset[tuple[str, str]] = frozenset()
+    """Positions and texts of the statements whose renames they follow."""
 
     def names_of(self, table: str) -> list[str]:
         """Return the names that the events of a table came under."""
@@ -93,7 +95,7 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
     """
     known = {name.casefold(): name for name in objects}
     held = {name.casefold(): _Open(table=table) for name, table in objects.items()}
-    followed: set[str] = set()
+    followed: set[tuple[str, str]] = set()
     seen: set[tuple[str, str]] = set()
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         pairs = list(_pairs(row, known, objects)) if may_rename(row.statement) else []
@@ -103,7 +105,7 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
         after = _moved(held, pairs)
         if after is None:
             continue
-        followed.add(row.position)
+        followed.add((row.position, row.statement))
         vacated = {name: _Open(table=held[name].table, begins=row.position) for name in held.keys() - after.keys()}
         for name, opened in after.items():
             if held.get(name) is not opened:
@@ -119,6 +121,12 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
     )
 
 
+def renamed_in(row: StatementRow, objects: Mapping[str, TableId]) -> set[str]:
+    """Return the tables with events that a statement gives another name, or whose names it gives to others."""
+    known = {name.casefold(): name for name in objects}
+    return {known[name] for pair in _pairs(row, known, objects) for name in (pair.old, pair.new) if name in known}
+
+
 def may_rename(statement: str) -> bool:
     """Return whether a statement may rename a table: most do not, and need not be read for it."""
     words = statement.casefold()
@@ -126,14 +134,31 @@ def may_rename(statement: str) -> bool:
 
 
 def _pairs(row: StatementRow, known: Mapping[str, str], objects: Mapping[str, TableId]) -> Iterator[_Pair]:
-    """Yield the renames of a statement, in its order."""
+    """Yield the renames of a statement, in its order; none if a name in it may be that of a table in two databases."""
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
-    for change in parse(row.statement, row.dialect):
-        if isinstance(change, RenameTable) and not is_by_tool(change.table, change.new):
-            old, new = (known_table(named, row, known) for named in (change.table, change.new))
-            table = objects[new] if new is not None else meant(change.new, row)
-            yield _Pair((old or str(meant(change.table, row))).casefold(), str(table).casefold(), table)
+    renames = [change for change in parse(row.statement, row.dialect) if isinstance(change, RenameTable)]
+    renames = [change for change in renames if not is_by_tool(change.table, change.new)]
+    if row.database is None:
+        unsure = len({table.database for table in objects.values()}) > 1
+        if unsure and any(len(named.parts) == 1 for change in renames for named in (change.table, change.new)):
+            return
+        row = _with_database(row, renames, known, objects)
+    for change in renames:
+        old, new = (known_table(named, row, known) for named in (change.table, change.new))
+        table = objects[new] if new is not None else meant(change.new, row)
+        yield _Pair((old or str(meant(change.table, row))).casefold(), str(table).casefold(), table)
+
+
+def _with_database(
+    row: StatementRow, renames: Iterable[RenameTable], known: Mapping[str, str], objects: Mapping[str, TableId]
+) -> StatementRow:
+    """Return a statement whose message names no database with that of a table that it renames."""
+    for change in renames:
+        old = known_table(change.table, row, known)
+        if old is not None and len(change.table.parts) == 1:
+            return msgspec.structs.replace(row, database=objects[old].database, schema=objects[old].schema)
+    return row
 
 
 def _moved(held: Mapping[str, _Open], pairs: Iterable[_Pair]) -> dict[str, _Open] | None:

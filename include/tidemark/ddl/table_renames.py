@@ -1,9 +1,10 @@
-"""Renames of tables that nothing follows: the rows of a table stay under the name that each of them came with."""
+"""Renames of tables, by the tables that they concern."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from tidemark.ddl.changes import RenameTable
@@ -18,9 +19,10 @@ class TableRename(NamedTuple):
     position: str
     batch: int
     statement: str
+    at: datetime | None = None
 
 
-def not_followed(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, list[TableRename]]:
+def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, list[TableRename]]:
     """Return the renames of each table, also those by which it got its name; none by tools that change a schema.
 
     Args:
@@ -34,7 +36,7 @@ def not_followed(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[s
     known = {name.casefold(): name for name in objects}
     found: dict[str, list[TableRename]] = defaultdict(list)
     for row in rows:
-        told = TableRename(row.position, row.batch, row.statement)
+        told = TableRename(row.position, row.batch, row.statement, row.at)
         for change in parse(row.statement, row.dialect):
             if not isinstance(change, RenameTable) or is_by_tool(change.table, change.new):
                 continue

@@ -50,6 +50,11 @@ def in_order(path: str, width_at: Mapping[str, int]) -> str:
     return _NUMBER.sub(lambda _: next(written), path)
 
 
+def series_of(path: str) -> str:
+    """Return a path with a sign in place of each number: files of one series differ in numbers alone."""
+    return _NUMBER.sub("#", path)
+
+
 def _numbers(path: str) -> Iterator[tuple[str, str]]:
     """Yield the place and the digits of each number in a path."""
     at, place = 0, ""

@@ -42,7 +42,8 @@ If the messages of a format tell no order of their own, so that a position is ``
 ``ORDERS_BY_OFFSET = True``.
 
 A format whose positions have a delivery (``events.placed``) has ``HAS_DELIVERIES = True``. One whose DDL has a position
-in the log that rows of all tables share has ``PLACES_STATEMENTS = True``: renames of tables are followed.
+in the log that rows of all tables share has ``PLACES_STATEMENTS = True``: renames of tables are followed. If only some
+of its statements have one, it has a function ``placing_of(parts)``, which takes the parts of an encoded position.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Final, Protocol, cast
@@ -67,13 +69,15 @@ __all__ = [
     "Format",
     "Informed",
     "Known",
+    "Placing",
     "gather",
     "has_deliveries",
     "informed",
     "names",
+    "orders_by_dump",
     "orders_by_offset",
     "pairs_updates",
-    "places_statements",
+    "placing_of",
     "resolve",
 ]
 
@@ -228,9 +232,32 @@ def has_deliveries(module: Format) -> bool:
     return bool(getattr(module, "HAS_DELIVERIES", False))
 
 
-def places_statements(module: Format) -> bool:
-    """Return whether statements have their place among the rows of all tables, as positions tell it."""
-    return bool(getattr(module, "PLACES_STATEMENTS", False))
+class Placing(Enum):
+    """What a statement's position can be compared with."""
+
+    LOG = "the rows of all tables: they share a log"
+    DUMP = "rows that are dumped in the same order"
+
+
+def placing_of(module: Format, position: str) -> Placing | None:
+    """Return what the encoded position of a statement can be compared with; None if with no row.
+
+    The first part of a position is even where nothing ranks it among the changes (``events.loaded``).
+    """
+    parts = position.split(".")
+    if getattr(module, "PLACES_STATEMENTS", False):
+        return Placing.LOG
+    if int(parts[0][2:]) % 2 == 0:
+        return None
+    of_format: Callable[[Sequence[str]], Placing | None] | None = getattr(module, "placing_of", None)
+    if of_format is not None:
+        return of_format(parts)
+    return Placing.DUMP if orders_by_offset(module) else None
+
+
+def orders_by_dump(module: Format) -> bool:
+    """Return whether the place in the dump may be what places a statement among rows."""
+    return orders_by_offset(module) or hasattr(module, "placing_of")
 
 
 def gather(pairs: Iterable[tuple[str, bytes]]) -> Known:

@@ -16,6 +16,7 @@ image lacks is null. ``ddl.ddlMeta`` is a serialised Java object. It is not in t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -33,7 +34,7 @@ from tidemark.events import (
     changed,
     loaded,
 )
-from tidemark.formats import _mysql
+from tidemark.formats import Placing, _mysql
 from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.blob import Described, Envelope, Payload, RowState, Timestamps, described
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped
@@ -183,6 +184,11 @@ def _position(payload: Payload, moment: Moment, half: int) -> Position:
     if payload.sequenceId in _INITIAL_LOAD:
         return loaded(*moment.order, half)
     return changed(datahub_records.sequence(payload.sequenceId, "sequenceId"), half)
+
+
+def placing_of(parts: Sequence[str]) -> Placing | None:
+    """Return what a statement's position can be compared with: nothing if it has no sequence, as rows have one."""
+    return Placing.LOG if len(parts) == 3 else None
 
 
 def _image(state: RowState | None) -> bytes | None:

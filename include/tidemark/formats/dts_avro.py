@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -40,6 +41,7 @@ from tidemark.events import (
     changed,
     loaded,
 )
+from tidemark.formats import Placing
 from tidemark.formats._dts import charsets as dts_charsets
 from tidemark.formats._dts import record as dts_record
 from tidemark.formats._dts.ddl import DIALECTS, truncated
@@ -218,6 +220,14 @@ def _position(record: Record, message: Message, options: Options, *last: int) ->
             )
         return changed(int(match[2]), int(match[1]), *message.order, *last)
     return changed(*message.order, *last)
+
+
+def placing_of(parts: Sequence[str]) -> Placing:
+    """Return what a statement's position can be compared with: it has log and offset, or the place in the dump alone.
+
+    The longest place in the dump is four parts, between the rank and the number in the message.
+    """
+    return Placing.LOG if len(parts) > 6 else Placing.DUMP
 
 
 def _transaction(record: Record) -> Transaction | None:

@@ -37,6 +37,7 @@ class SpanRow(LedgerRow, frozen=True, kw_only=True):
     batch: int
     object: str
     newest: str
+    oldest: str | None = None
     first: datetime | None = None
     last: datetime | None = None
     unplaced: int = 0
@@ -49,6 +50,7 @@ class SpanRow(LedgerRow, frozen=True, kw_only=True):
             batch=batch,
             object=name,
             newest=span.newest,
+            oldest=span.oldest or None,
             first=instant_of(span.first),
             last=instant_of(span.last),
             unplaced=span.unplaced,

@@ -1,8 +1,7 @@
 """The rows of the ledger's tables: one frozen type for each table.
 
 Each type has the columns of its table in ``schemas`` without ``source``, which the ledger knows, and ``at``, the time
-of writing, which it stamps. Where a reader needs that time, the type has it as ``written_at``; writing a row stamps it
-anew.
+of writing, which it stamps anew. Where a reader needs that time, the type has it as ``written_at``.
 """
 
 from __future__ import annotations
@@ -67,6 +66,7 @@ class BatchRow(LedgerRow, frozen=True, kw_only=True):
     quarantined: int
     events: int
     retry_of: int | None = None
+    logs: tuple[str, ...] | None = None  # the orders that they were dumped in, two at most
     written_at: datetime | None = None
 
     @property

@@ -42,11 +42,13 @@ BATCHES = pa.schema(
         ("quarantined", pa.int64()),
         ("events", pa.int64()),
         ("retry_of", pa.int32()),
+        ("logs", pa.list_(pa.string())),
         ("at", INSTANT),
     ]
 )
 """What became of the messages of a batch: ``landed = decoded + control + quarantined``. ``events`` counts the change
-events that the messages held.
+events that the messages held. ``logs``, where it may decide the order of statements: the partitions of topics and the
+series of files that they came in, two at most.
 
 A batch with ``retry_of`` holds messages that landed with that batch and were quarantined. Nothing of it landed anew,
 and the messages that decode now are subtracted from ``quarantined`` (0 = decoded + control - both). So the equation
@@ -94,6 +96,7 @@ SPANS = pa.schema(
         ("batch", pa.int32()),
         ("object", pa.string()),
         ("newest", pa.string()),
+        ("oldest", pa.string()),
         ("first", INSTANT),
         ("last", INSTANT),
         ("unplaced", pa.int64()),
@@ -101,7 +104,7 @@ SPANS = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""What the change events of a table in a batch span: the highest position, and the earliest and latest commit time.
+"""What the change events of a table in a batch span: highest and lowest position, earliest and latest commit time.
 ``unplaced`` counts rows of initial loads that nothing ranks among the changes, ``unplaced_last`` is when the last of
 them was read."""
 

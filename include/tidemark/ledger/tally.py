@@ -52,6 +52,8 @@ class Span(msgspec.Struct):
 
     newest: str = ""
     """The highest position, as the change log has it."""
+    oldest: str = ""
+    """The lowest one."""
     first: int | None = None
     """Commit time of the earliest event, epoch µs."""
     last: int | None = None
@@ -64,6 +66,7 @@ class Span(msgspec.Struct):
     def add(self, other: Span) -> None:
         """Widen the span by another one."""
         self.newest = max(self.newest, other.newest)
+        self.oldest = min(self.oldest or other.oldest, other.oldest or self.oldest)
         self.first = _either(min, self.first, other.first)
         self.last = _either(max, self.last, other.last)
         self.unplaced += other.unplaced
@@ -94,6 +97,8 @@ class Tally(msgspec.Struct):
     """Table, id and columns (JSON) of the shapes that the events refer to."""
     spans: dict[str, Span] = {}
     """By table as source files name it."""
+    logs: list[str] = []
+    """The orders that messages were dumped in (``spans.logs_of``), where the place in the dump may place statements."""
     statements: list[LoggedStatement] = []
     """DDL that may change columns or rows of a table that is there already, and complete initial loads."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import cast
 
@@ -176,6 +176,10 @@ class Decoder:
         """Count messages whose bytes an erasure removed: they were decoded once, and what is left of them is kept."""
         self._tally.landed += count
         self._tally.decoded += count
+
+    def add_logs(self, logs: Iterable[str]) -> None:
+        """Note the orders that messages were dumped in; that there are more than one is all that is asked for."""
+        self._tally.logs = sorted({*self._tally.logs, *logs})[:2]
 
     def close(self) -> Tally:
         """Return what was counted."""

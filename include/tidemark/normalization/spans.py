@@ -1,4 +1,4 @@
-"""What the events of one table span in a batch: the newest position, the times, and loaded rows that have no place."""
+"""What the events of one table span in a batch: positions, times, and loaded rows that have no place; their order."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.dumps.file_names import series_of
 from tidemark.events import ChangeEvent, Operation
 from tidemark.ledger.tally import Span
 
@@ -14,8 +15,18 @@ from tidemark.ledger.tally import Span
 def of_rows(rows: pa.RecordBatch) -> Span:
     """Return the span of change events of one table, from the columns ``position`` and ``committed_at``."""
     times = pc.min_max(rows.column("committed_at").cast(pa.int64()))
-    newest = pc.max(rows.column("position")).as_py()
-    return Span(newest=newest or "", first=times["min"].as_py(), last=times["max"].as_py())
+    places = pc.min_max(rows.column("position"))
+    oldest, newest = (places[end].as_py() or "" for end in ("min", "max"))
+    return Span(newest=newest, oldest=oldest, first=times["min"].as_py(), last=times["max"].as_py())
+
+
+def logs_of(messages: pa.RecordBatch) -> set[str]:
+    """Return the orders that messages were dumped in: partitions of topics, and series of files."""
+    in_files = pc.is_null(messages.column("offset"))
+    found = {series_of(path) for path in pc.unique(messages.column("file").filter(in_files)).to_pylist()}
+    records = messages.select(["topic", "partition"]).filter(pc.invert(in_files))
+    partitions = pa.Table.from_batches([records]).group_by(["topic", "partition"]).aggregate([]).to_pylist()
+    return found | {f"{each['topic'] or ''}/{each['partition'] or 0}" for each in partitions}
 
 
 def of_loaded(events: Iterable[ChangeEvent]) -> Span:

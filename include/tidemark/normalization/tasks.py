@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from tidemark.dumps.wrapping import Reading
 from tidemark.events import Message
-from tidemark.formats import Known, informed, resolve
+from tidemark.formats import Known, informed, orders_by_dump, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
 from tidemark.lake.log_schemas import ERASED, RowKind
 from tidemark.ledger.completeness import Landed
@@ -31,6 +31,7 @@ from tidemark.normalization.erased_keys import Decode, ErasedKeys, Noting
 from tidemark.normalization.file_times import FileTimes, TimesNoted
 from tidemark.normalization.new_logs import NewLogs, ranked
 from tidemark.normalization.raised_limits import with_raised_limit
+from tidemark.normalization.spans import logs_of
 from tidemark.normalization.transaction_tracker import READ, READ_OF_CONTROLS, Tracker, TransactionsSeen
 from tidemark.values.declared_types import DeclaredEncodings
 
@@ -155,6 +156,7 @@ def normalize(
     decoders: dict[int, Decoder] = {}
     tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled, landed=transactions.landed)
     times = TimesNoted()
+    by_dump = orders_by_dump(resolve(decoding.format_name))
 
     def write(partition: Partition, rows: pa.RecordBatch) -> None:
         writer.write(partition, rows)
@@ -169,6 +171,8 @@ def normalize(
             decoder = Decoder(batch, decode, write, put_aside, tracker, decoding.declared)
             decoders[part.batch] = decoder
         for messages in messages_in(part, raw):
+            if by_dump:
+                decoder.add_logs(logs_of(messages))
             kept = unerased(messages)
             decoder.add_erased(messages.num_rows - kept.num_rows)
             whole = with_raised_limit(kept, decoding.reading, decoding.sizes)

@@ -7,21 +7,34 @@ load after the rename settles it, and so does a statement that empties the table
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tidemark.ddl.history import histories
-from tidemark.ddl.table_renames import not_followed
+from tidemark.ddl.table_renames import TableRename, renames_by_table
+from tidemark.lake.filters import at_most, equals
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.tally import LOAD
-from tidemark.quality.doubts import Doubt
+from tidemark.quality.doubts import UNPLACED_LOAD, Doubt
+
+
+class Followed(NamedTuple):
+    """Positions and texts of the statements whose renames are followed (``ddl.lineages``)."""
+
+    now: Container[tuple[str, str]]
+    before: Container[tuple[str, str]] = ()
+    """As far as the published cut knows: what is followed no more since is in doubt."""
+
 
 RENAMED = "renames of the table that are not followed"
 
 
 def doubts_about_renames(
-    ledger: Ledger, rows: Iterable[TableRow], batch: int, *, folded: Mapping[str, str], followed: Container[str]
+    ledger: Ledger, rows: Iterable[TableRow], batch: int, *, folded: Mapping[str, str], followed: Followed
 ) -> dict[str, list[Doubt]]:
     """Return the doubts about tables that a cut moves for the first time since they were renamed.
 
@@ -30,28 +43,53 @@ def doubts_about_renames(
         rows: the tables that the cut moves.
         batch: the last batch that the cut holds.
         folded: tables that are folded into one of these, and its name.
-        followed: positions of the statements whose renames are followed (``ddl.lineages``).
+        followed: the statements whose renames are followed.
     """
     built = {row.object for row in rows}
     objects = [*built, *(name for name, into in folded.items() if into in built)]
     statements = [row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch] if objects else []
-    statements = [row for row in statements if row.position not in followed]
-    renames = not_followed(statements, objects)
+    renames = renames_by_table(statements, objects)
     if not renames:
         return {}
     moved, settled = _moved(ledger), histories(ledger, renames)
-    found: dict[str, list[Doubt]] = {}
+    found: dict[str, list[Doubt]] = defaultdict(list)
     for name, of_table in renames.items():
         emptyings = settled[name].until(batch).emptyings if name in settled else ()
         settled_at = max((emptying.position for emptying in emptyings), default="")
-        new = [
-            each
-            for each in of_table
-            if each.batch > moved.get(folded.get(name, name), 0) and each.position >= settled_at
-        ]
+        standing = moved.get(folded.get(name, name), 0)
+        open_ = [each for each in of_table if each.position >= settled_at]
+        new = [each for each in open_ if (each.position, each.statement) not in followed.now]
+        new = [each for each in new if each.batch > standing or (each.position, each.statement) in followed.before]
         if new:
-            found[name] = [Doubt(RENAMED, len(new), _reason(name, new[-1].statement))]
-    return found
+            found[name].append(Doubt(RENAMED, len(new), _reason(name, new[-1].statement)))
+        if known := [each for each in open_ if (each.position, each.statement) in followed.now]:
+            spans = ledger.spans(equals("object", name), at_most("batch", batch))
+            found[name] += _loaded_since(spans, known, standing)
+    return {name: doubts for name, doubts in found.items() if doubts}
+
+
+def _loaded_since(spans: Iterable[SpanRow], renames: Sequence[TableRename], standing: int) -> list[Doubt]:
+    """Return the doubt about rows under the name of a table that were loaded after renames that are followed.
+
+    They rank below all changes, and so they count as rows of the table that had the name first.
+    """
+    first = renames[0]
+    late = [
+        span
+        for span in spans
+        if span.unplaced and max(span.batch, first.batch) > standing
+        if first.at is None or span.unplaced_last is None or span.unplaced_last > first.at
+    ]
+    if not late:
+        return []
+    count = sum(span.unplaced for span in late)
+    reason = (
+        f"{count} rows under this name were loaded after a table was renamed: {first.statement[:200]}. They rank below "
+        f"all changes, so they count as rows of the table that had the name before. If they are those of the table "
+        f"that has it now, write the moment of the load under `reloads` of it into the source file, and run with "
+        f"--reprocess for the intervals since then; else approve the cut"
+    )
+    return [Doubt(UNPLACED_LOAD, count, reason)]
 
 
 def _moved(ledger: Ledger) -> dict[str, int]:

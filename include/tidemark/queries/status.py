@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from tidemark.ddl.history import histories
+from tidemark.ddl.rename_signs import RenameSign, rename_signs
+from tidemark.ddl.table_renames import renames_by_table
 from tidemark.lake import names
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
@@ -21,6 +23,7 @@ from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
+from tidemark.ledger.tally import LOAD
 from tidemark.ledger.waiting import waiting
 from tidemark.values.iso8601 import EPOCH
 
@@ -53,6 +56,7 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str
         "refused": {row.path: row.problem for row in ledger.refusals()},
         "disorders": {row.object: str(row) for row in _disorders(ledger)},
         "ddl_not_followed": {name: [note.text for note in found] for name, found in notes.items() if found},
+        "rename_signs": {sign.new: str(sign) for sign in _rename_signs(ledger)},
         "transactions": _transactions(ledger),
         "tables": {
             row.target or name: _table(ledger, name, row) | _reconciled(compared.get(name)) | _feed(row, feeds)
@@ -85,6 +89,14 @@ def _disorders(ledger: Ledger) -> list[DisorderRow]:
     since = datetime.now(UTC) - timedelta(days=_DISORDER_DAYS)
     rows = [row for row in ledger.disorders() if row.written_at is not None and row.written_at >= since]
     return sorted(rows, key=lambda row: row.batch)
+
+
+def _rename_signs(ledger: Ledger) -> list[RenameSign]:
+    """Return the tables that may be others under a new name, as no statement says."""
+    contents = ledger.contents()
+    statements = [row for row in ledger.statements() if row.dialect != LOAD]
+    known = renames_by_table(statements, {row.object for row in contents})
+    return rename_signs(ledger.spans(), ledger.shapes(), contents, known)
 
 
 def _reconciled(row: ReconciliationRow | None) -> dict[str, Any]:

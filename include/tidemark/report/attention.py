@@ -83,6 +83,8 @@ def _of_rest(source: str, status: Mapping[str, Any], quarantine: Mapping[str, An
     for name, notes in status["ddl_not_followed"].items():
         for note in notes:
             yield _item(LOOK, f"{name}: {note}", None)
+    for text in status["rename_signs"].values():
+        yield _item(LOOK, text, None)
 
 
 def _item(level: str, text: str, command: str | None, cut: int | None = None) -> dict[str, Any]:

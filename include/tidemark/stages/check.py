@@ -42,7 +42,7 @@ from tidemark.quality.invariants import (
     quarantine_invariants,
 )
 from tidemark.quality.records import record
-from tidemark.quality.renamed_tables import RENAMED, doubts_about_renames
+from tidemark.quality.renamed_tables import RENAMED, Followed, doubts_about_renames
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
@@ -69,7 +69,8 @@ def run(source: Source) -> StageReport:
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
     doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), last.batch) if last else {}
-    folded, followed = _folded(lake, rows), renamed.known_to(ledger, source, cut.batch).followed
+    now, before = (renamed.known_to(ledger, source, batch).followed for batch in (cut.batch, last.batch if last else 0))
+    folded, followed = _folded(lake, rows), Followed(now, before)
     for name, in_doubt in doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed).items():
         doubts[name] = [*doubts.get(name, ()), *in_doubt]
     for name in [name for name in doubts if name in folded]:

@@ -268,6 +268,7 @@ def _accounted(ledger: Ledger, found: Mapping[int, Sequence[Tally]]) -> list[Bat
             control=sum(tally.control for tally in tallies),
             quarantined=sum(tally.quarantined for tally in tallies),
             events=sum(count for tally in tallies for _, count in tally.contents),
+            logs=tuple(sorted({log for tally in tallies for log in tally.logs})[:2]),
         )
         for batch, tallies in sorted(found.items())
     ]
