@@ -57,6 +57,8 @@ def main() -> int:
     finally:
         shutil.rmtree(home, ignore_errors=True)
     where = f"{arguments.rows:,} rows in {arguments.tables} table(s)"
+    if arguments.layout:
+        where += f", partitioned by {', '.join(arguments.layout)}"
     measured = (
         f"{arguments.changes:,} changes of {size} bytes in {FILES} files a batch, to {where}, "
         f"{_MODES[arguments.mode]}; medians of {len(batches)} batches, each published before the next."
@@ -77,13 +79,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=4_000_000, help="rows of the table before (default: %(default)s)")
     parser.add_argument("--tables", type=int, default=1, help="tables they are spread over (default: %(default)s)")
     parser.add_argument("--batches", type=int, default=5, help="batches measured (default: %(default)s)")
+    parser.add_argument(
+        "--layout", action="append", default=[], metavar="FIELD", help=f"partition field, such as 'bucket(16, {KEY})'"
+    )
     parser.add_argument("--folder", help="where the lake and the dumps lie meanwhile (default: the system's temp)")
     return parser.parse_args()
 
 
 def _run(home: Path, arguments: argparse.Namespace) -> tuple[list[Costs], int]:
     """Load the table, then measure batch by batch; the costs, and the bytes of a message."""
-    settings = _source(home / "landing")
+    settings = _source(home / "landing", arguments.layout)
     (home / "sources").mkdir()
     (home / "sources" / f"{NAME}.yaml").write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML
     generator = Generator(arguments.rows, tables=arguments.tables)
@@ -117,12 +122,13 @@ def _prepared(mode: str, settings: dict[str, Any], loaded: Written, target: Path
     return partial(_warm, source=source, target=target)
 
 
-def _source(landing: Path) -> dict[str, Any]:
+def _source(landing: Path, partition: list[str]) -> dict[str, Any]:
+    table = {"key": [KEY], "columns": COLUMNS, **({"layout": {"partition": partition}} if partition else {})}
     return {
         "source": NAME,
         "format": "debezium_json",
         "landing": str(landing / "*" / "*.jsonl"),
-        "tables": {f"{DATABASE}.*": {"key": [KEY], "columns": COLUMNS}},
+        "tables": {f"{DATABASE}.*": table},
     }
 
 
