@@ -30,13 +30,14 @@ from tidemark import formats
 from tidemark.dumps import beyond_limit
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
-from tidemark.sources import column_options, fields, routes, table_routes
+from tidemark.sources import column_options, fields, limits, routes, table_routes
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Deletes, Files, Transactions
 from tidemark.sources.fields import error_at, wrong
 from tidemark.sources.history import DeclaredHistory
 from tidemark.sources.invariants import Invariants
 from tidemark.sources.layout import Layout
+from tidemark.sources.limits import Share
 from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
@@ -49,23 +50,6 @@ from tidemark.values.masking import Mask
 
 DAG_PREFIX = "cdc_"
 """Prefix of the ids of the sources' DAGs."""
-
-DEFAULT_MAX_DELETES = 0.5
-
-SMALL_TABLE = 1000
-"""Without ``max_deletes``, tables of at most this number of rows may lose all of them in one cut.
-
-In a small table, deleting most of the rows can be a normal day.
-"""
-
-DEFAULT_MAX_QUARANTINED = 0.05
-
-FEW_QUARANTINED = 10
-"""Without ``max_quarantined``, fewer messages or events than these are set aside without holding the cut."""
-
-Share = Annotated[float, Field(ge=0, le=1, strict=True)]
-"""A part of the whole, 0 to 1."""
-
 
 Moment = Annotated[datetime, BeforeValidator(fields.start_date)]
 
@@ -233,10 +217,7 @@ class Source(BaseModel):
             rebuilt: whether the cut builds it again from its change log: no day's work explains what goes then.
         """
         promised = self.table_for(name).max_deletes
-        share = self.max_deletes if promised is None else promised
-        if share is None:
-            share = 1.0 if rows <= SMALL_TABLE and not rebuilt else DEFAULT_MAX_DELETES
-        return _part(rows, share)
+        return limits.deletable(self.max_deletes if promised is None else promised, rows, rebuilt=rebuilt)
 
     def quarantinable(self, count: int, name: str | None = None) -> int:
         """Return how many of so many messages, or events of a table, may be set aside without approval.
@@ -246,10 +227,7 @@ class Source(BaseModel):
             name: the table as the source names it; None for messages.
         """
         promised = None if name is None else self.table_for(name).max_quarantined
-        share = self.max_quarantined if promised is None else promised
-        if share is None:
-            return max(_part(count, DEFAULT_MAX_QUARANTINED), FEW_QUARANTINED - 1)
-        return _part(count, share)
+        return limits.quarantinable(self.max_quarantined if promised is None else promised, count)
 
     @model_validator(mode="after")
     def _secret_given(self) -> Self:
@@ -296,8 +274,3 @@ class Source(BaseModel):
         if "format" not in info.data:
             raise PydanticCustomError("unknown_format", "not read: the format is unknown.")
         return formats.resolve(info.data["format"]).Options.model_validate(given)
-
-
-def _part(count: int, share: float) -> int:
-    """Return a share of a count, rounded down; 29 % of 100 are 29, although 100 * 0.29 is less."""
-    return int(count * share + 1e-9)
