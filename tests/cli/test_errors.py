@@ -30,6 +30,10 @@ COMMANDS = (
     "maintain erp",
     "restore erp --cut 1",
     "run erp --reprocess --dry-run",
+    "report",
+    "report erp --json",
+    "dbt erp",
+    "erase erp.orders id=1",
 )
 
 

@@ -98,6 +98,21 @@ def test_each_mistake_is_a_problem_with_what_to_do(place: Path, monkeypatch: pyt
     assert "4 problems" in shown
 
 
+def test_a_fresh_checkout_has_no_problem(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundled sources have no dumps yet: a warning says where a folder is named. A folder that is named is needed."""
+    monkeypatch.chdir(place)
+    (place / "landing").rename(place / "dumps")
+    text = SOURCE.format(name="erp", landing="${TIDEMARK_LANDING:-landing}/erp/%Y-%m-%d/*")
+    (place / "sources" / "erp.yaml").write_text(text)
+    monkeypatch.delenv("TIDEMARK_LANDING", raising=False)
+    status, found = examined()
+    assert (status, found["landing of erp"]["level"]) == (0, "warning")
+    assert "TIDEMARK_LANDING" in found["landing of erp"]["do"]
+    monkeypatch.setenv("TIDEMARK_LANDING", str(place / "landing"))
+    status, found = examined()
+    assert (status, found["landing of erp"]["level"]) == (1, "problem")
+
+
 @pytest.mark.parametrize(
     ("version", "level"),
     [('openjdk version "17.0.15" 2025', "ok"), ('java version "1.8.0_392"', "problem"), ('x version "21"', "warning")],

@@ -35,7 +35,7 @@ def erase(
 
     if dry_run and verify:
         raise ConfigurationError("--dry-run tells what is there, --verify searches after an erasure: give one of them")
-    source = find_source(source_of(Lake.open(), table))
+    source = find_source(source_of(Lake.existing(), table))
     report = run_stage(
         "erase", source, table=table, key=key, dry_run=dry_run, verify=verify, follow=follow, unread=unread
     )

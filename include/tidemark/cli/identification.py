@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
+from tidemark.cli.landing_pattern import ending_of
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.errors import ConfigurationError, LandingError
 from tidemark.normalization.identifying import Identified, identify
@@ -54,7 +55,7 @@ def _source_lines(path: str, found: Identified) -> Iterator[str]:
     yield f"source: {_name(place)}"
     yield f"format: {best.format}"
     yield "options: {}"
-    yield f"landing: {_quoted(str(place.parent / f'*{_ending(place)}'))}"
+    yield f"landing: {_quoted(str(place.parent / f'*{ending_of(place)}'))}"
     yield ""
 
 
@@ -67,11 +68,6 @@ def _unknown(found: Identified) -> Iterator[str]:
 def _name(place: PurePosixPath) -> str:
     word = re.sub(r"[^a-z0-9]+", "_", place.name.lower().partition(".")[0]).strip("_")
     return word if word[:1].isalpha() else "my_source"
-
-
-def _ending(place: PurePosixPath) -> str:
-    ending = "".join(place.suffixes[-2:])
-    return ending if re.fullmatch(r"(\.[A-Za-z0-9]{1,8}){1,2}", ending) else ""
 
 
 def _quoted(text: str) -> str:

@@ -26,16 +26,23 @@ def pattern_of(sample: str) -> tuple[str, date | None]:
     found = _DAY.search(rest)
     if found is None:
         folder = rest.rpartition("/")[0]
-        return root + _literal(f"{folder}/" if folder else "") + f"*{_ending(path)}", None
+        return root + _literal(f"{folder}/" if folder else "") + f"*{ending_of(path)}", None
     behind = rest[found.end() :]
     pattern = _literal(rest[: found.start()]) + _fields(found)
     if "/" not in behind:  # the day stands in the file's name
-        return f"{root}{pattern}*{_ending(path)}", _day(found)
+        return f"{root}{pattern}*{ending_of(path)}", _day(found)
     if hour := _HOUR.match(behind):
         pattern += f"/{hour['name'] or ''}%H"
         behind = behind[hour.end() - 1 :]
     folders = behind.rpartition("/")[0]
-    return f"{root}{pattern}{_literal(folders)}/*{_ending(path)}", _day(found)
+    return f"{root}{pattern}{_literal(folders)}/*{ending_of(path)}", _day(found)
+
+
+def ending_of(path: PurePosixPath) -> str:
+    """Return the ending of a file's name that other files of the source will have too."""
+    compressed = path.suffix.lower() in {".gz", ".zst", ".bz2"}
+    ending = "".join(path.suffixes[-2:]) if compressed else path.suffix
+    return ending if re.fullmatch(r"(\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}", ending) else ""
 
 
 def _below_root(path: PurePosixPath) -> tuple[str, str]:
@@ -64,10 +71,3 @@ def _day(found: re.Match[str]) -> date | None:
         return date(*map(int, parts))
     except ValueError:
         return None
-
-
-def _ending(path: PurePosixPath) -> str:
-    """Return the ending of a file's name that other files of the source will have too."""
-    compressed = path.suffix.lower() in {".gz", ".zst", ".bz2"}
-    ending = "".join(path.suffixes[-2:]) if compressed else path.suffix
-    return ending if re.fullmatch(r"(\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}", ending) else ""

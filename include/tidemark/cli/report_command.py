@@ -30,7 +30,7 @@ def report(
 
     known = [found.source for found in load_sources()]
     names = [find_source(name).source for name in sources] if sources else known
-    for figures in site.write(Lake.open(), dict.fromkeys(names), only=None if sources else known):
+    for figures in site.write(Lake.existing(), dict.fromkeys(names), only=None if sources else known):
         if as_json:
             typer.echo(msgspec.json.encode(figures).decode())
     if not as_json:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, tell
+from tidemark.report.words import duration
 
 _OPEN_SHOWN = 10
 """Most open transactions of a source that are listed."""
@@ -61,7 +62,7 @@ def _group(entry: Mapping[str, Any]) -> Group:
 
 
 def _row(source: str, name: str, table: Mapping[str, Any]) -> list[str]:
-    cells = {**table, "table": _short(name.removeprefix(f"{source}.")), "lag": _duration(table["lag_seconds"])}
+    cells = {**table, "table": _short(name.removeprefix(f"{source}.")), "lag": duration(table["lag_seconds"])}
     return ["" if cells[column.name] is None else str(cells[column.name]) for column in _COLUMNS]
 
 
@@ -132,14 +133,3 @@ def _next_step(entry: Mapping[str, Any], failed: Mapping[str, Sequence[str]]) ->
 def _short(text: str, most: int = _NAME_SHOWN) -> str:
     """Return a text whole; of one that no table or reason of ours has, the beginning, and how much there is more."""
     return text if len(text) <= most else f"{text[:most]} (and {len(text) - most} more characters)"
-
-
-def _duration(seconds: int | None) -> str:
-    """Return the two largest parts of a duration: ``3d4h``, ``4h5m``, ``5m6s``."""
-    if seconds is None:
-        return ""
-    days, rest = divmod(max(0, seconds), 86_400)
-    parts = {"d": days, "h": rest // 3600, "m": rest // 60 % 60, "s": rest % 60}
-    units = [unit for unit, count in parts.items() if count] or ["s"]
-    first = list(parts).index(units[0])
-    return "".join(f"{parts[unit]}{unit}" for unit in list(parts)[first : first + 2])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from tidemark.diagnosis.findings import Finding, ok, problem, warning
@@ -16,6 +18,14 @@ from tidemark.text import first_line
 _BEGIN: Final = "`tidemark init NAME --format F SAMPLE...` writes a source file"
 
 _VALIDATE: Final = "correct the file; `tidemark validate` shows the line"
+
+
+_LANDING: Final = "TIDEMARK_LANDING"
+
+_DELIVER: Final = (
+    f"let {_LANDING} name the folder of your dumps; for the bundled sources, `make demo` and `make up` write dumps of "
+    "their own"
+)
 
 
 class _Everything:
@@ -53,8 +63,12 @@ def examined(sources: Sequence[Source]) -> Iterator[Finding]:
         else:
             lacking.setdefault(found.path, []).append(source.source)
     for path, named in lacking.items():
+        what, found = f"landing of {', '.join(named)}", f"there is no {path}, so no file can match"
+        if path == str(Path("landing").absolute()) and not os.environ.get(_LANDING):
+            yield warning(what, f"{found}: it is used because {_LANDING} is not set", _DELIVER)
+            continue
         do = "create the folder, or correct `landing` in the source file, and the environment variables that it names"
-        yield problem(f"landing of {', '.join(named)}", f"there is no {path}, so no file can match", do)
+        yield problem(what, found, do)
 
 
 def _landing(source: Source) -> Finding | Unmatched:

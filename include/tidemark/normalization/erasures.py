@@ -6,7 +6,6 @@ the change log. They cannot be derived again, so reprocessing carries them over,
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -35,10 +34,9 @@ from tidemark.normalization.erased_keys import ErasedKeys, Erasure, KeyColumn, f
 from tidemark.normalization.tasks import Done
 from tidemark.sources.model import Source
 from tidemark.values.iso8601 import to_micros
+from tidemark.values.masking import secret_in
 
 SECRET_VARIABLE = "TIDEMARK_ERASE_SECRET"  # noqa: S105  the name of it
-
-_SHORTEST = 16
 
 _FOUND, _SCRUBBED = "erased", "scrubbed"
 """Markers of the change log and of ``raw``: they are equal once the bytes of the erased events are gone."""
@@ -55,14 +53,7 @@ def secret() -> bytes:
     Raises:
         ConfigurationError: it is not set, or too short to keep a key from being guessed.
     """
-    text = os.environ.get(SECRET_VARIABLE, "")
-    if len(text) < _SHORTEST:
-        problem = f"has {len(text)} characters" if text else "is not set"
-        raise ConfigurationError(
-            f"{SECRET_VARIABLE} {problem}: erased keys are kept as hashes that only this secret makes. Set it to a "
-            f"random text of {_SHORTEST} characters or more (`openssl rand -hex 32`), keep it, and give it to all runs"
-        )
-    return text.encode()
+    return secret_in(SECRET_VARIABLE, "keys of erased rows are kept as hashes made")
 
 
 def keys_of(ledger: Ledger, source: Source) -> ErasedKeys | None:

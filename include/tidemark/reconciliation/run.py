@@ -59,7 +59,7 @@ def reconcile(
             f"the source file of {source.source} has no `reconcile`: add `reconcile: {{connection: NAME}}`, where NAME "
             "is an environment variable with the URL of the source database, or an Airflow connection"
         )
-    lake = Lake.open()
+    lake = Lake.existing()
     ledger = Ledger(lake, source.source)
     address = address_of(source.reconcile.connection, connection)
     rows = _wanted(source, _published(ledger), table)

@@ -89,18 +89,22 @@ def keyed(secret: bytes, text: str) -> str:
     return hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()
 
 
-def secret_in(variable: str) -> bytes:
+def secret_in(variable: str, purpose: str = "columns are masked") -> bytes:
     """Return the secret that an environment variable holds.
 
+    Args:
+        variable: name of the variable.
+        purpose: what is done with the secret, for the error.
+
     Raises:
-        ConfigurationError: the variable is not set, or its value is too short.
+        ConfigurationError: the variable is not set, or its value is short enough to be found by trying.
     """
     value = os.environ.get(variable, "")
     if len(value) < SHORTEST_SECRET:
-        state = f"has {len(value)}" if value else "is not set"
+        state = f"has {len(value)} characters" if value else "is not set"
         raise ConfigurationError(
-            f"columns are masked with the secret in the environment variable {variable}, which {state}: set it to at "
-            f"least {SHORTEST_SECRET} characters, the same for every run"
+            f"{purpose} with the secret in the environment variable {variable}, which {state}: set it to a random text "
+            f"of at least {SHORTEST_SECRET} characters (`openssl rand -hex 32`), keep it, and give it to every run"
         )
     return value.encode()
 
