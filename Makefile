@@ -2,9 +2,10 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test prove up down env bench lint types contracts format lock clean
+.PHONY: help setup demo docs test prove pythons up down env bench lint types contracts format lock clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
+OTHER ?= python3.13
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
@@ -39,6 +40,13 @@ test: lint types contracts ## Run lint, types, import contracts and every test (
 
 prove: $(READY) ## Run what takes long: thousands of generated histories, every crash window and demo source, a day of Airflow (an hour and a half)
 	TIDEMARK_PROVE=20 $(PYTEST) --verbose -m "more or prove"
+
+pythons: $(READY) ## Run tests of formats, types, files, commands and README on another Python (OTHER=python3.13)
+	$(BIN)/uv venv --quiet --allow-existing --python $(OTHER) $(VENV)/other
+	grep -oE '^[A-Za-z0-9_.-]+==[^ ;]+' requirements.lock > $(VENV)/other/constraints.txt
+	$(BIN)/uv pip install --quiet --python $(VENV)/other/bin/python --constraints $(VENV)/other/constraints.txt --editable '.[airflow,dev]'
+	TIDEMARK_JARS=$(CURDIR)/$(VENV)/share/tidemark/jars $(VENV)/other/bin/python -m pytest --quiet \
+	  tests/formats tests/values tests/avro tests/ddl tests/dumps tests/sources tests/tables tests/cli tests/diagnosis tests/documentation
 
 bench: $(READY) ## Measure runs in new processes, then in a warm one, against the floor (bench/README.md)
 	$(BIN)/python bench/run.py

@@ -9,7 +9,7 @@ import ast
 import inspect
 import itertools
 import json
-import re
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
@@ -20,6 +20,11 @@ import pyarrow as pa
 import typer
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from docs.reference.json_output import json_output
+from docs.reference.markdown import sentence, table
 
 import tidemark.cli.commands  # noqa: F401  puts the commands into the application
 from tidemark import PACKAGE, formats
@@ -83,6 +88,7 @@ def pages() -> dict[str, str]:
         "source-file.md": "\n\n".join(_source_file()),
         "command-line.md": "\n\n".join(_command_line()),
         "tables.md": "\n\n".join(_tables()),
+        "json-output.md": "\n\n".join(json_output()),
     }
     return {name: f"{_MADE}{text}\n" for name, text in made.items()}
 
@@ -91,12 +97,6 @@ def main() -> None:
     """Write the pages."""
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
-
-
-def _table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = list(names)
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 def _source_file() -> Iterator[str]:
@@ -113,15 +113,15 @@ def _source_file() -> Iterator[str]:
         definition = made if model is Source else made["$defs"][model.__name__]
         yield f"## {title}"
         if path:
-            yield f"`{path}`. {_sentence(definition.get('description', ''))}".strip()
+            yield f"`{path}`. {sentence(definition.get('description', ''))}".strip()
         yield _keys(definition, model, made["$defs"])
     yield "## Values"
     for kind in _KINDS:
         yield f"### {kind.__name__}"
-        yield _sentence((inspect.getdoc(kind) or "").partition("\n\n")[0])
+        yield sentence((inspect.getdoc(kind) or "").partition("\n\n")[0])
         (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
         texts = _texts_in(body.body if isinstance(body, ast.ClassDef) else [])
-        yield _table(["value", "meaning"], _values_of(kind, texts))
+        yield table(["value", "meaning"], _values_of(kind, texts))
     yield "## Options of a format"
     yield "`options` holds what the format itself needs. The pages of the formats say when."
     for name in formats.names():
@@ -141,7 +141,7 @@ def _values_of(kind: type[Enum], texts: Mapping[str, str]) -> Iterator[list[str]
     for value in kind:
         together.append(f"`{value.value}`")
         if value.name in texts:
-            yield [", ".join(together), _sentence(texts[value.name])]
+            yield [", ".join(together), sentence(texts[value.name])]
             together = []
     if together:
         raise ValueError(f"{kind.__name__}: {', '.join(together)} have no text")
@@ -154,9 +154,9 @@ def _keys(definition: Mapping[str, Any], model: type[BaseModel], definitions: Ma
     for name, field in fields.items():
         told = definition["properties"][name]
         default = "needed" if name in required else _default(field.get_default(call_default_factory=True))
-        text = _sentence(told.get("description", "")).replace("docs/formats/.", "[below](#options-of-a-format).")
+        text = sentence(told.get("description", "")).replace("docs/formats/.", "[below](#options-of-a-format).")
         rows.append([f"`{name}`", _type(told, definitions), default, text])
-    return _table(["key", "value", "default", "meaning"], rows)
+    return table(["key", "value", "default", "meaning"], rows)
 
 
 def _default(value: object) -> str:
@@ -213,7 +213,7 @@ def _command_line() -> Iterator[str]:
 def _command(command: Any, parent: Any, name: str, level: str) -> Iterator[str]:
     context = type(parent)(command, info_name=name, parent=parent)
     yield f"{level} {context.command_path}"
-    yield _sentence(command.help or "")
+    yield sentence(command.help or "")
     if hasattr(command, "commands"):
         for inner in command.list_commands(context):
             yield from _command(command.get_command(context, inner), context, inner, f"{level}#")
@@ -234,9 +234,9 @@ def _options_of(command: Any, context: Any) -> Iterator[str]:
             else parameter.metavar or parameter.name.upper()
         )
         value = "" if getattr(parameter, "is_flag", False) or getattr(parameter, "count", False) else _values(parameter)
-        rows.append([f"`{name}`", value, _sentence(told)])
+        rows.append([f"`{name}`", value, sentence(told)])
     if rows:
-        yield _table(["name", "value", "meaning"], rows)
+        yield table(["name", "value", "meaning"], rows)
 
 
 def _values(parameter: Any) -> str:
@@ -265,7 +265,7 @@ def _tables() -> Iterator[str]:
         yield f"### {name}"
         yield from _columns(columns, logs.get(constant, ""))
     yield "## Published tables"
-    yield _table(["column", "type", "meaning", "only with"], _own_columns())
+    yield table(["column", "type", "meaning", "only with"], _own_columns())
     yield "## The ledger"
     yield "Each table has a row's `source`, and `at`: when it was written."
     named = {id(value): name for name, value in _constants().items()}
@@ -284,9 +284,9 @@ def _constants() -> dict[str, pa.Schema]:
 
 def _columns(columns: pa.Schema, text: str) -> Iterator[str]:
     if text:
-        yield _sentence(text)
+        yield sentence(text)
     rows = ([f"`{field.name}`", f"`{field.type}`".replace("timestamp[us, tz=UTC]", "timestamptz")] for field in columns)
-    yield _table(["column", "type"], rows)
+    yield table(["column", "type"], rows)
 
 
 def _own_columns() -> Iterator[list[str]]:
@@ -310,12 +310,6 @@ def _texts_in(body: Iterable[ast.stmt]) -> dict[str, str]:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and is_text:
             found[statement.targets[0].id] = str(ast.literal_eval(after.value))  # type: ignore[attr-defined]
     return found
-
-
-def _sentence(text: str) -> str:
-    """Return a docstring as one paragraph of Markdown."""
-    plain = re.sub(r"\[/?(?:bold|dim|italic|cyan|yellow|green|red)\]", "", text)
-    return re.sub(r"``(.+?)``", r"`\1`", " ".join(plain.split()))
 
 
 def _anchor(title: str) -> str:

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -19,6 +19,7 @@ import psutil
 from tidemark import INCLUDE
 from tidemark.cli.airflow_command import demo_landing, environment_of_tasks
 from tidemark.cli.logs import configure_logging
+from tidemark.cli.progress import under_way
 from tidemark.demo import runner
 from tidemark.demo.render import SOURCES, deliver_late
 from tidemark.errors import TidemarkError
@@ -36,10 +37,14 @@ _STOP_SECONDS = 90.0
 def main() -> None:
     """Start Airflow, print its address, and wait. The first ``make up`` of a folder prints the password too."""
     configure_logging()
-    environment = environment_of_tasks(_landing())
+    with under_way("writing the dumps of the bundled sources"):
+        environment = environment_of_tasks(_landing())
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     service = AirflowService(home(), dags=_ROOT / "dags", environment=environment, triggerer=True)
-    with service as airflow, _recorded(airflow):
+    with ExitStack() as started:
+        with under_way("starting Airflow's database, scheduler, DAG processor, triggerer and web server"):
+            airflow = started.enter_context(service)
+        started.enter_context(_recorded(airflow))
         told = airflow.folder / "password-told"  # the demo may have made the password, and tells it to nobody
         password = (
             f"password in {airflow.folder / 'passwords.json'}" if told.exists() else f"password {airflow.password}"

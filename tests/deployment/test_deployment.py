@@ -5,6 +5,7 @@ Those are a Spark master and worker, and PostgreSQL as the catalog of PyIceberg 
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import secrets
@@ -73,6 +74,31 @@ def test_every_service_is_pinned_checked_and_on_loopback() -> None:
     for copied in re.findall(r"^COPY (.+) \S+$", docker, re.MULTILINE):
         assert all((ROOT / path).exists() for path in copied.split()), copied
     assert "docker.sock" not in TEXT
+
+
+def test_the_helm_values_have_the_settings_of_the_image_and_no_secret() -> None:
+    """The Airflow of the lock, the folders of the image, the catalog of the compose file; secrets by name only."""
+    text = (ROOT / "docker" / "helm-values.yaml").read_text(encoding="utf-8")
+    values = yaml.safe_load(text)
+    assert f"apache-airflow=={values['airflowVersion']}\n" in (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    docker = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    assert values["config"]["core"]["dags_folder"] == "/opt/tidemark/dags"
+    assert "WORKDIR /opt/tidemark" in docker
+    mounts = {mount["name"]: mount["mountPath"] for mount in values["volumeMounts"]}
+    given = {each["name"]: each["value"] for each in values["env"]}
+    assert given["TIDEMARK_HOME"] == mounts["home"]
+    assert values["volumes"][0]["name"] == "home"
+    assert given.keys() <= SERVICES["scheduler"]["environment"].keys()
+    assert not re.search(r"(?i)(password|secret|token|key): *[\"']?[A-Za-z0-9+/]{16}", text)
+    module, _, name = values["config"]["core"]["auth_manager"].rpartition(".")
+    assert hasattr(importlib.import_module(module), name)
+
+
+def test_the_packages_of_the_system_stand_in_one_file() -> None:
+    """The image and an Astro project install the same ones; the file is part of what Docker sees."""
+    assert (ROOT / "packages.txt").read_text(encoding="utf-8").splitlines() == ["openjdk-17-jre-headless", "procps"]
+    assert "COPY packages.txt" in (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    assert "!packages.txt" in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
 
 
 def test_the_web_server_shows_the_report_that_tasks_write() -> None:

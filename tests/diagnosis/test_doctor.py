@@ -99,7 +99,7 @@ def test_each_mistake_is_a_problem_with_what_to_do(place: Path, monkeypatch: pyt
 
 
 def test_a_fresh_checkout_has_no_problem(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bundled sources have no dumps yet: a warning says where a folder is named. A folder that is named is needed."""
+    """The bundled sources have no dumps yet: a warning says what names a folder. One that is named must be there."""
     monkeypatch.chdir(place)
     (place / "landing").rename(place / "dumps")
     text = SOURCE.format(name="erp", landing="${TIDEMARK_LANDING:-landing}/erp/%Y-%m-%d/*")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,8 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from support.answers import differences
 from tidemark.cli.app import app
+from tidemark.cli.format_list import FormatAnswer
+from tidemark.cli.plan_text import Plan
+from tidemark.diagnosis.findings import Finding
 from tidemark.lake.lake import Lake
+from tidemark.queries.row_life_text import LifeEvent
+from tidemark.queries.status_answer import Status
 from tidemark.stages import STAGES
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +32,16 @@ README = ROOT / "README.md"
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 _PATH = "PATH"
+
+
+ANSWERS = {
+    "status erp": Status,
+    "plan erp": Plan,
+    "explain erp.orders id=7": LifeEvent,
+    "doctor erp": Finding,
+    "formats canal_json": FormatAnswer,
+}
+"""Commands, and the types that docs/reference/json-output.md is made from."""
 
 
 class Block(NamedTuple):
@@ -107,6 +124,10 @@ def test_every_block_works_as_written(
     with redirect_stdout(printed):
         exec(compile(snippet, "python-api.md", "exec"), {})  # noqa: S102 - our own page
     assert [line.split()[0] for line in printed.getvalue().splitlines()][-5:] == list(STAGES)
+    for command, answer in ANSWERS.items():
+        lines = CliRunner().invoke(app, [*command.split(), "--json"]).stdout.splitlines()
+        assert lines, command
+        assert [*differences(json.loads(lines[0]), answer)] == [], command
 
 
 def test_its_source_file_is_the_examples_own() -> None:

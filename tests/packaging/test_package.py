@@ -47,8 +47,8 @@ def test_classifiers_name_the_python_that_is_required() -> None:
     """No version of Python is promised that the package refuses, nor one that no test runs on."""
     declared = project()
     versions = [name for name in declared["classifiers"] if re.search(r":: 3\.\d+$", name)]
-    assert versions == ["Programming Language :: Python :: 3.11"]
-    assert declared["requires-python"] == ">=3.11,<3.12"
+    assert versions == [f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)]
+    assert declared["requires-python"] == ">=3.11,<3.14"
 
 
 def test_import_is_quick() -> None:

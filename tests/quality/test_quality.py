@@ -9,10 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from support.answers import differences
 from support.histories import Table, deliver, message
 from support.reference import Change
 from support.running import run_all
 from tidemark.cli.app import app
+from tidemark.cli.stage_commands import QualityAnswer
 from tidemark.errors import ConfigurationError
 from tidemark.lake.branches import head, put_back, remove_tags
 from tidemark.lake.lake import Lake
@@ -120,6 +122,7 @@ def test_the_command_prints_what_was_found(landing: Path, tmp_path: Path, monkey
     done = CliRunner().invoke(app, ["quality", "judged", "--cut", "2", "--json"])
     assert done.exit_code == 1, done.output
     entries = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [*differences(entries[0], QualityAnswer)] == []
     assert [(entry["table"], entry["failed"]) for entry in entries] == [("judged.it ems", 1), ("judged.quiet", 0)]
 
 

@@ -15,8 +15,10 @@ from sqlalchemy.engine import make_url
 from typer.testing import CliRunner
 
 from support import source_databases
+from support.answers import differences
 from support.source_databases import FAR_AHEAD, LONG_AGO, add_rows, has_come_to, published
 from tidemark.cli.app import app
+from tidemark.cli.reconcile_command import Comparison
 from tidemark.errors import ConfigurationError, SourceDatabaseError, UnknownNameError
 from tidemark.events import TableId, changed, encode_position
 from tidemark.lake.filters import at_least
@@ -282,6 +284,7 @@ def test_command_prints_classes_with_the_command_that_explains_and_no_secret(
     texts = []
     done = RUNNER.invoke(app, ["reconcile", "shown", "--json"])
     told = json.loads(done.stdout)
+    assert [*differences(told, Comparison)] == []
     assert (done.exit_code, told["extra"], told["result"]) == (1, 1, "differs")
     texts.append(done.output)
     assert told["keys"][0]["key"] == {"a": "it's \x1b[31m|", "b": "/w=="}

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 from tidemark import formats
 
 
-def described(name: str) -> dict[str, Any]:
-    """Return what a format is, ready for JSON.
+class FormatOption(TypedDict):
+    """An option of a format."""
 
-    Keys: ``format``, ``tools``, ``cannot_tell`` (lists of texts), and ``options``: by name ``type``, ``default`` and
-    ``meaning``.
+    type: str
+    default: Any
+    meaning: str
+
+
+class FormatAnswer(TypedDict):
+    """A format."""
+
+    format: str
+    tools: list[str]
+    """Tools that write it."""
+    cannot_tell: list[str]
+    """What its messages do not say."""
+    options: dict[str, FormatOption]
+    """By name."""
+
+
+def described(name: str) -> FormatAnswer:
+    """Return what a format is, ready for JSON.
 
     Raises:
         UnknownNameError: there is no such format.
@@ -42,9 +59,9 @@ def _plain(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("``", "`").strip()
 
 
-def as_text(found: dict[str, Any]) -> Iterator[str]:
+def as_text(found: FormatAnswer) -> Iterator[str]:
     """Yield lines about a format for people."""
-    yield str(found["format"])
+    yield found["format"]
     yield f"  tools: {', '.join(found['tools'])}"
     yield f"  cannot tell: {'; '.join(found['cannot_tell'])}"
     for name, option in found["options"].items():

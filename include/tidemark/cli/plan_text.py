@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from tidemark.normalization.source_changes import Need
 from tidemark.queries.source_plan import PlannedChange, SourcePlan
@@ -21,8 +20,64 @@ _WORDS: Final = {
 }
 
 
-def as_json(plan: SourcePlan) -> dict[str, Any]:
-    """Return the plan as one object; the docs describe the keys."""
+class PendingFile(TypedDict):
+    """A dump file that a run would land."""
+
+    path: str
+    bytes: int
+    landed_before: bool
+    """It landed, and has grown since."""
+
+
+class Touched(TypedDict):
+    """What a change touches of one table."""
+
+    table: str
+    """As it is published, else as the source names it."""
+    columns: list[str]
+    """Empty: all columns."""
+    rows: int
+    """Published rows."""
+    events: int
+    """Events in the change log."""
+
+
+class ChangedPart(TypedDict):
+    """One thing that the source file says otherwise than when messages were last read."""
+
+    place: str
+    """Where it stands: ``tables.shop.orders.columns.total``."""
+    part: str
+    """Key of the source file, or of an entry of ``tables``."""
+    before: Any
+    """Null: it was not given, and the default counted."""
+    after: Any
+    """Null: it is not given."""
+    need: str
+    """``nothing``, ``run``, ``rebuild``, ``retry`` or ``reprocess``: what applies it to what landed before."""
+    touches: list[Touched]
+
+
+class Plan(TypedDict):
+    """The plan of a source."""
+
+    source: str
+    cut: int | None
+    """Number of the newest cut; null before the first."""
+    next_tag: str
+    """Tag that the next cut gets."""
+    files: list[PendingFile]
+    files_matching: int
+    """Files that match the landing path, landed or not."""
+    changes: list[ChangedPart]
+    needs_a_command: bool
+    """Whether a change has no effect on what landed before until a command is given; the status is 1 then."""
+    commands: list[str]
+    """What to do, in order."""
+
+
+def as_json(plan: SourcePlan) -> Plan:
+    """Return the plan as one object."""
     return {
         "source": plan.source,
         "cut": plan.cut or None,
@@ -34,11 +89,11 @@ def as_json(plan: SourcePlan) -> dict[str, Any]:
         "files_matching": plan.files.listed,
         "changes": [_change(each) for each in plan.changes],
         "needs_a_command": plan.needs_a_command,
-        "commands": plan.commands,
+        "commands": list(plan.commands),
     }
 
 
-def _change(each: PlannedChange) -> dict[str, Any]:
+def _change(each: PlannedChange) -> ChangedPart:
     change = each.change
     return {
         "place": change.place,
@@ -46,7 +101,10 @@ def _change(each: PlannedChange) -> dict[str, Any]:
         "before": change.before,
         "after": change.after,
         "need": each.need.value,
-        "touches": [{**asdict(touch), "columns": list(touch.columns)} for touch in each.touches],
+        "touches": [
+            {"table": touch.table, "columns": list(touch.columns), "rows": touch.rows, "events": touch.events}
+            for touch in each.touches
+        ],
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import msgspec
 import typer
@@ -66,8 +66,70 @@ def reconcile(
         raise typer.Exit(2)
 
 
-def as_object(row: ReconciliationRow) -> dict[str, Any]:
-    """Return the row of a table for JSON; the page of ``reconcile`` describes the keys."""
+class RowCounts(TypedDict):
+    """Numbers of rows, without rows that soft deletes mark; null where the table was not compared."""
+
+    source: int | None
+    lake: int | None
+
+
+class ComparedKey(TypedDict):
+    """A key that differs."""
+
+    why: str
+    """``behind``, ``lost``, ``extra`` or ``different``."""
+    kind: str
+    """What the tables show: ``lost``, ``extra`` or ``different``."""
+    key: dict[str, str]
+    """Column to value as text, as ``tidemark explain`` takes it."""
+    columns: list[str]
+    """Columns that differ, of the first twenty keys that are different."""
+    pending: bool
+    """Whether a change of it has landed and is not published."""
+    explain: str
+    """The command that shows the life of the row."""
+
+
+class Comparison(TypedDict):
+    """A table, as it compared with the source database."""
+
+    table: str
+    """As it is published."""
+    object: str
+    """As the source names it."""
+    result: str
+    """``equal``, ``behind``, ``differs`` or ``not_compared``."""
+    reason: str | None
+    """Why it was not compared."""
+    cut: int
+    """The cut that published what was compared."""
+    rows: RowCounts
+    behind: int
+    """Keys whose change has not landed."""
+    lost: int
+    """Keys that the source has, and the lake has not."""
+    extra: int
+    """Keys that the lake has, and the source has not."""
+    different: int
+    """Keys that both have, with other values."""
+    keys: list[ComparedKey]
+    """Up to 500 of them."""
+    columns_compared: int
+    """How many columns were compared."""
+    not_compared: dict[str, str]
+    """Column to the reason."""
+    read_at: str | None
+    """When the source was read, by its clock."""
+    place: str | None
+    """The place in its log by then."""
+    verified_through: str | None
+    """All that the source committed up to then is known to be right in the lake."""
+    verified_place: str | None
+    """The same as a place in its log."""
+
+
+def as_object(row: ReconciliationRow) -> Comparison:
+    """Return the row of a table for JSON."""
     return {
         "table": row.target,
         "object": row.object,
@@ -92,9 +154,9 @@ def as_object(row: ReconciliationRow) -> dict[str, Any]:
         ],
         "columns_compared": row.columns,
         "not_compared": json.loads(row.left_out),
-        "read_at": row.read_at and row.read_at.isoformat(),
+        "read_at": row.read_at.isoformat() if row.read_at else None,
         "place": row.place,
-        "verified_through": row.verified_through and row.verified_through.isoformat(),
+        "verified_through": row.verified_through.isoformat() if row.verified_through else None,
         "verified_place": row.verified_place,
     }
 

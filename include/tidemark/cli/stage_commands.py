@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, TypedDict, cast
 
 import msgspec
 import typer
@@ -121,6 +121,23 @@ def restore(source: SourceName, cut: Annotated[int, typer.Option(help="A publish
     run_stages(["restore"], source, arguments={"restore": {"cut": cut}})
 
 
+class QualityAnswer(TypedDict):
+    """A published table, judged again."""
+
+    source: str
+    table: str
+    cut: int
+    """Number of the cut that was judged."""
+    rows: int
+    """Its rows in that cut."""
+    checks: int
+    """How many checks were made, the built-in ones among them."""
+    failed: int
+    """Blocking checks that failed."""
+    warned: int
+    """Checks that failed and only warn."""
+
+
 @app.command(rich_help_panel=DAILY)
 @exits
 def quality(
@@ -140,7 +157,8 @@ def quality(
         report = run_stage("quality", find_source(source), None, None, cut=cut)
     if as_json:
         for table, counts in report.details.items():
-            typer.echo(msgspec.json.encode({"source": report.source, "table": table, **counts}).decode())
+            answer = cast("QualityAnswer", {"source": report.source, "table": table, **counts})
+            typer.echo(msgspec.json.encode(answer).decode())
     else:
         print_report(report, took=clock.seconds)
         typer.echo(f"report: {site.index_page()}")

@@ -63,12 +63,12 @@ def examined(sources: Sequence[Source]) -> Iterator[Finding]:
         else:
             lacking.setdefault(found.path, []).append(source.source)
     for path, named in lacking.items():
-        what, found = f"landing of {', '.join(named)}", f"there is no {path}, so no file can match"
+        what, lack = f"landing of {', '.join(named)}", f"there is no {path}, so no file can match"
         if path == str(Path("landing").absolute()) and not os.environ.get(_LANDING):
-            yield warning(what, f"{found}: it is used because {_LANDING} is not set", _DELIVER)
+            yield warning(what, f"{lack}: it is used because {_LANDING} is not set", _DELIVER)
             continue
         do = "create the folder, or correct `landing` in the source file, and the environment variables that it names"
-        yield problem(what, found, do)
+        yield problem(what, lack, do)
 
 
 def _landing(source: Source) -> Finding | Unmatched:

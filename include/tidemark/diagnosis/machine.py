@@ -22,7 +22,8 @@ from tidemark.spark.java import require_java
 from tidemark.spark.shared_classes import VARIABLE, find_archive
 from tidemark.text import first_line
 
-PYTHON: Final = (3, 11)
+PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
+"""Versions that the package accepts; every test runs on the first one."""
 
 JAVA: Final = 17
 
@@ -50,11 +51,11 @@ def examined() -> Iterator[Finding]:
 
 
 def python() -> Finding:
-    """Return whether this is the Python that Tidemark is tested with."""
+    """Return whether this is a Python that Tidemark is tested with."""
     found = f"{sys.version.split()[0]} at {sys.executable}"
-    if sys.version_info[:2] == PYTHON:
+    if sys.version_info[:2] in PYTHONS:
         return ok("python", found)
-    wanted = ".".join(map(str, PYTHON))
+    wanted = ".".join(map(str, PYTHONS[0]))
     return warning(
         "python", found, f"use Python {wanted}, which every test runs on: `make setup PYTHON=python{wanted}`"
     )

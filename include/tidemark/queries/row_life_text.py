@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -13,11 +14,58 @@ from tidemark.queries.row_life import Chapter
 from tidemark.text import harmless
 
 
+class Origin(TypedDict):
+    """Where an event was delivered."""
+
+    file: str
+    position: int
+    """Place of its message in the file."""
+
+
+class CellChange(TypedDict):
+    """What an event says of one column. Values are texts, as ``tidemark decode`` prints them."""
+
+    old: Any
+    new: Any
+    stands: bool
+    """Whether the published row has this value from this event."""
+
+
+class LifeEvent(TypedDict):
+    """An event of the row."""
+
+    event: int
+    """Its number in this answer."""
+    operation: str
+    position: str
+    """As in ``_cdc_position``."""
+    committed_at: str | None
+    transaction: Mapping[str, object] | None
+    """``id``, ``number`` of the event in it, ``last``: whether it ends there."""
+    origin: Origin
+    batch: int
+    """Batch that landed it."""
+    outcome: str
+    """``stands``, ``superseded``, ``duplicate``, ``held``, ``quarantined``, ...: what became of it."""
+    detail: str
+    """Why."""
+    existed: bool
+    """Whether the row was there before."""
+    deletes: bool
+    """Whether the event deletes the row."""
+    cells: dict[str, CellChange]
+    """By column."""
+    moved_from: Any
+    """The other key, where the event changed the key."""
+    moved_to: Any
+    """Likewise."""
+
+
 def as_json_lines(life_of: Life) -> Iterator[bytes]:
-    """Yield one object for each event, in the order of position; ``docs/operations/explain.md`` names its members."""
+    """Yield one object for each event, in the order of position."""
     for chapter in life_of.chapters:
         step = chapter.step
-        members = {
+        members: LifeEvent = {
             "event": chapter.number,
             "operation": step.operation,
             "position": step.position,

@@ -25,11 +25,12 @@ from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.tally import LOAD
 from tidemark.ledger.waiting import waiting
+from tidemark.queries.status_answer import Status, TableStatus, Transactions
 from tidemark.values.iso8601 import EPOCH
 
 
-def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str, Any]:
-    """Return the cut, the messages and the tables of one source, ready for JSON; the docs describe the keys.
+def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> Status:
+    """Return the cut, the messages and the tables of one source, ready for JSON.
 
     Times are ISO 8601, UTC. The counts of a table are totals over its published cuts and the newest cut; each event is
     counted in one of them. ``ledger`` is the ledger of the source, where the caller has one that was read already.
@@ -37,7 +38,7 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str
     ledger = ledger or ReadOnce(lake, source)
     newest, published = ledger.last_cut(), cuts.last_published(ledger)
     batches = ledger.batches()
-    messages = {name: sum(getattr(row, name) for row in batches) for name in MESSAGES}
+    landed, decoded, control, quarantined = (sum(getattr(row, name) for row in batches) for name in MESSAGES)
     rows = {**ledger.published_tables()}
     for row in cuts.tables_of(ledger, newest.cut) if newest else []:
         rows[row.object] = row
@@ -47,19 +48,19 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> dict[str
     feeds = _feeds(lake, rows.values())
     return {
         "source": source,
-        "cut": newest and {"number": newest.cut, "state": newest.state},
-        "published_cut": published and published.cut,
-        "published_at": published_at and published_at.isoformat(),
+        "cut": {"number": newest.cut, "state": newest.state} if newest else None,
+        "published_cut": published.cut if published else None,
+        "published_at": _text(published_at),
         "lag_seconds": _lag(published_at),
-        "messages": messages,
-        "closes": messages["landed"] == sum(messages[name] for name in MESSAGES[1:]),
+        "messages": {"landed": landed, "decoded": decoded, "control": control, "quarantined": quarantined},
+        "closes": landed == decoded + control + quarantined,
         "refused": {row.path: row.problem for row in ledger.refusals()},
         "disorders": {row.object: str(row) for row in _disorders(ledger)},
         "ddl_not_followed": {name: [note.text for note in found] for name, found in notes.items() if found},
         "rename_signs": {sign.new: str(sign) for sign in _rename_signs(ledger)},
         "transactions": _transactions(ledger),
         "tables": {
-            row.target or name: _table(ledger, name, row) | _reconciled(compared.get(name)) | _feed(row, feeds)
+            row.target or name: _table(ledger, name, row, compared.get(name), feeds)
             for name, row in sorted(rows.items())
         },
     }
@@ -99,35 +100,21 @@ def _rename_signs(ledger: Ledger) -> list[RenameSign]:
     return rename_signs(ledger.spans(), ledger.shapes(), contents, known)
 
 
-def _reconciled(row: ReconciliationRow | None) -> dict[str, Any]:
-    """Return how a table last compared with the source database, and up to when it is known to be right."""
-    if row is None:
-        return {"reconciled": None, "verified_through": None, "verified_place": None}
-    through = row.verified_through
-    return {
-        "reconciled": row.result,
-        "verified_through": through and through.isoformat(),
-        "verified_place": row.verified_place,
-    }
-
-
 def _feeds(lake: Lake, rows: Iterable[TableRow]) -> set[str]:
     """Return the names of all feeds in the namespaces of some tables."""
     namespaces = {row.identifier.namespace for row in rows if row.target}
     return {f"{each}.{name}" for each in namespaces for name in lake.tables(each) if names.is_feed(name)}
 
 
-def _feed(row: TableRow, feeds: Collection[str]) -> dict[str, Any]:
-    """Return the name of a table's feed; null without one."""
-    name = str(names.feed(row.identifier)) if row.target else ""
-    return {"feed": name if name in feeds else None}
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
 
 
 def _lag(at: datetime | None) -> int | None:
     return None if at is None else int((datetime.now(UTC) - at).total_seconds())
 
 
-def _transactions(ledger: Ledger) -> dict[str, Any]:
+def _transactions(ledger: Ledger) -> Transactions:
     """Return the open transactions, the oldest first, how many were rolled back, and what none of them waits for.
 
     ``since`` is the time of the normalize that first saw an event of the transaction, ``committed_at`` the commit time
@@ -142,9 +129,9 @@ def _transactions(ledger: Ledger) -> dict[str, Any]:
             {
                 "id": each.id,
                 "since": each.since.isoformat(),
-                "committed_at": each.first and each.first.isoformat(),
+                "committed_at": _text(each.first),
                 "events": each.events,
-                "tables": each.tables,
+                "tables": dict(each.tables),
                 "ended": each.ended,
                 "missing": msgspec.to_builtins(each.lacks),
                 "why": each.why,
@@ -159,8 +146,18 @@ def _transactions(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _table(ledger: Ledger, name: str, newest: TableRow) -> dict[str, Any]:
-    """Return the state and the counts of one table; ``newest`` is its row of the newest cut, or the published one."""
+def _table(
+    ledger: Ledger, name: str, newest: TableRow, compared: ReconciliationRow | None, feeds: Collection[str]
+) -> TableStatus:
+    """Return the state and the counts of one table.
+
+    Args:
+        ledger: the ledger of its source.
+        name: the table as the source names it.
+        newest: its row of the newest cut, or the published one.
+        compared: how it last compared with the source database.
+        feeds: names of all feeds.
+    """
     rows = ledger.tables(equals("object", name))
     # A rebuilt table counts all of its events again.
     rebuilt = max((row.cut for row in rows if row.rebuilt and row.state != cuts.STOPPED), default=0)
@@ -170,6 +167,7 @@ def _table(ledger: Ledger, name: str, newest: TableRow) -> dict[str, Any]:
     # Held events come again in the cut that takes them: only the newest cut says how many are held now.
     taken = sum((msgspec.structs.replace(row.counts, events=row.events - row.held, held=0) for row in done), NO_EVENTS)
     counts = taken + EventCounts(events=newest.held, held=newest.held)
+    feed = str(names.feed(newest.identifier)) if newest.target else ""
     return {
         "object": name,
         "state": newest.state,
@@ -178,8 +176,18 @@ def _table(ledger: Ledger, name: str, newest: TableRow) -> dict[str, Any]:
         "rows": newest.rows_after,
         "rows_before": newest.rows_before,
         "deleted": newest.deleted,
-        "committed_at": committed and committed.isoformat(),
+        "committed_at": _text(committed),
         "lag_seconds": _lag(committed),
-        **counts.by_name(),
+        "events": counts.events,
+        "applied": counts.applied,
+        "superseded": counts.superseded,
+        "duplicate": counts.duplicate,
+        "held": counts.held,
+        "quarantined": counts.quarantined,
+        "erased": counts.erased,
         "closes": counts.closes,
+        "reconciled": compared.result if compared else None,
+        "verified_through": _text(compared.verified_through) if compared else None,
+        "verified_place": compared.verified_place if compared else None,
+        "feed": feed if feed in feeds else None,
     }
