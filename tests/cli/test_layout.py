@@ -12,7 +12,8 @@ from rich.console import Console
 
 from support.statuses import source_status, table_status
 from tidemark.cli import status_text
-from tidemark.cli.layout import Column, Group, Layout, laid_out
+from tidemark.cli.app import ORDER, app
+from tidemark.cli.layout import Column, Group, Layout, folded, laid_out
 
 WIDTHS = (80, 100, 140)
 KEY = "900719925474099312345678901234567890"
@@ -161,3 +162,25 @@ def test_a_failed_cut_names_its_checks_and_what_goes_on(printed: Any) -> None:
     assert any(line.endswith("nothing of it is published: erp.orders") for line in unknown)
     _, held = printed(100, [source_status("erp", tables, "held")])
     assert "`tidemark publish erp --approve 4`" in held[-1]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_remark_is_broken_between_words_only(width: int) -> None:
+    """A word or a path stays whole, also one that is longer than the line; without a terminal nothing is broken."""
+    path = f"/srv/{'long/' * 40}a.json"
+    text = f"  not shown, as they are 0 or empty in all rows: held, quarantined in {path} (--all shows them) {KEY}"
+    lines = folded(text, width)
+    assert [word for line in lines for word in line.split()] == text.split()
+    assert all(line.startswith("  ") for line in lines)
+    assert all(cell_len(line) <= width for line in lines if path not in line)
+    assert folded(text, None) == [text]
+    found = laid_out(COLUMNS[:1], [Group(rows=[["a"]], heading="erp", footer=[text])], width)
+    assert plain(found)[-len(lines) :] == lines
+
+
+def test_the_help_has_a_place_for_every_command() -> None:
+    """In the order in which a person needs them, not in that of imports."""
+    import tidemark.cli.commands  # noqa: F401  puts them into the application
+
+    named = [command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands]
+    assert sorted([*named, *(group.name for group in app.registered_groups)]) == sorted(ORDER)

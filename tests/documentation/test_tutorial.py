@@ -20,7 +20,7 @@ _BLOCK = re.compile(r"^```console\n\$ (.+)\n((?:.*\n)*?)```$", re.MULTILINE)
 
 _CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\+00:00"), "TIME"),
-    (re.compile(r"\d+d\d+h"), "LAG"),
+    (re.compile(r"\d+d \d+h"), "LAG"),
     (re.compile(r"docs=\S+"), "docs=SITE"),
     (re.compile(r"0\d\d\.\d[\w.%~]+"), "POSITION"),
     (re.compile(r" +"), " "),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -49,6 +50,20 @@ def test_classifiers_name_the_python_that_is_required() -> None:
     versions = [name for name in declared["classifiers"] if re.search(r":: 3\.\d+$", name)]
     assert versions == [f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)]
     assert declared["requires-python"] == ">=3.11,<3.14"
+
+
+def test_release_notes_are_the_section_of_the_changelog() -> None:
+    """Without its heading and without its neighbours; a version that is not there ends with an error that says so."""
+    script = [sys.executable, str(ROOT / ".ci" / "release_notes.py")]
+    done = subprocess.run([*script, "Unreleased"], capture_output=True, text=True, check=True)
+    assert "### Added" in done.stdout
+    assert not re.search(r"(?m)^## ", done.stdout)
+    missing = subprocess.run([*script, "v99.0.0"], capture_output=True, text=True, check=False)
+    assert missing.returncode == 1
+    assert "no section [99.0.0]" in missing.stderr
+    notes = runpy.run_path(str(ROOT / ".ci" / "release_notes.py"))["notes"]
+    text = "# C\n\n## [Unreleased]\n\n## [0.2.0] - 2026-02-01\n\n- two\n\n## [0.1.0] - 2026-01-01\n\n- one\n"
+    assert (notes("0.2.0", text), notes("0.1.0", text)) == ("- two\n", "- one\n")
 
 
 def test_import_is_quick() -> None:

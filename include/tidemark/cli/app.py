@@ -12,7 +12,14 @@ from tidemark.cli.logs import configure_logging
 
 DAILY, INSPECT, REPAIR, ALONE, SET_UP = "Daily", "Inspect", "Repair", "One stage alone", "Set up"
 
-_GROUPS = (DAILY, INSPECT, REPAIR, ALONE, SET_UP)
+ORDER = (
+    *("run", "status", "sql", "report", "plan", "quality", "maintain"),
+    *("explain", "quarantine", "reconcile", "identify", "decode", "dbt"),
+    *("rebuild", "restore", "erase"),
+    *("land", "normalize", "compact", "check", "publish"),
+    *("doctor", "init", "validate", "formats", "schema", "airflow", "demo"),
+)
+"""The commands as the help lists them: those of each group in the order in which a person needs them."""
 
 _LOUD = frozenset({"-v", "-vv", "--verbose"})
 
@@ -21,9 +28,8 @@ class _Commands(TyperGroup):
     """The commands by group. ``--verbose`` may stand behind a command as well."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002  a class that Typer does not export
-        """Return the names of the commands, those of a group together, in the order in which they were made."""
-        panels = {name: getattr(command, "rich_help_panel", None) for name, command in self.commands.items()}
-        return sorted(self.commands, key=lambda name: _GROUPS.index(panels[name]) if panels[name] in _GROUPS else 9)
+        """Return the names of the commands, those of a group together."""
+        return sorted(self.commands, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  likewise
         """Return the arguments that are left for the command."""

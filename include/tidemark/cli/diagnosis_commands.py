@@ -9,6 +9,8 @@ import msgspec
 import typer
 
 from tidemark.cli.app import DAILY, SET_UP, app
+from tidemark.cli.layout import folded
+from tidemark.cli.printing import width
 from tidemark.cli.running import AsJson, End, SourceName, Start, exits, interval
 from tidemark.sources.files import find_source
 from tidemark.text import harmless
@@ -33,13 +35,15 @@ def doctor(
         if as_json:
             typer.echo(msgspec.json.encode(asdict(finding)).decode())
             continue
-        typer.echo(f"{finding.level:8} {harmless(finding.what)}: {harmless(finding.found)}")
-        if finding.do:
-            typer.echo(f"         to do: {harmless(finding.do)}")
+        told = [f"{finding.level:8} {finding.what}: {finding.found}"]
+        told += [f"{'':8} to do: {finding.do}"] if finding.do else []
+        for text in told:
+            typer.echo("\n".join(folded(harmless(text), width(), indent=9 if text[0] != " " else 0)))
     problems = sum(finding.level is Level.PROBLEM for finding in findings)
     if not as_json:
         warnings = sum(finding.level is Level.WARNING for finding in findings)
-        typer.echo(f"{len(findings)} things looked at: {problems} problems, {warnings} warnings")
+        counts = [f"{n} {what}{'' if n == 1 else 's'}" for n, what in ((problems, "problem"), (warnings, "warning"))]
+        typer.echo(f"{len(findings)} things looked at: {', '.join(counts)}")
     if problems:
         raise typer.Exit(1)
 

@@ -9,6 +9,7 @@ import typer
 
 from tidemark.cli.app import REPAIR, app
 from tidemark.cli.printing import tell
+from tidemark.cli.progress import under_way
 from tidemark.cli.running import exits, print_report
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
@@ -36,9 +37,10 @@ def erase(
     if dry_run and verify:
         raise ConfigurationError("--dry-run tells what is there, --verify searches after an erasure: give one of them")
     source = find_source(source_of(Lake.existing(), table))
-    report = run_stage(
-        "erase", source, table=table, key=key, dry_run=dry_run, verify=verify, follow=follow, unread=unread
-    )
+    with under_way(f"{source.source} erase", quiet=as_json):
+        report = run_stage(
+            "erase", source, table=table, key=key, dry_run=dry_run, verify=verify, follow=follow, unread=unread
+        )
     if as_json and "certificate" in report.summary:
         typer.echo(Path(str(report.summary["certificate"])).read_text(encoding="utf-8"), nl=False)
     else:

@@ -6,6 +6,7 @@ is still too wide, each row becomes a block, with one line for each column.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -67,6 +68,24 @@ class Layout:
     """Columns that are left out because the rows would not fit."""
 
 
+def folded(text: str, width: int | None, *, indent: int = 0) -> list[str]:
+    """Return a text as lines of at most ``width``, broken between words only: a name that is longer stays whole.
+
+    Lines after the first one begin as the text does, and ``indent`` further to the right.
+    """
+    if width is None or cell_len(text) <= width:
+        return [text]
+    begin = text[: len(text) - len(text.lstrip(" "))] + " " * indent
+    return textwrap.wrap(
+        text,
+        width,
+        subsequent_indent=begin,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+
+
 def laid_out(
     columns: Sequence[Column],
     groups: Sequence[Group],
@@ -84,7 +103,7 @@ def laid_out(
         vertical: whether each row is a block; None: where the rows do not fit.
         indented: whether the rows stand to the right of what is above them; below a heading they always do.
     """
-    page = _Page.of(columns, groups, indented=indented)
+    page = _Page.of(columns, groups, width, indented=indented)
     places = page.without_zero()
     zero = [column.name for place, column in enumerate(columns) if place not in places]
     shown = list(places)
@@ -109,9 +128,13 @@ class _Page:
     indent: str
 
     @classmethod
-    def of(cls, columns: Sequence[Column], groups: Sequence[Group], *, indented: bool) -> _Page:
+    def of(cls, columns: Sequence[Column], groups: Sequence[Group], width: int | None, *, indented: bool) -> _Page:
         told = [
-            Group(rows=[[*map(harmless, row)] for row in each.rows], heading=each.heading, footer=each.footer)
+            Group(
+                rows=[[*map(harmless, row)] for row in each.rows],
+                heading=each.heading,
+                footer=[line for remark in each.footer for line in folded(harmless(remark), width)],
+            )
             for each in groups
         ]
         indent = _GAP if indented or any(group.heading for group in groups) else ""
@@ -142,7 +165,7 @@ class _Page:
         for group in self.groups:
             yield from _heading(group)
             yield from (self._line(row, places, widths) for row in group.rows)
-            yield from map(Text, map(harmless, group.footer))
+            yield from map(Text, group.footer)
 
     def _line(
         self, cells: Sequence[str], places: Sequence[int], widths: Sequence[int], *, is_head: bool = False
@@ -169,7 +192,7 @@ class _Page:
                 for place in places:
                     if not self.columns[place].optional or row[place] not in _NOTHING:
                         yield self._named(place, row[place], room)
-            yield from map(Text, map(harmless, group.footer))
+            yield from map(Text, group.footer)
 
     def _named(self, place: int, cell: str, room: int) -> Text:
         name = self.names[place]

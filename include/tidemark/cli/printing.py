@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from tidemark.cli.layout import Column, Group, laid_out
+from tidemark.cli.layout import Column, Group, folded, laid_out
 from tidemark.text import harmless_lines
 
 
 def tell(text: str) -> None:
-    """Print to standard error: everything that is not a result."""
-    Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True).print(harmless_lines(text))
+    """Print to standard error: everything that is not a result. A terminal's lines are broken between words."""
+    room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    lines = [part for line in harmless_lines(text).split("\n") for part in folded(line, room)]
+    Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True).print("\n".join(lines))
 
 
 def width() -> int | None:

@@ -12,6 +12,7 @@ import typer
 from tidemark.cli.app import INSPECT, app
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, tell
+from tidemark.cli.progress import under_way
 from tidemark.cli.running import AsJson, SourceName, exits
 from tidemark.sources.files import find_source
 from tidemark.text import harmless
@@ -53,10 +54,11 @@ def reconcile(
     from tidemark.reconciliation.run import reconcile as compare
 
     found = []
-    for row in compare(find_source(source), table):
-        found.append(row)
-        if as_json:
-            typer.echo(msgspec.json.encode(as_object(row)).decode())
+    with under_way(f"{source} reconcile", quiet=as_json):
+        for row in compare(find_source(source), table):
+            found.append(row)
+            if as_json:
+                typer.echo(msgspec.json.encode(as_object(row)).decode())
     if not as_json:
         _print(found)
     results = {row.result for row in found}

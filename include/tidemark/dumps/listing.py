@@ -17,6 +17,7 @@ import structlog
 
 from tidemark.dumps.file_names import in_order, widths
 from tidemark.dumps.stored_file import locate
+from tidemark.dumps.time_fields import lacking
 from tidemark.errors import ConfigurationError, LandingError
 from tidemark.values.iso8601 import from_micros, to_micros
 
@@ -24,10 +25,6 @@ FILES_LIMIT: Final = 10_000
 """Most dump files of one run."""
 
 _DIGITS: Final = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2}
-
-_COARSER: Final = {"m": "Y", "d": "m", "j": "Y", "H": "dj", "M": "H", "S": "M"}
-"""By field of time: the coarser fields. The pattern needs one of them too."""
-
 
 _STATIC: Final = re.compile(r"(?:[^%*?]|%%)*")
 
@@ -176,10 +173,8 @@ def _compile(rest: str, pattern: str) -> re.Pattern[str]:
     """Return the part of a pattern below its root as a regular expression."""
     fields: list[str] = []
     parts = [_translate(token, fields, pattern) for token in _TOKEN.finditer(rest.replace("%%", "\0"))]
-    for field in fields:
-        needed = _COARSER.get(field)
-        if needed and not set(needed) & set(fields):
-            raise ConfigurationError(f"{pattern}: %{field} says no time without %{' or %'.join(needed)}; add it")
+    if problem := lacking(fields):
+        raise ConfigurationError(f"{pattern}: {problem}")
     folder = "" if _ends_wild(rest) else f"(?:/{_SHOWN}[^/]+)?"
     unfinished = "".join(rf"(?<!{re.escape(ending)})" for ending in _UNFINISHED if not rest.endswith(ending))
     return re.compile("".join(parts) + folder + unfinished, re.ASCII | re.DOTALL)

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from croniter import croniter
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from tidemark.dumps.time_fields import lacking
 from tidemark.errors import ConfigurationError
 from tidemark.sources import routes
 from tidemark.text import nearest, suggestion
@@ -30,6 +31,9 @@ SCHEDULES = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"
 
 LANDING_FIELDS = "YmdHMSj"
 """``strftime`` letters that a landing path may have. They stand for parts of the interval's start."""
+
+CUT_TYPE = "ends at its comma"
+"""In the message about a type that YAML cut, as it stands in braces without quotes."""
 
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -96,7 +100,7 @@ def column_type(text: str) -> str:
             return f"decimal({precision}, {scale})"
         raise wrong(f"'{text}' does not exist: decimal(p, s) needs 1 <= p <= 38 and s <= p.")
     if re.fullmatch(r"decimal\(\s*[0-9]+\s*", text):  # YAML ends a value in braces at a comma
-        raise wrong(f"'{text}' ends at its comma: put the type in quotes, \"decimal(10, 2)\".")
+        raise wrong(f"'{text}' {CUT_TYPE}: put the type in quotes, \"decimal(10, 2)\".")
     word = text.lower().partition("(")[0].strip()
     if same := _TYPES_OF_DATABASES.get(word):
         raise wrong(f"unknown type '{text}'. Did you mean '{same}'? Allowed: {', '.join(COLUMN_TYPES)}, decimal(p, s).")
@@ -162,10 +166,13 @@ def landing(text: str) -> str:
     path = _VARIABLE.sub(_variable, text)
     if "${" in _VARIABLE.sub("", text):
         raise wrong(f"'{text}' holds a broken variable: write ${{NAME}} or ${{NAME:-default}}.")
-    for field in re.findall(r"%(.?)", path.replace("%%", "")):
+    fields = re.findall(r"%(.?)", path.replace("%%", ""))
+    for field in fields:
         if field not in LANDING_FIELDS or not field:
             allowed = ", ".join(f"%{letter}" for letter in LANDING_FIELDS)
             raise wrong(f"unknown field of time '%{field}'. Allowed: {allowed}; a percent sign is %%.")
+    if problem := lacking(fields):
+        raise wrong(f"{problem}.")
     if not path.strip():
         raise wrong("empty: name a folder, a file or a pattern.")
     return path

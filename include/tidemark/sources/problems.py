@@ -9,7 +9,7 @@ from dataclasses import replace
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from tidemark.sources.fields import NOT_SHOWN
+from tidemark.sources.fields import CUT_TYPE, NOT_SHOWN
 from tidemark.sources.yaml_document import Document, Location, Problem, Value
 from tidemark.text import suggestion
 
@@ -44,7 +44,10 @@ def explain(document: Document, error: ValidationError, models: Mapping[Location
     problems = [
         _problem(document, details, models) for details in error.errors() if details["type"] != "unknown_format"
     ]
-    return sorted(problems, key=lambda problem: (problem.line, problem.column))
+    cut = {problem.line for problem in problems if CUT_TYPE in problem.message}
+    # What YAML made a key of is the rest of a type that the same line is told to put in quotes.
+    told = [problem for problem in problems if problem.line not in cut or not problem.key.endswith(")")]
+    return sorted(told, key=lambda problem: (problem.line, problem.column))
 
 
 def _problem(document: Document, details: ErrorDetails, models: Mapping[Location, type[BaseModel]]) -> Problem:
