@@ -1,4 +1,4 @@
-"""The fields of time of a landing path: which of them say a time together. Reading a source file imports this module."""
+"""Which fields of time of a landing path say a time together. Reading a source file imports this module."""
 
 from __future__ import annotations
 
