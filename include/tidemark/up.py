@@ -45,16 +45,17 @@ def main() -> None:
         with under_way("starting Airflow's database, scheduler, DAG processor, triggerer and web server"):
             airflow = started.enter_context(service)
         started.enter_context(_recorded(airflow))
-        told = airflow.folder / "password-told"  # the demo may have made the password, and tells it to nobody
-        password = (
-            f"password in {airflow.folder / 'passwords.json'}" if told.exists() else f"password {airflow.password}"
-        )
-        told.touch()
-        sys.stdout.write(
-            f"Airflow is at {airflow.url} (user {USER}, password {password}). Ctrl-C or `make down` stops it.\n"
-        )
+        sys.stdout.write(_greeting(airflow.url, airflow.password, airflow.folder))
         sys.stdout.flush()
         signal.pause()
+
+
+def _greeting(url: str, password: str, folder: Path) -> str:
+    """Return where Airflow is and how to sign in. The password is told once, also where the demo made it."""
+    told = folder / "password-told"
+    shown = f"in {folder / 'passwords.json'}" if told.exists() else password
+    told.touch()
+    return f"Airflow is at {url} (user {USER}, password {shown}). Ctrl-C or `make down` stops it.\n"
 
 
 def down() -> None:

@@ -6,9 +6,11 @@ import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tidemark import up
 from tidemark.cli import running
 from tidemark.cli.progress import so_far, under_way
 from tidemark.stages import StageReport
@@ -93,3 +95,11 @@ def test_a_report_fits_the_terminal_and_cuts_no_table(
     )
     running.print_report(same)
     assert capsys.readouterr().out.splitlines()[1:] == ["  table  added  removed", "  erp.a      0        0"]
+
+
+def test_make_up_tells_the_password_once(tmp_path: Path) -> None:
+    """The first time itself, then the file that holds it."""
+    first, second = (up._greeting("http://127.0.0.1:8080", "s3cret", tmp_path) for _ in range(2))
+    assert "Airflow is at http://127.0.0.1:8080 (user admin, password s3cret). " in first
+    assert f"(user admin, password in {tmp_path / 'passwords.json'}). " in second
+    assert "s3cret" not in second
