@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tidemark.ledger import cuts
+from tidemark.report.words import time
 
 URGENT, LOOK = "urgent", "look"
 """Something is held back; or it is not, and a person should know of it."""
@@ -71,12 +72,14 @@ def _of_tables(source: str, tables: Mapping[str, Mapping[str, Any]]) -> Iterator
 def _of_rest(source: str, status: Mapping[str, Any], quarantine: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if waiting := status["transactions"]["open"]:
         events = sum(each["events"] for each in waiting)
-        text = f"{_count(len(waiting), 'transaction')} open since {waiting[0]['since'][:16]} UTC; {events} events held."
+        since = f"{time(waiting[0]['since'])} UTC"
+        text = f"{_count(len(waiting), 'transaction')} open since {since}; {_count(events, 'event')} held."
         yield _item(LOOK, text, f"tidemark status {source}")
     if quarantine["messages"]:
         most = "" if quarantine["all_read"] else " or more"
         reasons = ", ".join(dict.fromkeys(each["reason"] for each in quarantine["reasons"]))
-        text = f"{quarantine['messages']}{most} messages in quarantine: {reasons}."
+        noun = "message" if quarantine["messages"] == 1 else "messages"
+        text = f"{quarantine['messages']}{most} {noun} in quarantine: {reasons}."
         yield _item(LOOK, text, f"tidemark quarantine list {source}")
     for text in status["disorders"].values():
         yield _item(LOOK, text, None)
