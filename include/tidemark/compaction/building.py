@@ -17,6 +17,7 @@ from tidemark.compaction import (
     moved_rows,
     rebuilding,
     shared_folds,
+    showing,
 )
 from tidemark.compaction.candidate import Prepared, prepare
 from tidemark.compaction.decisions import BuildAnew, Built, Stopped, stopped
@@ -69,7 +70,8 @@ def _build_side_by_side(run: Run, plans: Sequence[Plan], *, fold_together: bool)
 def _prepare(run: Run, plan: Plan) -> Prepared:
     """Put a table on its branch, and let it follow the layout that the source file declares: metadata alone."""
     prepared = prepare(run, plan)
-    layouts.follow(prepared.current(), run.source.table_for(plan.found.object).layout, plan)
+    if not plan.keeps_whole:
+        layouts.follow(prepared.current(), run.source.table_for(plan.found.object).layout, plan)
     return prepared
 
 
@@ -124,7 +126,7 @@ def _attempt(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew:
     built, follows = build_candidate(prepared, fold), policies.type is not Retyped.STRICT
     if follows and built.counts.quarantined and guessed_types.are_outgrown(prepared):
         return BuildAnew(object=built.object, reason="a number does not fit a type that was guessed from values")
-    return _fed(prepared.run, prepared.plan, built)
+    return _fed(prepared.run, prepared.plan, showing.show(prepared.run, prepared.plan, built))
 
 
 @contextmanager

@@ -53,7 +53,7 @@ class Prepared:
     @property
     def branch(self) -> str:
         """Name of the candidate branch in Spark."""
-        return self.run.lake.spark_name(self.plan.target, self.run.cut.branch)
+        return self.run.lake.spark_name(self.plan.rows, self.run.cut.branch)
 
     @property
     def is_truncated(self) -> bool:
@@ -63,7 +63,7 @@ class Prepared:
 
     def current(self) -> Table:
         """Return the table as the catalog has it now."""
-        return self.run.lake.load(self.plan.target)
+        return self.run.lake.load(self.plan.rows)
 
     def tip(self) -> int:
         """Return the snapshot that the candidate branch stands on."""
@@ -91,7 +91,7 @@ class Prepared:
             else F.lit(None).cast(spark_type(str(field.field_type))).alias(field.name)
             for field in table.schema().fields
         ]
-        rows = version.table(self.run.lake.spark_name(self.plan.target))
+        rows = version.table(self.run.lake.spark_name(self.plan.rows))
         return frames.of_today(rows.select(*columns), self.plan)
 
     def fill_defaults(self) -> None:
@@ -105,6 +105,14 @@ class Prepared:
 
 def prepare(run: Run, plan: Plan) -> Prepared:
     """Put the branches of a table and its state where ``main`` stands, with the columns of the plan; without Spark."""
+    table = put_on_branch(run, plan)
+    state = run.lake.ensure(plan.state, schemas.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
+    state = branch_from_main(schemas.widen_keys(state, plan), run.cut.branch)
+    return Prepared(run=run, plan=plan, table=table, state=State.of(run, plan, state))
+
+
+def put_on_branch(run: Run, plan: Plan) -> Table:
+    """Put the branch of a table where ``main`` stands, with the columns and the properties of its plan."""
     lake, key = run.lake, {KEY_PROPERTY: json.dumps(plan.told_key)}
     if plan.called is not None:
         key[NAMES_PROPERTY] = plan.called
@@ -116,20 +124,17 @@ def prepare(run: Run, plan: Plan) -> Prepared:
     if plan.found.shards:
         own[SHARDS_PROPERTY] = json.dumps({shard.object: dict(shard.added) for shard in plan.found.shards})
     layout = run.source.table_for(plan.found.object).layout
-    where = layout.location if layout else None
-    table = lake.ensure(plan.target, schemas.table_schema(plan), {**STATE_PROPERTIES, **key, **own}, location=where)
+    where = layout.location if layout and not plan.keeps_whole else None
+    table = lake.ensure(plan.rows, schemas.table_schema(plan), {**STATE_PROPERTIES, **key, **own}, location=where)
     if plan.column_rules not in {None, table.properties.get(RULES_PROPERTY)}:
         table = _with(table, {RULES_PROPERTY: plan.column_rules or "{}"})  # more masks than there are do no harm
     if own.get(SHARDS_PROPERTY) not in {None, table.properties.get(SHARDS_PROPERTY)}:
         table = _with(table, {SHARDS_PROPERTY: own[SHARDS_PROPERTY]})  # a shard that has no row yet does no harm
-    state = lake.ensure(plan.state, schemas.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
-    state = branch_from_main(schemas.widen_keys(state, plan), run.cut.branch)
     table = schemas.evolve(table, plan)
     if not plan.today and plan.called not in {None, table.properties.get(NAMES_PROPERTY)}:
         table = _with(table, {NAMES_PROPERTY: plan.called or "{}"})
     table = pending_schema.plan_pending(table, run.cut.number, plan.today, key)
-    table = branch_from_main(schemas.soften(table) if plan.soft else table, run.cut.branch)
-    return Prepared(run=run, plan=plan, table=table, state=State.of(run, plan, state))
+    return branch_from_main(schemas.soften(table) if plan.soft else table, run.cut.branch)
 
 
 def _with(table: Table, properties: dict[str, str]) -> Table:

@@ -93,14 +93,15 @@ def _changed_by_others(run: Run, found: Found, target: Identifier, *, asked: boo
     if found.table is None:
         return None
     again = f"`tidemark rebuild {run.source.source} {found.object}`"
-    if problem := foreign.unwritable(found.table):
+    if problem := foreign.unwritable(found.table) or (foreign.unwritable(found.shown) if found.shown else None):
         return stopped(found, f"{problem}: drop the table, then {again} makes it anew")
     if asked:
         return None
     state = run.lake.find(names.state(target))
     if state is None:
         return BuildAnew(object=found.object, reason="the state of its rows is gone")
-    tables = (found.table, state, *map(run.lake.find, names.beside(target)))
+    beside = [*names.beside(target), *([names.whole(names.history(target))] if found.shown is not None else [])]
+    tables = (found.table, found.shown, state, *map(run.lake.find, beside))
     told = [text for table in tables if table is not None and (text := foreign.changes(table))]
     if not told:
         return None

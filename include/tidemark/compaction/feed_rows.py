@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import msgspec
-import pyarrow as pa
 from pyarrow.fs import FileSystem
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import StructField
 
-from tidemark.lake.changed_rows import SIDE, ChangedFile, Reading, read, read_task
-from tidemark.spark import on_workers
+from tidemark.compaction.changed_frames import rows_of
+from tidemark.lake.changed_rows import SIDE, ChangedFile
 from tidemark.tables.feeds import AFTER, BEFORE, CHANGE_ORDINAL, CHANGE_TYPE, CUT, DELETE, INSERT, FeedColumn, Shown
 from tidemark.text import quoted
-
-_FEW_BYTES = 8 << 20
-"""Up to this size, changed rows are read in this process: workers of Spark would take longer to start."""
-
-_MOST_TASKS = 256
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedRows:
@@ -48,18 +38,12 @@ class FeedRows:
         return [F.col(f"c{ids.index(number)}").alias(f"k{place}") for place, number in enumerate(self.wanted.pairs)]
 
     def of_files(self, filesystem: FileSystem, files: Sequence[ChangedFile]) -> DataFrame:
-        """Return the rows that went and came in some files; few are read in this process."""
+        """Return the rows that went and came in some files."""
         stored = self.session.table(self.place).schema
-        types = StructType([StructField(name, stored[column.stored].dataType) for name, column in self._named()])
-        ids = [column.field_id for column in self.wanted.columns]
-        reading = Reading(filesystem=filesystem, fields=list(zip(ids, to_arrow_schema(types), strict=True)))
-        schema = types.add(SIDE, IntegerType())
-        if sum(file.size for file in files) <= _FEW_BYTES:
-            rows = itertools.chain.from_iterable(read(reading, file) for file in files)
-            return self.session.createDataFrame(pa.Table.from_batches(rows, reading.schema), schema)
-        tasks = [msgspec.json.encode(file) for file in files]
-        numbers = self.session.range(0, len(tasks), 1, min(len(tasks), _MOST_TASKS))
-        return numbers.mapInArrow(on_workers.rows_of(tasks, partial(read_task, reading)), schema)
+        columns = [
+            (column.field_id, StructField(name, stored[column.stored].dataType)) for name, column in self._named()
+        ]
+        return rows_of(self.session, filesystem, files, columns)
 
     def replayed(self) -> DataFrame:
         """Return the rows that the feed shows so far, as rows that went: of each pair the newest, if it is there."""

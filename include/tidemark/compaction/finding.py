@@ -17,7 +17,8 @@ from tidemark.ddl.lineages import Lineages
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation, TableId
 from tidemark.lake.filters import above, among, equals
-from tidemark.lake.names import Identifier
+from tidemark.lake.names import Identifier, whole
+from tidemark.lake.properties import keeps_whole
 from tidemark.ledger import cuts
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger, seniority
@@ -289,4 +290,7 @@ def _located(run: Run, found: Found, target: Identifier | None) -> Found:
         refuse_name(found.object, target)
     except IncompatibleSchemaError as error:
         return replace(found, problem=str(error))
-    return replace(found, target=target, table=run.lake.find(target))
+    table = run.lake.find(target)
+    if table is not None and keeps_whole(table.properties):
+        return replace(found, target=target, table=run.lake.find(whole(target)), shown=table)
+    return replace(found, target=target, table=table)

@@ -64,14 +64,14 @@ def _build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     run = prepared.run
     # The versions of a row end where it is deleted, however the table shows it.
     plan = replace(prepared.plan, soft=False)
-    goes_on = bool(plan.found.between[0]) or _goes_on(run, plan)
-    if not goes_on:
+    on = goes_on(run, plan)
+    if not on:
         plan = replace(plan, today={})  # it begins with the names of today
     prepare(run, plan)
     history = _History(run=run, plan=plan, log=prepared.log)
     read, new = replace(events.plan, soft=False), events.rows
     emptied = history.emptied(new, plan.found.truncates, truncation.new_emptyings(plan.found))
-    if not goes_on or (emptied is not None and history.is_truncated_late(emptied)):
+    if not on or (emptied is not None and history.is_truncated_late(emptied)):
         history.merge(history.with_gone(history.folded(None), None, views), anywhere=True)
         return
     history.fill()
@@ -100,13 +100,16 @@ def prepare(run: Run, plan: Plan) -> None:
     branch_from_main(pending_schema.plan_pending(table, run.cut.number, plan.today, key), run.cut.branch)
 
 
-def _goes_on(run: Run, plan: Plan) -> bool:
-    """Return whether the history was published with the table's last cut, else nobody asked for it then; and likewise.
+def goes_on(run: Run, plan: Plan) -> bool:
+    """Return whether a history goes on from what it holds.
 
-    Where a tracked column goes, versions that only it told apart are one.
+    It does if it was published with the table's last cut, else nobody asked for it then; and likewise. Where a tracked
+    column goes, versions that only it told apart are one.
     """
+    if plan.found.between[0]:
+        return True
     history = run.lake.find(plan.versions)
-    published = cut_tags(run.lake.load(plan.target))
+    published = cut_tags(run.lake.load(plan.rows))
     kept = history is not None and bool(published) and cut_tag(published[-1]) in history.refs()
     likewise = (marker(history, _TRACKING) or _EVERY) == (plan.tracking or _EVERY)
     return kept and likewise and (plan.tracked is None or not set(plan.leaving) - plan.begun.keys())

@@ -194,7 +194,7 @@ def _refuse_unknown(run: Run, phase: Plan, before: KeyEra) -> None:
     if not phase.key:
         return
     settled = max((each.position for each in phase.found.history.emptyings), default="")
-    stored = run.read(phase.target, run.cut.branch).where(F.col(POSITION) >= settled)
+    stored = run.read(phase.rows, run.cut.branch).where(F.col(POSITION) >= settled)
     columns = [F.col(quoted(name)) for name in phase.key]
     null = reduce(or_, [column.isNull() for column in columns])
     by_key = stored.groupBy(*(column.alias(f"k{place}") for place, column in enumerate(columns))).agg(

@@ -6,7 +6,7 @@ both sides together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 
@@ -23,6 +23,13 @@ from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, IS_CURRENT, OWN_PREFIX, POSITION, VALID_FROM, VALID_TO
 from tidemark.text import quoted
 from tidemark.values.table_columns import field
+
+
+THERE = f"{OWN_PREFIX}there"
+"""Column of changed rows: whether the whole table has the row."""
+
+INSIDE = f"{OWN_PREFIX}inside"
+"""Column of changed rows: whether the published table is to have the row."""
 
 
 def only_after(writer: DataFrameWriterV2, table: Table) -> DataFrameWriterV2:
@@ -171,9 +178,32 @@ def append(rows: DataFrame, plan: Plan, branch: str) -> None:
     rows.select(*stored, *(F.lit(None).alias(name) for name in plan.leaving)).writeTo(branch).append()
 
 
+def append_made(rows: DataFrame, plan: Plan, branch: str) -> None:
+    """Add rows that were made of whole ones, with today's names of their columns, to a table that has none."""
+    stored = [F.col(quoted(name)).alias(plan.stored(name)) for name in rows.columns]
+    rows.select(*stored, *(F.lit(None).alias(name) for name in plan.leaving)).writeTo(branch).append()
+
+
+def replace_made(rows: DataFrame, plan: Plan, branch: str, identity: Sequence[str]) -> None:
+    """Insert, update and delete rows that were made of whole ones.
+
+    Args:
+        rows: today's names of their columns, and ``INSIDE``; each row once.
+        plan: the table's.
+        branch: the candidate branch as Spark names it.
+        identity: columns that tell its rows apart.
+    """
+    source, new = _source(rows, rows.columns)
+    cells = _quoted({name: new[name] for name in rows.columns if name != INSIDE}, plan)
+    same = reduce(and_, [F.col(quoted(plan.stored(name))) == new[name] for name in identity])
+    merge = source.mergeInto(branch, same).whenMatched(~new[INSIDE]).delete().whenMatched().update(cells)
+    leaving = {quoted(name): F.lit(None) for name in plan.leaving}
+    merge.whenNotMatched(new[INSIDE]).insert(cells | leaving).merge()
+
+
 def _source(frame: DataFrame, names: list[str]) -> tuple[DataFrame, dict[str, Expression]]:
     own = {name: f"{OWN_PREFIX}{name}" for name in names}
-    return frame.select(*(F.col(name).alias(own[name]) for name in names)), {n: F.col(quoted(own[n])) for n in names}
+    return frame.select(*(F.col(quoted(name)).alias(own[name]) for name in names)), {n: F.col(quoted(own[n])) for n in names}
 
 
 def _key(plan: Plan, columns: Mapping[str, Expression]) -> dict[str, Expression]:

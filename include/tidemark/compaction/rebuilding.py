@@ -8,13 +8,14 @@ from dataclasses import replace
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import feeding, key_eras
+from tidemark.compaction import feeding, key_eras, showing
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.run import Run
 from tidemark.lake import copies, names, pending_schema
 from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.filters import equals
+from tidemark.lake.properties import keeps_whole
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.ledger.rows import Snapshots
 from tidemark.tables import layouts
@@ -35,7 +36,8 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
         IncompatibleSchemaError: the key changed, and nothing tells the new key of rows from before.
     """
     _empty_quarantine(run, plan.found.object)
-    for identifier in (*names.moved_together(plan.target), *names.beside(plan.target)):
+    whole = names.whole_beside(plan.target) if plan.keeps_whole else ()
+    for identifier in (*names.moved_together(plan.target), *names.beside(plan.target), *whole):
         table = run.lake.find(identifier)
         if table is not None:  # what an attempt planned for the schema is over
             pending_schema.plan_pending(table, run.cut.number, {}, {})
@@ -43,6 +45,7 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
     before = _alive(run, plan, MAIN_BRANCH) if plan.soft else 0
     with copies.emptied(run.lake) as beside:
         built = key_eras.build(run.beside(beside), plan, beside, build_candidate)
+        built = showing.show(run.beside(beside), plan, built, anew=True)
         beside.adopt(run.cut.branch)
     # With soft deletes a table does not shrink: what readers lose are rows that were alive.
     lost = max(0, before - _alive(run, plan, run.cut.branch)) if plan.soft else None
@@ -54,7 +57,7 @@ def _follow_layout(run: Run, plan: Plan) -> None:
     """Let the published table follow the layout that is declared; where columns are missing yet, the next cut does."""
     table, layout = run.lake.find(plan.target), run.source.table_for(plan.found.object).layout
     if table is not None and layouts.fits(table, layout):
-        layouts.follow(table, layout, replace(plan, today={}))
+        layouts.follow(table, layout, replace(plan.shown, today={}))
 
 
 def _alive(run: Run, plan: Plan, branch: str) -> int:
@@ -87,7 +90,9 @@ def without_events(run: Run, tables: Collection[str], renamed: Container[str]) -
             run.ledger.answered([request])  # there is nothing to empty
             continue
         with copies.emptied(run.lake) as beside:
-            for identifier in names.moved_together(target):
+            shown = run.lake.find(target)
+            whole = names.whole_beside(target)[:1] if shown and keeps_whole(shown.properties) else ()
+            for identifier in (*names.moved_together(target), *whole):
                 known = run.lake.find(identifier)
                 if known is not None:
                     branch_from_main(beside.ensure(identifier, known.schema(), known.properties), run.cut.branch)

@@ -1,4 +1,4 @@
-"""The cut of an erasure: the published table, its state, its history and its feed without the rows of a subject."""
+"""The cut of an erasure: the published table, its state, history, feed and whole rows without those of a subject."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAPS = ("versions",)
 def tables_of(
     lake: Lake, subject: Subject, erasures: Sequence[Erasure] = ()
 ) -> Iterator[tuple[Identifier, Table, Edit]]:
-    """Yield the published table, its state, its history and its feed, with what takes the rows out of each.
+    """Yield the published table and what moves with it, each with what takes the rows out of it.
 
     Args:
         lake: the lake.
@@ -40,7 +40,8 @@ def tables_of(
     """
     places = [f"k{number}" for number in range(len(subject.reader.key))]
     named = {names.state(subject.target): places}
-    for identifier in (*names.moved_together(subject.target), *names.beside(subject.target)):
+    target = subject.target
+    for identifier in (*names.moved_together(target), *names.beside(target), *names.whole_beside(target)):
         table = lake.find(identifier)
         if table is not None:
             columns = named.get(identifier, ())

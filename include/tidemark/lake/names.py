@@ -11,6 +11,7 @@ _HISTORY = "__history"
 _LEASE = "lease__"
 _FENCE = "writer_"
 _FEED = "__feed"
+_WHOLE = "__whole"
 
 
 class Identifier(NamedTuple):
@@ -89,6 +90,21 @@ def beside(target: Identifier) -> tuple[Identifier, Identifier]:
     return history(target), feed(target)
 
 
+def whole(target: Identifier) -> Identifier:
+    """Return the table with the rows, or versions, of which a published table shows some (``where``, ``derive``)."""
+    return Identifier("state", f"{target.namespace}__{target.name}{_WHOLE}")
+
+
+def whole_beside(target: Identifier) -> tuple[Identifier, Identifier]:
+    """Return the tables with the whole rows and versions of a published table, if it keeps them."""
+    return whole(target), whole(history(target))
+
+
+def is_whole(name: str) -> bool:
+    """Return whether a table of this name holds whole rows or versions of a published table."""
+    return name.endswith(_WHOLE)
+
+
 def is_feed(name: str) -> bool:
     """Return whether a table of this name holds the changes of another table's rows."""
     return name.endswith(_FEED)
@@ -96,7 +112,7 @@ def is_feed(name: str) -> bool:
 
 def is_history(name: str) -> bool:
     """Return whether a table of this name holds versions of another table's rows."""
-    return name.endswith(_HISTORY)
+    return name.removesuffix(_WHOLE).endswith(_HISTORY)
 
 
 def moved_together(target: Identifier) -> tuple[Identifier, Identifier]:

@@ -81,7 +81,14 @@ OBJECT_PROPERTY = "tidemark.object"
 SOURCE_PROPERTY = "tidemark.source"
 
 RULES_PROPERTY = "tidemark.columns"
-"""JSON: the columns that are left out, and the masks of those that are not (``tables.column_rules``)."""
+"""JSON: the columns that are left out, and the masks of those that are not (``tables.column_rules``); ``where`` and
+``derive`` as the source file has them."""
+
+
+def keeps_whole(properties: Mapping[str, str]) -> bool:
+    """Return whether a table's rows are made from whole rows that are kept beside it (``names.whole``)."""
+    return not json.loads(properties.get(RULES_PROPERTY, "{}")).keys().isdisjoint({"where", "derive"})
+
 
 NAMES_PROPERTY = "tidemark.names"
 """JSON: columns that have other names than at the source; name there to published name."""

@@ -15,10 +15,11 @@ from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import branches, pending_schema
-from tidemark.lake.branches import cut_tags, drop_branch, fast_forward, remove_tags
+from tidemark.lake.branches import cut_tags, drop_branch, fast_forward, head, properties_at, remove_tags
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, moved_together
+from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, moved_together, whole_beside
+from tidemark.lake.properties import keeps_whole
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 
@@ -61,12 +62,16 @@ def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ..
     """Return, of each table that was ever published, the tables that move with it.
 
     Returns:
-        By the published name and the source's name: the table, its state, its history and its feed, which may not
-        exist.
+        By the published name and the source's name: the table, its state, its history, its feed, and its whole rows
+        and versions. Only the first two certainly exist.
     """
     rows = ledger.tables(equals("state", PUBLISHED))
     return {
-        (str(row.identifier), row.object): (*moved_together(row.identifier), *beside(row.identifier))
+        (str(row.identifier), row.object): (
+            *moved_together(row.identifier),
+            *beside(row.identifier),
+            *whole_beside(row.identifier),
+        )
         for row in sorted(rows, key=lambda row: str(row.identifier))
     }
 
@@ -145,7 +150,9 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     """
     rows = tables_of(ledger, cut.cut)
     built = [row for row in rows if is_built(row)]
-    tables = {name: lake.load(name) for row in built for name in moved_together(row.identifier)}
+    tables: dict[Identifier, Table] = {}
+    for row in built:
+        tables |= _required(lake, row.identifier, cut.cut)
     _require_candidates(ledger, cut, tables.values())
     cut = set_state(ledger, cut, PUBLISHING)
     try:
@@ -202,10 +209,12 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
     """Drop the branches of a cut that was never published."""
     for row in tables_of(ledger, cut):
         if is_built(row):
-            for identifier in (*moved_together(row.identifier), *beside(row.identifier)):
-                table = lake.find(identifier)
-                if table is not None:
-                    drop_branch(table, candidate_branch(cut))
+            table = lake.find(row.identifier)
+            whole = whole_beside(row.identifier) if table is not None and _keeps_whole(table, cut) else ()
+            _, *others = (*moved_together(row.identifier), *beside(row.identifier), *whole)
+            for each in (table, *map(lake.find, others)):
+                if each is not None:
+                    drop_branch(each, candidate_branch(cut))
 
 
 def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) -> None:
@@ -236,11 +245,32 @@ def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) 
 
 
 def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, Table] | None = None) -> None:
-    """Move ``main`` of a table, state, history and feed to a cut's candidates; ``tables`` are loaded already."""
+    """Move ``main`` of a table, and of what moves with it, to a cut's candidates; ``tables`` are loaded already."""
     branch, name = candidate_branch(cut), cut_tag(cut)
+    tables = _required(lake, target, cut) if tables is None else tables
+    rows, versions = whole_beside(target)
+    required = [each for each in (*moved_together(target), rows) if each in tables]
     # A history or a feed that the source file no longer asks for has no candidate and stays as it is, without the tag.
-    kept = [each for each in beside(target) if (table := lake.find(each)) is not None and branch in table.refs()]
-    for identifier in (*moved_together(target), *kept):
-        table = (tables or {}).get(identifier) or lake.load(identifier)
+    optional = (*beside(target), *([versions] if rows in required else []))
+    kept = [each for each in optional if (table := lake.find(each)) is not None and branch in table.refs()]
+    for identifier in (*required, *kept):
+        table = tables.get(identifier) or lake.load(identifier)
         if name not in table.refs():  # else it was moved before a crash
             fast_forward(table, branch, name, pending_schema.changes(table, cut))
+
+
+def _required(lake: Lake, target: Identifier, cut: int) -> dict[Identifier, Table]:
+    """Return the tables that a cut has to move: a published table, its state, and its whole rows if it keeps them.
+
+    Without the whole rows of the cut, the next one would fold its events onto those of an earlier cut.
+    """
+    table = lake.load(target)
+    more = whole_beside(target)[:1] if _keeps_whole(table, cut) else ()
+    _, *others = (*moved_together(target), *more)
+    return {target: table, **{each: lake.load(each) for each in others}}
+
+
+def _keeps_whole(table: Table, cut: int) -> bool:
+    """Return whether a published table keeps its whole rows beside it when a cut is published."""
+    branch = candidate_branch(cut)
+    return keeps_whole(properties_at(table, head(table, branch)) if branch in table.refs() else table.properties)

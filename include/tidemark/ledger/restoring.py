@@ -7,7 +7,7 @@ from pyiceberg.table import Table
 from tidemark.lake.branches import cut_tags, has_other_rules, head, put_back, remove_tags
 from tidemark.lake.filters import above
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import cut_tag, is_feed, is_history
+from tidemark.lake.names import cut_tag, is_feed, is_history, is_whole
 from tidemark.lake.properties import OBJECT_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CheckRow
@@ -17,13 +17,14 @@ from tidemark.ledger.rows import CutRow, TableRow
 
 
 def _restored(table: Table, cut: int) -> int | None:
-    """Return the snapshot that a table goes back to; None for a history that was not kept then: it begins again.
+    """Return the snapshot that a table goes back to; None for a history, or whole rows, not kept then: they begin again.
 
     A feed stays where it is.
     """
     if is_feed(table.name()[-1]):
         return head(table)
-    if is_history(table.name()[-1]) and cut_tag(cut) not in table.refs():
+    name = table.name()[-1]
+    if (is_history(name) or is_whole(name)) and cut_tag(cut) not in table.refs():
         return None
     return cuts.tagged_snapshot(table, cut)
 

@@ -39,7 +39,10 @@ def _shut_out(source: str, token: int) -> None:
     for log_table in (log_tables.raw, log_tables.change_log, log_tables.quarantine):
         fences.shut(log_table(lake, source), source, token)
     targets = {row.identifier for row in ledger.tables() if row.target is not None}
-    kinds = [(*names.moved_together(target), *names.beside(target)) for target in sorted(targets)]
+    kinds = [
+        (*names.moved_together(target), *names.beside(target), *names.whole_beside(target))
+        for target in sorted(targets)
+    ]
     found = [table for each in kinds for name in each if (table := lake.find(name)) is not None]
     for table in found:
         fences.shut(table, source, token)

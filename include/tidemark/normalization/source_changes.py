@@ -57,6 +57,8 @@ NEEDS: Final[Mapping[str, Need]] = {
     "exclude": Need.RUN,
     "rename": Need.RUN,
     "mask": Need.RUN,
+    "where": Need.RUN,
+    "derive": Need.RUN,
     "layout": Need.RUN,
 }
 """Part of the source file -> what it needs. A part that is not here needs nothing."""

@@ -24,7 +24,7 @@ from tidemark.lake import names as table_names
 from tidemark.lake.filters import among, equals, starts_with
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RowKind
-from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
+from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY, keeps_whole
 from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.expired import Expired
@@ -38,6 +38,7 @@ from tidemark.queries.row_life_scan import FIELDS, LogRow, micros
 from tidemark.queries.row_life_steps import Aside, Reader, made
 from tidemark.queries.shard_views import folded_name, is_view, names_of, shard_of
 from tidemark.sources.routes import SHARD_COLUMN
+from tidemark.tables import column_rules
 from tidemark.tables.schemas import OWN_PREFIX, POSITION
 from tidemark.values.plain_types import Value
 from tidemark.values.types import decimal_parts
@@ -56,6 +57,8 @@ class Life:
     there, marked. In a table without a key, all rows that have the values."""
     expired: int = 0
     """The last batch whose events are past their time; 0 if all events of the table are there."""
+    left_out: str | None = None
+    """The filter (``where``) that such a row does not pass; None where all are published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +109,16 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     start = min((step.position for step in steps if step.operation != Operation.TRUNCATE), default=None)
     own = [step for step in steps if start is not None and step.position >= start]
     rows = _published(table, reader, wanted)
+    whole = lake.load(table_names.whole(identifier)) if keeps_whole(table.properties) else None
+    kept = rows if whole is None else _published(whole, reader, wanted)
     if reader.key:
         chapters = row_life.tell(_with_lone_halves_marked(lake, table, own, standing), soft=reader.soft)
     else:
-        chapters = row_life.tell_bag(_with_set_aside_marked(lake, table, own), set(rows.column(POSITION).to_pylist()))
+        chapters = row_life.tell_bag(_with_set_aside_marked(lake, table, own), set(kept.column(POSITION).to_pylist()))
     past = Expired(lake, table.properties[SOURCE_PROPERTY]).among(names_of(table))
     expired = max((batch for _, batch in past), default=0)
-    return Life(table=name, key=wanted, chapters=chapters, rows=rows, expired=expired)
+    left_out = column_rules.recorded(table).get("where") if kept.num_rows > rows.num_rows else None
+    return Life(table=name, key=wanted, chapters=chapters, rows=rows, expired=expired, left_out=left_out)
 
 
 def find_table(lake: Lake, name: str) -> tuple[table_names.Identifier, Table]:

@@ -27,7 +27,7 @@ from tidemark.queries.row_life_masks import masked
 from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
 from tidemark.queries.shard_views import is_view, own_columns
 from tidemark.tables import reasons as fold_reasons
-from tidemark.tables.column_rules import masks_recorded, names_recorded
+from tidemark.tables.column_rules import derived_columns, masks_recorded, names_recorded
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.values.iso8601 import instant
 from tidemark.values.masking import Masks
@@ -66,10 +66,11 @@ class Reader:
         ledger = Ledger(lake, table.properties[SOURCE_PROPERTY])
         shapes = ledger.shapes_of(table.properties[OBJECT_PROPERTY])
         # A column whose name begins with Tidemark's prefix belongs to a candidate.
+        not_theirs = {*OWN_COLUMNS, *own_columns(table), *derived_columns(table)}
         columns = {
             column.name: column
             for column in fields
-            if column.name not in {*OWN_COLUMNS, *own_columns(table)} and not column.name.startswith(OWN_PREFIX)
+            if column.name not in not_theirs and not column.name.startswith(OWN_PREFIX)
         }
         # Of a folded table, another shard may still have a column that this one renamed.
         history = history if is_view(table) or is_followed(history, columns) else SchemaHistory()

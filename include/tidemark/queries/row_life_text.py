@@ -94,7 +94,8 @@ def as_text(life_of: Life) -> Iterator[str]:
         yield ""
         yield from _chapter_lines(chapter)
     yield ""
-    yield f"published rows: {life_of.rows.num_rows}"
+    left_out = f" (`where` leaves out: {harmless(life_of.left_out)})" if life_of.left_out else ""
+    yield f"published rows: {life_of.rows.num_rows}{left_out}"
     yield from (f"  {harmless(line.decode().strip())}" for line in sql.as_json_lines(life_of.rows))
 
 

@@ -19,7 +19,7 @@ from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.spark.session import open_session
 from tidemark.tables import epochs
-from tidemark.tables.column_rules import masks_recorded, names_recorded
+from tidemark.tables.column_rules import derived_columns, masks_recorded, names_recorded
 from tidemark.tables.plan import Shard
 from tidemark.tables.schemas import OWN_COLUMNS
 from tidemark.tables.shard_rules import recorded
@@ -54,7 +54,8 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
     """
     table = lake.load(identifier)
     source, name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
-    fields = [column for column in table.schema().fields if column.name not in OWN_COLUMNS]
+    made = derived_columns(table)
+    fields = [column for column in table.schema().fields if column.name not in {*OWN_COLUMNS, *made}]
     columns = [TableColumn(column.name, str(column.field_type)) for column in fields]
     folded = recorded(table)
     changelog = open_session().table(lake.spark_name(table_names.change_log(source)))

@@ -27,6 +27,8 @@ from tidemark.reconciliation.mysql import MySQL
 from tidemark.reconciliation.postgres import Postgres
 from tidemark.reconciliation.workbench import LakeTable
 from tidemark.sources.model import Source
+from tidemark.tables.column_rules import derived_columns
+from tidemark.tables.column_rules import recorded as rules_of
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.tables.shard_rules import recorded
 from tidemark.text import harmless, suggestion
@@ -138,6 +140,8 @@ class _Work:
             return _with(begun, reason="it is not published yet")
         if folded := recorded(table):
             return _with(begun, reason=f"it is folded from {len(folded)} tables, which cannot be compared together yet")
+        if (where := rules_of(table).get("where")) is not None:
+            return _with(begun, reason=f"`where` leaves rows of the source out, which cannot be told apart yet: {where}")
         snapshot = table.current_snapshot()  # before the source is read: the lake is never ahead of it
         place = self.database.begin()
         try:
@@ -197,9 +201,9 @@ class _LakeNow:
 
     def columns(self) -> dict[str, str]:
         """Return the columns of the source in it, each with its type."""
-        names = self._types()
+        own = {*OWN_COLUMNS, *derived_columns(self.table)}
         return {
-            name: kind for name, kind in names.items() if name not in OWN_COLUMNS and not name.startswith(OWN_PREFIX)
+            name: kind for name, kind in self._types().items() if name not in own and not name.startswith(OWN_PREFIX)
         }
 
     def is_soft(self) -> bool:

@@ -1,8 +1,9 @@
-"""What a table's entry says of its columns: which are published, and which are masked (docs/table-options.md)."""
+"""What a table's entry says of its columns and rows: what is published, and how (docs/table-options.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -10,6 +11,7 @@ from pydantic_core import InitErrorDetails
 
 from tidemark.sources import fields
 from tidemark.sources.fields import wrong
+from tidemark.values.expressions import ExpressionError, Term, parsed
 from tidemark.values.masking import Mask
 
 Names = Annotated[tuple[str, ...], AfterValidator(fields.unique_names)]
@@ -33,6 +35,29 @@ def _one_each(names: dict[str, str]) -> dict[str, str]:
     return names
 
 
+def _expression(text: str) -> str:
+    """Return an expression over one row, which must use what is allowed alone."""
+    try:
+        parsed(text)
+    except ExpressionError as error:
+        raise wrong(str(error)) from None
+    return text
+
+
+def _filter(text: str) -> str:
+    """Return an expression that is true for some rows, so it names a column."""
+    if not any(parsed(_expression(text)).columns()):
+        raise wrong("it names no column, so it is the same for every row.")
+    return text
+
+
+def matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    """Return whether a name fits a pattern, with ``*`` and ``?``; the case of letters does not matter."""
+    expressions = [re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".") for pattern in patterns]
+    flags = re.DOTALL | re.IGNORECASE
+    return any(re.fullmatch(expression, name, flags) for name in names for expression in expressions)
+
+
 class ColumnOptions(BaseModel):
     """Options of a table's columns. Names are the source's, of any time; ``*`` and ``?`` are allowed."""
 
@@ -46,6 +71,22 @@ class ColumnOptions(BaseModel):
     """Column -> the name that it is published under."""
     mask: dict[str, Annotated[Mask, BeforeValidator(_word)]] = Field(default_factory=dict)
     """Column -> what is published in place of its values. Where several entries fit, the first counts."""
+    where: Annotated[str, AfterValidator(_filter)] | None = None
+    """Condition on a row, in SQL: rows for which it is true are published. None: all."""
+    derive: dict[str, Annotated[str, AfterValidator(_expression)]] = Field(default_factory=dict)
+    """New column -> its value, an expression over the row in SQL: ``first || ' ' || last``, ``'eu'``."""
+
+    @property
+    def keeps_whole(self) -> bool:
+        """Whether published rows are made from whole rows, which are kept beside them."""
+        return self.where is not None or bool(self.derive)
+
+    def expressions(self) -> Iterator[tuple[tuple[str, ...], Term]]:
+        """Yield the expressions over the row, each with its place in the entry."""
+        if self.where is not None:
+            yield ("where",), parsed(self.where)
+        for name, text in self.derive.items():
+            yield ("derive", name), parsed(text)
 
 
 def problems(options: ColumnOptions, key: tuple[str, ...], types: Mapping[str, str]) -> Iterator[InitErrorDetails]:
@@ -67,3 +108,38 @@ def problems(options: ColumnOptions, key: tuple[str, ...], types: Mapping[str, s
         if name in types:
             text = f"{name} is masked, and a mask is text. Leave its type out of `columns`."
             yield fields.error_at(("columns", name), text)
+    yield from _derived_problems(options, key, types)
+    for place, expression in options.expressions():
+        for column in expression.columns():
+            if problem := _not_seen(options, column.text or ""):
+                yield fields.error_at(place, f"at character {column.place}: {problem}")
+
+
+def _derived_problems(
+    options: ColumnOptions, key: tuple[str, ...], types: Mapping[str, str]
+) -> Iterator[InitErrorDetails]:
+    spelled = [name.casefold() for name in options.derive]
+    for name in options.derive:
+        if not name.strip() or name.casefold().startswith(("_", "tidemark ")):
+            text = f"'{name}' is no name for a derived column: such names are Tidemark's and Iceberg's own."
+            yield fields.error_at(("derive", name), text)
+        if spelled.count(name.casefold()) > 1 or name in options.rename.values():
+            yield fields.error_at(("derive", name), f"two columns would be called '{name}'.")
+        if name in key:
+            text = f"{name} is part of the key, and a derived column cannot be: rows are told apart before it is made."
+            yield fields.error_at(("derive", name), text)
+        if name in types:
+            yield fields.error_at(("columns", name), f"{name} is derived: `cast(... as type)` gives it another type.")
+
+
+def _not_seen(options: ColumnOptions, name: str) -> str | None:
+    """Return why an expression cannot see a column, as far as the source file tells; None if it may."""
+    if name in options.derive:
+        return f"{name} is derived itself, and an expression sees the columns of the source alone."
+    called = [name, *(new for old, new in options.rename.items() if old == name)]
+    called += [old for old, new in options.rename.items() if new == name]
+    if any(matches(called, [pattern]) for pattern in options.mask):
+        return f"{name} is masked, so the expression would see the mask."
+    if matches(called, options.exclude) or not (options.select is None or matches(called, options.select)):
+        return f"{name} is left out, so the table does not have it."
+    return None

@@ -183,7 +183,7 @@ def _maintain(session: SparkSession, lake: Lake, identifier: Identifier, horizon
         done["dropped_files"] = retention.drop_events(lake.load(identifier), horizons.settled, horizons.events)
     if identifier.namespace == "quarantine" and horizons.quarantined:
         done["without_bytes"] = retention.without_bytes(lake, lake.load(identifier), horizons.quarantined)
-    if identifier.namespace == "state":
+    if identifier.namespace == "state" and not names.is_whole(identifier.name):
         done["tombstones"] = state.rewrite(session, lake, identifier, horizons.tombstones)
     elif identifier.namespace != "ledger":  # each commit of the ledger puts small files together
         maintenance.rewrite(session, lake, identifier)

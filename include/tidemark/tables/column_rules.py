@@ -7,7 +7,6 @@ records what it was built by (``RULES_PROPERTY``), so that a changed source file
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake.properties import NAMES_PROPERTY, RULES_PROPERTY
 from tidemark.sources import model
+from tidemark.sources.column_options import matches
 from tidemark.sources.history import History
 from tidemark.sources.routes import SHARD_COLUMN, is_folded
 from tidemark.values.masking import ONE_TO_ONE, Mask, Masks, check_of
@@ -46,26 +46,26 @@ class ColumnRules:
         select, exclude = self.promised.select, self.promised.exclude
         if (not exclude and select is None) or name in self.own:
             return True
-        called = self._called(name)
-        return not _match(called, exclude) and (select is None or _match(called, select))
+        called = self.called(name)
+        return not matches(called, exclude) and (select is None or matches(called, select))
 
     def mask_of(self, name: str) -> Mask | None:
         """Return the mask of a column, by today's name: the first in the source file that fits."""
         if name in self.own:
             return None
-        called = self._called(name) if self.promised.mask else ()
-        return next((mask for pattern, mask in self.promised.mask.items() if _match(called, [pattern])), None)
+        called = self.called(name) if self.promised.mask else ()
+        return next((mask for pattern, mask in self.promised.mask.items() if matches(called, [pattern])), None)
 
     def tracked(self, names: Iterable[str]) -> frozenset[str] | None:
         """Return the columns, by today's names, of which a change begins a version; None: each event begins one."""
         told = self.promised.history
         if not isinstance(told, History):
             return None
-        called = {name: self._called(name) for name in names}
+        called = {name: self.called(name) for name in names}
         return frozenset(
             name
             for name, all_names in called.items()
-            if (told.track is None or _match(all_names, told.track)) and not _match(all_names, told.ignore)
+            if (told.track is None or matches(all_names, told.track)) and not matches(all_names, told.ignore)
         )
 
     def masks(self, names: Iterable[str]) -> Masks:
@@ -73,17 +73,10 @@ class ColumnRules:
         kinds = ((name, self.mask_of(name)) for name in names)
         return Masks({name: mask for name, mask in kinds if mask is not None}, self.variable)
 
-    def _called(self, name: str) -> list[str]:
+    def called(self, name: str) -> list[str]:
         """Return every name that a column had, and today's: at the source, and as it is published."""
         then = ((each.old, self.names.epoch(each.position)) for each in self.names.renamings)
         return [name, self.names.at_source(name), *(old for old, epoch in then if self.names.today(old, epoch) == name)]
-
-
-def _match(names: Iterable[str], patterns: Iterable[str]) -> bool:
-    """Return whether a name fits a pattern, with ``*`` and ``?``; the case of letters does not matter."""
-    expressions = [re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".") for pattern in patterns]
-    flags = re.DOTALL | re.IGNORECASE
-    return any(re.fullmatch(expression, name, flags) for name in names for expression in expressions)
 
 
 def refuse_unfit(table: str, key: Sequence[str], masks: Masks, left_out: Iterable[str]) -> None:
@@ -142,10 +135,13 @@ def masks_recorded(table: Table) -> Masks:
     return Masks({name: Mask(mask) for name, mask in told.get("masks", {}).items()}, told.get("variable"))
 
 
-def told(masks: Masks, left_out: Iterable[str], stored: Mapping[str, str], before: Mapping[str, Any]) -> str | None:
+def told(
+    promised: model.Table, masks: Masks, left_out: Iterable[str], stored: Mapping[str, str], before: Mapping[str, Any]
+) -> str | None:
     """Return what the table is to record, as JSON; None where there is nothing to record, and was nothing.
 
     Args:
+        promised: what the source file says of it.
         masks: of its columns.
         left_out: columns that are not published.
         stored: the names that its columns have until the cut is published, by today's names.
@@ -158,7 +154,37 @@ def told(masks: Masks, left_out: Iterable[str], stored: Mapping[str, str], befor
         rules["masks"] = {name: mask.value for name, mask in sorted(kinds.items())}
         if masks.variable and Mask.HMAC in masks.kinds.values():
             rules |= {"variable": masks.variable, "check": check_of(masks.variable)}
+    rules |= row_rules(promised)
     return json.dumps(rules) if rules or before else None
+
+
+def row_rules(promised: model.Table) -> dict[str, Any]:
+    """Return what a table records of ``where`` and ``derive``; empty for nothing."""
+    told = {"where": promised.where, "derive": promised.derive}
+    return {name: value for name, value in told.items() if value}
+
+
+def refuse_other_rows(table: str, before: Mapping[str, Any], promised: model.Table) -> None:
+    """Refuse to go on from rows that were chosen or made by other expressions.
+
+    Args:
+        table: as the source names it.
+        before: what the published table records.
+        promised: what the source file says.
+
+    Raises:
+        RebuildNeededError: the source file has another ``where``, or another ``derive``.
+    """
+    now = row_rules(promised)
+    for name in ("where", "derive"):
+        if before.get(name) != now.get(name):
+            then, wanted = (json.dumps(each.get(name)) if each.get(name) else "nothing" for each in (before, now))
+            raise RebuildNeededError(f"{table}: `{name}` was {then}, and is {wanted} now")
+
+
+def derived_columns(table: Table) -> frozenset[str]:
+    """Return the columns of a published table that expressions made: no message has them."""
+    return frozenset(recorded(table).get("derive", {}))
 
 
 def refuse_stale(

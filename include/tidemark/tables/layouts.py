@@ -21,7 +21,6 @@ from tidemark.sources.layout import Layout, Transformed
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import OWN_COLUMNS
 from tidemark.text import suggestion
-from tidemark.values.table_columns import TableColumn
 from tidemark.values.types import decimal_parts
 
 _SPREAD: Mapping[str, str] = {"write.merge.distribution-mode": "hash"}
@@ -40,7 +39,7 @@ _TAKES: Mapping[str, tuple[tuple[str, ...], str]] = {
 """Function -> the types of columns that it takes, and how people say that."""
 
 
-def refuse_unfit(table: str, layout: Layout, columns: Iterable[TableColumn]) -> None:
+def refuse_unfit(table: str, layout: Layout, columns: Iterable[tuple[str, str]]) -> None:
     """Refuse a layout that names columns which the table does not have, or whose types do not fit.
 
     Raises:

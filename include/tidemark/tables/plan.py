@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pyiceberg.table import Table
@@ -15,6 +15,7 @@ from tidemark.events import Shape
 from tidemark.lake import names as table_names
 from tidemark.lake.names import Identifier
 from tidemark.tables.withheld import NOTHING, Withheld
+from tidemark.values.expressions import Term
 from tidemark.values.images import NamesByShape
 from tidemark.values.masking import NO_MASKS, Masks
 from tidemark.values.table_columns import TableColumn
@@ -94,10 +95,18 @@ class Found:
     called: Mapping[str, str] = field(default_factory=dict)
     """Columns that are published under other names, as the source file says: name at the source to published name."""
     table: Table | None = None
-    """The published table; None if nothing is published yet."""
+    """The table that the fold goes on from; None if nothing is published yet. It is the published table, or, with
+    ``where`` or ``derive``, the table of its whole rows (``lake.names.whole``)."""
+    shown: Table | None = None
+    """The published table, where ``table`` is another one."""
     shards: tuple[Shard, ...] = ()
     """The tables that are folded into it: all that have events, new or not. Empty: it is a table of its own. ``object``
     is the name that they have together (``sources.routes``)."""
+
+    @property
+    def published(self) -> Table | None:
+        """The published table; None if there is none."""
+        return self.shown if self.shown is not None else self.table
 
     @property
     def objects(self) -> list[str]:
@@ -160,6 +169,10 @@ class Plan:
     """What the table records of ``Found.called``, as JSON; None: nothing."""
     column_rules: str | None = None
     """What the table records of masked columns and of those left out (``tables.column_rules``); None: nothing."""
+    where: Term | None = None
+    """True for the rows that are published; None: all of them."""
+    derived: Mapping[str, Term] = field(default_factory=dict)
+    """Columns that are published beside ``columns``, with what makes their values."""
 
     def stored(self, name: str) -> str:
         """Return the name that the table has for a column until the cut is published."""
@@ -187,6 +200,24 @@ class Plan:
         return [names.index(name) for name in self.key]
 
     @property
+    def keeps_whole(self) -> bool:
+        """Whether whole rows are folded beside the published table, which is made from them."""
+        return self.where is not None or bool(self.derived)
+
+    @property
+    def shown(self) -> Plan:
+        """The plan of the published table, where whole rows are folded beside it."""
+        derived = [TableColumn(name, term.type) for name, term in self.derived.items()]
+        own = self.columns[-1:] if self.found.shards else ()
+        columns = (*self.columns[: len(self.columns) - len(own)], *derived, *own)
+        return replace(self, columns=columns, where=None, derived={})
+
+    @property
+    def rows(self) -> Identifier:
+        """The table that events are folded into."""
+        return table_names.whole(self.target) if self.keeps_whole else self.target
+
+    @property
     def state(self) -> Identifier:
         """The table that keeps tombstones, and the positions of cells in partly written rows."""
         return table_names.state(self.target)
@@ -194,4 +225,5 @@ class Plan:
     @property
     def versions(self) -> Identifier:
         """The table that keeps the versions of each row."""
-        return table_names.history(self.target)
+        versions = table_names.history(self.target)
+        return table_names.whole(versions) if self.keeps_whole else versions

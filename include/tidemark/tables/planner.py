@@ -17,7 +17,7 @@ from tidemark.events import TableId
 from tidemark.sources import choices, model
 from tidemark.sources.history import History
 from tidemark.sources.routes import SHARD_COLUMN
-from tidemark.tables import column_rules, feeds, keys, layouts, schema_policies, shard_rules
+from tidemark.tables import column_rules, feeds, keys, layouts, row_rules, schema_policies, shard_rules
 from tidemark.tables.columns import Evolved, evolved_columns
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.evolving import Evolving, evolving_of
@@ -51,6 +51,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     if table is not None:  # before types are compared: a mask makes text of any type
         shown = [*dict.fromkeys([*stored, *(name for name, _ in evolving.message_columns())])]
         column_rules.refuse_stale(found.object, built_by, evolving.rules.masks(shown), shown, stored)
+        column_rules.refuse_other_rows(found.object, built_by, promised)
     evolved = _evolved(source, evolving, table)
     # The column that tells shards apart stands last, as Tidemark's own columns.
     columns = sorted(evolved.columns, key=lambda column: bool(found.shards) and column.name == SHARD_COLUMN)
@@ -61,7 +62,9 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     defaults = defaults_of(found, evolving.names, columns)
     if table is not None:
         keys.refuse_late(found, key, defaults)
-    _refuse_layout(found, promised, table, evolved)
+    rules = row_rules.planned(evolving, promised, columns)
+    _refuse_layout(found, promised, table, evolved, rules)
+    tracked = evolving.rules.tracked(names)
     module = formats.resolve(source.format)
     return Plan(
         found=found,
@@ -75,15 +78,17 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         pairs_updates=not key and formats.pairs_updates(module),
         has_deliveries=formats.has_deliveries(module),
         keeps_versions=bool(promised.history),
-        tracked=evolving.rules.tracked(names),
+        tracked=None if tracked is None else tracked | rules.named,
         tracking=promised.history.rule if isinstance(promised.history, History) else None,
         is_fed=promised.feed,
         soft=promised.deletes is choices.Deletes.SOFT,
         compares=_compares(source, found, promised),
         masks=masks,
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
+        where=rules.where,
+        derived=rules.derived,
         column_rules=column_rules.told(
-            masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
+            promised, masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
         ),
     )
 
@@ -141,17 +146,20 @@ def _compares(source: model.Source, found: Found, promised: model.Table) -> bool
     return sought and not formats.orders_by_offset(formats.resolve(source.format))
 
 
-def _refuse_layout(found: Found, promised: model.Table, table: Table | None, evolved: Evolved) -> None:
+def _refuse_layout(
+    found: Found, promised: model.Table, table: Table | None, evolved: Evolved, rules: row_rules.RowRules
+) -> None:
     """Refuse a layout that does not fit the columns or a feed, and columns that the layout does not allow to go."""
     if promised.feed:
-        feeds.refuse_format(found.object, found.table, promised.layout)
+        feeds.refuse_format(found.object, found.published, promised.layout)
+    types = {**dict(evolved.columns), **{name: term.type for name, term in rules.derived.items()}}
     if promised.layout is not None:
-        layouts.refuse_unfit(found.object, promised.layout, evolved.columns)
-    stored, types = dict(columns_of(found.table)), dict(evolved.columns)
+        layouts.refuse_unfit(found.object, promised.layout, types.items())
+    stored = dict(columns_of(found.published))
     if table is None:  # built anew: a column with another type may be another column
         kept = {
             name: kind for name, kind in stored.items() if name in types and wider(kind, types[name]) == types[name]
         }
     else:
         kept = {name: kind for name, kind in stored.items() if evolved.today.get(name, name) is not None}
-    layouts.refuse_loss(found.object, found.table, kept, promised.layout)
+    layouts.refuse_loss(found.object, found.published, kept, promised.layout)

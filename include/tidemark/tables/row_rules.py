@@ -1,0 +1,132 @@
+"""Which rows of a table are published, and which columns expressions add, as the source file says.
+
+An expression may name a column by any name that it ever had, as all options do. It sees the values that the fold sees.
+A masked column has no plain value there, so no expression may name one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
+from tidemark.sources import model
+from tidemark.tables import reserved_names
+from tidemark.tables.column_rules import ColumnRules
+from tidemark.tables.evolving import Evolving
+from tidemark.tables.plan import Found
+from tidemark.tables.schemas import columns_of
+from tidemark.text import suggestion
+from tidemark.values.expression_types import cast, typed
+from tidemark.values.expressions import COLUMN, LITERAL, ExpressionError, Term, fail
+from tidemark.values.table_columns import TableColumn
+from tidemark.values.types import wider
+
+
+class RowRules(NamedTuple):
+    """``where`` and ``derive`` of a table, with the names and types of today's columns."""
+
+    where: Term | None = None
+    derived: dict[str, Term] = {}  # noqa: RUF012  nobody writes to it
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The columns on which it depends whether a row is published."""
+        return frozenset(column.text or "" for column in self.where.columns()) if self.where else frozenset()
+
+
+NO_RULES = RowRules()
+
+
+def planned(evolving: Evolving, promised: model.Table, columns: Sequence[TableColumn]) -> RowRules:
+    """Return the expressions of a table.
+
+    Args:
+        evolving: the table.
+        promised: what the source file says of it.
+        columns: its columns, as they are folded.
+
+    Raises:
+        IncompatibleSchemaError: an expression names a column that the table does not have, or that is masked; a type
+            does not fit; or a derived column has a name that is taken.
+        RebuildNeededError: a derived column gets a type that its old values cannot have.
+    """
+    if not promised.keeps_whole:
+        return NO_RULES
+    found = evolving.found
+    types = dict(columns)
+    _refuse_names(found, promised, {*types, *evolving.named(), *evolving.left_out()})
+    terms: dict[tuple[str, ...], Term] = {}
+    for place, expression in promised.expressions():
+        try:
+            terms[place] = _finished(place, typed(_of_today(expression, evolving, types), types))
+        except ExpressionError as error:
+            left_out = {name for name in evolving.left_out() if f"'{name}'" in str(error)}
+            told = f" {sorted(left_out)[0]} is left out of the table." if left_out else ""
+            raise IncompatibleSchemaError(f"{found.object}: {'.'.join(place)}: {error}{told}") from None
+    rules = RowRules(terms.get(("where",)), {name: terms["derive", name] for name in promised.derive})
+    _refuse_types(found, rules)
+    return rules
+
+
+def _refuse_names(found: Found, promised: model.Table, taken: Collection[str]) -> None:
+    spelled = {name.casefold() for name in taken}
+    for name in promised.derive:
+        if name.casefold() in spelled:
+            raise IncompatibleSchemaError(
+                f"{found.object}: `derive` makes a column {name!r}, and the source has a column of that name: choose "
+                "another"
+            )
+    reserved_names.refuse_names(found, promised.derive, keeps_versions=bool(promised.history))
+
+
+def _finished(place: tuple[str, ...], term: Term) -> Term:
+    """Return a typed expression, if it gives a condition where one is needed, and a value with a type elsewhere."""
+    if place == ("where",):
+        if term.type not in {"boolean", ""}:
+            fail(f"it gives a {term.type}, and a condition is needed: a comparison, for instance.")
+        return cast(term, "boolean")
+    if not term.type:
+        fail("it is always null: give it a type, as in cast(null as text).")
+    return term
+
+
+def _of_today(term: Term, evolving: Evolving, columns: Collection[str]) -> Term:
+    """Return an expression with today's names of the columns.
+
+    A column that no message has brought yet, and of which the source file gives the type, is null in all rows.
+    """
+    if term.function != COLUMN:
+        return replace(term, arguments=tuple(_of_today(each, evolving, columns) for each in term.arguments))
+    name = _name_today(term, evolving.rules, columns)
+    if name is not None:
+        return replace(term, text=name)
+    name = term.text or ""
+    were = {each.casefold() for each in (*evolving.before, *(each.old for each in evolving.names.renamings))}
+    if name in evolving.promised and name.casefold() not in were:
+        return replace(term, function=LITERAL, text=None, type=evolving.promised[name])
+    hint = "" if name.casefold() in were else " A text stands in single quotation marks; `columns` tells of a new column."
+    fail(f"the table has no column '{name}'.{hint}{suggestion(name, columns)}", term.place)
+
+
+def _name_today(term: Term, rules: ColumnRules, columns: Collection[str]) -> str | None:
+    name = term.text or ""
+    if name in columns:
+        named = [name]
+    else:
+        named = [each for each in columns if name.casefold() in {called.casefold() for called in rules.called(each)}]
+    if len(named) > 1:
+        fail(f"'{name}' may be any of {', '.join(map(repr, named))}: write the name of today.", term.place)
+    if named and rules.mask_of(named[0]) is not None:
+        fail(f"'{name}' is masked, so the expression would see the mask.", term.place)
+    return named[0] if named else None
+
+
+def _refuse_types(found: Found, rules: RowRules) -> None:
+    """Refuse to go on with stored values that a derived column's new type cannot have."""
+    stored = dict(columns_of(found.shown))
+    for name, term in rules.derived.items():
+        was = stored.get(name)
+        if was is not None and wider(was, term.type) != term.type:
+            raise RebuildNeededError(f"{found.object}: derived column {name!r} was {was}, and is {term.type} now")
