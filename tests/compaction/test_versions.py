@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from support.histories import COLUMNS, Table, deliver, generated, message, mixed
+from support.histories import COLUMNS, Table, deliver, generated, mixed, timed
 from support.published import comparable, of_versions
 from support.reference import Change, Row, fold_softly, versions
 from support.rounds import crash_windows, how_many
@@ -44,10 +43,7 @@ def _place(change: Change) -> int:
 
 def _timed(change: Change, times: Times) -> bytes:
     """A change as a message of Debezium, with the time that it took place."""
-    envelope = json.loads(message(change))
-    at = _minute(times.get(_place(change), _place(change)))
-    envelope["source"]["ts_ms"] = int(at.timestamp() * 1000)
-    return json.dumps(envelope).encode()
+    return timed(change, _minute(times.get(_place(change), _place(change))))
 
 
 def _source(name: str, landing: Path, tables: Mapping[str, Mapping[str, Any]]) -> Source:

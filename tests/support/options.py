@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatch
 from typing import Any
 
@@ -18,21 +18,49 @@ SECRET_VARIABLE, SECRET = "TIDEMARK_TEST_SECRET", "not a secret, but long enough
 _OPTIONS: Sequence[Mapping[str, Any]] = (
     {"layout": {"partition": ["bucket(3, id)"], "sort": ["id desc"]}},
     {"mask": {"id": "hmac", "note": "last4"}, "layout": {"partition": ["name"]}},
-    {"exclude": ["note"], "mask": {"name": "redact"}},
+    {"exclude": ["note"], "mask": {"name": "redact"}, "where": "id > 1"},
     {
         "rename": {"note": "remark"},
         "mask": {"n?te": "hmac", "name": "null"},
         "layout": {"partition": ["truncate(1, remark)", "bucket(2, id)"]},
     },
     {"select": ["id", "line", "NAME"]},
-    {"layout": {"partition": ["note", "truncate(2, id)"], "sort": ["name desc nulls last", "id"]}},
+    {
+        "layout": {"partition": ["note", "truncate(2, id)"], "sort": ["name desc nulls last", "id"]},
+        "where": "name is null or id % 2 = 1",
+        "derive": {"tag": "coalesce(name || '/' || note, 'none')"},
+    },
     {"mask": {"id": "hmac", "amount": "hash"}, "layout": {"partition": ["bucket(2, id)"]}},
     {"exclude": ["note"], "layout": {"partition": ["name"], "properties": {"write.parquet.page-row-limit": 100}}},
-    {"rename": {"id": "number", "name": "called"}, "exclude": ["note"], "mask": {"called": "hash"}},
+    {
+        "rename": {"id": "number", "name": "called"},
+        "exclude": ["note"],
+        "mask": {"called": "hash"},
+        "derive": {"region": "'eu'", "next": "number + 1"},
+    },
     {"select": ["id", "line", "name"], "layout": {"partition": ["bucket(2, name)"]}},
 )
 """Of the tables ``t0`` to ``t9``. Tables of even numbers hold one history, of which a run may tell the key alone: only
 the key lays them out."""
+
+
+_PASSES: Mapping[str, Callable[[Row], bool]] = {
+    "id > 1": lambda row: row["id"] > 1,
+    "name is null or id % 2 = 1": lambda row: row.get("name") is None or row["id"] % 2 == 1,
+}
+"""What the filters say, of rows with the names of the source."""
+
+_MADE: Mapping[str, Callable[[Row], Any]] = {
+    "coalesce(name || '/' || note, 'none')": lambda row: (
+        "none" if None in {row.get("name"), row.get("note")} else f"{row['name']}/{row['note']}"
+    ),
+    "'eu'": lambda _: "eu",
+    "number + 1": lambda row: row["id"] + 1,
+}
+"""What the derived columns hold, likewise."""
+
+DERIVED = ("tag", "region", "next")
+"""Names of derived columns."""
 
 
 def the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,8 +90,11 @@ def is_fed(table: str) -> bool:
     return table[1:].isdecimal() and int(table[1:]) % 3 == 0
 
 
-def shown(row: Row, options: Mapping[str, Any]) -> Row:
-    """The row as a table with these options shows it."""
+def shown(row: Row, options: Mapping[str, Any]) -> Row | None:
+    """The row as a table with these options shows it; None where it does not."""
+    if "where" in options and not _PASSES[options["where"]](row):
+        return None
+    made = {name: _MADE[text](row) for name, text in options.get("derive", {}).items()}
     select = [name.lower() for name in options.get("select", row)]
     left = {name: row[name] for name in row if name.startswith("_cdc") or name in select}
     left = {name: value for name, value in left.items() if name not in options.get("exclude", ())}
@@ -71,7 +102,7 @@ def shown(row: Row, options: Mapping[str, Any]) -> Row:
     for pattern, mask in options.get("mask", {}).items():
         fits = (name for name in left if fnmatch(name, pattern) or called.get(name) == pattern)
         left |= {name: told(mask, left[name]) for name in fits}
-    return left
+    return left | made
 
 
 def as_at_source(row: Row, options: Mapping[str, Any]) -> Row:

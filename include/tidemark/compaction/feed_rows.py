@@ -17,6 +17,7 @@ from tidemark.lake.changed_rows import SIDE, ChangedFile
 from tidemark.tables.feeds import AFTER, BEFORE, CHANGE_ORDINAL, CHANGE_TYPE, CUT, DELETE, INSERT, FeedColumn, Shown
 from tidemark.text import quoted
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedRows:
     """Rows on their way into a feed: columns ``c0 .. cn``, and ``SIDE``."""

@@ -24,7 +24,6 @@ from tidemark.tables.schemas import COMMITTED_AT, DELETED, IS_CURRENT, OWN_PREFI
 from tidemark.text import quoted
 from tidemark.values.table_columns import field
 
-
 THERE = f"{OWN_PREFIX}there"
 """Column of changed rows: whether the whole table has the row."""
 
@@ -203,7 +202,9 @@ def replace_made(rows: DataFrame, plan: Plan, branch: str, identity: Sequence[st
 
 def _source(frame: DataFrame, names: list[str]) -> tuple[DataFrame, dict[str, Expression]]:
     own = {name: f"{OWN_PREFIX}{name}" for name in names}
-    return frame.select(*(F.col(quoted(name)).alias(own[name]) for name in names)), {n: F.col(quoted(own[n])) for n in names}
+    return frame.select(*(F.col(quoted(name)).alias(own[name]) for name in names)), {
+        n: F.col(quoted(own[n])) for n in names
+    }
 
 
 def _key(plan: Plan, columns: Mapping[str, Expression]) -> dict[str, Expression]:

@@ -100,7 +100,7 @@ class _Shown:
     def _inside(self) -> Expression:
         """Return whether a whole row is published: a condition that is neither true nor false publishes nothing."""
         where = self.plan.where
-        return F.lit(True) if where is None else F.coalesce(computed(where, self._columns()), F.lit(False))  # noqa: FBT003
+        return F.lit(True) if where is None else F.coalesce(computed(where, self._columns()), F.lit(False))
 
     def _made(self) -> dict[str, Expression]:
         """Return the cells of a published row, by today's names."""

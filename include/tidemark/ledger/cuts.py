@@ -210,7 +210,7 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
     for row in tables_of(ledger, cut):
         if is_built(row):
             table = lake.find(row.identifier)
-            whole = whole_beside(row.identifier) if table is not None and _keeps_whole(table, cut) else ()
+            whole = [*whole_beside(row.identifier)] if table is not None and _keeps_whole(table, cut) else []
             _, *others = (*moved_together(row.identifier), *beside(row.identifier), *whole)
             for each in (table, *map(lake.find, others)):
                 if each is not None:
@@ -265,7 +265,7 @@ def _required(lake: Lake, target: Identifier, cut: int) -> dict[Identifier, Tabl
     Without the whole rows of the cut, the next one would fold its events onto those of an earlier cut.
     """
     table = lake.load(target)
-    more = whole_beside(target)[:1] if _keeps_whole(table, cut) else ()
+    more = [whole_beside(target)[0]] if _keeps_whole(table, cut) else []
     _, *others = (*moved_together(target), *more)
     return {target: table, **{each: lake.load(each) for each in others}}
 

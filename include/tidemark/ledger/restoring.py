@@ -17,9 +17,9 @@ from tidemark.ledger.rows import CutRow, TableRow
 
 
 def _restored(table: Table, cut: int) -> int | None:
-    """Return the snapshot that a table goes back to; None for a history, or whole rows, not kept then: they begin again.
+    """Return the snapshot that a table goes back to; None for a history, or whole rows, that were not kept then.
 
-    A feed stays where it is.
+    These begin again. A feed stays where it is.
     """
     if is_feed(table.name()[-1]):
         return head(table)

@@ -141,7 +141,9 @@ class _Work:
         if folded := recorded(table):
             return _with(begun, reason=f"it is folded from {len(folded)} tables, which cannot be compared together yet")
         if (where := rules_of(table).get("where")) is not None:
-            return _with(begun, reason=f"`where` leaves rows of the source out, which cannot be told apart yet: {where}")
+            return _with(
+                begun, reason=f"`where` leaves rows of the source out, which cannot be told apart yet: {where}"
+            )
         snapshot = table.current_snapshot()  # before the source is read: the lake is never ahead of it
         place = self.database.begin()
         try:

@@ -109,10 +109,10 @@ def problems(options: ColumnOptions, key: tuple[str, ...], types: Mapping[str, s
             text = f"{name} is masked, and a mask is text. Leave its type out of `columns`."
             yield fields.error_at(("columns", name), text)
     yield from _derived_problems(options, key, types)
-    for place, expression in options.expressions():
+    for where, expression in options.expressions():
         for column in expression.columns():
             if problem := _not_seen(options, column.text or ""):
-                yield fields.error_at(place, f"at character {column.place}: {problem}")
+                yield fields.error_at(where, f"at character {column.place}: {problem}")
 
 
 def _derived_problems(

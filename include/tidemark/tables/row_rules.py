@@ -19,7 +19,7 @@ from tidemark.tables.plan import Found
 from tidemark.tables.schemas import columns_of
 from tidemark.text import suggestion
 from tidemark.values.expression_types import cast, typed
-from tidemark.values.expressions import COLUMN, LITERAL, ExpressionError, Term, fail
+from tidemark.values.expressions import COLUMN, LITERAL, ExpressionError, Term, wrong_at
 from tidemark.values.table_columns import TableColumn
 from tidemark.values.types import wider
 
@@ -63,7 +63,7 @@ def planned(evolving: Evolving, promised: model.Table, columns: Sequence[TableCo
             terms[place] = _finished(place, typed(_of_today(expression, evolving, types), types))
         except ExpressionError as error:
             left_out = {name for name in evolving.left_out() if f"'{name}'" in str(error)}
-            told = f" {sorted(left_out)[0]} is left out of the table." if left_out else ""
+            told = f" {min(left_out)} is left out of the table." if left_out else ""
             raise IncompatibleSchemaError(f"{found.object}: {'.'.join(place)}: {error}{told}") from None
     rules = RowRules(terms.get(("where",)), {name: terms["derive", name] for name in promised.derive})
     _refuse_types(found, rules)
@@ -85,10 +85,10 @@ def _finished(place: tuple[str, ...], term: Term) -> Term:
     """Return a typed expression, if it gives a condition where one is needed, and a value with a type elsewhere."""
     if place == ("where",):
         if term.type not in {"boolean", ""}:
-            fail(f"it gives a {term.type}, and a condition is needed: a comparison, for instance.")
+            raise wrong_at(f"it gives a {term.type}, and a condition is needed: a comparison, for instance.")
         return cast(term, "boolean")
     if not term.type:
-        fail("it is always null: give it a type, as in cast(null as text).")
+        raise wrong_at("it is always null: give it a type, as in cast(null as text).")
     return term
 
 
@@ -106,8 +106,10 @@ def _of_today(term: Term, evolving: Evolving, columns: Collection[str]) -> Term:
     were = {each.casefold() for each in (*evolving.before, *(each.old for each in evolving.names.renamings))}
     if name in evolving.promised and name.casefold() not in were:
         return replace(term, function=LITERAL, text=None, type=evolving.promised[name])
-    hint = "" if name.casefold() in were else " A text stands in single quotation marks; `columns` tells of a new column."
-    fail(f"the table has no column '{name}'.{hint}{suggestion(name, columns)}", term.place)
+    hint = (
+        "" if name.casefold() in were else " A text stands in single quotation marks; `columns` tells of a new column."
+    )
+    raise wrong_at(f"the table has no column '{name}'.{hint}{suggestion(name, columns)}", term.place)
 
 
 def _name_today(term: Term, rules: ColumnRules, columns: Collection[str]) -> str | None:
@@ -117,9 +119,9 @@ def _name_today(term: Term, rules: ColumnRules, columns: Collection[str]) -> str
     else:
         named = [each for each in columns if name.casefold() in {called.casefold() for called in rules.called(each)}]
     if len(named) > 1:
-        fail(f"'{name}' may be any of {', '.join(map(repr, named))}: write the name of today.", term.place)
+        raise wrong_at(f"'{name}' may be any of {', '.join(map(repr, named))}: write the name of today.", term.place)
     if named and rules.mask_of(named[0]) is not None:
-        fail(f"'{name}' is masked, so the expression would see the mask.", term.place)
+        raise wrong_at(f"'{name}' is masked, so the expression would see the mask.", term.place)
     return named[0] if named else None
 
 

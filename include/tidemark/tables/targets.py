@@ -112,7 +112,9 @@ def _is_succeeded(name: str, found: Found, objects: Collection[str]) -> bool:
 
 _SAFE_NAME = re.compile(r"[^\W\d][\w $-]{0,126}")
 
-_RESERVED = re.compile(r"(branch|tag|at_timestamp|snapshot_id)_.*|.*__(changes|history|state|feed|whole)", re.IGNORECASE)
+_RESERVED = re.compile(
+    r"(branch|tag|at_timestamp|snapshot_id)_.*|.*__(changes|history|state|feed|whole)", re.IGNORECASE
+)
 
 _METADATA_TABLE = re.compile(
     "history|snapshots|files|manifests|entries|partitions|refs|metadata_log_entries|position_deletes|data_files"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
-from tidemark.values.expressions import COLUMN, LITERAL, Term, fail
+from tidemark.values.expressions import COLUMN, LITERAL, Term, wrong_at
 from tidemark.values.types import decimal_parts
 
 _DIGITS: Final[Mapping[str, int]] = {"int": 10, "long": 19}
@@ -54,7 +54,9 @@ def _exact(term: Term) -> tuple[int, int] | None:
 
 def _decimal(precision: int, scale: int, term: Term) -> str:
     if precision > _MOST_DIGITS:
-        fail(f"the result of {term.function} may need {precision} digits, and 38 is the most: cast to fewer.", term.place)
+        raise wrong_at(
+            f"the result of {term.function} may need {precision} digits, and 38 is the most: cast to fewer.", term.place
+        )
     return f"decimal({precision}, {scale})"
 
 
@@ -70,7 +72,11 @@ def _common(term: Term, terms: Sequence[Term]) -> str:
         return "double"
     parts = [_exact(each) for each in known]
     floats = [each for each in known if each.type in {"float", "double"}]
-    if floats and all(part is not None and each.function == LITERAL for part, each in zip(parts, known) if each not in floats):
+    if floats and all(
+        part is not None and each.function == LITERAL
+        for part, each in zip(parts, known, strict=True)
+        if each not in floats
+    ):
         return "double"
     exact = [part for part in parts if part is not None]
     if len(exact) == len(parts):
@@ -79,7 +85,7 @@ def _common(term: Term, terms: Sequence[Term]) -> str:
     names = " and ".join(dict.fromkeys(map(_told, known)))
     hint = " An exact number beside a double needs a cast of one." if floats and exact else ""
     hint = " A date stands as date '2026-01-31'." if {"string"} < set(kinds) <= {"string", *_DATES} else hint
-    fail(f"{term.function} needs values of one type, not {names}.{hint}", term.place)
+    raise wrong_at(f"{term.function} needs values of one type, not {names}.{hint}", term.place)
 
 
 def cast(term: Term, kind: str) -> Term:
@@ -99,7 +105,7 @@ def _alike(term: Term) -> Term:
 def _compared(term: Term) -> Term:
     null = any(each.function == LITERAL and not each.type for each in term.arguments)
     if null and term.function != "is not distinct from":
-        fail(f"{term.function} null is true for no row: write `is null` or `is not null`.", term.place)
+        raise wrong_at(f"{term.function} null is true for no row: write `is null` or `is not null`.", term.place)
     return replace(_alike(term), type="boolean")
 
 
@@ -115,9 +121,11 @@ def _of(kinds: Sequence[str], told: str, result: str | None, texts: int = 1) -> 
         for number, each in enumerate(term.arguments):
             if every or number < texts:
                 if each.type and each.type not in kinds:
-                    fail(f"{term.function} needs {told}, not {_told(each)}.{_HINT.get(term.function, '')}", each.place)
+                    raise wrong_at(
+                        f"{term.function} needs {told}, not {_told(each)}.{_HINT.get(term.function, '')}", each.place
+                    )
             elif not (each.function == LITERAL and each.type == "long" and int(each.text or 0) >= (number == 1)):
-                fail(f"{term.function} needs whole numbers from 1 on behind its first argument.", each.place)
+                raise wrong_at(f"{term.function} needs whole numbers from 1 on behind its first argument.", each.place)
         arguments = tuple(each if each.type else cast(each, kinds[0]) for each in term.arguments)
         return replace(term, arguments=arguments, type=result or arguments[0].type)
 
@@ -132,9 +140,9 @@ _TEXT: Final = _of(("string",), "text", "string")
 def _like(term: Term) -> Term:
     pattern = term.arguments[1]
     if pattern.function != LITERAL or pattern.type != "string":
-        fail(f"{term.function} needs its pattern as a text.", pattern.place)
+        raise wrong_at(f"{term.function} needs its pattern as a text.", pattern.place)
     if "\\" in (pattern.text or "").replace("\\\\", "").replace("\\%", "").replace("\\_", ""):
-        fail(r"a backslash in a pattern stands before %, _ or another backslash.", pattern.place)
+        raise wrong_at(r"a backslash in a pattern stands before %, _ or another backslash.", pattern.place)
     return replace(_TEXT(term), type="boolean")
 
 
@@ -142,10 +150,11 @@ def _sum(term: Term) -> Term:
     """Type ``+``, ``-`` and ``*``: whole numbers give a long, decimals grow, so that no digit is lost."""
     for each in term.arguments:
         if each.type and not (_exact(each) or each.type in {"float", "double"}):
-            fail(f"{term.function} needs numbers, not {_told(each)}.", each.place)
-    kind = _common(term, term.arguments)
-    if not kind or kind in {"int", "long", "float", "double"}:
-        kind = "double" if kind in {"float", "double"} else "long"
+            raise wrong_at(f"{term.function} needs numbers, not {_told(each)}.", each.place)
+    if not any(decimal_parts(each.type) for each in term.arguments) or any(
+        each.type in {"float", "double"} for each in term.arguments
+    ):
+        kind = "double" if _common(term, term.arguments) in {"float", "double"} else "long"
         return replace(term, arguments=tuple(cast(each, kind) for each in term.arguments), type=kind)
     known = [_exact(each) or (1, 0) for each in term.arguments]
     (one, scale), (other, other_scale) = known
@@ -163,7 +172,7 @@ def _quotient(term: Term) -> Term:
     for each in term.arguments:
         fits = each.type in {"int", "long"} if whole else _exact(each) or each.type in {"float", "double"}
         if each.type and not fits:
-            fail(f"{term.function} needs {'whole ' if whole else ''}numbers, not {_told(each)}.", each.place)
+            raise wrong_at(f"{term.function} needs {'whole ' if whole else ''}numbers, not {_told(each)}.", each.place)
     kind = "long" if whole else "double"
     return replace(term, arguments=tuple(cast(each, kind) for each in term.arguments), type=kind)
 
@@ -172,10 +181,10 @@ def _round(term: Term) -> Term:
     value, places = term.arguments[0], term.arguments[1] if len(term.arguments) > 1 else None
     digits = int(places.text or 0) if places is not None and places.function == LITERAL and places.type == "long" else 0
     if places is not None and (places.type != "long" or places.function != LITERAL or not 0 <= digits <= _MOST_DIGITS):
-        fail("round needs a whole number of digits from 0 on.", places.place)
+        raise wrong_at("round needs a whole number of digits from 0 on.", places.place)
     parts = decimal_parts(value.type)
     if value.type not in {"float", "double"} and not parts:
-        fail(f"round needs a decimal or a double, not {_told(value)}.", value.place)
+        raise wrong_at(f"round needs a decimal or a double, not {_told(value)}.", value.place)
     if not parts:
         return replace(term, type="double", arguments=(cast(value, "double"), *term.arguments[1:]))
     scale = min(parts[1], digits)
@@ -187,7 +196,7 @@ def _case(term: Term) -> Term:
     conditions, values = branches[::2], [*branches[1::2], default]
     for each in conditions:
         if each.type not in {"", "boolean"}:
-            fail(f"case needs a condition behind `when`, not {_told(each)}.", each.place)
+            raise wrong_at(f"case needs a condition behind `when`, not {_told(each)}.", each.place)
     kind = _common(term, values)
     cells = [cast(each, kind) for each in values]
     pairs = [part for pair in zip(conditions, cells, strict=False) for part in (cast(pair[0], "boolean"), pair[1])]
@@ -199,7 +208,9 @@ def _cast(term: Term) -> Term:
     if value.type and kind not in _CASTS["decimal" if decimal_parts(value.type) else value.type]:
         allowed = _CASTS["decimal" if decimal_parts(value.type) else value.type]
         if not (decimal_parts(kind) and "decimal" in allowed):
-            fail(f"a {value.type} cannot be cast to {kind}. Allowed: {', '.join(allowed) or 'nothing'}.", term.place)
+            raise wrong_at(
+                f"a {value.type} cannot be cast to {kind}. Allowed: {', '.join(allowed) or 'nothing'}.", term.place
+            )
     return term
 
 

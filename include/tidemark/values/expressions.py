@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -110,9 +110,9 @@ class Term:
             yield from each.columns()
 
 
-def fail(message: str, place: int = 0) -> NoReturn:
-    """Raise the error of an expression at a character of it."""
-    raise ExpressionError(f"at character {place}: {message}" if place else message)
+def wrong_at(message: str, place: int = 0) -> ExpressionError:
+    """Return the error of an expression at a character of it."""
+    return ExpressionError(f"at character {place}: {message}" if place else message)
 
 
 @lru_cache(maxsize=256)
@@ -127,16 +127,16 @@ def parsed(text: str) -> Term:
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
     if len(text) > LONGEST:
-        fail(f"it is longer than {LONGEST} characters.")
+        raise wrong_at(f"it is longer than {LONGEST} characters.")
     try:
         tree = sqlglot.parse_one(text, into=exp.Condition)
     except RecursionError:
-        fail("it is nested too deeply.")
+        raise wrong_at("it is nested too deeply.") from None
     except SqlglotError as error:
         told: dict[str, Any] = (getattr(error, "errors", None) or [{}])[0]
         near = str(told.get("highlight") or "")
         place = len(str(told.get("start_context") or "")) + 1 if near and len(text) <= _SHOWN else 0
-        fail(f"it cannot be read{f' near {near!r}' if near else ''}. Allowed: {ALLOWED}.", place)
+        raise wrong_at(f"it cannot be read{f' near {near!r}' if near else ''}. Allowed: {ALLOWED}.", place) from None
     return _term(tree, 0)
 
 
@@ -147,7 +147,7 @@ _SHOWN: Final = 100
 def _term(node: exp.Expr, depth: int) -> Term:
     """Return what a node of sqlglot's tree stands for."""
     if depth > _DEEPEST:
-        fail("it is nested too deeply.", _place(node))
+        raise wrong_at("it is nested too deeply.", _place(node))
     kind = type(node).__name__
     if kind == "Paren":
         return _term(node.this, depth)
@@ -158,7 +158,7 @@ def _term(node: exp.Expr, depth: int) -> Term:
     if kind in _SPECIAL:
         return _SPECIAL[kind](node, depth)
     if kind not in FUNCTIONS:
-        fail(f"{_shown(node)} is not allowed. Allowed: {ALLOWED}.", _place(node))
+        raise wrong_at(f"{_shown(node)} is not allowed. Allowed: {ALLOWED}.", _place(node))
     function, parts = FUNCTIONS[kind]
     negated = bool(node.args.get("negate"))
     _refuse_parts(node, {*parts, *({"negate"} if function in {"like", "ilike"} else ())})
@@ -198,14 +198,14 @@ def _number_type(text: str, place: int) -> str:
     scale = max(0, -int(number.as_tuple().exponent))
     digits = max(len(number.as_tuple().digits), scale + 1)
     if digits > 38:
-        fail(f"{text} has more than 38 digits.", place)
+        raise wrong_at(f"{text} has more than 38 digits.", place)
     return f"decimal({digits}, {scale})"
 
 
 def _column(node: exp.Expr) -> Term:
     place = _place(node)
     if node.args.get("table") or type(node.this).__name__ != "Identifier":
-        fail(f"{_shown(node)} is no column of the row: write its name alone.", place)
+        raise wrong_at(f"{_shown(node)} is no column of the row: write its name alone.", place)
     return Term(function=COLUMN, text=node.name, place=place)
 
 
@@ -254,10 +254,10 @@ def _type_of(to: exp.Expr, place: int) -> str:
         precision, scale = parts[0], parts[1] if len(parts) > 1 else 0
         if 1 <= precision <= 38 and scale <= precision:
             return f"decimal({precision}, {scale})"
-        fail("decimal(p, s) needs 1 <= p <= 38 and s <= p.", place)
+        raise wrong_at("decimal(p, s) needs 1 <= p <= 38 and s <= p.", place)
     if name not in _TYPES or to.expressions:
         allowed = "boolean, int, bigint, double, decimal(p, s), date, timestamp, timestamptz, text"
-        fail(f"cast to {to.sql().lower()} is not allowed. Allowed: {allowed}.", place)
+        raise wrong_at(f"cast to {to.sql().lower()} is not allowed. Allowed: {allowed}.", place)
     return _TYPES[name]
 
 
@@ -276,7 +276,7 @@ def _value_of(text: str, kind: str, place: int) -> str:
         return str(int(text)) if kind in {"int", "long"} else str(Decimal(text))
     except (ValueError, KeyError, ArithmeticError):
         zone = " with a zone (Z)" if kind == "timestamptz" else " without a zone" if kind == "timestamp" else ""
-        fail(f"'{text}' is no {kind}{zone}.", place)
+        raise wrong_at(f"'{text}' is no {kind}{zone}.", place) from None
 
 
 def _nodes(part: Any) -> list[Any]:  # noqa: ANN401  a part of sqlglot's tree
@@ -286,7 +286,7 @@ def _nodes(part: Any) -> list[Any]:  # noqa: ANN401  a part of sqlglot's tree
 def _refuse_parts(node: exp.Expr, known: set[str]) -> None:
     for name, part in node.args.items():
         if part and name not in known and name not in _HARMLESS:
-            fail(f"{_shown(node)} is not allowed in this form. Allowed: {ALLOWED}.", _place(node))
+            raise wrong_at(f"{_shown(node)} is not allowed in this form. Allowed: {ALLOWED}.", _place(node))
 
 
 def _place(node: exp.Expr) -> int:
