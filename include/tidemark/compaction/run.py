@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.compaction.routing import Routing
 from tidemark.lake import names
+from tidemark.lake.branches import rows_in
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
@@ -94,4 +95,5 @@ class Run:
 
     def size_of(self, found: Found) -> int:
         """Return about how many rows building a table reads."""
-        return found.events + self.rows_of(found.object)
+        rows = rows_in(found.table) if found.shown is not None and found.table is not None else None
+        return found.events + (self.rows_of(found.object) if rows is None else rows)

@@ -108,9 +108,10 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     steps += _emptied(lake, table, history.emptyings, standing)
     start = min((step.position for step in steps if step.operation != Operation.TRUNCATE), default=None)
     own = [step for step in steps if start is not None and step.position >= start]
-    rows = _published(table, reader, wanted)
-    whole = lake.load(table_names.whole(identifier)) if keeps_whole(table.properties) else None
-    kept = rows if whole is None else _published(whole, reader, wanted)
+    chosen = _with_values(table, reader, wanted)
+    rows = kept = _rows(table, chosen)
+    if keeps_whole(table.properties):
+        kept = _rows(lake.load(table_names.whole(identifier)), chosen)
     if reader.key:
         chapters = row_life.tell(_with_lone_halves_marked(lake, table, own, standing), soft=reader.soft)
     else:
@@ -237,13 +238,17 @@ def log_of(lake: Lake, table: Table) -> pa.RecordBatchReader:
     return changelog.scan(row_filter=mine, selected_fields=FIELDS).to_arrow_batch_reader()
 
 
-def _published(table: Table, reader: Reader, wanted: Key) -> pa.Table:
-    """Return the published rows that have these values."""
+def _with_values(table: Table, reader: Reader, wanted: Key) -> BooleanExpression:
+    """Return the condition that a published row has these values."""
     where: BooleanExpression = AlwaysTrue()
     if is_view(table):
         where = equals(SHARD_COLUMN, table.properties[OBJECT_PROPERTY])
     for name, value in shown(wanted, reader.masks).items():
         where = And(where, equals(name, literal(value, reader.columns[name].type)))
+    return where
+
+
+def _rows(table: Table, where: BooleanExpression) -> pa.Table:
     rows = table.scan(row_filter=where).to_arrow()
     return rows.select([name for name in rows.column_names if not name.startswith(OWN_PREFIX)])
 

@@ -62,7 +62,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     defaults = defaults_of(found, evolving.names, columns)
     if table is not None:
         keys.refuse_late(found, key, defaults)
-    rules = row_rules.planned(evolving, promised, columns)
+    rules = row_rules.planned(evolving, promised, columns, goes_on=table is not None)
     _refuse_layout(found, promised, table, evolved, rules)
     tracked = evolving.rules.tracked(names)
     module = formats.resolve(source.format)

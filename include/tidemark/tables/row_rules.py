@@ -39,13 +39,16 @@ class RowRules(NamedTuple):
 NO_RULES = RowRules()
 
 
-def planned(evolving: Evolving, promised: model.Table, columns: Sequence[TableColumn]) -> RowRules:
+def planned(
+    evolving: Evolving, promised: model.Table, columns: Sequence[TableColumn], *, goes_on: bool
+) -> RowRules:
     """Return the expressions of a table.
 
     Args:
         evolving: the table.
         promised: what the source file says of it.
         columns: its columns, as they are folded.
+        goes_on: whether published rows stay.
 
     Raises:
         IncompatibleSchemaError: an expression names a column that the table does not have, or that is masked; a type
@@ -66,7 +69,8 @@ def planned(evolving: Evolving, promised: model.Table, columns: Sequence[TableCo
             told = f" {min(left_out)} is left out of the table." if left_out else ""
             raise IncompatibleSchemaError(f"{found.object}: {'.'.join(place)}: {error}{told}") from None
     rules = RowRules(terms.get(("where",)), {name: terms["derive", name] for name in promised.derive})
-    _refuse_types(found, rules)
+    if goes_on:
+        _refuse_types(found, rules)
     return rules
 
 
