@@ -62,11 +62,9 @@ def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
 
 def _build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     run = prepared.run
-    # The versions of a row end where it is deleted, however the table shows it.
-    plan = replace(prepared.plan, soft=False)
-    on = goes_on(run, plan)
-    if not on:
-        plan = replace(plan, today={})  # it begins with the names of today
+    on = goes_on(run, prepared.plan)
+    # The versions of a row end where it is deleted, however the table shows it. A new history has the names of today.
+    plan = replace(prepared.plan, soft=False, today=prepared.plan.today if on else {})
     prepare(run, plan)
     history = _History(run=run, plan=plan, log=prepared.log)
     read, new = replace(events.plan, soft=False), events.rows
@@ -101,10 +99,9 @@ def prepare(run: Run, plan: Plan) -> None:
 
 
 def goes_on(run: Run, plan: Plan) -> bool:
-    """Return whether a history goes on from what it holds.
+    """Return whether a history was published with the table's last cut, else nobody asked for it then; and likewise.
 
-    It does if it was published with the table's last cut, else nobody asked for it then; and likewise. Where a tracked
-    column goes, versions that only it told apart are one.
+    Where a tracked column goes, versions that only it told apart are one.
     """
     if plan.found.between[0]:
         return True

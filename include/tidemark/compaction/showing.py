@@ -51,9 +51,7 @@ def show(run: Run, plan: Plan, built: Built, *, anew: bool = False) -> Built:
     rows = _Shown(run, plan, (plan.rows, plan.target), own, tuple(plan.key) or (POSITION,))
     merged = rows.write(anew=anew)
     if plan.keeps_versions:
-        # The versions of a row end where it is deleted, however the table shows it.
-        hard = replace(plan, soft=False)
-        hard = hard if history_candidate.goes_on(run, hard) else replace(hard, today={})
+        hard = replace(plan, soft=False, today=plan.today if history_candidate.goes_on(run, plan) else {})
         history_candidate.prepare(run, hard.shown)
         identifiers = (hard.versions, hard.shown.versions)
         own = (*_INTERVAL, POSITION, COMMITTED_AT)

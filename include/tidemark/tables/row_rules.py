@@ -39,9 +39,7 @@ class RowRules(NamedTuple):
 NO_RULES = RowRules()
 
 
-def planned(
-    evolving: Evolving, promised: model.Table, columns: Sequence[TableColumn], *, goes_on: bool
-) -> RowRules:
+def planned(evolving: Evolving, promised: model.Table, columns: Sequence[TableColumn], *, goes_on: bool) -> RowRules:
     """Return the expressions of a table.
 
     Args:
@@ -65,9 +63,7 @@ def planned(
         try:
             terms[place] = _finished(place, typed(_of_today(expression, evolving, types), types))
         except ExpressionError as error:
-            left_out = {name for name in evolving.left_out() if f"'{name}'" in str(error)}
-            told = f" {min(left_out)} is left out of the table." if left_out else ""
-            raise IncompatibleSchemaError(f"{found.object}: {'.'.join(place)}: {error}{told}") from None
+            raise IncompatibleSchemaError(f"{found.object}: {'.'.join(place)}: {error}") from None
     rules = RowRules(terms.get(("where",)), {name: terms["derive", name] for name in promised.derive})
     if goes_on:
         _refuse_types(found, rules)
@@ -107,12 +103,12 @@ def _of_today(term: Term, evolving: Evolving, columns: Collection[str]) -> Term:
     if name is not None:
         return replace(term, text=name)
     name = term.text or ""
-    were = {each.casefold() for each in (*evolving.before, *(each.old for each in evolving.names.renamings))}
+    gone = (*evolving.before, *evolving.left_out(), *(each.old for each in evolving.names.renamings))
+    were = {each.casefold() for each in gone}
     if name in evolving.promised and name.casefold() not in were:
         return replace(term, function=LITERAL, text=None, type=evolving.promised[name])
-    hint = (
-        "" if name.casefold() in were else " A text stands in single quotation marks; `columns` tells of a new column."
-    )
+    hint = " A text stands in single quotation marks, and the type of a column to come in `columns`."
+    hint = " It was dropped, has another name now, or is left out." if name.casefold() in were else hint
     raise wrong_at(f"the table has no column '{name}'.{hint}{suggestion(name, columns)}", term.place)
 
 
