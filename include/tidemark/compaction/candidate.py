@@ -26,6 +26,7 @@ from tidemark.lake.properties import (
     SHARDS_PROPERTY,
     SOURCE_PROPERTY,
     STATE_PROPERTIES,
+    WHOLE_PROPERTIES,
 )
 from tidemark.ledger.rows import Snapshots
 from tidemark.tables import schemas
@@ -125,7 +126,8 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
         own[SHARDS_PROPERTY] = json.dumps({shard.object: dict(shard.added) for shard in plan.found.shards})
     layout = run.source.table_for(plan.found.object).layout
     where = layout.location if layout and not plan.keeps_whole else None
-    table = lake.ensure(plan.rows, schemas.table_schema(plan), {**STATE_PROPERTIES, **key, **own}, location=where)
+    kept = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
+    table = lake.ensure(plan.rows, schemas.table_schema(plan), {**kept, **key, **own}, location=where)
     if plan.column_rules not in {None, table.properties.get(RULES_PROPERTY)}:
         table = _with(table, {RULES_PROPERTY: plan.column_rules or "{}"})  # more masks than there are do no harm
     if own.get(SHARDS_PROPERTY) not in {None, table.properties.get(SHARDS_PROPERTY)}:

@@ -19,6 +19,7 @@ from tidemark.compaction.event_log import new_events, shards_of
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake import foreign, names
+from tidemark.lake.branches import cut_tags
 from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import BY_HAND
@@ -98,8 +99,10 @@ def _changed_by_others(run: Run, found: Found, target: Identifier, *, asked: boo
     if asked:
         return None
     state = run.lake.find(names.state(target))
-    if state is None:
-        return BuildAnew(object=found.object, reason="the state of its rows is gone")
+    of_another_cut = found.shown is not None and cut_tags(found.shown)[-1:] != cut_tags(found.table)[-1:]
+    if state is None or of_another_cut:
+        reason = "its whole rows are of another cut" if of_another_cut else "the state of its rows is gone"
+        return BuildAnew(object=found.object, reason=reason)
     beside = [*names.beside(target), *([names.whole(names.history(target))] if found.shown is not None else [])]
     tables = (found.table, found.shown, state, *map(run.lake.find, beside))
     told = [text for table in tables if table is not None and (text := foreign.changes(table))]

@@ -26,7 +26,7 @@ from tidemark.lake import pending_schema
 from tidemark.lake.branches import MARKER, branch_from_main, cut_tags, marker
 from tidemark.lake.commits import commit_files
 from tidemark.lake.names import cut_tag
-from tidemark.lake.properties import KEY_PROPERTY, OBJECT_PROPERTY, SOURCE_PROPERTY, STATE_PROPERTIES
+from tidemark.lake.properties import KEY_PROPERTY, OBJECT_PROPERTY, SOURCE_PROPERTY, STATE_PROPERTIES, WHOLE_PROPERTIES
 from tidemark.spark.session import checkpointed, named
 from tidemark.tables import schemas
 from tidemark.tables.plan import Plan
@@ -39,10 +39,7 @@ _TRACKING = "tracking"
 
 _EVERY = "every event"
 
-_PROPERTIES = {
-    **STATE_PROPERTIES,
-    "write.spark.fanout.enabled": "true",  # a version that ends goes to the other partition
-}
+_FANOUT = {"write.spark.fanout.enabled": "true"}  # a version that ends goes to the other partition
 
 
 def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
@@ -91,8 +88,9 @@ def prepare(run: Run, plan: Plan) -> None:
     """Put the branch of the history where ``main`` stands, with the columns of the plan."""
     key = {KEY_PROPERTY: json.dumps(plan.told_key)}
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
+    properties = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
     table = run.lake.ensure(
-        plan.versions, schemas.history_schema(plan), {**_PROPERTIES, **key, **own}, partition_by=[IS_CURRENT]
+        plan.versions, schemas.history_schema(plan), {**properties, **_FANOUT, **key, **own}, partition_by=[IS_CURRENT]
     )
     table = schemas.evolve(table, plan)
     branch_from_main(pending_schema.plan_pending(table, run.cut.number, plan.today, key), run.cut.branch)

@@ -177,10 +177,10 @@ def append(rows: DataFrame, plan: Plan, branch: str) -> None:
     rows.select(*stored, *(F.lit(None).alias(name) for name in plan.leaving)).writeTo(branch).append()
 
 
-def append_made(rows: DataFrame, plan: Plan, branch: str) -> None:
-    """Add rows that were made of whole ones, with today's names of their columns, to a table that has none."""
+def overwrite_made(rows: DataFrame, plan: Plan, branch: str) -> None:
+    """Put rows that were made of whole ones, with today's names of their columns, in place of all that are there."""
     stored = [F.col(quoted(name)).alias(plan.stored(name)) for name in rows.columns]
-    rows.select(*stored, *(F.lit(None).alias(name) for name in plan.leaving)).writeTo(branch).append()
+    rows.select(*stored, *(F.lit(None).alias(name) for name in plan.leaving)).writeTo(branch).overwrite(F.lit(True))
 
 
 def replace_made(rows: DataFrame, plan: Plan, branch: str, identity: Sequence[str]) -> None:

@@ -51,13 +51,16 @@ def show(run: Run, plan: Plan, built: Built, *, anew: bool = False) -> Built:
     rows = _Shown(run, plan, (plan.rows, plan.target), own, tuple(plan.key) or (POSITION,))
     merged = rows.write(anew=anew)
     if plan.keeps_versions:
-        hard = replace(plan, soft=False, today=plan.today if history_candidate.goes_on(run, plan) else {})
+        whole, shown = (history_candidate.goes_on(run, each) for each in (plan, plan.shown))
+        hard = replace(plan, soft=False, today=plan.today if whole else {})
         history_candidate.prepare(run, hard.shown)
         identifiers = (hard.versions, hard.shown.versions)
         own = (*_INTERVAL, POSITION, COMMITTED_AT)
-        _Shown(run, hard, identifiers, own, (*hard.key, POSITION)).write(anew=anew)
+        _Shown(run, hard, identifiers, own, (*hard.key, POSITION)).write(anew=not (whole and shown) or anew)
     candidate = head(run.lake.load(plan.target), run.cut.branch)
-    deleted = built.deleted if plan.soft else merged.deleted if plan.key else max(0, -merged.grown)
+    deleted = built.deleted  # where all rows are shown, as many as the fold tells
+    if plan.where is not None:
+        deleted = merged.deleted if plan.key else max(0, -merged.grown)
     return replace(built, rows_change=merged.grown, deleted=deleted, snapshots=Snapshots(head(table), candidate))
 
 
@@ -90,7 +93,7 @@ class _Shown:
             cells = [F.col(quoted(stored)).alias(name) for name, stored in self._stored.items()]
             whole = self.run.read(self.identifiers[0], branch).select(*cells)
             made = whole.where(self._inside()).select(*(cell.alias(name) for name, cell in self._made().items()))
-            merging.append_made(made, self.plan, place)
+            merging.overwrite_made(made, self.plan, place)
         elif (changes := self._changes()) is not None:
             merging.replace_made(changes, self.plan, place, self.identity)
         return accounting.merged(self.run.lake.load(self.identifiers[1]), start, branch)

@@ -64,6 +64,14 @@ STATE_PROPERTIES: Mapping[str, str] = {
 }
 """Of tables with one row for each key."""
 
+WHOLE_PROPERTIES: Mapping[str, str] = {
+    **STATE_PROPERTIES,
+    # What a cut changed is read from the files (``lake.changed_rows``), whatever the catalog's own default is.
+    "write.format.default": "parquet",
+    "write.delete.format.default": "parquet",
+}
+"""Of tables with whole rows or versions, of which published ones are made."""
+
 FEED_PROPERTIES: Mapping[str, str] = {
     **TABLE_PROPERTIES,
     # Rows go to files as they come: a cut adds few files, and readers take whole cuts.

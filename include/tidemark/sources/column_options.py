@@ -14,6 +14,12 @@ from tidemark.sources.fields import wrong
 from tidemark.values.expressions import ExpressionError, Term, parsed
 from tidemark.values.masking import Mask
 
+NOT_SOFTLY = (
+    "`deletes: soft` would have to show rows that left the filter, which nothing keeps: take one of them out. A "
+    "history tells until when a row was inside."
+)
+"""Why a table with soft deletes has no filter."""
+
 Names = Annotated[tuple[str, ...], AfterValidator(fields.unique_names)]
 
 

@@ -93,11 +93,7 @@ class Table(column_options.ColumnOptions):
     def _columns_fit(self) -> Self:
         errors = list(column_options.problems(self, self.key or (), self.columns))
         if self.where is not None and self.deletes is Deletes.SOFT:
-            text = (
-                "`deletes: soft` would have to show rows that left the filter, which nothing keeps: take one of them "
-                "out. A history tells until when a row was inside."
-            )
-            errors.append(error_at(("where",), text))
+            errors.append(error_at(("where",), column_options.NOT_SOFTLY))
         for name, encoding in self.encodings.items():
             kind = self.columns.get(name)
             if kind is None:

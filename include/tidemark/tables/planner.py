@@ -42,8 +42,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         RebuildNeededError: a schema change needs the published rows to be written again.
     """
     promised = source.table_for(found.object)
-    claim(source, found, table, anew=anew)
-    built_by = column_rules.recorded(table)
+    claim(source, found, found.published, anew=anew)
+    built_by = column_rules.recorded(found.published)
     table = None if anew else table
     _refuse_shards(found, promised, table)
     evolving = evolving_of(source, found, table)
