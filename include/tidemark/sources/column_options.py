@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import InitErrorDetails
@@ -14,7 +14,7 @@ from tidemark.sources.fields import wrong
 from tidemark.values.expressions import ExpressionError, Term, parsed
 from tidemark.values.masking import Mask
 
-NOT_SOFTLY = (
+_NOT_SOFTLY: Final = (
     "`deletes: soft` would have to show rows that left the filter, which nothing keeps: take one of them out. A "
     "history tells until when a row was inside."
 )
@@ -95,13 +95,16 @@ class ColumnOptions(BaseModel):
             yield ("derive", name), parsed(text)
 
 
-def problems(options: ColumnOptions, key: tuple[str, ...], types: Mapping[str, str]) -> Iterator[InitErrorDetails]:
+def problems(
+    options: ColumnOptions, key: tuple[str, ...], types: Mapping[str, str], *, soft: bool
+) -> Iterator[InitErrorDetails]:
     """Yield what is wrong with the options of a table, as far as the source file alone tells.
 
     Args:
         options: the options.
         key: the key that the source file gives; empty for none.
         types: the types that it gives, by column.
+        soft: whether deleted rows stay, marked.
     """
     if options.select == ():
         yield fields.error_at(("select",), "empty: no column would be published. Leave it out to publish all.")
@@ -115,6 +118,12 @@ def problems(options: ColumnOptions, key: tuple[str, ...], types: Mapping[str, s
             text = f"{name} is masked, and a mask is text. Leave its type out of `columns`."
             yield fields.error_at(("columns", name), text)
     yield from _derived_problems(options, key, types)
+    yield from _expression_problems(options, soft=soft)
+
+
+def _expression_problems(options: ColumnOptions, *, soft: bool) -> Iterator[InitErrorDetails]:
+    if soft and options.where is not None:
+        yield fields.error_at(("where",), _NOT_SOFTLY)
     for where, expression in options.expressions():
         for column in expression.columns():
             if problem := _not_seen(options, column.text or ""):

@@ -91,9 +91,7 @@ class Table(column_options.ColumnOptions):
 
     @model_validator(mode="after")
     def _columns_fit(self) -> Self:
-        errors = list(column_options.problems(self, self.key or (), self.columns))
-        if self.where is not None and self.deletes is Deletes.SOFT:
-            errors.append(error_at(("where",), column_options.NOT_SOFTLY))
+        errors = list(column_options.problems(self, self.key or (), self.columns, soft=self.deletes is Deletes.SOFT))
         for name, encoding in self.encodings.items():
             kind = self.columns.get(name)
             if kind is None:
