@@ -21,7 +21,7 @@ from tidemark.compaction.changed_frames import rows_of
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.run import Run
 from tidemark.lake import changed_files
-from tidemark.lake.branches import head
+from tidemark.lake.branches import head, rows_in
 from tidemark.lake.changed_rows import SIDE
 from tidemark.lake.names import Identifier
 from tidemark.ledger.rows import Snapshots
@@ -89,7 +89,7 @@ class _Shown:
         branch = self.run.cut.branch
         place = self.run.lake.spark_name(self.identifiers[1], branch)
         start = head(self.run.lake.load(self.identifiers[1]), branch)
-        if anew:
+        if anew or not rows_in(self.run.lake.load(self.identifiers[0])):  # where no row was whole, none was published
             cells = [F.col(quoted(stored)).alias(name) for name, stored in self._stored.items()]
             whole = self.run.read(self.identifiers[0], branch).select(*cells)
             made = whole.where(self._inside()).select(*(cell.alias(name) for name, cell in self._made().items()))
