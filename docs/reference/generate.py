@@ -250,7 +250,7 @@ def _values(parameter: Any) -> str:
 def _tables() -> Iterator[str]:
     """Yield the parts of the page of Tidemark's own tables."""
     logs, ledger = _texts("lake/log_schemas.py"), _texts("ledger/schemas.py")
-    ledger |= _texts("ledger/reconciliation_schema.py")
+    ledger |= _texts("ledger/offset_schema.py") | _texts("ledger/reconciliation_schema.py")
     yield "# Tables"
     yield (
         "The tables between the stages and those of the ledger, from their schemas. `tidemark sql` reads them all. "
@@ -275,10 +275,11 @@ def _tables() -> Iterator[str]:
 
 
 def _constants() -> dict[str, pa.Schema]:
+    import tidemark.ledger.offset_schema as offsets  # noqa: PLC0415
     import tidemark.ledger.reconciliation_schema as reconciliation  # noqa: PLC0415
     import tidemark.ledger.schemas as ledger  # noqa: PLC0415
 
-    found = {**vars(reconciliation), **vars(ledger)}
+    found = {**vars(offsets), **vars(reconciliation), **vars(ledger)}
     return {name: value for name, value in found.items() if isinstance(value, pa.Schema)}
 
 

@@ -18,7 +18,9 @@ from support.html_pages import Page
 from support.ledgers import Written, counts, moment
 from tidemark.cli.app import app
 from tidemark.lake.lake import Lake
+from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import RefusalRow, TransactionRow
 from tidemark.ledger.tally import Seen
 from tidemark.pipeline import REPORT_VARIABLE, run_stage
@@ -40,6 +42,7 @@ def _written(lake: Lake) -> None:
         null = {"target": "calm.orders", "name": "null keys"}
         calm.cut(number, {"orders": counts(9, day=number, rows=10 * number, superseded=2)}, checks=[null])
     calm.write()
+    _contradicted(calm)
     _hostile(Written(lake, "odd"))
     held = Written(lake, "held_one")
     held.cut(1, {"orders": counts(9, day=1, rows=10)})
@@ -54,6 +57,26 @@ def _written(lake: Lake) -> None:
     first.cut(1, {"orders": counts(3, day=2, rows=3) | {"verdict": "failed"}}, state="failed", checks=[null])
     first.write()
     site.write(lake, ["calm", "odd", "held_one", "single", "first_fails"])
+
+
+def _contradicted(calm: Written) -> None:
+    row = ContradictionRow(
+        cut=2, object="orders", kind="missing_rows", events=3, position="1", file=f"/{HOSTILE}", place=7
+    )
+    calm.ledger.replace(ContradictionRow, [row])
+    compared = ReconciliationRow(
+        run=1,
+        object="orders",
+        target="calm.orders",
+        result="differs",
+        cut=2,
+        batch=2,
+        source_rows=21,
+        lake_rows=20,
+        lost=1,
+        keys=json.dumps([{"why": "lost", "kind": "lost", "key": {"id": SECRET}}]),
+    )
+    calm.ledger.replace(ReconciliationRow, [compared])
 
 
 def _hostile(odd: Written) -> None:
@@ -123,6 +146,7 @@ def test_nothing_of_a_row_is_shown() -> None:
     assert "/b at 3" in _text("odd/index.html")
     assert "ADD c text DEFAULT '...' COMMENT '...'" in _text("odd/index.html")
     assert SECRET not in json.dumps(figures_of(Lake.open(), "odd"))
+    assert SECRET not in json.dumps(figures_of(Lake.open(), "calm"))
 
 
 def test_figures_are_those_of_status_and_ledger(lake: Lake) -> None:
@@ -142,6 +166,9 @@ def test_figures_are_those_of_status_and_ledger(lake: Lake) -> None:
     assert "messages landed 30" in page
     assert "events superseded 6" in page
     assert "calm.orders ✓ passed 30" in page
+    page = _text("calm/table-calm.orders.html")
+    assert f"2 3 updates or deletes of rows that were not there /{HOSTILE} at 7" in page
+    assert "different 21 20 0 1 0 0" in page
 
 
 def test_the_overview_says_what_needs_a_person_and_the_command() -> None:

@@ -35,9 +35,10 @@ from tidemark.events import Operation
 from tidemark.folding import actions, frames, keyed, update_halves
 from tidemark.folding import cells as row_cells
 from tidemark.folding.truncates import Truncates
-from tidemark.lake.branches import greatest, rows_in
+from tidemark.lake.branches import MARKER, greatest, rows_in
+from tidemark.lake.commits import commit_files
 from tidemark.spark.session import checkpointed, named
-from tidemark.tables import reasons
+from tidemark.tables import reasons, row_checks
 from tidemark.tables.schemas import DELETED, POSITION, was_hard
 
 LARGE = 200_000
@@ -123,6 +124,9 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     applied, idle = merged.changed - moved, 0
     if applied != totals.newest:
         idle = idle_events.against_rows(prepared, fold.rows, start) if judged is None else idle_events.by_cell(judged)
+    if row_checks.are_recorded(plan.found.table, plan.row_checks):
+        told = {MARKER + row_checks.MARK: row_checks.told(plan.row_checks)}
+        commit_files(prepared.current(), [], summary=told, branch=prepared.run.cut.branch)
     return Built(
         object=plan.found.object,
         target=plan.target,

@@ -107,6 +107,7 @@ def _is_plain(prepared: Prepared) -> bool:
         or found.moves
         or found.segments
         or found.shards
+        or plan.row_checks
     )
     return bool(plan.key and not alone)
 

@@ -19,12 +19,20 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.ddl.changes import Fill
 from tidemark.events import Encoding, Operation
-from tidemark.folding import contradictions
+from tidemark.folding import contradictions, row_checks
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.truncates import Truncates
 from tidemark.tables.plan import Plan
-from tidemark.tables.reasons import MISFIT, NULL_KEY, PARTIAL_KEY_CHANGE, TRUNCATED, UNREADABLE_VALUE
+from tidemark.tables.reasons import (
+    CHECK_FAILED,
+    CHECK_FAILED_KEPT_GOOD,
+    MISFIT,
+    NULL_KEY,
+    PARTIAL_KEY_CHANGE,
+    TRUNCATED,
+    UNREADABLE_VALUE,
+)
 from tidemark.text import quoted
 from tidemark.values.encodings import READERS
 from tidemark.values.images import UNREADABLE, read_images
@@ -49,7 +57,8 @@ def actions(events: DataFrame, plan: Plan, truncated: Truncates | None, kept: Se
 
     Returns:
         ``k0 .. kn``; ``c<n>`` (the columns outside the key, typed; where ``deleted``: null, or with soft deletes the
-        values of the old image); ``deleted``; ``moved_away`` (the delete of an old key); ``set_aside`` (the reason why
+        values of the old image); ``deleted``; ``moved_away`` (the delete of an old key, or of a row that is
+        kept back: its event is counted elsewhere); ``set_aside`` (the reason why
         the event takes no part, or null), ``detail``; ``half`` (the old half of an update in two events: it deletes its
         key); where the plan ``compares``: ``needs`` (``contradictions``); and ``kept``.
     """
@@ -67,10 +76,13 @@ def actions(events: DataFrame, plan: Plan, truncated: Truncates | None, kept: Se
     new, old = ([each.alias("needs")] for each in needs) if needs else ([], [])
     stays = F.struct(F.lit(False).alias("moved_away"), *verdict, *new)
     leaves = F.struct(F.lit(True).alias("moved_away"), F.lit(True).alias("deleted"), *verdict[1:], *old)
+    does, left = F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays)), F.col("side.moved_away")
+    if plan.row_checks:
+        keyed, does = _judged(plan, keyed, writes), _kept_back(moved, verdict)
+        left = F.col("side.of_old_key")
     # The verdict comes out of a generator, because the optimizer pushes no filter below a generator. A filter that was
     # pushed further down would parse the image again for every column that it uses.
-    sides = keyed.withColumn("side", F.explode(F.when(moved, F.array(stays, leaves)).otherwise(F.array(stays))))
-    left, alive = F.col("side.moved_away"), ~F.col("side.deleted")
+    sides, alive = keyed.withColumn("side", F.explode(does)), ~F.col("side.deleted")
     acted = [
         F.when(left, was).otherwise(now).alias(name)
         for name, was, now in zip(key_names(plan), before, after, strict=True)
@@ -83,7 +95,44 @@ def actions(events: DataFrame, plan: Plan, truncated: Truncates | None, kept: Se
         ).alias(field(number))
         for number in value_numbers(plan)
     ]
-    return sides.select(*acted, *cells, "side.*", "half", *kept)
+    done = sides.select(*acted, *cells, "side.*", "half", *kept)
+    return done.drop("of_old_key") if plan.row_checks else done
+
+
+def _judged(plan: Plan, keyed: DataFrame, writes: Expression) -> DataFrame:
+    """Return read events with the rule that their row fails (``failed``), and whether the row stays then."""
+    numbers = {column.name: number for number, column in enumerate(plan.columns)}
+
+    def value(name: str) -> Expression:
+        return cell(plan, numbers[name])
+
+    failed = F.when(writes, row_checks.failed(plan.row_checks, value))
+    return keyed.withColumns({"failed": failed, "stays good": row_checks.stays(plan.row_checks, value)})
+
+
+def _kept_back(moved: Expression, verdict: Sequence[Expression]) -> Expression:
+    """Return what an event does where rows are kept back: its row is set aside, and what it takes away goes.
+
+    The old key of a row that fails goes, because the source has it no more. The row itself goes from the table as a row
+    goes that moves to another key: at the position of the event, counted with it. So a later event brings it back, and
+    no earlier one does.
+    """
+    deleted, reason, detail = verdict
+    fails = reason.isNull() & F.col("failed").isNotNull()
+    aside = F.when(F.col("stays good"), CHECK_FAILED_KEPT_GOOD).otherwise(CHECK_FAILED)
+    never, always = F.lit(False), F.lit(True)
+    nothing = F.lit(None).cast("string")
+
+    def side(moved_away: Expression, of_old: Expression, *told: Expression) -> Expression:
+        names = ("moved_away", "of_old_key", "deleted", "set_aside", "detail")
+        parts = (moved_away, of_old, *told)
+        return F.struct(*(part.alias(name) for part, name in zip(parts, names, strict=True)))
+
+    failed = F.concat(F.lit("the row fails "), F.col("failed"))
+    own = side(never, never, deleted, F.when(fails, aside).otherwise(reason), F.when(fails, failed).otherwise(detail))
+    leaves = F.when(moved, side(always, always, always, reason, detail))
+    goes = F.when(fails & ~F.col("stays good"), side(always, never, always, nothing, nothing))
+    return F.array_compact(F.array(own, leaves, goes))
 
 
 def _key_of(plan: Plan) -> list[TableColumn]:

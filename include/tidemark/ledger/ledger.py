@@ -21,9 +21,10 @@ from tidemark.events import Shape
 from tidemark.lake.filters import above, among, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
-from tidemark.ledger import storage
+from tidemark.ledger import offset_rows, storage
 from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.contradiction_rows import ContradictionRow
+from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import DisorderRow, SpanRow
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import (
@@ -102,6 +103,10 @@ class Ledger:
     def spans(self, *conditions: BooleanExpression) -> list[SpanRow]:
         """Return what the change events of each table span in each batch."""
         return self._rows(SpanRow, conditions)
+
+    def offsets(self, *conditions: BooleanExpression) -> list[OffsetsRow]:
+        """Return the offsets of Kafka's records that each batch holds."""
+        return self._rows(OffsetsRow, conditions)
 
     def shapes(self, *conditions: BooleanExpression) -> list[ShapeRow]:
         """Return the shapes that the change log refers to."""
@@ -267,6 +272,7 @@ class Ledger:
         else:
             self.forget(ContentRow, replaced)
             self.forget(SpanRow, replaced)
+        self._note_offsets(found, replaced)
         known = {(row.object, row.shape) for row in self.shapes() if row.batch <= done}
         fresh = [row for key, row in shapes.items() if key not in known]
         if fresh:
@@ -275,6 +281,10 @@ class Ledger:
             self.replace(StatementRow, statements, replaced)
         elif instead_of is not None:
             self.forget(StatementRow, replaced)
+
+    def _note_offsets(self, found: Mapping[int, Sequence[Tally]], replaced: BooleanExpression) -> None:
+        if rows := offset_rows.rows_of(found):
+            self.replace(OffsetsRow, rows, replaced)
 
     def _where(self, *conditions: BooleanExpression) -> BooleanExpression:
         where: BooleanExpression = equals("source", self._source)

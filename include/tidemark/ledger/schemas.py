@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from tidemark.lake.log_schemas import INSTANT
+from tidemark.ledger.offset_schema import OFFSETS
 from tidemark.ledger.reconciliation_schema import RECONCILIATIONS
 
 FILES = pa.schema(
@@ -280,6 +281,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "disorders": DISORDERS,
     "contents": CONTENTS,
     "spans": SPANS,
+    "offsets": OFFSETS,
     "shapes": SHAPES,
     "ddl": DDL,
     "tables": TABLES,

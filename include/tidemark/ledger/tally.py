@@ -80,6 +80,26 @@ def _either(choose: Callable[[int, int], int], one: int | None, other: int | Non
     return choose(one, other)
 
 
+class OffsetRange(msgspec.Struct, frozen=True, array_like=True):
+    """Offsets of a partition of Kafka without a gap, and the origin of the first record."""
+
+    low: int
+    high: int
+    """The last offset."""
+    file: str
+    place: int
+
+
+class OffsetsOf(msgspec.Struct, frozen=True):
+    """The offsets of one partition that a task saw."""
+
+    topic: str
+    partition: int
+    ranges: list[OffsetRange]
+    dense: bool
+    """False: they were in too many pieces, and one range stands for all of them."""
+
+
 class Tally(msgspec.Struct):
     """What became of the messages of one batch, as far as one task read it."""
 
@@ -101,6 +121,8 @@ class Tally(msgspec.Struct):
     """The orders that messages were dumped in (``spans.logs_of``), where the place in the dump may place statements."""
     statements: list[LoggedStatement] = []
     """DDL that may change columns or rows of a table that is there already, and complete initial loads."""
+    offsets: list[OffsetsOf] = []
+    """Of the messages that are records of Kafka."""
 
 
 def shape_from(text: str) -> Shape:

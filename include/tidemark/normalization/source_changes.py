@@ -18,6 +18,7 @@ import structlog
 
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import SourceFileRow
+from tidemark.sources.choices import OnFail
 from tidemark.sources.model import Source
 
 log = structlog.get_logger(__name__)
@@ -103,6 +104,11 @@ class Change:
     @property
     def need(self) -> Need:
         """What it needs, as far as the source file alone can tell."""
+        if self.part == "checks" and any(
+            each.get("on_fail") in {OnFail.QUARANTINE, OnFail.KEEP_LAST_GOOD}
+            for each in (*(self.before or ()), *(self.after or ()))
+        ):
+            return Need.RUN
         return NEEDS.get(self.part, Need.NOTHING)
 
     def __str__(self) -> str:

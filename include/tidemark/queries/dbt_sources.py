@@ -134,6 +134,6 @@ def _of_checks(column: str, checks: Sequence[Check]) -> Iterator[Any]:
         if name is None or arguments.get("column") != column or arguments.keys() - {"column", "value_set"}:
             continue
         said: dict[str, Any] = {} if values is None else {"arguments": {"values": list(values)}}
-        if check.severity is Severity.WARN:
+        if check.judged_as is Severity.WARN:
             said["config"] = {"severity": "warn"}
         yield {name: said} if said else name

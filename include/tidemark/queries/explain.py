@@ -8,7 +8,7 @@ are kept in memory.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import Any
@@ -38,7 +38,7 @@ from tidemark.queries.row_life_scan import FIELDS, LogRow, micros
 from tidemark.queries.row_life_steps import Aside, Reader, made
 from tidemark.queries.shard_views import folded_name, is_view, names_of, shard_of
 from tidemark.sources.routes import SHARD_COLUMN
-from tidemark.tables import column_rules
+from tidemark.tables import column_rules, reasons, row_checks
 from tidemark.tables.schemas import OWN_PREFIX, POSITION
 from tidemark.values.plain_types import Value
 from tidemark.values.types import decimal_parts
@@ -109,10 +109,12 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     start = min((step.position for step in steps if step.operation != Operation.TRUNCATE), default=None)
     own = [step for step in steps if start is not None and step.position >= start]
     chosen = _with_values(table, reader, wanted)
-    rows = kept = _rows(table, chosen)
-    if keeps_whole(table.properties):
-        kept = _rows(lake.load(table_names.whole(identifier)), chosen)
+    whole = lake.load(table_names.whole(identifier)) if keeps_whole(table.properties) else table
+    rows = _rows(table, chosen)
+    kept = rows if whole is table else _rows(whole, chosen)
     if reader.key:
+        if row_checks.recorded(whole) != row_checks.told(()):
+            own = _with_kept_back_marked(lake, table, own, set(kept.column(POSITION).to_pylist()))
         chapters = row_life.tell(_with_lone_halves_marked(lake, table, own, standing), soft=reader.soft)
     else:
         chapters = row_life.tell_bag(_with_set_aside_marked(lake, table, own), set(kept.column(POSITION).to_pylist()))
@@ -199,11 +201,32 @@ def _with_set_aside_marked(lake: Lake, table: Table, steps: Sequence[Step]) -> l
     where = And(among("object", names_of(table)), places)
     fields = ("batch", "file", "place", "reason", "detail")
     rows = quarantine.scan(row_filter=where, selected_fields=fields).to_arrow().to_pylist()
-    aside = {
-        (row["batch"], row["file"], row["place"]): (Outcome.QUARANTINED, f"{row['reason']}: {row['detail']}")
-        for row in rows
-    }
-    return [replace(step, aside=step.aside or aside.get((step.batch, step.file, step.place))) for step in steps]
+    told = {(row["batch"], row["file"], row["place"]): (row["reason"], row["detail"]) for row in rows}
+    return [_marked(step, *told.get((step.batch, step.file, step.place), ("", ""))) for step in steps]
+
+
+def _with_kept_back_marked(lake: Lake, table: Table, steps: Sequence[Step], published: Collection[str]) -> list[Step]:
+    """Return the steps; those whose row fails a check that keeps rows back are marked.
+
+    The quarantine has messages. Of a message with several rows, it does not say which one failed, but a row that is
+    published as the event left it did not.
+    """
+    marked = _with_set_aside_marked(lake, table, steps)
+    return [old if old.position in published else new for old, new in zip(steps, marked, strict=True)]
+
+
+def _marked(step: Step, reason: str, detail: str) -> Step:
+    """Return the step as compact took it, which set the event aside for a reason, or did not.
+
+    A row that fails a check leaves its old key, and the table, unless the check keeps the last good row.
+    """
+    why = f"{reason}: {detail}"
+    by_check = reason in {reasons.CHECK_FAILED, reasons.CHECK_FAILED_KEPT_GOOD}
+    if not reason or step.aside or (by_check and step.moved_to is not None):
+        return step
+    if reason == reasons.CHECK_FAILED:
+        return replace(step, deletes=True, cells={}, kept_back=why)
+    return replace(step, aside=(Outcome.QUARANTINED, why))
 
 
 def _with_lone_halves_marked(lake: Lake, table: Table, steps: Sequence[Step], standing: _Standing) -> list[Step]:

@@ -60,6 +60,8 @@ class Step:
     """The other key, if the event changed the key."""
     aside: tuple[Outcome, str] | None = None
     """Why it takes no part, with a sentence for people."""
+    kept_back: str | None = None
+    """Why compact took the row out instead of publishing what it writes."""
     half: bool = False
     """Whether it is the old half of an update in two events."""
     partial: bool = False
@@ -213,6 +215,9 @@ def _replay(chapters: Sequence[Chapter], *, soft: bool) -> None:
         chapter.detail = (
             _did(chapter, soft=soft) if stands else _lost(chapter, ended_by.get(id(chapter)), chapters[number + 1 :])
         )
+        if chapter.step.kept_back:
+            chapter.outcome = Outcome.QUARANTINED
+            chapter.detail = f"{chapter.step.kept_back}; until a later event, the row is not published"
 
 
 def _cell(row: Mapping[str, tuple[Value, Chapter]], name: str, value: Value) -> Cell:

@@ -14,9 +14,11 @@ from tidemark.lake.filters import above, at_least
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CHECK, CheckRow
+from tidemark.ledger.contradiction_rows import IN_WORDS, ContradictionRow
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
+from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import BatchRow, ContentRow, CutRow, TableRow
 from tidemark.queries.status import MESSAGES, status_of
 from tidemark.report.attention import attention
@@ -48,6 +50,8 @@ def figures_of(lake: Lake, source: str) -> Figures:
         "status": status,
         "cuts": found,
         "quarantine": quarantine,
+        "contradictions": _contradictions(ledger.contradictions(at_least("cut", shown[0].cut))) if shown else [],
+        "reconciled": {name: _reconciled(row) for name, row in ledger.last_reconciliations().items()},
         "schema": schema_changes(ledger.statements(), ledger.shapes(), _times(ledger.batches())),
     }
 
@@ -142,6 +146,33 @@ def _table(row: TableRow, operations: Mapping[str, int]) -> Figures:
         "committed_at": _text(row.committed_at),
         **row.counts.by_name(),
         "operations": dict(sorted(operations.items())),
+    }
+
+
+def _contradictions(rows: Iterable[ContradictionRow]) -> list[Figures]:
+    return [
+        {
+            "cut": row.cut,
+            "table": row.object,
+            "kind": row.kind,
+            "text": IN_WORDS[row.kind],
+            "events": row.events,
+            "file": row.file,
+            "place": row.place,
+        }
+        for row in sorted(rows, key=lambda row: (-row.cut, row.object, row.kind))
+    ]
+
+
+def _reconciled(row: ReconciliationRow) -> Figures:
+    counts = ("source_rows", "lake_rows", "behind", "lost", "extra", "different")
+    return {
+        "at": _text(row.written_at),
+        "cut": row.cut,
+        "result": row.result,
+        "reason": row.reason,
+        **{name: getattr(row, name) for name in counts},
+        "verified_through": _text(row.verified_through),
     }
 
 

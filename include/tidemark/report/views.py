@@ -114,6 +114,12 @@ def table_view(figures: Figures, name: str) -> View:
         else [],
         "flow": _flow({}, fates, published),
         **_checks_over(its_cuts, name),
+        "contradictions": [
+            each | {"href": cut_page(each["cut"])}
+            for each in figures["contradictions"]
+            if each["table"] == table["object"]
+        ],
+        "reconciled": figures["reconciled"].get(table["object"]),
         "reasons": _reasons(each for each in figures["quarantine"]["reasons"] if each["table"] == table["object"]),
         "schema": [change for change in figures["schema"] if change["table"] == table["object"]],
     }

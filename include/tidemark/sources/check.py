@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+from pydantic_core import InitErrorDetails
 
-from tidemark.sources.choices import Severity
-from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
+from tidemark.sources.choices import Deletes, OnFail, Severity
+from tidemark.sources.expectation_names import EXPECTATIONS, NOT_ROW_WISE, REQUIRED, ROW_WISE
 from tidemark.sources.fields import error_at, wrong
 from tidemark.text import nearest, suggestion
 
@@ -20,11 +22,26 @@ class Check(BaseModel):
     type: str
     severity: Severity = Severity.BLOCK
     """``block``: a failed check holds the cut back. ``warn``: it is told, and the cut is published."""
+    on_fail: OnFail | None = None
+    """``block`` and ``warn`` as ``severity``. ``quarantine``: a row that fails is not published. ``keep_last_good``: it
+    stays as it was. Both set the event aside, for expectations that each row passes or fails by itself."""
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments of the expectation, as the file gives them."""
         return dict(self.model_extra or {})
+
+    @property
+    def judged_as(self) -> Severity:
+        """Return what follows if Great Expectations finds it broken; a row that should have been kept back blocks."""
+        if self.on_fail is None:
+            return self.severity
+        return Severity.WARN if self.on_fail is OnFail.WARN else Severity.BLOCK
+
+    @property
+    def keeps_back(self) -> bool:
+        """Return whether rows that fail it are kept back."""
+        return self.on_fail in {OnFail.QUARANTINE, OnFail.KEEP_LAST_GOOD}
 
     @field_validator("type")
     @classmethod
@@ -41,6 +58,41 @@ class Check(BaseModel):
         errors = [error_at((name,), f"unknown key.{suggestion(name, allowed)}", "unknown_key") for name in unknown]
         missing = sorted(REQUIRED[self.type] - given.keys())
         errors += [error_at((name,), f"missing: {self.type} needs it.", "missing_key") for name in missing]
+        errors += list(self._unfit())
         if errors:
             raise ValidationError.from_exception_data("Check", errors)
         return self
+
+    def _unfit(self) -> Iterator[InitErrorDetails]:
+        """Yield what contradicts ``on_fail``."""
+        if self.on_fail is not None and "severity" in self.model_fields_set:
+            yield error_at(("on_fail",), "on_fail says what severity says: leave one of them out.")
+        if not self.keeps_back:
+            return
+        if self.type not in ROW_WISE:
+            names = ", ".join(sorted(ROW_WISE))
+            text = f"{self.type} is not judged row by row, so it can only block or warn. Row by row: {names}."
+            yield error_at(("on_fail",), text)
+        for name in sorted(self.arguments.keys() & NOT_ROW_WISE):
+            yield error_at((name,), f"a check with `on_fail: {self.on_fail}` judges each row: leave {name} out.")
+
+
+def columns_in(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the names of the columns that a check with these arguments looks at."""
+    return [arguments[name] for name in ("column", "column_A", "column_B") if name in arguments]
+
+
+def problems(
+    checks: Sequence[Check], key: Sequence[str] | None, deletes: Deletes, derived: Container[str]
+) -> Iterator[InitErrorDetails]:
+    """Yield what is wrong with checks that keep rows back, in a table that cannot have them."""
+    for number, check in enumerate(checks):
+        if check.keeps_back and (key == () or deletes is Deletes.SOFT):
+            why = (
+                "without a key nothing tells rows apart" if key == () else "with `deletes: soft` it would look deleted"
+            )
+            yield error_at(("checks", number, "on_fail"), f"no row can be kept back: {why}. Use block or warn.")
+        made = [each for each in columns_in(check.arguments) if each in derived]
+        if check.keeps_back and made:
+            text = f"'{made[0]}' is derived, and rows are kept back before columns are. Use block or warn."
+            yield error_at(("checks", number, "on_fail"), text)

@@ -41,6 +41,19 @@ class Severity(StrEnum):
     """It is told, and the cut is published."""
 
 
+class OnFail(StrEnum):
+    """The effect of a failed check on the run, or on the rows that fail it."""
+
+    BLOCK = "block"
+    """Nothing of the cut is published."""
+    WARN = "warn"
+    """It is told, and the cut is published."""
+    QUARANTINE = "quarantine"
+    """A row that fails is not published; its event goes to quarantine, and so the row comes with its next event."""
+    KEEP_LAST_GOOD = "keep_last_good"
+    """As ``quarantine``, but the row stays published as its last event that passed left it."""
+
+
 class Consequence(StrEnum):
     """What follows from a contradiction."""
 

@@ -94,3 +94,23 @@ REQUIRED: Mapping[str, frozenset[str]] = {
     for name, arguments in _TABLE.items()
 }
 """Expectation type -> the arguments that a check must give."""
+
+ROW_WISE = frozenset(
+    {
+        "expect_column_pair_values_a_to_be_greater_than_b",
+        "expect_column_pair_values_to_be_equal",
+        "expect_column_value_lengths_to_be_between",
+        "expect_column_value_lengths_to_equal",
+        "expect_column_values_to_be_between",
+        "expect_column_values_to_be_in_set",
+        "expect_column_values_to_be_null",
+        "expect_column_values_to_match_regex",
+        "expect_column_values_to_not_be_in_set",
+        "expect_column_values_to_not_be_null",
+        "expect_column_values_to_not_match_regex",
+    }
+)
+"""Expectations that each row passes or fails by itself, and that can keep a row back (``folding.row_checks``)."""
+
+NOT_ROW_WISE = frozenset({"mostly", "row_condition", "condition_parser", "ignore_row_if"})
+"""Arguments that a check which keeps rows back cannot have."""

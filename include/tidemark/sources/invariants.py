@@ -32,3 +32,5 @@ class Invariants(BaseModel):
     """Events at one position with different contents: only one of them is published."""
     volume: Chosen = Consequence.WARN
     """Far more or fewer events of a table than in its cuts before."""
+    missing_offsets: Chosen = Consequence.WARN
+    """Records of a partition of Kafka that did not land, between others that did."""

@@ -30,7 +30,7 @@ from tidemark import formats
 from tidemark.dumps import beyond_limit
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
-from tidemark.sources import column_options, fields, limits, routes, table_routes
+from tidemark.sources import check, column_options, fields, limits, routes, table_routes
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Deletes, Files, Transactions
 from tidemark.sources.fields import error_at, wrong
@@ -92,6 +92,7 @@ class Table(column_options.ColumnOptions):
     @model_validator(mode="after")
     def _columns_fit(self) -> Self:
         errors = list(column_options.problems(self, self.key or (), self.columns, soft=self.deletes is Deletes.SOFT))
+        errors += check.problems(self.checks, self.key, self.deletes, self.derive)
         for name, encoding in self.encodings.items():
             kind = self.columns.get(name)
             if kind is None:

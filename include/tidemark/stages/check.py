@@ -10,6 +10,7 @@ for inspection. Where only such a limit was broken, a person may approve the cut
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 import structlog
@@ -26,7 +27,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization.identifying import other_format
 from tidemark.quality import contradictions as contradicting
-from tidemark.quality import volume
+from tidemark.quality import missing_offsets, volume
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import (
     APPROVABLE,
@@ -41,10 +42,11 @@ from tidemark.quality.invariants import (
     opened_candidate,
     quarantine_invariants,
 )
+from tidemark.quality.missing_offsets import OfSource
 from tidemark.quality.records import record
 from tidemark.quality.renamed_tables import RENAMED, Followed, doubts_about_renames
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
-from tidemark.sources.choices import Severity
+from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
 from tidemark.sources.routes import is_folded
 from tidemark.spark.session import open_session, tuned_for
@@ -81,6 +83,10 @@ def run(source: Source) -> StageReport:
     told = contradicting.invariants_of(contradictions, source.invariants)
     volumes = volume.invariants_of(rows, past, source.invariants.volume)
     verdicts = _judge(lake, source, rows, cut.cut, _by_object(doubts, told, volumes))
+    summary: dict[str, int | str] = {"tables": len(verdicts)}
+    docs = verdicts[0].docs if verdicts else home()
+    gaps = _missing_offsets(ledger, source, cut, last.batch if last else 0, docs)
+    verdicts += gaps.verdicts
     for name, blocking in contradicting.blocking(contradictions, source.invariants).items():
         doubts[name] = [*doubts.get(name, ()), *blocking]
     failed = [verdict for verdict in verdicts if not verdict.success]
@@ -93,15 +99,23 @@ def run(source: Source) -> StageReport:
     cuts.set_state(ledger, cut, state)
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
     warnings = tuple(warning for verdict in verdicts for warning in verdict.warnings())
-    problems += (unread,) if unread else ()
+    warnings += gaps.warnings
+    problems += (*gaps.problems, unread) if unread else gaps.problems
     problems += tuple(f"{name}: {doubt.reason}" for name, found in doubts.items() for doubt in found)
     if state == cuts.AWAITING_APPROVAL:
         problems += (_asks_for_approval(source, cut.cut, rows, unread=bool(unread)),)
-    log.info("checked", source=source.source, cut=cut.cut, tables=len(verdicts), failed=len(failed))
-    summary: dict[str, int | str] = {"tables": len(verdicts), "failed": len(failed), "warnings": len(warnings)}
-    if verdicts:
-        summary["docs"] = str(verdicts[0].docs)
+    log.info("checked", source=source.source, cut=cut.cut, failed=len(failed), **summary)
+    summary |= {"failed": len(failed), "warnings": len(warnings)}
+    if rows:
+        summary["docs"] = str(docs)
     return StageReport(stage="check", source=source.source, summary=summary, problems=problems, remarks=warnings)
+
+
+def _missing_offsets(ledger: Ledger, source: Source, cut: CutRow, published: int, docs: Path) -> OfSource:
+    """Return the verdict on the offsets of Kafka's records that the cut's batches hold."""
+    asked = source.invariants.missing_offsets
+    rows = [] if asked is Consequence.OFF else ledger.offsets(at_most("batch", cut.batch))
+    return missing_offsets.judged(source.source, rows, published, Severity(asked.value), docs) if rows else OfSource()
 
 
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
@@ -151,7 +165,7 @@ def _candidate(
         table=str(row.identifier),
         frame=alive,
         snapshot=opened.snapshot,
-        checks=[{"type": check.type, "severity": check.severity, **check.arguments} for check in checks],
+        checks=[{"type": check.type, "severity": check.judged_as, **check.arguments} for check in checks],
         invariants={
             **found,
             **delete_invariants(source, row),
@@ -174,7 +188,11 @@ def _state(verdicts: Iterable[Verdict]) -> str:
     return cuts.AWAITING_APPROVAL if failed <= _APPROVABLE else cuts.FAILED
 
 
-_APPROVABLE = APPROVABLE | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME} | contradicting.CONTRADICTIONS
+_APPROVABLE = (
+    APPROVABLE
+    | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, missing_offsets.MISSING_OFFSETS}
+    | contradicting.CONTRADICTIONS
+)
 """Invariants of which only a person can tell whether they are broken by mistake."""
 
 

@@ -89,7 +89,7 @@ def _shown(session: SparkSession, lake: Lake, source: Source, row: TableRow) -> 
         frame=frame,
         snapshot=snapshot,
         checks=[
-            {"type": check.type, "severity": check.severity, **check.arguments}
+            {"type": check.type, "severity": check.judged_as, **check.arguments}
             for check in source.table_for(row.object).checks
         ],
         invariants=published_invariants(frame, key_of(table), row),

@@ -14,6 +14,7 @@ from tidemark.ddl.lineages import Segment
 from tidemark.events import Shape
 from tidemark.lake import names as table_names
 from tidemark.lake.names import Identifier
+from tidemark.tables.row_checks import RowCheck
 from tidemark.tables.withheld import NOTHING, Withheld
 from tidemark.values.expressions import Term
 from tidemark.values.images import NamesByShape
@@ -167,6 +168,8 @@ class Plan:
     """Columns whose values are masked, by today's names."""
     called: str | None = None
     """What the table records of ``Found.called``, as JSON; None: nothing."""
+    row_checks: tuple[RowCheck, ...] = ()
+    """Checks that keep single rows back (``tables.row_checks``)."""
     column_rules: str | None = None
     """What the table records of masked columns and of those left out (``tables.column_rules``); None: nothing."""
     where: Term | None = None

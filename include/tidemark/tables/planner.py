@@ -17,13 +17,15 @@ from tidemark.events import TableId
 from tidemark.sources import choices, model
 from tidemark.sources.history import History
 from tidemark.sources.routes import SHARD_COLUMN
-from tidemark.tables import column_rules, feeds, keys, layouts, row_rules, schema_policies, shard_rules
+from tidemark.tables import column_rules, feeds, keys, layouts, row_checks, row_rules, schema_policies, shard_rules
 from tidemark.tables.columns import Evolved, evolved_columns
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.evolving import Evolving, evolving_of
 from tidemark.tables.plan import Found, Plan
+from tidemark.tables.row_checks import RowCheck
 from tidemark.tables.schemas import DELETED, columns_of
 from tidemark.tables.targets import claim, named
+from tidemark.values.table_columns import TableColumn
 from tidemark.values.types import wider
 
 
@@ -59,6 +61,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     key, masks = keys.planned(evolving, promised, table, names), evolving.rules.masks(names)
     column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
     _refuse_kept(source.source, found, promised, table, key)
+    checks = _row_checks(found, promised, table, columns, evolved)
+    row_checks.refuse_unfit(found.object, promised, key, whole=not (found.partial or found.halves or found.moves))
     defaults = defaults_of(found, evolving.names, columns)
     if table is not None:
         keys.refuse_late(found, key, defaults)
@@ -82,7 +86,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         tracking=promised.history.rule if isinstance(promised.history, History) else None,
         is_fed=promised.feed,
         soft=promised.deletes is choices.Deletes.SOFT,
-        compares=_compares(source, found, promised),
+        compares=not checks and _compares(source, found, promised),
+        row_checks=checks,
         masks=masks,
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
         where=rules.where,
@@ -102,6 +107,16 @@ def _evolved(source: model.Source, evolving: Evolving, table: Table | None) -> E
     if table is not None:
         schema_policies.refuse(found, table, evolved, evolving, policies)
     return evolved
+
+
+def _row_checks(
+    found: Found, promised: model.Table, table: Table | None, columns: Sequence[TableColumn], evolved: Evolved
+) -> tuple[RowCheck, ...]:
+    """Return the checks that keep rows back; a table whose rows were judged by others is to be built again."""
+    rules = row_checks.in_effect(found.object, promised, columns, evolved.void)
+    if table is not None:
+        row_checks.refuse_stale(found.object, table, rules)
+    return rules
 
 
 def _refuse_shards(found: Found, promised: model.Table, table: Table | None) -> None:

@@ -14,3 +14,9 @@ MISFIT = "does not fit its type: "
 PARTIAL_KEY_CHANGE = "partial_key_change"
 
 TRUNCATED = "truncated"
+
+CHECK_FAILED = "check_failed"
+"""The row fails a check with ``on_fail: quarantine``: it is not published."""
+
+CHECK_FAILED_KEPT_GOOD = "check_failed_kept_last_good"
+"""The row fails a check with ``on_fail: keep_last_good``: the row stays as it was."""

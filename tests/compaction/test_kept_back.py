@@ -1,0 +1,249 @@
+"""Rows that fail a check with ``on_fail: quarantine`` or ``keep_last_good`` are kept back, whatever the delivery."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.histories import Table, deliver, message, with_position
+from support.published import without_delivery
+from support.reference import Change, Row, fold
+from support.rounds import how_many
+from support.running import assert_ledger_closes, run_all
+from tidemark.events import Operation
+from tidemark.lake.lake import Lake
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.queries.explain import explain
+from tidemark.queries.row_life import Outcome
+from tidemark.sources.model import Source
+from tidemark.stages import StageReport
+
+pytestmark = pytest.mark.spark
+
+_KEEPS = {"type": "expect_column_values_to_be_between", "column": "amount", "min_value": 0, "on_fail": "keep_last_good"}
+_OUT = {"type": "expect_column_values_to_not_be_null", "column": "name", "on_fail": "quarantine"}
+_CHECKS = {"keeps": [_KEEPS], "out": [_OUT], "both": [_OUT, _KEEPS]}
+_COLUMNS = ("id", "name", "amount")
+_HISTORIES = how_many(usually=40, proving=400)
+
+
+def _source(name: str, landing: Path, checks: dict[str, list[dict[str, Any]]]) -> Source:
+    tables = {
+        f"shop.{table}": {
+            "key": ["id"],
+            "columns": {"amount": "decimal(12, 2)"},
+            "checks": of_table,
+            "history": table == "both",
+            "max_quarantined": 0.05 if table == "few" else 1,
+        }
+        for table, of_table in checks.items()
+    }
+    fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    return Source.model_validate(fields | {"max_quarantined": 1, "max_deletes": 1})
+
+
+def _history(name: str) -> list[Change]:
+    """Many histories of three keys each, side by side in the order of the log; a TRUNCATE, and two complete loads."""
+    dice = random.Random(f"kept {name}")  # noqa: S311  a test's own mixing
+    table, alive, found = Table(name, columns=_COLUMNS), set[int](), list[Change]()
+    length = _HISTORIES * 6
+    for place in range(1, length):
+        at, first = place * 10, 3 * dice.randrange(_HISTORIES)
+        key, other = dice.sample(range(first, first + 3), 2)
+        values = _values(dice)
+        if place in {1, length * 3 // 4}:
+            alive |= {key} if alive else set(range(0, 3 * _HISTORIES, 3))
+            found += table.load(at, *((each, *_values(dice)) for each in sorted(alive)))
+        elif place == length // 2:
+            found.append(table.truncate(at))
+            alive.clear()
+        elif key not in alive:
+            found.append(table.insert(at, key, *values))
+            alive.add(key)
+        elif (what := dice.random()) < 0.2:
+            found.append(table.delete(at, key, *values))
+            alive.remove(key)
+        elif what < 0.4 and other not in alive:
+            found.append(table.update(at, other, *values, was=(key,)))
+            alive.symmetric_difference_update({key, other})
+        else:
+            found.append(table.update(at, key, *values))
+    return found
+
+
+def _values(dice: random.Random) -> tuple[str | None, str | None]:
+    return dice.choice(["a", "b", None]), dice.choice(["1.00", "2.50", "-1.00", None])
+
+
+def _judged(changes: Iterable[Change], kinds: list[dict[str, Any]]) -> Iterator[Change]:
+    """What the changes do where rows are kept back, as changes that need no check."""
+    for change in changes:
+        row = change.after
+        out = row is not None and _OUT in kinds and row["name"] is None
+        bad = row is not None and _KEEPS in kinds and row["amount"] is not None and Decimal(row["amount"]) < 0
+        if row is None or not (out or bad):
+            yield change
+            continue
+        old = (change.before or row)["id"]
+        gone = [old] if old != row["id"] else []
+        for number, key in enumerate([*gone, *([row["id"]] if out else [])]):
+            position = (*change.position, number)
+            yield change._replace(operation=Operation.DELETE, position=position, before={"id": key}, after=None)
+
+
+def _expected(changes: list[Change], kinds: list[dict[str, Any]]) -> list[Row]:
+    rows = fold(with_position(_judged(changes, kinds))).get(changes[0].table, {})
+    return _in_order(rows.values())
+
+
+def _in_order(rows: Iterable[Row]) -> list[Row]:
+    """Rows by their keys, with their log places: of a loaded row, where it stood in the dump follows."""
+    placed = [{**row, "_cdc_position": row["_cdc_position"].split(".")[:5]} for row in rows]
+    return sorted(placed, key=lambda row: int(row["id"]))
+
+
+def _published(lake: Lake, source: str, table: str) -> list[Row]:
+    rows = lake.load((source, table)).scan().to_arrow().select([*_COLUMNS, "_cdc_position"]).to_pylist()
+    return _in_order({**without_delivery(row), "amount": row["amount"] and str(row["amount"])} for row in rows)
+
+
+def _versions(lake: Lake, source: str) -> list[str]:
+    rows = lake.load((source, "both__history")).scan().to_arrow().to_pylist()
+    return sorted(map(repr, map(without_delivery, rows)))
+
+
+def _aside(lake: Lake, source: str) -> list[tuple[str, str, str]]:
+    rows = lake.load(("quarantine", source)).scan().to_arrow().to_pylist()
+    return sorted((row["object"], row["reason"], row["detail"]) for row in rows)
+
+
+def test_any_delivery_publishes_the_same_rows(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Late events, copies, splits, TRUNCATE, loads, changed keys: as the model says; and so after a rebuild."""
+    dice = random.Random(7)  # noqa: S311  a test's own mixing
+    changes = {name: _history(name) for name in _CHECKS}
+    every = [change for of_table in changes.values() for change in of_table]
+    mixed = dice.sample(every, len(every))
+    runs = [
+        mixed[: len(mixed) // 3],
+        mixed[len(mixed) // 4 : len(mixed) * 2 // 3],
+        [*mixed[len(mixed) * 2 // 3 :], *mixed[:50]],
+    ]
+    source = _source("kept", tmp_path, _CHECKS)
+    for number, run in enumerate(runs):
+        deliver(tmp_path, f"{number}.json", map(message, run))
+        told = run_all(source)["check"]
+        assert not told.has_problems
+        assert not [remark for remark in told.remarks if "expect_" in remark]
+    expected = {name: _expected(of_table, _CHECKS[name]) for name, of_table in changes.items()}
+    assert {name: _published(lake, "kept", name) for name in _CHECKS} == expected
+    assert all(expected.values())
+    assert_ledger_closes(lake, "kept")
+    versions, aside = _versions(lake, "kept"), set(_aside(lake, "kept"))
+    assert {reason for _, reason, _ in aside} == {"check_failed", "check_failed_kept_last_good"}
+    for name in _CHECKS:
+        run_stage("rebuild", source, table=f"shop.{name}")
+    for stage in ("compact", "check", "publish"):
+        report = run_stage(stage, source, None, None)
+        assert not report.has_problems, report.problems
+    assert {name: _published(lake, "kept", name) for name in _CHECKS} == expected
+    assert _versions(lake, "kept") == versions
+    assert set(_aside(lake, "kept")) == aside
+
+
+def _item(table: str, at: int, key: int, name: str | None, amount: str, **more: Any) -> Change:
+    changes = Table(table, columns=_COLUMNS)
+    return (changes.update if more else changes.insert)(at, key, name, amount, **more)
+
+
+_EDGES: list[list[Change]] = [
+    [
+        *(
+            _item(table, 10 * n, n, "a", amount)
+            for table in ("later", "eased")
+            for n, amount in ((1, "1.00"), (2, "-1.00"))
+        ),
+        _item("parts", 10, 1, "a", "1.00"),
+        _item("few", 10, 1, "a", "1.00"),
+        _item("told", 10, 1, "a", "1.00"),
+        _item("told", 20, 1, "a", "-1.00", was=(1,)),
+        _item("told", 30, 1, None, "2.00", was=(1,)),
+        _item("told", 40, 2, None, "2.00", was=(1,)),
+        _item("told", 50, 3, "a", "1.00"),
+        _item("told", 60, 4, "a", "-3.00", was=(3,)),
+    ],
+    [
+        _item("later", 30, 3, "a", "3.00"),
+        _item("eased", 30, 3, "a", "3.00"),
+        Table("parts", columns=_COLUMNS).update(20, 1, ..., "2.00"),
+        *(_item("few", 20 + n, n, "a", "-1.00") for n in range(2, 22)),
+    ],
+]
+
+
+@pytest.fixture(scope="module")
+def edges(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, StageReport]]:
+    """Two runs of one source, whose checks change between them; the reports of the second run."""
+    landing = tmp_path_factory.mktemp("edges")
+    deliver(landing, "1.json", map(message, _EDGES[0]))
+    run_all(_edges(landing, first=True))
+    deliver(landing, "2.json", map(message, _EDGES[1]))
+    source = _edges(landing, first=False)
+    return landing, {stage: run_stage(stage, source, None, None) for stage in ("land", "normalize", "compact", "check")}
+
+
+def _edges(landing: Path, *, first: bool) -> Source:
+    checks = {"later": [] if first else [_KEEPS], "eased": [_KEEPS] if first else []}
+    checks |= {"parts": [_KEEPS], "few": [_KEEPS], "told": [_KEEPS, _OUT]}
+    return _source("edges", landing, checks)
+
+
+def test_rows_are_those_of_the_checks_of_today(edges: tuple[Path, dict[str, StageReport]], lake: Lake) -> None:
+    """A check that comes or goes builds the table again; too many rows kept back hold the cut, and may be approved."""
+    landing, reports = edges
+    (few,) = (problem for problem in reports["check"].problems if "would" in problem)
+    assert "leave out 20 of 20 events of edges.few" in few
+    ledger = Ledger(lake, "edges")
+    cut = ledger.last_cut()
+    assert cut is not None
+    assert cut.state == cuts.AWAITING_APPROVAL
+    run_stage("publish", _edges(landing, first=False), None, None, approve=cut.cut)
+    assert [row["id"] for row in _published(lake, "edges", "later")] == [1, 3]
+    assert [row["id"] for row in _published(lake, "edges", "eased")] == [1, 2, 3]
+    assert [row["id"] for row in _published(lake, "edges", "few")] == [1]
+    assert {aside[0] for aside in _aside(lake, "edges")} == {"shop.later", "shop.few", "shop.told"}
+    # With the rule of today nothing is built again by the next run.
+    deliver(landing, "3.json", map(message, [_item("later", 40, 4, "a", "4.00"), _item("eased", 40, 4, "a", "-4.00")]))
+    run_all(_edges(landing, first=False))
+    rows = {row.object: row for row in ledger.tables() if row.cut == cut.cut + 1}
+    assert {rows[f"shop.{name}"].rebuilt for name in ("later", "eased")} == {None}
+    assert [row["id"] for row in _published(lake, "edges", "eased")] == [1, 2, 3, 4]
+
+
+def test_the_life_of_a_row_tells_why_it_is_kept_back(edges: tuple[Path, dict[str, StageReport]], lake: Lake) -> None:
+    """An event that is set aside, one that takes the row out, one that leaves its old key although its row is bad."""
+    lives = {key: explain(lake, "edges.told", [f"id={key}"]).chapters for key in (1, 2, 3, 4)}
+    told = {key: [(each.outcome, each.detail.partition(":")[0]) for each in life] for key, life in lives.items()}
+    aside, left = (Outcome.QUARANTINED, "check_failed_kept_last_good"), "the row went to the other key"
+    out = (Outcome.QUARANTINED, "check_failed")
+    assert told[1][1:3] == [aside, out]
+    assert told[1][3][0] == Outcome.STANDS
+    assert told[2] == [out]
+    assert told[3] == [(Outcome.SUPERSEDED, "below the change of the key, event 2"), (Outcome.STANDS, left)]
+    assert told[4] == [aside]
+    assert _published(lake, "edges", "told") == []
+
+
+def test_a_table_of_partial_images_stops(edges: tuple[Path, dict[str, StageReport]]) -> None:
+    """What an event leaves out cannot be judged; the other tables go on."""
+    (problem,) = edges[1]["compact"].problems
+    assert problem.startswith(
+        "shop.parts: `on_fail: quarantine` and `keep_last_good` judge each event by its whole row"
+    )
