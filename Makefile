@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test prove pythons up down env bench lint types contracts format lock clean
+.PHONY: help setup demo docs test prove lab pythons up down env bench lint types contracts format lock clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 OTHER ?= python3.13
@@ -47,6 +47,9 @@ pythons: $(READY) ## Run tests of formats, types, files, commands and README on 
 	$(BIN)/uv pip install --quiet --python $(VENV)/other/bin/python --constraints $(VENV)/other/constraints.txt --editable '.[airflow,dev]'
 	TIDEMARK_JARS=$(CURDIR)/$(VENV)/share/tidemark/jars $(VENV)/other/bin/python -m pytest --quiet \
 	  tests/formats tests/values tests/avro tests/ddl tests/dumps tests/sources tests/tables tests/cli tests/diagnosis tests/documentation
+
+lab: $(READY) ## Compare what is published with real databases, captured by Debezium with many settings (hours; docs/lab.md)
+	PYTHONPATH=include:tests $(BIN)/python lab/run.py $(LAB)
 
 bench: $(READY) ## Measure runs in new processes, then in a warm one, against the floor (bench/README.md)
 	$(BIN)/python bench/run.py

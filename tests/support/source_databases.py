@@ -52,7 +52,7 @@ def postgres(folder: Path, password: str) -> Iterator[str]:
 
 
 @contextmanager
-def mariadb(folder: Path, password: str) -> Iterator[str]:
+def mariadb(folder: Path, password: str, *settings: str) -> Iterator[str]:
     """The URL of a MariaDB that runs meanwhile, on a socket, with a binary log; a skipped test without the programs."""
     server = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     if server is None or not all(file.exists() for file in _TABLES):
@@ -65,7 +65,7 @@ def mariadb(folder: Path, password: str) -> Iterator[str]:
     tables = begin + "".join(file.read_text(encoding="utf-8") for file in _TABLES)
     subprocess.run(first, input=tables.encode(), check=True, capture_output=True)
     command = [server, "--no-defaults", f"--datadir={data}", f"--user={me}", f"--socket={socket}", "--skip-networking"]
-    command += ["--log-bin=mysql-bin", "--server-id=1", *_SMALL, f"--pid-file={folder / 'pid'}"]
+    command += ["--log-bin=mysql-bin", "--server-id=1", *_SMALL, f"--pid-file={folder / 'pid'}", *settings]
     running = Server("mariadb", command, environment=os.environ, log=folder / "log")
     try:
         wait_until(socket.exists, servers=[running], seconds=60, what="MariaDB's start")

@@ -30,7 +30,7 @@ from tidemark.formats._debezium import flattened as flat_rows
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.envelope import Envelope, Payload, Row
 from tidemark.formats._debezium.options import Options
-from tidemark.formats._debezium.placeholders import unavailable
+from tidemark.formats._debezium.placeholders import is_selected, unavailable
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 
@@ -173,7 +173,7 @@ def _row(
         # a put has the cells that it wrote, and comes as `c` whether or not the row existed
         put = operation is Operation.INSERT
         return Row(Operation.UPDATE if put else operation, before, after, layout, partial=put, key=("ROW",))
-    absent = unavailable(after, layout, options.unavailable_value)
+    absent = () if is_selected(operation, payload.source) else unavailable(after, layout, options.unavailable_value)
     return Row(operation, before, after, layout, bool(absent), absent, key.names if key else None)
 
 
@@ -282,7 +282,8 @@ def _flattened_row(
     if deleted:
         image = flat_rows.deleted_image(row, found, key)
         layout = layout.widened(key.names) if key else layout
-    absent = () if deleted else unavailable(image, layout, options.unavailable_value)
+    whole = deleted or is_selected(row.operation, source)
+    absent = () if whole else unavailable(image, layout, options.unavailable_value)
     return ChangeEvent(
         table=debezium_source.table(source) or table_of_option(options.table),
         operation=row.operation,

@@ -12,7 +12,8 @@ import functools
 import json
 from typing import NamedTuple
 
-from tidemark.events import Encoding
+from tidemark.events import Encoding, Operation
+from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import RowLayout, members
 
 _BYTES = frozenset({Encoding.BASE64, Encoding.UNSCALED_BASE64})
@@ -61,6 +62,14 @@ def _octets(text: str) -> bytes:
         return text.encode() if digits == text else bytes.fromhex(digits)
     except ValueError:
         return text.encode()
+
+
+def is_selected(operation: Operation, source: Source | None) -> bool:
+    """Return whether a query of PostgreSQL read the row, which has every value: a placeholder in it is data.
+
+    Oracle's connector puts placeholders into the rows of a load as well, where it does not capture LOBs.
+    """
+    return operation is Operation.SNAPSHOT and source is not None and source.connector == "postgresql"
 
 
 def unavailable(image: bytes, layout: RowLayout, text: str) -> tuple[str, ...]:

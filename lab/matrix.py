@@ -1,0 +1,95 @@
+"""The matrix of the lab: databases with their settings, and the settings of the capture tool beside each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from producers import Setting
+
+
+@dataclass(frozen=True)
+class Round:
+    """A database with settings of its server, and all settings of the capture tool that follow one workload in it."""
+
+    name: str
+    database: str
+    connectors: tuple[Setting, ...]
+    server: Mapping[str, str] = field(default_factory=dict)
+    kill: bool = False
+    """Whether the tool is killed in the middle of the workload, and started again."""
+
+
+def _setting(name: str, options: Mapping[str, Any] | None = None, /, **settings: str) -> Setting:
+    """A setting whose names are written with underscores for dots."""
+    return Setting(name, {key.replace("_", "."): value for key, value in settings.items()}, options or {})
+
+
+def _values(name: str, tables: Mapping[str, Any] | None = None, /, **settings: str) -> Setting:
+    """A setting that is only about how values are written."""
+    return replace(_setting(name, **settings), of_values=True, tables=tables or {})
+
+
+_ADDED: Final = "op,db,schema,table,source.lsn,source.ts_ms,source.snapshot,source.connector"
+
+
+def _unwrapped(name: str, deletes: str) -> Setting:
+    """A setting that flattens rows: deletes are handled so (``delete.tombstone.handling.mode``)."""
+    transform = "transforms_unwrap_"
+    return _setting(name, {"add_fields": _ADDED}, transforms="unwrap", **{
+        transform + "type": "io.debezium.transforms.ExtractNewRecordState",
+        transform + "add_fields": _ADDED,
+        transform + "delete_tombstone_handling_mode": deletes,
+    })  # fmt: skip
+
+
+_BOTH: Final = (
+    _setting("default"),
+    _values("schemaless", key_converter_schemas_enable="false", value_converter_schemas_enable="false",
+             decimal_handling_mode="string", time_precision_mode="isostring"),
+    _values("decimal-numeric", value_converter_decimal_format="NUMERIC", key_converter_decimal_format="NUMERIC"),
+    _values("decimal-string", decimal_handling_mode="string"),
+    _values("decimal-double", decimal_handling_mode="double"),
+    _values("time-connect", time_precision_mode="connect"),
+    _values("time-isostring", time_precision_mode="isostring"),
+    _values("time-microseconds", time_precision_mode="microseconds"),
+    _values("time-nanoseconds", time_precision_mode="nanoseconds"),
+    _values("binary-base64", binary_handling_mode="base64"),
+    _values("binary-url-safe", binary_handling_mode="base64-url-safe"),
+    _values("binary-hex", binary_handling_mode="hex"),
+    _setting("transactions", provide_transaction_metadata="true"),
+    _values("nulls-as-sent", value_converter_replace_null_with_default="false"),
+    _setting("heartbeats", heartbeat_interval_ms="300", tombstones_on_delete="false"),
+)  # fmt: skip
+
+_POSTGRESQL: Final = (
+    *_BOTH,
+    _values("time-adaptive-micros", time_precision_mode="adaptive_time_microseconds"),
+    _values("interval-string", interval_handling_mode="string", hstore_handling_mode="map", money_fraction_digits="4"),
+    _setting("via-root", publish_via_partition_root="true"),
+    _setting("no-data", snapshot_mode="no_data"),
+    _setting("placeholder", unavailable_value_placeholder="hex:ff00"),
+    _unwrapped("unwrap-rewrite", "rewrite"),
+    _unwrapped("unwrap-both", "rewrite-with-tombstone"),
+)
+
+_BINLOG: Final = (
+    *_BOTH,
+    _values("time-adaptive", time_precision_mode="adaptive"),
+    _values("unsigned-precise", bigint_unsigned_handling_mode="precise"),
+    _setting("with-queries", include_query="true", include_schema_changes="false"),
+    _setting("no-data", snapshot_mode="no_data"),
+)
+
+ROUNDS: Final = (
+    Round("postgresql", "postgresql", _POSTGRESQL),
+    Round("postgresql-killed", "postgresql", (_BOTH[0], _BOTH[12]), kill=True),
+    Round("mysql", "mysql", _BINLOG),
+    Round("mysql-killed", "mysql", (_BOTH[0], _BOTH[12]), kill=True),
+    Round("mysql-compressed", "mysql", (_BOTH[0], _BOTH[12]), {"binlog_transaction_compression": "ON"}),
+    Round("mysql-partial-json", "mysql", (_BOTH[0],), {"binlog_row_value_options": "PARTIAL_JSON"}),
+    Round("mysql-minimal", "mysql", (_BOTH[0],), {"binlog_row_image": "MINIMAL"}),
+    Round("mysql-noblob", "mysql", (_BOTH[0],), {"binlog_row_image": "NOBLOB"}),
+    Round("mariadb", "mariadb", _BINLOG),
+)

@@ -1,0 +1,34 @@
+"""What is known of differences: ``reasons.yaml``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pydantic
+from ruamel.yaml import YAML
+
+
+class Reason(pydantic.BaseModel, extra="forbid", frozen=True):
+    """Why columns of a table differ in some rounds and settings; see the file."""
+
+    table: str
+    why: str
+    columns: tuple[str, ...] = ()
+    rounds: str = ".*"
+    settings: str = ".*"
+
+
+def reasons(round_: str, setting: str, table: str) -> Iterator[Reason]:
+    """Yield what is known of a table in this round and setting."""
+    for each in _reasons():
+        if each.table == table and re.fullmatch(each.rounds, round_) and re.fullmatch(each.settings, setting):
+            yield each
+
+
+@cache
+def _reasons() -> list[Reason]:
+    written = YAML(typ="safe").load(Path(__file__).with_suffix(".yaml"))
+    return [Reason.model_validate(each) for each in written]

@@ -1,0 +1,165 @@
+-- What is done to MySQL and MariaDB: every type of column, and every statement that a capture tool sees in a way of its own.
+
+-- tables
+CREATE TABLE numbers (id int PRIMARY KEY, t tinyint, yes tinyint(1), tu tinyint unsigned, s smallint, su smallint unsigned, m mediumint, mu mediumint unsigned,
+  i int, iu int unsigned, z int(8) zerofill, b bigint, price decimal(10, 2), wide decimal(38, 10), wider decimal(65, 30), du decimal(20, 0) unsigned,
+  f float, f2 float(7, 2), d double, d2 double(10, 3), y year);
+CREATE TABLE big_unsigned (id int PRIMARY KEY, bu bigint unsigned);
+CREATE TABLE bits (id int PRIMARY KEY, b1 bit, b8 bit(8), b10 bit(10), b64 bit(64), bool boolean);
+CREATE TABLE times (id int PRIMARY KEY, d date, w datetime, w3 datetime(3), w6 datetime(6), z timestamp NULL, z6 timestamp(6) NULL, t time, t3 time(3), t6 time(6));
+CREATE TABLE long_times (id int PRIMARY KEY, t time, t6 time(6));
+CREATE TABLE zero_times (id int PRIMARY KEY, d date, w datetime, z timestamp NULL, y year);
+CREATE TABLE zero_times_not_null (id int PRIMARY KEY, d date NOT NULL, w datetime NOT NULL, z timestamp NOT NULL, y year NOT NULL);
+CREATE TABLE texts (id int PRIMARY KEY, c char(5), v varchar(50), t text, m mediumtext, lt longtext, l1 varchar(50) CHARACTER SET latin1, g varchar(50) CHARACTER SET gbk,
+  u16 varchar(50) CHARACTER SET utf16, a varchar(50) CHARACTER SET ascii, j json);
+CREATE TABLE labels (id int PRIMARY KEY, e enum('a', 'B', 'so, so', 'größer', '1'), s set('x', 'y z', 'ü', 'w'), e1 enum('x', 'y') CHARACTER SET latin1);
+CREATE TABLE bytes (id int PRIMARY KEY, b binary(6), vb varbinary(20), tb tinyblob, bl blob, lb longblob, vt varchar(20) CHARACTER SET binary);
+CREATE TABLE shapes (id int PRIMARY KEY, p point, l linestring, poly polygon, g geometry);
+CREATE TABLE defaults (id int PRIMARY KEY, n int DEFAULT 7, t varchar(10) DEFAULT 'none', d decimal(6, 2) DEFAULT 1.5, b tinyint(1) DEFAULT 1, w datetime DEFAULT '2020-01-01');
+CREATE TABLE key_moves (a int, b varchar(20), n int, PRIMARY KEY (a, b));
+CREATE TABLE text_keys (k varchar(20), n int, PRIMARY KEY (k));
+CREATE TABLE byte_keys (k binary(4), n int, PRIMARY KEY (k));
+CREATE TABLE big_keys (k bigint unsigned, n int, PRIMARY KEY (k));
+CREATE TABLE time_keys (k datetime(6), d date, x decimal(12, 4), n int, PRIMARY KEY (k, d, x));
+CREATE TABLE enum_keys (e enum('b', 'a'), y year, n int, PRIMARY KEY (e, y));
+CREATE TABLE bag (n int, t varchar(20));
+CREATE TABLE unique_only (code varchar(20) NOT NULL, n int, UNIQUE KEY (code));
+CREATE TABLE emptied (id int PRIMARY KEY, t text);
+CREATE TABLE remade (id int PRIMARY KEY, t text);
+CREATE TABLE old_name (id int PRIMARY KEY, t text);
+CREATE TABLE swap_a (id int PRIMARY KEY, t text);
+CREATE TABLE swap_b (id int PRIMARY KEY, t text);
+CREATE TABLE grown (id int PRIMARY KEY, a int, b decimal(8, 2), c text, d varchar(10));
+CREATE TABLE filled (id int PRIMARY KEY, a int);
+CREATE TABLE retyped (id int PRIMARY KEY, a int, b tinyint(1), c text);
+CREATE TABLE renamed_columns (id int PRIMARY KEY, a int, b int);
+CREATE TABLE parent (id int PRIMARY KEY, t text);
+CREATE TABLE child (id int PRIMARY KEY, parent int, n int, FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE CASCADE);
+CREATE TABLE `Mixed Case` (`Id` int PRIMARY KEY, `a b` text, `ÄÖ` int, `select` text, `before` int, `op` text, `_x` int, `a.b` int);
+CREATE TABLE made (id int PRIMARY KEY, n int, twice int AS (n * 2) STORED, thrice int AS (n * 3) VIRTUAL);
+CREATE TABLE nulls (id int PRIMARY KEY, a text, b int);
+CREATE TABLE hot (id int PRIMARY KEY, n int);
+CREATE TABLE documents (id int PRIMARY KEY, j json, n int);
+CREATE TABLE blobs (id int PRIMARY KEY, n int, t text, b blob, j json);
+CREATE TABLE parted (id int, y int, t text, PRIMARY KEY (id, y)) PARTITION BY RANGE (y) (PARTITION p0 VALUES LESS THAN (2000), PARTITION p1 VALUES LESS THAN (3000));
+CREATE TABLE xa (id int PRIMARY KEY, t text);
+CREATE TABLE triggered (id int PRIMARY KEY, n int);
+CREATE TABLE trigger_log (id int AUTO_INCREMENT PRIMARY KEY, n int);
+CREATE TRIGGER logs AFTER UPDATE ON triggered FOR EACH ROW INSERT INTO trigger_log (n) VALUES (NEW.n);
+CREATE TABLE lab_marks (id int AUTO_INCREMENT PRIMARY KEY, mark text);
+
+-- loaded
+INSERT INTO numbers VALUES (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1.10, 1.1, 1.1, 1, 1.1, 1.1, 1.1, 1.5, 2024);
+INSERT INTO numbers (id) VALUES (2);
+INSERT INTO big_unsigned VALUES (1, 1), (2, NULL), (5, 18446744073709551615);
+INSERT INTO bits VALUES (1, b'1', b'10100101', b'1100000001', b'1', true), (2, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO times VALUES (1, '2024-02-29', '2024-02-29 10:11:12', '2024-02-29 10:11:12.123', '2024-02-29 10:11:12.123456', '2024-02-29 10:11:12', '2024-02-29 10:11:12.123456',
+  '10:11:12', '10:11:12.123', '10:11:12.123456'), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO long_times VALUES (1, '-01:00:00', '100:00:00.5');
+INSERT INTO zero_times VALUES (1, '2024-01-01', '2024-01-01', '2024-01-01', 2024), (2, '0000-00-00', '0000-00-00', '0000-00-00', 0);
+INSERT INTO zero_times_not_null VALUES (1, '2024-01-01', '2024-01-01', '2024-01-01', 2024), (2, '0000-00-00', '0000-00-00', '0000-00-00', 0);
+INSERT INTO texts VALUES (1, 'ab', 'cd', 'e\nf\t"g"\\ ü 😀', 'm', 'l', 'é', '中', '😀', 'a', '{"a": 1.10, "b": [null]}'), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO labels VALUES (1, 'so, so', 'x,y z', 'x'), (2, NULL, NULL, NULL), (3, 'a', '', 'y');
+INSERT INTO bytes VALUES (1, x'ff00', x'0010ff', x'00', 'text', x'00ff10', 'abc'), (2, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO shapes VALUES (1, ST_GeomFromText('POINT(1.5 -2)'), ST_GeomFromText('LINESTRING(0 0,1 1)'), ST_GeomFromText('POLYGON((0 0,1 0,1 1,0 0))'), ST_GeomFromText('POINT(0 0)'));
+INSERT INTO shapes (id) VALUES (2);
+INSERT INTO defaults VALUES (1, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO defaults (id) VALUES (2);
+INSERT INTO key_moves VALUES (1, 'k1', 1), (2, 'k2', 2), (3, 'k3', 3), (4, 'k4', 4), (5, 'k5', 5), (6, 'k6', 6), (7, 'k7', 7), (8, 'k8', 8);
+INSERT INTO text_keys VALUES ('a', 1), ('Bé', 2), ('c ', 3), ('', 4);
+INSERT INTO byte_keys VALUES (x'00000000', 1), (x'ff', 2), ('abcd', 3), (x'0a00', 4);
+INSERT INTO big_keys VALUES (0, 0), (18446744073709551615, 1), (9223372036854775808, 2), (9223372036854775807, 3);
+INSERT INTO time_keys VALUES ('2024-01-01 00:00:00.000001', '2024-01-01', 0.3333, 1), ('2024-01-01 00:00:00.000002', '2024-01-01', 0.6667, 2), ('2024-01-01', '2024-01-02', 1, 3);
+INSERT INTO enum_keys VALUES ('a', 2000, 1), ('b', 2000, 2), ('b', 2001, 3);
+INSERT INTO bag VALUES (1, 'a'), (1, 'a'), (1, 'a'), (2, NULL), (2, NULL), (NULL, NULL);
+INSERT INTO unique_only VALUES ('a', 1), ('b', 2), ('c', 3);
+INSERT INTO emptied VALUES (1, 'a'), (2, 'b');
+INSERT INTO remade VALUES (1, 'a'), (2, 'b');
+INSERT INTO old_name VALUES (1, 'a'), (2, 'b');
+INSERT INTO swap_a VALUES (1, 'a');
+INSERT INTO swap_b VALUES (1, 'b');
+INSERT INTO grown VALUES (1, 1, 1.5, 'a', 'x'), (2, 2, 2.5, 'b', 'y');
+INSERT INTO filled VALUES (1, 1), (2, 2), (3, 3);
+INSERT INTO retyped VALUES (1, 1, true, 'a'), (2, 2, false, 'b');
+INSERT INTO renamed_columns VALUES (1, 1, 10), (2, 2, 20);
+INSERT INTO parent VALUES (1, 'a'), (2, 'b'), (3, 'c');
+INSERT INTO child VALUES (1, 1, 1), (2, 1, 2), (3, 2, 3), (4, 3, 4);
+INSERT INTO `Mixed Case` VALUES (1, 'a', 1, 's', 1, 'c', 1, 1);
+INSERT INTO made (id, n) VALUES (1, 1);
+INSERT INTO nulls VALUES (1, 'a', 1), (2, NULL, NULL);
+INSERT INTO hot VALUES (1, 0), (2, 0);
+INSERT INTO documents VALUES (1, '{"a": 1, "b": {"c": [1, 2, 3]}, "d": "text"}', 1), (2, '[1, 2, {"x": "y"}]', 2), (3, NULL, 3);
+INSERT INTO blobs VALUES (1, 1, 'long text', x'00ff', '{"a": 1}'), (2, 2, 'long text', x'00ff', '{"a": 1}');
+INSERT INTO parted VALUES (1, 1990, 'a'), (2, 2020, 'b'), (3, 1995, 'c');
+INSERT INTO xa VALUES (1, 'a');
+INSERT INTO triggered VALUES (1, 1);
+
+-- changes
+INSERT INTO numbers VALUES (3, 127, 127, 255, 32767, 65535, 8388607, 16777215, 2147483647, 4294967295, 99999999, 9223372036854775807, 99999999.99,
+  9999999999999999999999999999.9999999999, 99999999999999999999999999999999999.999999999999999999999999999999, 99999999999999999999, 3.4e38, 99999.99, 1.7976931348623157e308, 9999999.5, 2155);
+INSERT INTO numbers VALUES (4, -128, -128, 0, -32768, 0, -8388608, 0, -2147483648, 0, 0, -9223372036854775808, -99999999.99,
+  -0.0000000001, -0.000000000000000000000000000001, 0, 1e-38, -99999.99, 2.2250738585072014e-308, -0.25, 1901);
+INSERT INTO numbers VALUES (5, 0, 0, 128, 0, 32768, 0, 8388608, 0, 2147483648, 42, 9007199254740993, 0, 1e20, 1e30, 18446744073709551615, 16777216, 0, 0.1, 0, 2000);
+UPDATE numbers SET price = price + 0.01, su = 40000, iu = 3000000000 WHERE id = 1; UPDATE numbers SET b = NULL, d = NULL WHERE id = 3; DELETE FROM numbers WHERE id = 2;
+INSERT INTO big_unsigned VALUES (3, 18446744073709551615), (4, 9223372036854775808), (6, 9223372036854775807); UPDATE big_unsigned SET bu = bu - 1 WHERE id IN (3, 5); DELETE FROM big_unsigned WHERE id = 2;
+INSERT INTO bits VALUES (3, b'0', b'0', b'0', b'1111111111111111111111111111111111111111111111111111111111111111', false), (4, b'1', b'1', b'1', b'1000000000000000000000000000000000000000000000000000000000000000', 5);
+UPDATE bits SET b8 = b'11', b10 = b'100000000' WHERE id = 1; DELETE FROM bits WHERE id = 2;
+INSERT INTO times VALUES (3, '1000-01-01', '1000-01-01', '9999-12-31 23:59:59.999', '9999-12-31 23:59:59.999999', '1970-01-01 00:00:01', '2038-01-19 03:14:07.499999', '00:00:00', '23:59:59.999', '23:59:59.999999');
+INSERT INTO times VALUES (4, '1969-12-31', '1969-12-31 23:59:59', '1969-12-31 23:59:59.999', '1582-10-10 00:00:00.000001', '2024-03-31 01:30:00', '2024-10-27 00:30:00.5', '12:00', '00:00:00.001', '00:00:00.000001');
+UPDATE times SET w6 = '2024-02-29 10:11:12.123457', z6 = '2024-02-29 10:11:12.123457' WHERE id = 1; DELETE FROM times WHERE id = 2;
+INSERT INTO long_times VALUES (2, '838:59:59', '-838:59:58.999999'), (3, '24:00:00', '-00:00:00.000001');
+INSERT INTO zero_times VALUES (3, '0000-00-00', '0000-00-00', '0000-00-00', 0), (4, '2024-00-10', '2024-01-00', NULL, 0), (5, '0001-01-01', '0001-01-01', NULL, 1901);
+INSERT INTO zero_times_not_null VALUES (3, '0000-00-00', '0000-00-00', '0000-00-00', 0), (4, '2024-00-10', '2024-01-00', '2024-01-01', 2001);
+INSERT INTO texts VALUES (3, '', '', '', '', '', '', '', '', '', 'null'), (4, ' a ', 'null', 'NULL', ' x ', '\u2028', 'ÿ', '龥', 'ü', '~', '{"big": 12345678901234567890, "e": 1e5, "n": null, "t": true}');
+INSERT INTO texts VALUES (5, 'ü', 'true', '12.50', '\r\n', '\'', 'e', 'e', 'e', 'e', '"text"'); INSERT INTO texts VALUES (6, '', '', CONCAT('a', CHAR(0), 'b'), '', '', '', '', '', '', '[]');
+UPDATE texts SET t = CONCAT(t, 'x'), l1 = 'ñ', g = '国' WHERE id = 1; DELETE FROM texts WHERE id = 2;
+INSERT INTO labels VALUES (4, 'größer', 'ü,w', 'y'), (5, '1', 'y z', 'x'), (6, 'B', 'x,y z,ü,w', NULL); UPDATE labels SET e = 'B', s = '' WHERE id = 1; DELETE FROM labels WHERE id = 2;
+INSERT INTO bytes VALUES (3, '', '', '', '', '', ''), (4, x'000000000001', x'00', x'ffff', x'7b7d', REPEAT('z', 70000), x'80'), (5, x'0100', x'20', '0', 'true', x'30', ' '); UPDATE bytes SET vb = x'0000' WHERE id = 1; DELETE FROM bytes WHERE id = 2;
+INSERT INTO shapes VALUES (3, ST_GeomFromText('POINT(1e300 0)'), NULL, NULL, ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 1))')); UPDATE shapes SET p = ST_GeomFromText('POINT(3 4)') WHERE id = 1;
+INSERT INTO defaults VALUES (3, NULL, NULL, NULL, NULL, NULL); INSERT INTO defaults (id) VALUES (4); UPDATE defaults SET n = NULL, t = NULL WHERE id = 2;
+UPDATE key_moves SET a = 101 WHERE a = 1; UPDATE key_moves SET a = a + 1000 WHERE a IN (2, 3); UPDATE key_moves SET b = 'moved', n = -4 WHERE a = 4; DELETE FROM key_moves WHERE a = 5; INSERT INTO key_moves VALUES (5, 'k5', 55);
+BEGIN; UPDATE key_moves SET a = 0 WHERE a = 6; UPDATE key_moves SET a = 6, b = 'k6' WHERE a = 7; UPDATE key_moves SET a = 7, b = 'k7' WHERE a = 0; COMMIT;
+REPLACE INTO key_moves VALUES (8, 'k8', 88); REPLACE INTO key_moves VALUES (9, 'k9', 99); INSERT INTO key_moves VALUES (8, 'k8', 0) ON DUPLICATE KEY UPDATE n = n + 1;
+UPDATE text_keys SET k = 'A' WHERE k = 'a'; UPDATE text_keys SET n = 20 WHERE k = 'Bé'; DELETE FROM text_keys WHERE k = ''; INSERT INTO text_keys VALUES ('d', 4); UPDATE text_keys SET n = 33 WHERE n = 3;
+UPDATE byte_keys SET n = n * 10 WHERE n > 1; DELETE FROM byte_keys WHERE n = 1; UPDATE byte_keys SET k = x'0b' WHERE n = 40; INSERT INTO byte_keys VALUES (x'01', 5);
+UPDATE big_keys SET n = n + 10 WHERE n > 0; DELETE FROM big_keys WHERE n = 12; UPDATE big_keys SET k = k - 1 WHERE n = 11; INSERT INTO big_keys VALUES (9223372036854775809, 5);
+UPDATE time_keys SET n = -n WHERE n > 1; DELETE FROM time_keys WHERE n = 1; UPDATE enum_keys SET n = 22 WHERE e = 'b' AND y = 2000; DELETE FROM enum_keys WHERE e = 'a'; UPDATE enum_keys SET y = 1999 WHERE y = 2001;
+
+-- later
+INSERT INTO bag VALUES (3, 'c'), (3, 'c'), (4, 'd'); DELETE FROM bag WHERE n = 1 LIMIT 1; UPDATE bag SET t = 'changed' WHERE n = 2 LIMIT 1;
+BEGIN; INSERT INTO bag VALUES (3, 'c'); DELETE FROM bag WHERE n = 4; INSERT INTO bag VALUES (4, 'd'), (4, 'd'); COMMIT; UPDATE bag SET n = 5 WHERE n IS NULL; UPDATE bag SET t = 'c' WHERE n = 3; DELETE FROM bag WHERE n = 3 LIMIT 1;
+INSERT INTO bag SELECT * FROM bag; DELETE FROM bag WHERE n = 4 LIMIT 3;
+UPDATE unique_only SET n = 10 WHERE code = 'a'; UPDATE unique_only SET code = 'bb' WHERE code = 'b'; DELETE FROM unique_only WHERE code = 'c'; INSERT INTO unique_only VALUES ('c', 33);
+INSERT INTO emptied VALUES (3, 'c'); TRUNCATE TABLE emptied; INSERT INTO emptied VALUES (1, 'again'), (4, 'd');
+DROP TABLE remade; CREATE TABLE remade (id int PRIMARY KEY, t text); INSERT INTO remade VALUES (2, 'new'), (3, 'c');
+RENAME TABLE old_name TO new_name; INSERT INTO new_name VALUES (3, 'c'); UPDATE new_name SET t = 'aa' WHERE id = 1;
+RENAME TABLE swap_a TO swap_c, swap_b TO swap_a, swap_c TO swap_b; UPDATE swap_a SET t = 'now a' WHERE id = 1; INSERT INTO swap_b VALUES (2, 'now b');
+ALTER TABLE grown ADD COLUMN e int; INSERT INTO grown VALUES (3, 3, 3.5, 'c', 'z', 3); ALTER TABLE grown MODIFY a bigint; UPDATE grown SET a = 9000000000 WHERE id = 1;
+ALTER TABLE grown MODIFY b decimal(12, 2); INSERT INTO grown VALUES (4, 4, 1234567890.12, 'd', 'w', 4); ALTER TABLE grown DROP COLUMN c; INSERT INTO grown VALUES (5, 5, 5.5, 'v', 5);
+ALTER TABLE grown MODIFY d text; UPDATE grown SET d = REPEAT('long', 10) WHERE id = 2; ALTER TABLE grown ADD COLUMN f text FIRST, ADD COLUMN g int AFTER id; UPDATE grown SET f = CONCAT('f', id);
+ALTER TABLE filled ADD COLUMN b int DEFAULT 5, ADD COLUMN c varchar(10) NOT NULL DEFAULT 'x''y', ADD COLUMN d decimal(6, 2) NOT NULL; ALTER TABLE filled ADD COLUMN t boolean NOT NULL DEFAULT TRUE, ADD COLUMN f boolean DEFAULT FALSE;
+ALTER TABLE filled ADD COLUMN h varbinary(4) DEFAULT 0x10, ADD COLUMN bi bit(4) DEFAULT b'10', ADD COLUMN u varchar(5) DEFAULT _utf8mb4'x', ADD COLUMN nn varchar(5) CHARACTER SET utf8mb4 DEFAULT N'x';
+ALTER TABLE filled ADD COLUMN e enum('p', 'q') NOT NULL, ADD COLUMN s set('p', 'q') NOT NULL, ADD COLUMN j json, ADD COLUMN w datetime NOT NULL DEFAULT '2020-01-02 03:04:05', ADD COLUMN neg int DEFAULT -5, ADD COLUMN fl double DEFAULT 1e3;
+ALTER TABLE filled ADD COLUMN hi int DEFAULT 0x10, ADD COLUMN dt date NOT NULL DEFAULT '2021-02-03', ADD COLUMN tm time DEFAULT '10:11:12', ADD COLUMN bn binary(3) DEFAULT 'a'; UPDATE filled SET a = 30 WHERE id = 3;
+ALTER TABLE retyped MODIFY a varchar(20); UPDATE retyped SET a = 'text' WHERE id = 1; INSERT INTO retyped VALUES (3, '007', true, 'c'); ALTER TABLE retyped MODIFY b int; UPDATE retyped SET b = 500 WHERE id = 2; UPDATE retyped SET c = CONCAT(c, '!');
+ALTER TABLE renamed_columns RENAME COLUMN a TO x; UPDATE renamed_columns SET x = 11 WHERE id = 1; ALTER TABLE renamed_columns CHANGE b y bigint; INSERT INTO renamed_columns VALUES (3, 3, 30); UPDATE renamed_columns SET x = x + 1 WHERE id = 1;
+DELETE FROM parent WHERE id = 1; UPDATE parent SET id = 20 WHERE id = 2;
+UPDATE `Mixed Case` SET `a b` = 'changed', `before` = 2 WHERE `Id` = 1; INSERT INTO `Mixed Case` VALUES (2, 'b', 2, 's', 2, 'd', 2, 2); UPDATE `Mixed Case` SET `Id` = 3 WHERE `Id` = 2;
+INSERT INTO made (id, n) VALUES (2, 2); UPDATE made SET n = 5 WHERE id = 1;
+UPDATE nulls SET a = NULL WHERE id = 1; UPDATE nulls SET b = 2 WHERE id = 2; INSERT INTO nulls VALUES (3, NULL, 3); UPDATE nulls SET b = NULL WHERE id = 3;
+UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; 
+BEGIN; UPDATE hot SET n = 1 WHERE id = 2; SAVEPOINT s; UPDATE hot SET n = 2 WHERE id = 2; ROLLBACK TO s; UPDATE hot SET n = n + 10 WHERE id = 2; COMMIT;
+BEGIN; INSERT INTO hot VALUES (3, 3); ROLLBACK;
+BEGIN; DELETE FROM hot WHERE id = 2; INSERT INTO hot VALUES (2, 22); DELETE FROM hot WHERE id = 2; INSERT INTO hot VALUES (2, 23); UPDATE hot SET n = 24 WHERE id = 2; COMMIT;
+BEGIN; INSERT INTO hot VALUES (10, 1), (11, 1), (12, 1); UPDATE hot SET n = n + 1 WHERE id >= 10; UPDATE hot SET n = n + 1 WHERE id >= 11; DELETE FROM hot WHERE id = 10; INSERT INTO hot VALUES (10, 7); COMMIT;
+UPDATE documents SET j = JSON_SET(j, '$.a', 2) WHERE id = 1; UPDATE documents SET j = JSON_REMOVE(j, '$.b.c[1]') WHERE id = 1; UPDATE documents SET j = JSON_SET(j, '$[2].x', 'z'), n = 5 WHERE id = 2; UPDATE documents SET j = JSON_REPLACE(j, '$.d', 'tex') WHERE id = 1;
+UPDATE documents SET j = JSON_REMOVE(j, '$.d') WHERE id = 1; UPDATE documents SET n = 6 WHERE id = 3; INSERT INTO documents VALUES (4, '{"d": 1.10}', 4);
+UPDATE blobs SET n = 10 WHERE id = 1; UPDATE blobs SET t = 'other' WHERE id = 2; INSERT INTO blobs VALUES (3, 3, 't', 'b', '3'); UPDATE blobs SET b = NULL WHERE id = 3; UPDATE blobs SET id = 20 WHERE id = 2;
+UPDATE parted SET t = 'aa' WHERE id = 1; UPDATE parted SET y = 2021 WHERE id = 1; INSERT INTO parted VALUES (4, 2022, 'd'); ALTER TABLE parted DROP PARTITION p0;
+XA START 'one'; INSERT INTO xa VALUES (2, 'b'); UPDATE xa SET t = 'aa' WHERE id = 1; XA END 'one'; XA PREPARE 'one'; XA COMMIT 'one';
+XA START 'two'; INSERT INTO xa VALUES (3, 'c'); XA END 'two'; XA PREPARE 'two'; XA ROLLBACK 'two';
+XA START 'three'; INSERT INTO xa VALUES (4, 'd'); XA END 'three'; XA COMMIT 'three' ONE PHASE; UPDATE xa SET t = 'bb' WHERE id = 2;
+UPDATE triggered SET n = 2 WHERE id = 1; UPDATE triggered SET n = 3 WHERE id = 1;
+CREATE TABLE copied LIKE hot; INSERT INTO copied SELECT * FROM hot; CREATE TABLE as_selected (PRIMARY KEY (id)) SELECT id, n FROM hot WHERE id < 10; UPDATE as_selected SET n = -1 WHERE id = 1;
+CREATE TEMPORARY TABLE temporary_one (id int); INSERT INTO temporary_one VALUES (1); DROP TEMPORARY TABLE temporary_one;
+DELETE hot, as_selected FROM hot JOIN as_selected USING (id) WHERE hot.id = 2; UPDATE hot JOIN copied USING (id) SET hot.n = 0, copied.n = 0 WHERE id = 10;
