@@ -132,7 +132,7 @@ def _bits(value: Any) -> str:
 
 def _time(value: Any) -> str:
     """ISO 8601 with a blank, without zeros at the end of the fraction and without UTC's name."""
-    written = value.isoformat(" ") if isinstance(value, datetime) else str(value)
+    written = _signed(value.isoformat(" ") if isinstance(value, datetime) else str(value))
     written = re.sub(r"(?<=\d)T(?=\d)", " ", written)
     written = re.sub(r"(Z|\+00(:?00)?)$", "", written)
     written = re.sub(r"\.(\d*?)0+$", r".\1", written).rstrip(".")
@@ -140,7 +140,13 @@ def _time(value: Any) -> str:
 
 
 def _date(value: Any) -> str:
-    return value.isoformat()[:10] if isinstance(value, date) else str(value).removesuffix("Z")
+    return value.isoformat()[:10] if isinstance(value, date) else _signed(str(value).removesuffix("Z"))
+
+
+def _signed(written: str) -> str:
+    """A time whose year before Christ is a number below zero: the year before 1 is 0."""
+    before_christ = re.fullmatch(r"(\d+)(-.*) BC", written)
+    return f"-{int(before_christ[1]) - 1:04}{before_christ[2]}" if before_christ else written.removeprefix("+")
 
 
 def _json(value: Any) -> str:

@@ -26,9 +26,9 @@ def _setting(name: str, options: Mapping[str, Any] | None = None, /, **settings:
     return Setting(name, {key.replace("_", "."): value for key, value in settings.items()}, options or {})
 
 
-def _values(name: str, tables: Mapping[str, Any] | None = None, /, **settings: str) -> Setting:
+def _values(name: str, encodings: Mapping[str, str] | None = None, /, **settings: str) -> Setting:
     """A setting that is only about how values are written."""
-    return replace(_setting(name, **settings), of_values=True, tables=tables or {})
+    return replace(_setting(name, **settings), of_values=True, encodings=encodings or {})
 
 
 _ADDED: Final = "op,db,schema,table,source.lsn,source.ts_ms,source.snapshot,source.connector"
@@ -44,10 +44,13 @@ def _unwrapped(name: str, deletes: str) -> Setting:
     })  # fmt: skip
 
 
+_DEFAULT: Final = _setting("default")
+_TRANSACTIONS: Final = _setting("transactions", provide_transaction_metadata="true")
+
 _BOTH: Final = (
-    _setting("default"),
-    _values("schemaless", key_converter_schemas_enable="false", value_converter_schemas_enable="false",
-             decimal_handling_mode="string", time_precision_mode="isostring"),
+    _DEFAULT,
+    _values("schemaless", {"bytes": "base64", "bits": "bits_le_base64"}, key_converter_schemas_enable="false",
+            value_converter_schemas_enable="false", decimal_handling_mode="string", time_precision_mode="isostring"),
     _values("decimal-numeric", value_converter_decimal_format="NUMERIC", key_converter_decimal_format="NUMERIC"),
     _values("decimal-string", decimal_handling_mode="string"),
     _values("decimal-double", decimal_handling_mode="double"),
@@ -55,10 +58,10 @@ _BOTH: Final = (
     _values("time-isostring", time_precision_mode="isostring"),
     _values("time-microseconds", time_precision_mode="microseconds"),
     _values("time-nanoseconds", time_precision_mode="nanoseconds"),
-    _values("binary-base64", binary_handling_mode="base64"),
-    _values("binary-url-safe", binary_handling_mode="base64-url-safe"),
-    _values("binary-hex", binary_handling_mode="hex"),
-    _setting("transactions", provide_transaction_metadata="true"),
+    _values("binary-base64", {"bytes": "base64"}, binary_handling_mode="base64"),
+    _values("binary-url-safe", {"bytes": "base64"}, binary_handling_mode="base64-url-safe"),
+    _values("binary-hex", {"bytes": "hex"}, binary_handling_mode="hex"),
+    _TRANSACTIONS,
     _values("nulls-as-sent", value_converter_replace_null_with_default="false"),
     _setting("heartbeats", heartbeat_interval_ms="300", tombstones_on_delete="false"),
 )  # fmt: skip
@@ -68,8 +71,8 @@ _POSTGRESQL: Final = (
     _values("time-adaptive-micros", time_precision_mode="adaptive_time_microseconds"),
     _values("interval-string", interval_handling_mode="string", hstore_handling_mode="map", money_fraction_digits="4"),
     _setting("via-root", publish_via_partition_root="true"),
-    _setting("no-data", snapshot_mode="no_data"),
-    _setting("placeholder", unavailable_value_placeholder="hex:ff00"),
+    _setting("signals", snapshot_mode="no_data", signal_data_collection="public.lab_signals"),
+    _setting("placeholder", {"unavailable_value": "hex:ff00"}, unavailable_value_placeholder="hex:ff00"),
     _unwrapped("unwrap-rewrite", "rewrite"),
     _unwrapped("unwrap-both", "rewrite-with-tombstone"),
 )
@@ -79,17 +82,17 @@ _BINLOG: Final = (
     _values("time-adaptive", time_precision_mode="adaptive"),
     _values("unsigned-precise", bigint_unsigned_handling_mode="precise"),
     _setting("with-queries", include_query="true", include_schema_changes="false"),
-    _setting("no-data", snapshot_mode="no_data"),
+    _setting("signals", snapshot_mode="no_data", signal_data_collection="lab.lab_signals"),
 )
 
 ROUNDS: Final = (
     Round("postgresql", "postgresql", _POSTGRESQL),
-    Round("postgresql-killed", "postgresql", (_BOTH[0], _BOTH[12]), kill=True),
+    Round("postgresql-killed", "postgresql", (_DEFAULT, _TRANSACTIONS), kill=True),
     Round("mysql", "mysql", _BINLOG),
-    Round("mysql-killed", "mysql", (_BOTH[0], _BOTH[12]), kill=True),
-    Round("mysql-compressed", "mysql", (_BOTH[0], _BOTH[12]), {"binlog_transaction_compression": "ON"}),
-    Round("mysql-partial-json", "mysql", (_BOTH[0],), {"binlog_row_value_options": "PARTIAL_JSON"}),
-    Round("mysql-minimal", "mysql", (_BOTH[0],), {"binlog_row_image": "MINIMAL"}),
-    Round("mysql-noblob", "mysql", (_BOTH[0],), {"binlog_row_image": "NOBLOB"}),
+    Round("mysql-killed", "mysql", (_DEFAULT, _TRANSACTIONS), kill=True),
+    Round("mysql-compressed", "mysql", (_DEFAULT, _TRANSACTIONS), {"binlog_transaction_compression": "ON"}),
+    Round("mysql-partial-json", "mysql", (_DEFAULT,), {"binlog_row_value_options": "PARTIAL_JSON"}),
+    Round("mysql-minimal", "mysql", (_DEFAULT,), {"binlog_row_image": "MINIMAL"}),
+    Round("mysql-noblob", "mysql", (_DEFAULT,), {"binlog_row_image": "NOBLOB"}),
     Round("mariadb", "mariadb", _BINLOG),
 )

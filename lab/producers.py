@@ -39,8 +39,8 @@ class Setting:
     options: Mapping[str, Any] = field(default_factory=dict)
     of_values: bool = False
     """Whether it is only about how values are written: then it captures the tables of values."""
-    tables: Mapping[str, Any] = field(default_factory=dict)
-    """What the source file says of tables because of it."""
+    encodings: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of columns (``bytes``, ``bits``) whose encoding the messages do not tell -> the one of the source file."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,16 @@ class Debezium:
         """Start all engines where they stopped."""
         files = [str(file) for file in self._files.values()]
         path = f"{classes()}:{jars()}/*"
-        command = ["java", "-Xmx1500m", "-XX:TieredStopAtLevel=1", "-cp", path, "Capture", *files]
+        command = [
+            "java",
+            "-Xmx1500m",
+            "-XX:TieredStopAtLevel=1",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-cp",
+            path,
+            "Capture",
+            *files,
+        ]
         self._server = Server("debezium", command, environment=os.environ, log=self._log)
 
     def stop(self) -> None:
@@ -106,6 +115,12 @@ class Debezium:
             number += 1
             time.sleep(1)
             waiting = {name: file for name, file in waiting.items() if not _has_mark(file, mark)}
+
+    def settle(self) -> None:
+        """Wait until no engine sends rows any more: an incremental snapshot goes on behind the newest change."""
+        sent = -1
+        while sent != (sent := sum(MARKS not in line for file in self._files.values() for line in _changes(file))):
+            time.sleep(5)
 
     def records(self, name: str) -> list[Record]:
         """What an engine sent, as Kafka would hold it: by the hash of the key in partitions."""
@@ -147,6 +162,10 @@ class Debezium:
 def _has_mark(file: Path, mark: str) -> bool:
     """Whether a change has this mark: no initial load reads the table of marks."""
     return any(MARKS in line and mark in line for line in _lines(file))
+
+
+def _changes(file: Path) -> Iterator[str]:
+    return (line for line in _lines(file) if "heartbeat" not in line)
 
 
 def _lines(file: Path) -> Iterator[str]:

@@ -23,12 +23,13 @@ class Reason(pydantic.BaseModel, extra="forbid", frozen=True):
 
 def reasons(round_: str, setting: str, table: str) -> Iterator[Reason]:
     """Yield what is known of a table in this round and setting."""
-    for each in _reasons():
+    for each in known():
         if each.table == table and re.fullmatch(each.rounds, round_) and re.fullmatch(each.settings, setting):
             yield each
 
 
 @cache
-def _reasons() -> list[Reason]:
+def known() -> list[Reason]:
+    """All reasons of the file."""
     written = YAML(typ="safe").load(Path(__file__).with_suffix(".yaml"))
     return [Reason.model_validate(each) for each in written]

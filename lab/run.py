@@ -104,6 +104,7 @@ def _capture(each: Round, settings: Sequence[Setting], folder: Path) -> Captured
                 tool.start()
             database.execute(*work.later)
             tool.have_come_to("end")
+            tool.settle()
         finally:
             tool.stop()
         return Captured({one.name: tool.records(one.name) for one in settings}, truths(database))
@@ -140,14 +141,14 @@ def _outcomes(each: Round, setting: Setting, delivery: str, captured: Captured, 
 
 def _said(each: Round, setting: Setting) -> dict[str, Any]:
     """What the source file says of tables: because of the database, and because of the setting."""
-    said, where = dict(workload(each.database).said), "lab.public." if each.database == "postgresql" else "lab."
-    for name, more in setting.tables.items():
-        said[name] = {**more, **{key: {**more.get(key, {}), **value} for key, value in said.get(name, {}).items()}}
-    return {
-        where + name: table
-        for name, table in said.items()
-        if not setting.of_values or name in workload(each.database).of_values
-    }
+    work, where = workload(each.database), "lab.public." if each.database == "postgresql" else "lab."
+    said: dict[str, Any] = {name: dict(table) for name, table in work.said.items()}
+    for kind, encoding in setting.encodings.items():
+        for name, columns in work.binary[kind].items():
+            table = said.setdefault(name, {})
+            table["columns"] = {**table.get("columns", {}), **dict.fromkeys(columns, "binary")}
+            table["encodings"] = {**table.get("encodings", {}), **dict.fromkeys(columns, encoding)}
+    return {where + name: table for name, table in said.items() if not setting.of_values or name in work.of_values}
 
 
 def _published(lake: Lake, source: str) -> dict[str, list[dict[str, Any]]]:

@@ -27,13 +27,20 @@ class Workload:
     """What the source file says of tables, because messages alone do not tell it."""
     of_values: Sequence[str]
     """The tables that show how values are written."""
+    binary: Mapping[str, Mapping[str, Sequence[str]]]
+    """``bytes`` and ``bits`` -> table -> its columns of this kind."""
 
 
 def workload(database: str) -> Workload:
     """The workload of a kind of database."""
     if database == "postgresql":
-        return Workload(*_sections("postgresql"), said=_SAID_OF_POSTGRESQL, of_values=_VALUES_OF_POSTGRESQL)
-    return Workload(*_sections("mysql"), said=_SAID_OF_MYSQL, of_values=_VALUES_OF_MYSQL)
+        return Workload(
+            *_sections("postgresql"),
+            said=_SAID_OF_POSTGRESQL,
+            of_values=_VALUES_OF_POSTGRESQL,
+            binary=_BINARY_OF_POSTGRESQL,
+        )
+    return Workload(*_sections("mysql"), said=_SAID_OF_MYSQL, of_values=_VALUES_OF_MYSQL, binary=_BINARY_OF_MYSQL)
 
 
 def _sections(name: str) -> list[list[str]]:
@@ -56,3 +63,9 @@ _VALUES_OF_MYSQL: Final = (
     "numbers", "big_unsigned", "bits", "times", "long_times", "zero_times", "zero_times_not_null", "texts", "labels",
     "bytes", "shapes", "defaults", "byte_keys", "big_keys", "time_keys", "enum_keys",
 )  # fmt: skip
+
+_BINARY_OF_POSTGRESQL: Final = {"bytes": {"texts": ["b"]}, "bits": {"others": ["b8", "bv"]}}
+_BINARY_OF_MYSQL: Final = {
+    "bytes": {"bytes": ["b", "vb", "tb", "bl", "lb"], "byte_keys": ["k"]},
+    "bits": {"bits": ["b8", "b10", "b64"]},
+}

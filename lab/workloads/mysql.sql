@@ -46,6 +46,7 @@ CREATE TABLE xa (id int PRIMARY KEY, t text);
 CREATE TABLE triggered (id int PRIMARY KEY, n int);
 CREATE TABLE trigger_log (id int AUTO_INCREMENT PRIMARY KEY, n int);
 CREATE TRIGGER logs AFTER UPDATE ON triggered FOR EACH ROW INSERT INTO trigger_log (n) VALUES (NEW.n);
+CREATE TABLE lab_signals (id varchar(20) PRIMARY KEY, type varchar(40), data text);
 CREATE TABLE lab_marks (id int AUTO_INCREMENT PRIMARY KEY, mark text);
 
 -- loaded
@@ -126,6 +127,7 @@ UPDATE big_keys SET n = n + 10 WHERE n > 0; DELETE FROM big_keys WHERE n = 12; U
 UPDATE time_keys SET n = -n WHERE n > 1; DELETE FROM time_keys WHERE n = 1; UPDATE enum_keys SET n = 22 WHERE e = 'b' AND y = 2000; DELETE FROM enum_keys WHERE e = 'a'; UPDATE enum_keys SET y = 1999 WHERE y = 2001;
 
 -- later
+INSERT INTO lab_signals VALUES ('1', 'execute-snapshot', '{"type": "incremental", "data-collections": ["lab.(?!lab_).*"]}');
 INSERT INTO bag VALUES (3, 'c'), (3, 'c'), (4, 'd'); DELETE FROM bag WHERE n = 1 LIMIT 1; UPDATE bag SET t = 'changed' WHERE n = 2 LIMIT 1;
 BEGIN; INSERT INTO bag VALUES (3, 'c'); DELETE FROM bag WHERE n = 4; INSERT INTO bag VALUES (4, 'd'), (4, 'd'); COMMIT; UPDATE bag SET n = 5 WHERE n IS NULL; UPDATE bag SET t = 'c' WHERE n = 3; DELETE FROM bag WHERE n = 3 LIMIT 1;
 INSERT INTO bag SELECT * FROM bag; DELETE FROM bag WHERE n = 4 LIMIT 3;

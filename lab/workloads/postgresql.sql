@@ -1,11 +1,12 @@
 -- What is done to PostgreSQL: every type of column, and every statement that a capture tool sees in a way of its own.
--- long_text() is 12,800 characters that hardly shrink, so PostgreSQL stores them out of line.
+-- long_text() is 9,600 characters that hardly shrink, so PostgreSQL stores them out of line.
 
 -- tables
 CREATE EXTENSION hstore;
 CREATE EXTENSION citext;
 CREATE EXTENSION ltree;
-CREATE FUNCTION long_text() RETURNS text LANGUAGE sql AS 'SELECT repeat(md5(random()::text), 400)';
+CREATE FUNCTION long_text() RETURNS text LANGUAGE sql AS
+  $$SELECT string_agg(md5(random()::text || n), '') FROM generate_series(1, 300) n$$;
 CREATE TYPE mood AS ENUM ('sad', 'so, so', 'it''s "fine"', 'größer');
 CREATE DOMAIN percent AS numeric(5, 2) CHECK (VALUE BETWEEN 0 AND 100);
 CREATE TYPE pair AS (a int, b text);
@@ -149,6 +150,7 @@ UPDATE uuid_keys SET n = n + 10 WHERE n > 2; DELETE FROM uuid_keys WHERE n = 1;
 UPDATE time_keys SET n = -n WHERE n > 3; DELETE FROM time_keys WHERE n = 1; UPDATE time_keys SET k = k + interval '1 day' WHERE n = 2;
 
 -- later
+INSERT INTO lab_signals VALUES ('1', 'execute-snapshot', '{"type": "incremental", "data-collections": ["public.(?!lab_|parted$|generated).*"]}');
 UPDATE toast SET n = -n WHERE id <= 4;
 UPDATE toast SET n = n * 10 WHERE id <= 2;
 UPDATE toast SET long = long_text() WHERE id = 3; UPDATE toast SET bytes = NULL, n = 7 WHERE id = 3;

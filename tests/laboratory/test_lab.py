@@ -1,0 +1,124 @@
+"""What of the lab needs neither databases nor Spark: it must see every difference, and know its own tables."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WALL = datetime.fromisoformat
+LAB = Path(__file__).parents[2] / "lab"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _lab() -> Iterator[None]:
+    """Let the modules of the lab be found."""
+    sys.path.insert(0, str(LAB))
+    yield
+    sys.path.remove(str(LAB))
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_database", "published"),
+    [
+        ("number", "1.10", Decimal("1.1")), ("number", "$1,234.50", "1234.5"), ("number", "NaN", "NAN"),
+        ("float4", "1.1", 1.100000023841858), ("float8", "1e+300", 1e300), ("boolean", "t", True),
+        ("boolean", "0", False),
+        ("bytes", "00ff", b"\x00\xff"), ("bits", "101", b"\x05"), ("bits", "1", True),
+        ("time", "2024-02-29 10:11:12.12", WALL("2024-02-29T10:11:12.120")),
+        ("time", "2024-02-29 10:11:12+00", WALL("2024-02-29T10:11:12+00:00")),
+        ("time", "10000-01-01 00:00:00", "+10000-01-01T00:00:00Z"),
+        ("time", "4000-01-01 00:00:00 BC", "-3999-01-01T00:00:00"),
+        ("date", "2024-02-29", date(2024, 2, 29)), ("json", '{"a": 1.10, "b": [null]}', '{"b":[null],"a":1.1}'),
+        ("padded", "ab", "ab   "), ("text", "ü", "ü"), ("point", "(1.5,-2)", '{"x":1.5,"y":-2.0,"wkb":"","srid":null}'),
+    ],
+)  # fmt: skip
+def test_forms_of_one_value_are_equal(kind: str, of_database: str, published: Any) -> None:
+    """A database and a lake write the same value in two ways."""
+    from comparing import text
+
+    assert text(kind, of_database) == text(kind, published)
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_database", "published"),
+    [
+        ("number", "1.10", Decimal("1.11")), ("number", "18446744073709551615", -1), ("number", "1", None),
+        ("number", "1", "one"),
+        ("float4", "1.1", 1.2), ("bytes", "00ff", b"\x00"), ("bits", "101", b"\x04"), ("text", "", None),
+        ("text", "a", "a "),
+        ("time", "2024-02-29 10:11:12.123456", WALL("2024-02-29T10:11:12.123")), ("date", "0000-00-00", None),
+        ("json", '{"a": 12345678901234567890}', '{"a": 12345678901234567000}'), ("json", '{"a": 1}', '{"a": "1"}'),
+    ],
+)  # fmt: skip
+def test_other_values_differ(kind: str, of_database: str, published: Any) -> None:
+    """No form hides a wrong value."""
+    from comparing import text
+
+    assert text(kind, of_database) != text(kind, published)
+
+
+def test_every_difference_of_rows_is_seen() -> None:
+    """A row too few, one too many, a key twice, a wrong cell, a column or a table that is not there."""
+    from comparing import Truth, compare
+
+    truth = Truth("t", {"id": "number", "a": "text"}, ["id"], [{"id": "1", "a": "x"}, {"id": "2", "a": "y"}])
+    equal = [{"id": 2, "a": "y"}, {"id": 1, "a": "x"}]
+    assert not compare(truth, equal)
+    wrong = compare(truth, [{"id": 1, "a": "z"}, {"id": 3, "a": "y"}])
+    assert (wrong.missing, wrong.extra, list(wrong.cells)) == (["2"], ["3"], ["a"])
+    assert wrong.without(["a"])
+    assert not compare(truth, [{"id": 2, "a": "z"}, equal[1]]).without(["a"])
+    for found in (None, [], [*equal, equal[0]], [{"id": 1}, {"id": 2, "a": "y"}]):
+        assert compare(truth, found)
+    bag = Truth("t", {"a": "text"}, [], [{"a": "x"}, {"a": "x"}])
+    assert not compare(bag, [{"a": "x"}, {"a": "x"}])
+    assert compare(bag, [{"a": "x"}])
+
+
+def test_a_delivery_leaves_no_record_out() -> None:
+    """Each has all records, and the shuffled one some of them twice, in three runs."""
+    from deliveries import DELIVERIES
+    from producers import Record
+
+    chance = random.Random(1)  # noqa: S311 - a test
+    records = [Record("t", 0, offset, None, str(offset)) for offset in range(50)]
+    for deliver in DELIVERIES.values():
+        dumps = deliver(records, chance)
+        assert {record for dump in dumps for record in dump} == set(records)
+    assert Counter(map(len, DELIVERIES["cut"](records, chance))).total() == 3
+    assert sum(map(len, DELIVERIES["shuffled"](records, chance))) == 55
+
+
+def test_what_is_named_exists() -> None:
+    """Tables of reasons, source files and groups are tables of a workload, and reasons name rounds and settings."""
+    import re
+
+    from matrix import ROUNDS
+    from reasons import known
+    from workloads import workload
+
+    made = {each: " ".join(workload(each).tables) for each in ("postgresql", "mysql")}
+    for name, statements in made.items():
+        work = workload(name)
+        assert work.loaded
+        assert work.changes
+        assert work.later
+        for table in {*work.said, *work.of_values, *(table for kind in work.binary.values() for table in kind)}:
+            assert f"CREATE TABLE {table} " in statements
+    for reason in known():
+        of = [
+            (each, setting)
+            for each in ROUNDS
+            for setting in each.connectors
+            if re.fullmatch(reason.rounds, each.name) and re.fullmatch(reason.settings, setting.name)
+        ]
+        where = {"postgresql" if each.database == "postgresql" else "mysql" for each, _ in of}
+        assert any(f"CREATE TABLE {reason.table} " in made[name] for name in where), reason
