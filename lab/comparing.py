@@ -104,7 +104,7 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    written = str(value).replace("$", "").replace(",", "")
+    written = str(int(value) if isinstance(value, bool) else value).replace("$", "").replace(",", "")
     if written.lower().strip("+-") in {"nan", "infinity"}:
         return written.lower()
     return f"{Decimal(written).normalize():f}"

@@ -33,6 +33,12 @@ class Log:
         """A row was inserted; with the placeholder for a value, it came from another key."""
         return self._message(at, "c", None, {"id": key, "title": title, "body": body})
 
+    def load(self, key: int, title: Any, body: Any) -> Message:
+        """A row was read by an incremental load: PostgreSQL's connector tells no place in the log."""
+        row = json.loads(self.insert(0, key, title, body))
+        row["source"] |= {"snapshot": "incremental", "lsn": None, "txId": None}
+        return json.dumps({**row, "op": "r"}).encode()
+
     def update(self, at: int, key: int, title: Any, body: Any) -> Message:
         """A row was updated."""
         return self._message(at, "u", None, {"id": key, "title": title, "body": body})
@@ -124,6 +130,16 @@ CASES: dict[str, tuple[Callable[[Log], list[list[Message]]], list[tuple[Any, ...
         [(1, "c", "A")],
         0,
     ),
+    "an_incremental_load_read_the_row_before_it_moved": (
+        lambda t: [[t.load(1, "a", "A"), *t.move(5, 1, 101, "b")]],
+        [(101, "b", "A")],
+        0,
+    ),
+    "an_incremental_load_read_another_row_of_the_key_later": (
+        lambda t: [[*t.move(5, 1, 101, "b"), *t.move(6, 2, 1, "c"), t.load(1, "c", "C"), t.load(101, "b", "B")]],
+        [(101, "b", "B")],
+        2,
+    ),
     "the_row_was_never_seen": (
         lambda t: [t.move(5, 1, 101, "a"), [t.update(6, 101, "late", UNAVAILABLE)]],
         [(101, "late", None)],
@@ -160,6 +176,7 @@ TRIED = how_many(
         "the_create_comes_a_run_earlier",
         "the_row_comes_last",
         "sent_again",
+        "an_incremental_load_read_another_row_of_the_key_later",
         "the_row_was_never_seen",
         "the_delete_never_comes",
         "a_mask_makes_null_of_the_value",

@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.events import DELIVERY, DELIVERY_END
+from tidemark.events import DELIVERY, DELIVERY_END, encode_position, loaded
+
+_LOADED = f"{encode_position(loaded())}."
+"""Beginning of the position of a row of a load that has no place in the log; its place in the dump follows."""
+
+_FILES = f"{encode_position((0,))}."
+"""Beginning of a place in a dump of files; that of Kafka records begins with another number, and the partition."""
 
 LOG_PLACE = "log place"
 """Column with the result of ``log_place``."""
@@ -43,6 +49,23 @@ def number_in_transaction() -> Expression:
     """Return the encoded number of the event in its transaction, the first part of the delivery; ``010`` for none."""
     delivery = F.substr("position", F.length(log_place()) + len(DELIVERY) + 1)
     return F.when(has_delivery(), F.substring_index(delivery, ".", 1))
+
+
+def is_read_after(position: str) -> Expression:
+    """Return whether an event is a row of a load without a place in the log, delivered after the event at a position.
+
+    Such rows of an incremental load rank below all changes, and may have been read after any of them. Deliveries tell
+    it where both are Kafka records of one partition, or both lines of files.
+    """
+    row = F.substr("position", F.lit(len(_LOADED) + 1))
+    behind = F.substr(position, F.length(log_place(position)) + len(DELIVERY) + 1)
+    end = F.length(F.substring_index(behind, DELIVERY_END, -1)) + len(DELIVERY_END)  # a file's name begins like an end
+    delivery = F.left(behind, F.length(behind) - end)
+    order = F.substr(delivery, F.length(F.substring_index(delivery, ".", 1)) + 2)
+    one_partition = F.substring_index(row, ".", 2) == F.substring_index(order, ".", 2)
+    files = F.startswith(row, F.lit(_FILES)) & F.startswith(order, F.lit(_FILES))
+    comparable = has_delivery(position) & (one_partition | files)
+    return F.startswith("position", F.lit(_LOADED)) & comparable & (row > order)
 
 
 def content(columns: Sequence[str | Expression]) -> Expression:

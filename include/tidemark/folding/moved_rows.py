@@ -71,7 +71,7 @@ def pairs(acted: DataFrame, plan: Plan) -> Pairs:
     counted = grouped.agg(
         F.count_distinct(F.when(F.col("deleted"), one)).alias("deletes"),
         F.count_distinct(F.when(~F.col("deleted"), one)).alias("writes"),
-        F.max(F.when(F.col("deleted"), event)).alias("old"),
+        F.min(F.when(F.col("deleted"), event)).alias("old"),
         F.max(F.when(F.col(LACKS), event)).alias("new"),
         F.max(F.when(F.col(LACKS), _lookup())).alias("lookup"),
         F.min(F.when(F.col(LACKS), F.col("batch"))).alias("came_in"),
@@ -147,7 +147,7 @@ def events_of(acted: DataFrame, wanted: DataFrame, plan: Plan) -> DataFrame:
     keys = key_names(plan)
     sound = acted.where(F.col("set_aside").isNull())
     joined = sound.join(F.broadcast(wanted.select("lookup", "until", *keys)), keys)
-    return joined.where(F.col("position") < F.col("until")).drop("until")
+    return joined.where((F.col("position") < F.col("until")) & ~log_places.is_read_after("until")).drop("until")
 
 
 def late(acted: DataFrame, found: Pairs, plan: Plan, after: int, taken: Expression) -> DataFrame:
