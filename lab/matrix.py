@@ -92,7 +92,5 @@ ROUNDS: Final = (
     Round("mysql-killed", "mysql", (_DEFAULT, _TRANSACTIONS), kill=True),
     Round("mysql-compressed", "mysql", (_DEFAULT, _TRANSACTIONS), {"binlog_transaction_compression": "ON"}),
     Round("mysql-partial-json", "mysql", (_DEFAULT,), {"binlog_row_value_options": "PARTIAL_JSON"}),
-    Round("mysql-minimal", "mysql", (_DEFAULT,), {"binlog_row_image": "MINIMAL"}),
-    Round("mysql-noblob", "mysql", (_DEFAULT,), {"binlog_row_image": "NOBLOB"}),
     Round("mariadb", "mariadb", _BINLOG),
 )
