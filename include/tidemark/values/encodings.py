@@ -37,6 +37,7 @@ from tidemark.values.digits import (
     with_point,
 )
 from tidemark.values.message_types import decimal_declared
+from tidemark.values.table_columns import Image
 from tidemark.values.types import decimal_parts, spark_type
 from tidemark.values.verbatim import QUOTED, as_written, if_bare, number_at_place
 
@@ -67,7 +68,7 @@ def typed(wire: Expression, source: Column, kind: str) -> Expression:
     return READERS[source.encoding](wire, kind)
 
 
-def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> Expression:
+def prepare(wire: Expression, image: Image, source: Column, kind: str) -> Expression:
     """Return what ``typed`` needs. It stands in a projection of its own, because ``typed`` uses it more than once."""
     if source.encoding in _TEXT_OR_EPOCH and kind not in {"string", "binary"}:
         wire = F.nullif(wire, F.lit(""))
@@ -78,7 +79,7 @@ def prepare(wire: Expression, image: Expression, source: Column, kind: str) -> E
         return F.when(wire.isNotNull(), wire.withField("value", _bytes(wire.getField("value"))))
     if source.encoding is Encoding.UNSCALED_BASE64:
         # With decimal.format=NUMERIC, Kafka Connect writes the number itself in place of Base64.
-        number = if_bare(wire, image, source.name)
+        number = if_bare(wire, image.text, source.name)
         return F.when(wire.isNotNull(), F.struct(number.alias("number"), _bytes(wire).alias("value")))
     return wire
 

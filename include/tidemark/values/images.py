@@ -25,6 +25,7 @@ from tidemark.values.parsing import Member, Parse, is_direct, member_of, parses_
 from tidemark.values.readings import Reading
 from tidemark.values.table_columns import Image, TableColumn, field
 from tidemark.values.types import spark_type
+from tidemark.values.verbatim import may_be_bare
 
 UNREADABLE = "unreadable"
 """Field of a read image: the name of the first column whose value does not fit; null if all fit."""
@@ -63,7 +64,8 @@ def read_images(
     """
     by_image = {image.into: ways(image, shapes, names) for image in images}
     every = list(by_image.values())
-    frame = frame.withColumns(dict(column for way in every for parse in way.parses for column in parse.parsed()))
+    bare = {image.bare: may_be_bare(image.text) for image in images}
+    frame = frame.withColumns(bare | dict(column for way in every for parse in way.parses for column in parse.parsed()))
     checked = [column for way in every for parse in way.parses for column in parse.checked()]
     frame = frame.withColumns(dict([*checked, *_step(Reading.prepared, every)]))
     if typed := dict(_step(Reading.typed, every)):

@@ -62,7 +62,7 @@ class Reading(NamedTuple):
         """Yield the input of the typed value, for a column that is read by its encoding."""
         if not (self.is_direct or self.is_tried):
             wire = self._member(Parse.wire)
-            yield self._name("wire"), prepare(wire, self.image.text, self.source, self.target.type)
+            yield self._name("wire"), prepare(wire, self.image, self.source, self.target.type)
 
     def typed(self) -> Iterator[tuple[str, Expression]]:
         """Yield the typed value of a column that is not direct."""
@@ -79,7 +79,7 @@ class Reading(NamedTuple):
         if not self.is_direct:
             return self._column("value").cast(spark_type(self.target.type))
         value = self._member(Parse.direct)
-        return as_written(value, self.image.text, self.source.name) if self._may_be_bare else value
+        return as_written(value, self.image, self.source.name) if self._may_be_bare else value
 
     def fault(self) -> Expression | None:
         """Return the column's name where its value does not fit, found by the typed value: no value is read twice.
@@ -91,7 +91,7 @@ class Reading(NamedTuple):
             return F.when(present & self._column("value").isNull(), F.lit(self.source.name))
         if not self._may_be_bare:
             return None
-        lost = is_lost(self._member(Parse.direct), self.image.text, self.source.name)
+        lost = is_lost(self._member(Parse.direct), self.image, self.source.name)
         return F.when(lost, F.lit(self.source.name))
 
     @property

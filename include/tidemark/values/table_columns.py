@@ -8,6 +8,8 @@ from typing import NamedTuple
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.text import quoted
+
 
 class TableColumn(NamedTuple):
     """A column of a published table."""
@@ -49,3 +51,13 @@ class Image(NamedTuple):
     """The table's columns."""
     into: str
     """Name of the struct column that the image is read into."""
+
+    @property
+    def may_be_bare(self) -> Expression:
+        """Whether the image may have a number that the JSON reader writes anew (``verbatim.may_be_bare``)."""
+        return F.col(quoted(self.bare))
+
+    @property
+    def bare(self) -> str:
+        """Name of that column: it is worked out once for each image, and not for each of its values."""
+        return f"tidemark bare {self.into}"

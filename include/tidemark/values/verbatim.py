@@ -14,6 +14,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.values.digits import let
+from tidemark.values.table_columns import Image
 
 _REWRITTEN = r'^(?:-?\d++\.\d++(?:E-?\d++)?+|"-?Infinity")$'
 """How Spark's JSON reader writes a number that has a fraction or an exponent, or is too large for a double."""
@@ -30,21 +31,34 @@ _DEPTH = 48
 """How deeply the values in front of a number may be nested. Behind deeper ones, no number is found."""
 
 
-def as_written(text: Expression, image: Expression, name: str) -> Expression:
+_MAY_BE_BARE = r'(?:(?<!\\)|(?<=\\\\))"\s*+:\s*+(?:-?\d++[.eE]|-0)'
+"""A member whose value is such a number. In a text, the quotation mark in front of the colon has a backslash."""
+
+
+def may_be_bare(image: Expression) -> Expression:
+    """Return whether an image may have a number without quotation marks that the JSON reader writes anew.
+
+    Where it is false, and so it is in all images of writers that quote all values, every value is as it is written.
+    """
+    return image.rlike(_MAY_BE_BARE)
+
+
+def as_written(text: Expression, image: Image, name: str) -> Expression:
     """Return the text of a JSON value as the image has it; null where its digits are not found.
 
     Most texts do not begin as a number does. A comparison of bytes finds them, and they cost nothing more. Spark
     evaluates a whole condition early, so the inner condition stands apart: inside the outer one it would cost a
     microsecond for each text.
     """
-    own = F.replace(number_at_place(image, name), F.lit(QUOTED), text)
+    own = F.replace(number_at_place(image.text, name), F.lit(QUOTED), text)
     found = let(own, lambda number: F.when(number != "", number))
-    verbatim = F.when(_is_surely_quoted(text, image, name), text).otherwise(found)
-    minus_zero = (text == "0") & F.contains(image, F.lit("-0"))
-    return F.when((text < ":") & (text.rlike(_REWRITTEN) | minus_zero), verbatim).otherwise(text)
+    verbatim = F.when(_is_surely_quoted(text, image.text, name), text).otherwise(found)
+    minus_zero = (text == "0") & F.contains(image.text, F.lit("-0"))
+    may_be = image.may_be_bare & (text < ":") & (text.rlike(_REWRITTEN) | minus_zero)
+    return F.when(may_be, verbatim).otherwise(text)
 
 
-def is_lost(text: Expression, image: Expression, name: str) -> Expression:
+def is_lost(text: Expression, image: Image, name: str) -> Expression:
     """Return whether ``as_written`` does not find the digits of a text."""
     return text.isNotNull() & as_written(text, image, name).isNull()
 
