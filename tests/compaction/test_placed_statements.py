@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import msgspec
 import pyarrow as pa
 import pytest
 
+from tidemark.compaction.decisions import Stopped
 from tidemark.compaction.placed_statements import placed
-from tidemark.compaction.renamed import known_to
+from tidemark.compaction.renamed import known_to, waiting_for
+from tidemark.compaction.run import Run, Standing
 from tidemark.events import TableId, encode_position
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
-from tidemark.ledger.rows import BatchRow, StatementRow
+from tidemark.ledger.rows import BatchRow, ContentRow, StatementRow
 from tidemark.normalization.spans import logs_of
 from tidemark.sources.model import Source
 
@@ -183,3 +187,33 @@ def test_the_orders_of_messages() -> None:
         {"file": "in/a.json", "topic": None, "partition": None, "offset": None},
     ]
     assert logs_of(pa.RecordBatch.from_pylist(rows)) == {"erp/0", "erp/1", "in/#-#-#/#.json", "in/a.json"}
+
+
+@pytest.mark.parametrize(
+    ("stands_at", "stopped", "waiting"),
+    [
+        (1, "shop.a", {"shop.a", "shop.b", "shop.c"}),
+        (1, "shop.c", {"shop.a", "shop.b", "shop.c"}),
+        (1, "shop.other", set()),
+        (2, "shop.a", set()),
+    ],
+)
+def test_tables_that_exchange_names_wait_for_each_other(
+    lake: Lake, stands_at: int, stopped: str, waiting: set[str]
+) -> None:
+    """Until the one that is stopped has followed the rename; what stops it later is its own affair."""
+    ledger = _ledger(lake, _batch(1, ["erp/0"]), _batch(2, ["erp/0"]))
+    contents = [
+        ContentRow(
+            batch=1, object=f"shop.{name}", database="shop", schema=None, name=name, operation="INSERT", shape="s",
+            partial=False, key=None, half=False, events=1,
+        )
+        for name in ("a", "b", "other")
+    ]  # fmt: skip
+    ledger.replace(ContentRow, contents)
+    row = _stated(*OFFSET, text="RENAME TABLE b TO c, a TO b")
+    ledger.replace(StatementRow, [msgspec.structs.replace(row, batch=2)])
+    source = _source("p")
+    run = SimpleNamespace(ledger=ledger, source=source, standing=Standing(batch=stands_at, behind={}))
+    stop = SimpleNamespace(found=SimpleNamespace(object=stopped))
+    assert waiting_for(cast(Run, run), known_to(ledger, source, 2), [cast(Stopped, stop)]) == waiting

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from support.debezium_log import Log
 from support.histories import COLUMNS, Table, deliver, message
 from support.ledgers import age
 from support.reference import Change
@@ -24,7 +25,7 @@ from tidemark.sources.model import Source
 from tidemark.stages import REBUILD, StageReport
 
 NAME = "expiring"
-PLAIN, KEPT, BAG, WHOLE = (Table(name) for name in ("plain", "kept", "bag", "whole"))
+PLAIN, KEPT, BAG, WHOLE, MOVED, WENT = (Table(name) for name in ("plain", "kept", "bag", "whole", "moved", "went"))
 
 
 def _source(landing: Path) -> Source:
@@ -74,12 +75,12 @@ def test_events_past_their_time(spark: SparkSession, lake: Lake, tmp_path: Path)
     source = _source(tmp_path)
     rows = [(1, "a", "x"), (2, "b", "x")]
     old = [*PLAIN.load(10, *rows)]
-    old += [table.insert(10 + row[0], *row) for table in (KEPT, BAG, WHOLE) for row in rows]
+    old += [table.insert(10 + row[0], *row) for table in (KEPT, BAG, WHOLE, MOVED) for row in rows]
     _run(source, tmp_path, "1", old, b"no json", b"nor this")
     age(lake, NAME, days=100)
     _run(source, tmp_path, "2", [PLAIN.update(30, 1, "new", ...), KEPT.update(30, 1, "new", "x")], b"young")
     report = run_stage("maintain", source)
-    assert report.details[f"changelog.{NAME}"]["dropped_files"] == 2
+    assert report.details[f"changelog.{NAME}"]["dropped_files"] == 3
     assert report.details[f"quarantine.{NAME}"]["without_bytes"] == 2
     assert {name: _batches(lake, name) for name in ("plain", "whole", "kept", "bag")} == {
         "plain": {2},
@@ -98,7 +99,11 @@ def test_events_past_their_time(spark: SparkSession, lake: Lake, tmp_path: Path)
     assert (again[f"changelog.{NAME}"]["dropped_files"], again[f"quarantine.{NAME}"]["without_bytes"]) == (0, 0)
 
     late = [PLAIN.update(15, 1, "late", "late"), BAG.delete(25, 2, "b", "x"), KEPT.update(15, 2, "late", "x")]
-    _run(source, tmp_path, "3", late)
+    rename = Log("moved").statement(26, "RENAME TABLE moved TO went")
+    _run(source, tmp_path, "3", [*late, WENT.insert(27, 3, "c", "z")], rename)
+    stopped = {row["object"]: row["reason"] for row in Ledger(lake, NAME).read("tables") if row["state"] == "stopped"}
+    assert "those of batches up to 1 are past their time" in stopped["shop.went"]
+    assert _values(lake, "moved") == [(1, "a", "x"), (2, "b", "x")]  # not emptied before its rows are elsewhere
     expected = [(1, "new", "late"), (2, "b", "x")]
     assert (_values(lake, "plain"), _values(lake, "bag")) == (expected, [(1, "a", "x")])
     life = explain(lake, f"{NAME}.plain", ["id=2"])

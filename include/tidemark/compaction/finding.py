@@ -16,7 +16,7 @@ from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.ddl.lineages import Lineages
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation, TableId
-from tidemark.lake.filters import above, among, equals
+from tidemark.lake.filters import above, among, at_most, equals
 from tidemark.lake.names import Identifier, whole
 from tidemark.lake.properties import keeps_whole
 from tidemark.ledger import cuts
@@ -107,6 +107,9 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
         own_history = SchemaHistory() if is_folded(name) else _followed(run, name, known.get(name))
         emptied = [each.position for each in own_history.emptyings]
         contents, problem = expired.left_of(by_table[name], standing.batch_of(name), emptied)
+        if name in lineages.tables:  # its contents were counted in what is left
+            counted = run.ledger.contents(among("object", lineages.names_of(name)), at_most("batch", run.cut.batch))
+            contents, problem = by_table[name], expired.left_of(counted, standing.batch_of(name), emptied)[1]
         problem = problem or _name_taken(run, name, known)
         news = _News(
             name=name,

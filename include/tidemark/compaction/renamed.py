@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyiceberg.expressions import And
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction.decisions import BuildAnew
+from tidemark.compaction.decisions import BuildAnew, Stopped
 from tidemark.compaction.event_log import new_events
 from tidemark.compaction.placed_statements import placed
 from tidemark.compaction.run import Run, Standing
@@ -70,6 +70,29 @@ def outdated(run: Run, now: Lineages) -> list[BuildAnew]:
 def _standings(run: Run, now: Lineages) -> set[int]:
     """Return the batches at which tables stand; none where nothing was renamed."""
     return {run.standing.batch, *run.standing.behind.values()} - {0} if now.tables else set()
+
+
+def waiting_for(run: Run, now: Lineages, stops: Iterable[Stopped]) -> set[str]:
+    """Return the names whose rows go to, or come from, a renamed table that is stopped before it followed the rename.
+
+    None of them may be built anew meanwhile: rows would be published under two names, or under none.
+
+    Args:
+        run: the run.
+        now: what it knows of renames.
+        stops: the tables that are stopped.
+    """
+    found: set[str] = set()
+    for stop in stops:
+        name = stop.found.object
+        after = run.standing.batch_of(name)
+        if name in now.tables and known_to(run.ledger, run.source, after).tables.get(name) != now.tables[name]:
+            found.update(now.names_of(name))
+    more = set(found)
+    while more:
+        more = {each for name in now.tables if found & {*now.names_of(name)} for each in now.names_of(name)} - found
+        found |= more
+    return found
 
 
 def take_in(

@@ -13,7 +13,7 @@ from dataclasses import replace
 import structlog
 
 from tidemark.compaction import accounting, building, contradictions, deciding, finding, rebuilding, renamed
-from tidemark.compaction.decisions import BuildAnew, Built, Decision
+from tidemark.compaction.decisions import BuildAnew, Built, Decision, Stopped, stopped
 from tidemark.compaction.routing import Routing
 from tidemark.compaction.run import Cut, Run
 from tidemark.ddl.lineages import Lineages
@@ -104,11 +104,20 @@ def _decisions(this: Run, finds: Mapping[str, Found], lineages: Lineages) -> lis
         plans, decisions = deciding.decide(this, finds)
     if any(isinstance(each, BuildAnew) for each in decisions):
         return decisions
-    decisions += building.build(this, plans)
+    waiting = renamed.waiting_for(this, lineages, [each for each in decisions if isinstance(each, Stopped)])
+    held = {plan.found.object for plan in plans if plan.found.object in waiting and not plan.found.after}
+    decisions += [stopped(finds[name], f"{name}: {_WAITS_FOR_RENAMED}") for name in sorted(held)]
+    decisions += building.build(this, [plan for plan in plans if plan.found.object not in held])
     if any(isinstance(each, BuildAnew) for each in decisions):
         return decisions
-    lost = [name for name in this.requests if name not in finds]
+    lost = [name for name in this.requests if name not in finds and name not in waiting]
     return [*decisions, *rebuilding.without_events(this, lost, lineages.tables)]
+
+
+_WAITS_FOR_RENAMED = (
+    "tables were renamed at the source, and one that its rows go to or come from is stopped; "
+    "it stays as it is until then"
+)
 
 
 def _ddl_not_followed(found: Found) -> str:
