@@ -12,6 +12,7 @@ from tidemark.ddl.history import Addition, SchemaHistory
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Encoding
 from tidemark.lake.lake import Lake
+from tidemark.sources.schema_policy import SchemaPolicies
 from tidemark.tables.columns import Evolved, evolved_columns, unknown_columns, untyped
 from tidemark.tables.evolving import evolving_of
 from tidemark.tables.plan import Found
@@ -20,7 +21,7 @@ from tidemark.tables.planner import plan
 
 def _evolved(known: Found, table: Table | None = None, *, versions: bool = False, **promised: Any) -> Evolved:
     evolving = evolving_of(source(promised), known, table)
-    return evolved_columns(evolving, table, follows=True, keeps_versions=versions)
+    return evolved_columns(evolving, table, SchemaPolicies(), keeps_versions=versions)
 
 
 def _types(evolved: Evolved) -> dict[str, str]:
