@@ -21,10 +21,9 @@ from tidemark.lake.names import Identifier, whole
 from tidemark.lake.properties import keeps_whole
 from tidemark.ledger import cuts
 from tidemark.ledger.expired import Expired
-from tidemark.ledger.ledger import Ledger, seniority
-from tidemark.ledger.rows import ContentRow, CutRow, ShapeRow, TableRow
+from tidemark.ledger.ledger import seniority
+from tidemark.ledger.rows import ContentRow, ShapeRow
 from tidemark.sources.choices import Transactions
-from tidemark.sources.model import Source
 from tidemark.sources.routes import is_folded
 from tidemark.tables import schema_policies, shard_rules
 from tidemark.tables import withheld as withholding
@@ -33,39 +32,6 @@ from tidemark.tables.targets import named, refuse_name, targets_of
 from tidemark.tables.withheld import Withheld
 
 log = structlog.get_logger(__name__)
-
-
-def standing_of(last: CutRow | None, published: Mapping[str, TableRow], more: Mapping[str, int]) -> Standing:
-    """Return where the published tables stand.
-
-    Args:
-        last: the newest published cut.
-        published: ``Ledger.published_tables``. A stopped table and one that is still waiting for its columns stand
-            behind the last cut.
-        more: further tables that stand behind it, with their batches (``Routing.behind``).
-    """
-    behind = {name: row.batch for name, row in published.items() if row.state in {cuts.STOPPED, cuts.WAITING}}
-    return Standing(batch=last.batch if last else 0, behind={**behind, **more} if last else {})
-
-
-def is_up_to_date(last: CutRow | None, published: Mapping[str, TableRow], newest: int) -> bool:
-    """Return whether every table holds all that it can hold; a table that waits for its columns cannot hold more."""
-    stopped = [row.batch for row in published.values() if row.state == cuts.STOPPED]
-    return newest <= min([last.batch if last else 0, *stopped])
-
-
-def is_awaiting_approval(ledger: Ledger, batch: int) -> bool:
-    """Return whether all there is waits for approval already: what a person looks at does not change meanwhile."""
-    cut = ledger.last_cut()
-    return cut is not None and cut.state == cuts.AWAITING_APPROVAL and cut.batch == batch
-
-
-def is_released(source: Source, published: Mapping[str, TableRow]) -> bool:
-    """Return whether events that were held are held no more, though nothing new has come."""
-    if source.transactions == Transactions.IGNORE and any(row.held for row in published.values()):
-        return True
-    waiting = [name for name, row in published.items() if row.reason == schema_policies.CONSENT]
-    return not all(schema_policies.lacks_consent(source, name) for name in waiting)
 
 
 def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
@@ -87,15 +53,8 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
         shapes[run.routed.name_of(row.object)].append(row)
         first[row.object] = min(row.batch, first.get(row.object, row.batch))
     known = _histories(run, by_table, lineages)
-    tables = {name: rows[0].table for name, rows in by_table.items()}
-    for name in run.published:
-        objects = run.routed.shards_of(name) or [name]
-        after = standing.batch_of(name)
-        if name not in tables and any(known[each].since(after, run.cut.batch) for each in objects if each in known):
-            # None are left of a table all of whose rows were erased: nothing is there for the statement to change.
-            tables.update((name, row.table) for row in run.ledger.contents(among("object", objects))[:1])
-            if name in lineages.tables:
-                tables[name] = lineages.tables[name].table
+    with_events = {name: rows[0].table for name, rows in by_table.items()}
+    tables = with_events | _stated(run, standing, lineages, known, run.published.keys() - with_events.keys())
     paths = [row.path for row in run.ledger.files()]
     common_path = len(os.path.commonprefix(paths))  # noqa: RUF071  characters are meant
     split, moved = _with_halves(run, by_table), _with_moves(run)
@@ -105,35 +64,48 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
     finds, expired = {}, Expired(run.lake, run.source.source)
     for name in sorted(tables):
         own_history = SchemaHistory() if is_folded(name) else _followed(run, name, known.get(name))
-        emptied = [each.position for each in own_history.emptyings]
-        contents, problem = expired.left_of(by_table[name], standing.batch_of(name), emptied)
+        after, emptied = standing.batch_of(name), [each.position for each in own_history.emptyings]
+        contents, problem = expired.left_of(by_table[name], after, emptied)
         if name in lineages.tables:  # its contents were counted in what is left
             counted = run.ledger.contents(among("object", lineages.names_of(name)), at_most("batch", run.cut.batch))
-            contents, problem = by_table[name], expired.left_of(counted, standing.batch_of(name), emptied)[1]
+            contents, problem = by_table[name], expired.left_of(counted, after, emptied)[1]
         problem = problem or _name_taken(run, name, known)
         news = _News(
             name=name,
             table=tables[name],
             shards=tuple(_shards(run, name, known)),
-            after=standing.batch_of(name),
+            after=after,
             contents=contents,
             shapes=[row for own in lineages.names_of(name) for row in shapes[own]],
             withheld=withheld.get(name, withholding.NOTHING),
         )
         found = replace(_located(run, _found(news), targets.get(name)), segments=segments.get(name, ()))
-        history = shard_rules.together(found) if found.shards else own_history
-        halves = found.halves or name in split
-        called = run.source.table_for(name).rename
         finds[name] = replace(
             found,
-            halves=halves,
+            halves=found.halves or name in split,
             moved=not moved.isdisjoint(lineages.names_of(name)),
-            history=history,
+            history=shard_rules.together(found) if found.shards else own_history,
             common_path=common_path,
-            called=called,
+            called=run.source.table_for(name).rename,
             problem=found.problem or (f"{name}: {problem}" if problem else None),
         )
     return finds
+
+
+def _stated(
+    run: Run, standing: Standing, lineages: Lineages, known: Mapping[str, SchemaHistory], names: Iterable[str]
+) -> dict[str, TableId]:
+    """Return those of some published tables that new statements concern."""
+    tables: dict[str, TableId] = {}
+    for name in names:
+        objects = run.routed.shards_of(name) or [name]
+        after = standing.batch_of(name)
+        if any(known[each].since(after, run.cut.batch) for each in objects if each in known):
+            # None are left of a table all of whose rows were erased: nothing is there for the statement to change.
+            tables.update((name, row.table) for row in run.ledger.contents(among("object", objects))[:1])
+            if name in lineages.tables:
+                tables[name] = lineages.tables[name].table
+    return tables
 
 
 def gone(run: Run, finds: Iterable[Found]) -> list[Found]:

@@ -125,9 +125,7 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     applied, idle = merged.changed - moved, 0
     if applied != totals.newest:
         idle = idle_events.against_rows(prepared, fold.rows, start) if judged is None else idle_events.by_cell(judged)
-    if row_checks.are_recorded(plan.found.table, plan.row_checks):
-        told = {MARKER + row_checks.MARK: row_checks.told(plan.row_checks)}
-        commit_files(prepared.current(), [], summary=told, branch=prepared.run.cut.branch)
+    _record_checks(prepared)
     return Built(
         object=plan.found.object,
         target=plan.target,
@@ -144,6 +142,14 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
         snapshots=prepared.snapshots(),
         contradictions=_contradictions(prepared, fold, merged, start),
     )
+
+
+def _record_checks(prepared: Prepared) -> None:
+    """Let the table tell by which checks its rows were judged."""
+    plan = prepared.plan
+    if row_checks.are_recorded(plan.found.table, plan.row_checks):
+        told = {MARKER + row_checks.MARK: row_checks.told(plan.row_checks)}
+        commit_files(prepared.current(), [], summary=told, branch=prepared.run.cut.branch)
 
 
 def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitStack) -> Fold:

@@ -43,6 +43,7 @@ from tidemark.normalization.arrow_rows import (
 from tidemark.normalization.decoded_batch import DecodedBatch, EventGroup
 from tidemark.normalization.erased_keys import AGAIN, ErasedEvent
 from tidemark.normalization.loads import MOST_LOADS, LoadTracker
+from tidemark.normalization.offsets import OffsetsSeen
 from tidemark.normalization.shapes import Shapes
 from tidemark.normalization.transaction_tracker import Tracker
 from tidemark.values.declared_types import DeclaredEncodings
@@ -86,6 +87,7 @@ class Decoder:
         self._contents = Counter[Content]()
         self._loads: dict[tuple[TableId, Position], LoadTracker] = {}
         self._tally = Tally()
+        self.offsets = OffsetsSeen()
 
     def add(self, raw: pa.RecordBatch) -> None:
         """Decode a batch of ``RAW``."""
@@ -189,6 +191,7 @@ class Decoder:
         ]
         self._tally.contents = list(self._contents.items())
         self._tally.shapes = self._shapes.entries()
+        self._tally.offsets = self.offsets.close()
         return self._tally
 
     def _changes(self, raw: pa.RecordBatch, table: TableId, group: EventGroup) -> pa.RecordBatch:

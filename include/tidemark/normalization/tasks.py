@@ -6,7 +6,6 @@ object (``Done``): what it wrote and counted. It writes its rows to Parquet file
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +30,6 @@ from tidemark.normalization.decoding import decode_message, metadata_of
 from tidemark.normalization.erased_keys import Decode, ErasedKeys, Noting
 from tidemark.normalization.file_times import FileTimes, TimesNoted
 from tidemark.normalization.new_logs import NewLogs, ranked
-from tidemark.normalization.offsets import OffsetsSeen
 from tidemark.normalization.raised_limits import with_raised_limit
 from tidemark.normalization.spans import logs_of
 from tidemark.normalization.transaction_tracker import READ, READ_OF_CONTROLS, Tracker, TransactionsSeen
@@ -156,7 +154,6 @@ def normalize(
     decode: Recognise = noting or decoding.decode()
     writer, set_aside = Writer(outputs.log), Writer(outputs.quarantine)
     decoders: dict[int, Decoder] = {}
-    offsets = defaultdict[int, OffsetsSeen](OffsetsSeen)
     tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled, landed=transactions.landed)
     times = TimesNoted()
     by_dump = orders_by_dump(resolve(decoding.format_name))
@@ -167,23 +164,19 @@ def normalize(
             times.add(str(partition[2]), rows)
 
     for part in msgspec.json.decode(task, type=list[RawPart]):
-        decoder = decoders.get(part.batch)
-        if decoder is None:
-            batch = batches.get(part.batch, part.batch)
-            put_aside = partial(_put_aside, set_aside, part.batch)
-            decoder = Decoder(batch, decode, write, put_aside, tracker, decoding.declared)
-            decoders[part.batch] = decoder
+        if part.batch not in decoders:
+            batch, put_aside = batches.get(part.batch, part.batch), partial(_put_aside, set_aside, part.batch)
+            decoders[part.batch] = Decoder(batch, decode, write, put_aside, tracker, decoding.declared)
+        decoder = decoders[part.batch]
         for messages in messages_in(part, raw):
             if by_dump:
                 decoder.add_logs(logs_of(messages))
-            offsets[part.batch].add(messages)
+            decoder.offsets.add(messages)
             kept = unerased(messages)
             decoder.add_erased(messages.num_rows - kept.num_rows)
             whole = with_raised_limit(kept, decoding.reading, decoding.sizes)
             decoder.add(with_file_order(whole, decoding.width_at))
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
-    for batch, seen in offsets.items():
-        tallies[batches.get(batch, batch)].offsets = seen.close()
     return msgspec.json.encode(
         Done(
             files=writer.close(),

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import structlog
 
-from tidemark.compaction import accounting, building, contradictions, deciding, finding, rebuilding, renamed
+from tidemark.compaction import accounting, building, contradictions, deciding, finding, pending, rebuilding, renamed
 from tidemark.compaction.decisions import BuildAnew, Built, Decision, Stopped, stopped
 from tidemark.compaction.routing import Routing
 from tidemark.compaction.run import Cut, Run
@@ -64,8 +64,8 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     newest = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
     requests = routed.requests(ledger)
     behind = routed.behind(published)
-    nothing_new = finding.is_up_to_date(last, published, newest) and not finding.is_released(source, published)
-    if not (requests or behind) and (nothing_new or finding.is_awaiting_approval(ledger, newest)):
+    nothing_new = pending.is_up_to_date(last, published, newest) and not pending.is_released(source, published)
+    if not (requests or behind) and (nothing_new or pending.is_awaiting_approval(ledger, newest)):
         return _report(source, [], {})
     cut = Cut(number=cuts.next_number(lake, ledger), batch=newest)
     this = Run(
@@ -73,7 +73,7 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
         lake=lake,
         source=source,
         cut=cut,
-        standing=finding.standing_of(last, published, behind),
+        standing=pending.standing_of(last, published, behind),
         published=published,
         routed=routed,
         requests=requests,

@@ -7,7 +7,8 @@ Types come from the source file first, then from the shapes, then from the value
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyiceberg.table import Table
 
@@ -21,7 +22,7 @@ from tidemark.tables import column_rules, feeds, keys, layouts, row_checks, row_
 from tidemark.tables.columns import Evolved, evolved_columns
 from tidemark.tables.defaults import defaults_of
 from tidemark.tables.evolving import Evolving, evolving_of
-from tidemark.tables.plan import Found, Plan
+from tidemark.tables.plan import Default, Found, Plan
 from tidemark.tables.row_checks import RowCheck
 from tidemark.tables.schemas import DELETED, columns_of
 from tidemark.tables.targets import claim, named
@@ -51,9 +52,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     evolving = evolving_of(source, found, table)
     stored = {new: old for old, new in evolving.before.items() if new is not None}
     if table is not None:  # before types are compared: a mask makes text of any type
-        shown = [*dict.fromkeys([*stored, *(name for name, _ in evolving.message_columns())])]
-        column_rules.refuse_stale(found.object, built_by, evolving.rules.masks(shown), shown, stored)
-        column_rules.refuse_other_rows(found.object, built_by, promised)
+        _refuse_stale(evolving, promised, built_by, stored)
     evolved = _evolved(source, evolving, table)
     # The column that tells shards apart stands last, as Tidemark's own columns.
     columns = sorted(evolved.columns, key=lambda column: bool(found.shards) and column.name == SHARD_COLUMN)
@@ -61,15 +60,10 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     key, masks = keys.planned(evolving, promised, table, names), evolving.rules.masks(names)
     column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
     _refuse_kept(source.source, found, promised, table, key)
-    checks = _row_checks(found, promised, table, columns, evolved)
-    row_checks.refuse_unfit(found.object, promised, key, whole=not (found.partial or found.halves or found.moves))
-    defaults = defaults_of(found, evolving.names, columns)
-    if table is not None:
-        keys.refuse_late(found, key, defaults)
+    checks = _row_checks(found, promised, table, key, evolved)
+    defaults = _defaults(evolving, table, key, columns)
     rules = row_rules.planned(evolving, promised, columns, goes_on=table is not None)
     _refuse_layout(found, promised, table, evolved, rules)
-    tracked = evolving.rules.tracked(names)
-    module = formats.resolve(source.format)
     return Plan(
         found=found,
         target=found.target or named(source, TableId(found.database, found.schema, found.name)),
@@ -79,10 +73,10 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         void=evolved.void,
         begun=evolved.begun,
         defaults=defaults,
-        pairs_updates=not key and formats.pairs_updates(module),
-        has_deliveries=formats.has_deliveries(module),
+        pairs_updates=not key and formats.pairs_updates(formats.resolve(source.format)),
+        has_deliveries=formats.has_deliveries(formats.resolve(source.format)),
         keeps_versions=bool(promised.history),
-        tracked=None if tracked is None else tracked | rules.named,
+        tracked=rules.tracked(evolving.rules.tracked(names)),
         tracking=promised.history.rule if isinstance(promised.history, History) else None,
         is_fed=promised.feed,
         soft=promised.deletes is choices.Deletes.SOFT,
@@ -109,14 +103,35 @@ def _evolved(source: model.Source, evolving: Evolving, table: Table | None) -> E
     return evolved
 
 
+def _refuse_stale(
+    evolving: Evolving, promised: model.Table, built_by: Mapping[str, Any], stored: Mapping[str, str]
+) -> None:
+    """Refuse to go on from rows that other masks, or other expressions, made."""
+    table = evolving.found.object
+    shown = [*dict.fromkeys([*stored, *(name for name, _ in evolving.message_columns())])]
+    column_rules.refuse_stale(table, built_by, evolving.rules.masks(shown), shown, stored)
+    column_rules.refuse_other_rows(table, built_by, promised)
+
+
+def _defaults(
+    evolving: Evolving, table: Table | None, key: Sequence[str], columns: Sequence[TableColumn]
+) -> dict[str, Default]:
+    """Return the defaults of added columns; a key column cannot get one late."""
+    defaults = defaults_of(evolving.found, evolving.names, columns)
+    if table is not None:
+        keys.refuse_late(evolving.found, key, defaults)
+    return defaults
+
+
 def _row_checks(
-    found: Found, promised: model.Table, table: Table | None, columns: Sequence[TableColumn], evolved: Evolved
+    found: Found, promised: model.Table, table: Table | None, key: Sequence[str], evolved: Evolved
 ) -> tuple[RowCheck, ...]:
     """Return the checks that keep rows back; a table whose rows were judged by others is to be built again."""
-    rules = row_checks.in_effect(found.object, promised, columns, evolved.void)
+    checks = row_checks.in_effect(found.object, promised, evolved.columns, evolved.void)
     if table is not None:
-        row_checks.refuse_stale(found.object, table, rules)
-    return rules
+        row_checks.refuse_stale(found.object, table, checks)
+    row_checks.refuse_unfit(found.object, promised, key, whole=not (found.partial or found.halves or found.moves))
+    return checks
 
 
 def _refuse_shards(found: Found, promised: model.Table, table: Table | None) -> None:

@@ -30,10 +30,15 @@ class RowRules(NamedTuple):
     where: Term | None = None
     derived: dict[str, Term] = {}  # noqa: RUF012  nobody writes to it
 
-    @property
-    def named(self) -> frozenset[str]:
-        """The columns on which it depends whether a row is published."""
-        return frozenset(column.text or "" for column in self.where.columns()) if self.where else frozenset()
+    def tracked(self, columns: frozenset[str] | None) -> frozenset[str] | None:
+        """Return the columns that make versions, with those on which it depends whether a row is published.
+
+        Args:
+            columns: that make versions by themselves; None: all do.
+        """
+        if columns is None or self.where is None:
+            return columns
+        return columns | {column.text or "" for column in self.where.columns()}
 
 
 NO_RULES = RowRules()
