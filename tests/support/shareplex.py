@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -76,27 +75,6 @@ class Table:
     ) -> Change:
         position: Position = changed(place, 1, *half)
         return Change(self.name, operation, position, self.key, before, after, partial=operation is Operation.UPDATE)
-
-
-def known(changes: Sequence[Change]) -> list[Change]:
-    """The changes without new halves that are set aside: of another key than their old half, with unknown columns."""
-    olds = {change.position[:-1]: _key_of(change.before) for change in changes if _half(change) == 0}
-
-    def is_torn(change: Change) -> bool:
-        old = olds.get(change.position[:-1]) if _half(change) == 1 else None
-        return old is not None and {name: old[name] for name in change.key} != _key_of(change.after, change.key)
-
-    return [change for change in changes if not is_torn(change)]
-
-
-def _half(change: Change) -> int | None:
-    """0 for an old half of an update, 1 for a new one."""
-    return int(change.position[3]) if len(change.position) == 4 else None
-
-
-def _key_of(image: Row | None, key: Sequence[str] = ()) -> Row:
-    row = image or {}
-    return {name: row[name] for name in key} if key else dict(row)
 
 
 def generated(name: str, seed: int) -> list[Change]:

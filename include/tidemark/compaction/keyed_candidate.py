@@ -30,7 +30,7 @@ from tidemark.compaction.accounting import Merged
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built, Contradiction
 from tidemark.compaction.event_log import Events
-from tidemark.errors import LedgerError, RebuildNeededError
+from tidemark.errors import LedgerError
 from tidemark.events import Operation
 from tidemark.folding import actions, frames, keyed, update_halves
 from tidemark.folding import cells as row_cells
@@ -93,7 +93,6 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
 
     Raises:
         LedgerError: events went missing between the change log and the fold.
-        RebuildNeededError: an update that was taken in turns out to be one that moves a row.
     """
     plan, state = prepared.plan, prepared.state
     if plan.soft and was_hard(prepared.table):
@@ -160,8 +159,6 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
     kept = [*actions.KEPT, *update_halves.earlier_column(rows)]
     acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncates, kept)
     acted = named(acted, views)
-    if update_halves.EARLIER in acted.columns and not update_halves.undone(acted).isEmpty():
-        raise RebuildNeededError(f"{plan.found.object}: the old row of an update came late, and its key is another one")
     sound, new = acted.where(F.col("set_aside").isNull()), acted
     if plan.found.splits:
         sound = update_halves.settled(sound, plan)

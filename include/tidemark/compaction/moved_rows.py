@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction.event_log import EventLog, Events
 from tidemark.events import Operation
-from tidemark.folding import actions, frames, keyed, moved_rows, update_halves
+from tidemark.folding import actions, frames, keyed, moved_rows
 from tidemark.folding.truncates import Truncates
 from tidemark.lake import names
 from tidemark.lake.branches import lower_bound
@@ -35,8 +35,6 @@ def acted(log: EventLog, events: Events, truncated: Truncates | None, kept: Sequ
         kept: columns of the change log that stay.
     """
     plan, rows = events
-    if plan.found.splits:
-        rows = update_halves.told_together(rows)
     if not plan.found.moves:
         return actions.actions(rows, plan, truncated, kept)
     read = actions.actions(moved_rows.marked(rows), plan, truncated, [*kept, moved_rows.LACKS, moved_rows.SPOT])

@@ -1,9 +1,8 @@
 """Updates that arrive as two events: an old half with the old row, and a new half whose image may lack columns.
 
 Pure ``DataFrame -> DataFrame`` functions. Such an update is a partial update of its row, and the new half alone says
-what it writes. The old half matters only if the new half is whole and has another key: then it deletes the row that
-moved away. So an old half does nothing until its new half has arrived, in this batch or in an earlier one. A new half
-with another key that may lack columns is set aside, as nothing tells them (``told_together``).
+what it writes. The old half matters only if the new half has another key: then it deletes the row that moved away. So
+an old half does nothing until its new half has arrived, in this batch or in an earlier one.
 
 Both halves have the same position except for its last part, 0 or 1. (Where new halves are whole images, none of this is
 needed: the new half writes again what the old half deletes.)
@@ -18,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.events import NEW_HALF, OLD_HALF, Operation
 from tidemark.folding.frames import key_names
 from tidemark.tables.plan import Plan
-from tidemark.tables.reasons import PARTIAL_KEY_CHANGE
 
 EARLIER = "is_earlier"
 """Column of change events: whether an earlier run took in the event, so that it is here for its other half only."""
@@ -46,32 +44,6 @@ def lone(changes: DataFrame) -> DataFrame:
     updates = updates.select("object", update().alias("update"), half.alias("half"))
     grouped = updates.where(F.col("half").isNotNull()).groupBy("object", "update").agg(F.bit_or("half").alias("halves"))
     return grouped.where(F.col("halves") != _BOTH).select("object", "update")
-
-
-def told_together(changes: DataFrame) -> DataFrame:
-    """Return change events whose new halves have the old row beside them, as an update in one message has it.
-
-    So a new half with another key that lacks columns is set aside like such an update: what it lacks is not known. The
-    old half then waits for it, and the row stays under its old key.
-
-    Args:
-        changes: rows of the change log, of one published table.
-    """
-    is_update = F.col("operation") == Operation.UPDATE
-    is_old = is_update & F.col("after").isNull() & _ends_with(OLD_HALF)
-    is_new = is_update & F.col("before").isNull() & _ends_with(NEW_HALF)
-    old = F.max(F.when(is_old, F.col("before"))).over(Window.partitionBy("object", update()))
-    return changes.withColumn("before", F.when(is_new, old).otherwise(F.col("before")))
-
-
-def undone(acted: DataFrame) -> DataFrame:
-    """Return the new halves that an earlier run took in, and that are set aside now that the old half has come.
-
-    Args:
-        acted: the result of ``actions.actions``.
-    """
-    torn = F.col(EARLIER) & ~F.col("half") & (F.col("set_aside") == PARTIAL_KEY_CHANGE)
-    return acted.where(torn)
 
 
 def with_earlier(changes: DataFrame, earlier: DataFrame) -> DataFrame:
