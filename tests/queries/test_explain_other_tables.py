@@ -18,8 +18,8 @@ from tidemark.events import Operation
 from tidemark.lake.lake import Lake
 from tidemark.queries.explain import Life, explain
 from tidemark.queries.row_life import Chapter, Outcome
-from tidemark.sources.choices import SchemaPolicy
 from tidemark.sources.model import Source
+from tidemark.sources.schema_policy import SchemaPolicy
 from tidemark.tables.schemas import DELETED, POSITION
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,6 @@ Under Spark's ANSI rules a cast or a sum that has no result ends the job. Here i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from operator import and_, or_
 from typing import Final
 
@@ -53,6 +52,14 @@ def _case(parts: Sequence[Expression]) -> Expression:
     return chain.otherwise(parts[-1])
 
 
+def _chained(operation: Callable[[Expression, Expression], Expression], sides: Sequence[Expression]) -> Expression:
+    """Return a chain of conditions as a balanced tree: Spark goes down a tree by recursion, and its stack is small."""
+    while len(sides) > 1:
+        pairs = zip(sides[::2], sides[1::2], strict=False)
+        sides = [*(operation(*pair) for pair in pairs), *(sides[-1:] if len(sides) % 2 else ())]
+    return sides[0]
+
+
 _WITH_NUMBERS: Final[Mapping[str, Callable[[Expression, Sequence[int]], Expression]]] = {
     "substr": lambda value, numbers: F.substring(value, numbers[0], numbers[1] if len(numbers) > 1 else _LONGEST),
     "left": lambda value, numbers: F.substring(value, 1, numbers[0]),
@@ -69,8 +76,8 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Sequence[Expression]], Expression]]] = 
     ">": lambda sides: sides[0] > sides[1],
     ">=": lambda sides: sides[0] >= sides[1],
     "is not distinct from": lambda sides: sides[0].eqNullSafe(sides[1]),
-    "and": lambda sides: reduce(and_, sides),
-    "or": lambda sides: reduce(or_, sides),
+    "and": lambda sides: _chained(and_, sides),
+    "or": lambda sides: _chained(or_, sides),
     "not": lambda sides: ~sides[0],
     "in": lambda sides: sides[0].isin(*sides[1:]),
     "like": lambda sides: F.like(sides[0], sides[1]),
