@@ -63,13 +63,15 @@ def rename_signs(
     tables = {name: each for name, each in _told(spans, shapes, loaded).items() if name not in known}
     found = []
     for new, begun in tables.items():
+        if begun.loaded:
+            continue
         stopped = [
             (each.last, old)
             for old, each in tables.items()
             if each.last <= begun.first <= each.last + _APART and each.first < begun.first
             if series_of(old) != series_of(new) and each.columns[-1:] == begun.columns[:1]
         ]
-        if stopped and not begun.loaded:
+        if stopped:
             at, old = max(stopped)
             found.append(RenameSign(old, new, at))
     return sorted(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial, reduce
 
 import pyarrow as pa
@@ -36,14 +36,9 @@ def drop_up_to(table: Table, batch: int) -> int:
 
     The files are removed with the snapshots that still have them.
     """
-    if batch > gone_up_to(table):
-        with table.transaction() as transaction:
-            transaction.set_properties({GONE_PROPERTY: str(batch)})
-        table.refresh()
+    _remember(table, batch)
     files = [task.file for task in table.scan(row_filter=at_most("batch", gone_up_to(table))).plan_files()]
-    if files:
-        commit_files(table, [], replaced=files, summary=file_edits.markers(table))
-    return len(files)
+    return _drop(table, files)
 
 
 def batches_of(log: Table, objects: Collection[str], up_to: int) -> set[tuple[str, int]]:
@@ -58,9 +53,19 @@ def drop_events(log: Table, objects: Collection[str], up_to: int) -> int:
     """
     files = [file for _, _, file in _files_of(log, objects, up_to)] if objects else []
     if files:
+        _remember(log, up_to)
+    return _drop(log, files)
+
+
+def _remember(log: Table, batch: int) -> None:
+    if batch > gone_up_to(log):
         with log.transaction() as transaction:
-            transaction.set_properties({GONE_PROPERTY: str(max(up_to, gone_up_to(log)))})
+            transaction.set_properties({GONE_PROPERTY: str(batch)})
         log.refresh()
+
+
+def _drop(log: Table, files: Sequence[DataFile]) -> int:
+    if files:
         commit_files(log, [], replaced=files, summary=file_edits.markers(log))
     return len(files)
 

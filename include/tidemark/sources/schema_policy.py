@@ -78,10 +78,6 @@ class SchemaPolicies(BaseModel):
     table: New = New.EVOLVE
     """A table is new."""
 
-    def given(self) -> dict[str, StrEnum]:
-        """Return the kinds of change that were given, with what they do."""
-        return {name: getattr(self, name) for name in self.model_fields_set}
-
 
 _SAME_FOR_ALL: Final = {
     SchemaPolicy.EVOLVE: SchemaPolicies(),
@@ -96,7 +92,7 @@ def resolved(of_source: DeclaredPolicy, of_table: DeclaredPolicy | None) -> Sche
         of_source = _SAME_FOR_ALL[of_source]
     if isinstance(of_table, SchemaPolicy):
         return _SAME_FOR_ALL[of_table]
-    return of_source if of_table is None else of_source.model_copy(update=of_table.given())
+    return of_source if of_table is None else of_source.model_copy(update=of_table.model_dump(exclude_unset=True))
 
 
 _ONE_FOR_ALL: Final = TypeAdapter(SchemaPolicy)

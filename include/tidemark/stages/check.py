@@ -24,6 +24,7 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CHECK
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization.identifying import other_format
 from tidemark.quality import contradictions as contradicting
@@ -71,7 +72,8 @@ def run(source: Source) -> StageReport:
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
     doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), last.batch) if last else {}
-    now, before = (renamed.known_to(ledger, source, batch).followed for batch in (cut.batch, last.batch if last else 0))
+    once, published = ReadOnce(lake, source.source), last.batch if last else 0
+    now, before = (renamed.known_to(once, source, batch).followed for batch in (cut.batch, published))
     folded, followed = _folded(lake, rows), Followed(now, before)
     for name, in_doubt in doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed).items():
         doubts[name] = [*doubts.get(name, ()), *in_doubt]
@@ -85,7 +87,7 @@ def run(source: Source) -> StageReport:
     verdicts = _judge(lake, source, rows, cut.cut, _by_object(doubts, told, volumes))
     summary: dict[str, int | str] = {"tables": len(verdicts)}
     docs = verdicts[0].docs if verdicts else home()
-    gaps = _missing_offsets(ledger, source, cut, last.batch if last else 0, docs)
+    gaps = _missing_offsets(ledger, source, cut, published, docs)
     verdicts += gaps.verdicts
     for name, blocking in contradicting.blocking(contradictions, source.invariants).items():
         doubts[name] = [*doubts.get(name, ()), *blocking]

@@ -23,6 +23,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts, transactions
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.schemas import NAMES
 from tidemark.sources.choices import Deletes
 from tidemark.sources.model import Source
@@ -84,7 +85,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
     details: dict[str, dict[str, int | str]] = {}
     if chosen or logs:
         session = open_session()
-        horizons = _horizons(lake, ledger, source, idle=open_cut is None)
+        horizons = _horizons(lake, ReadOnce(lake, source.source), source, idle=open_cut is None)
         for identifier in [*chosen, *logs]:
             with tuned_for(session, [rows_in(lake.load(identifier))]):
                 details[str(identifier)] = _maintain(session, lake, identifier, horizons)

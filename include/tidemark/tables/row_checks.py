@@ -19,7 +19,7 @@ from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake.branches import marker
 from tidemark.sources import model
 from tidemark.sources.check import columns_in
-from tidemark.sources.choices import Deletes, OnFail
+from tidemark.sources.choices import OnFail
 from tidemark.values.table_columns import TableColumn
 
 MARK: Final = "row_checks"
@@ -97,13 +97,9 @@ def refuse_unfit(table: str, promised: model.Table, key: Sequence[str], *, whole
     """
     if not any(check.keeps_back for check in promised.checks):
         return
-    problem = None
+    problem = None if whole else "an event of it may tell a part of a row only, or one half of an update"
     if not key:
         problem = "nothing tells its rows apart"
-    elif promised.deletes is Deletes.SOFT:
-        problem = "with `deletes: soft` a row that is kept back would look deleted"
-    elif not whole:
-        problem = "an event of it may tell a part of a row only, or one half of an update"
     if problem:
         raise IncompatibleSchemaError(
             f"{table}: `on_fail: quarantine` and `keep_last_good` judge each event by its whole row, and {problem}. "
