@@ -109,6 +109,15 @@ def _compared(term: Term) -> Term:
     return replace(_alike(term), type="boolean")
 
 
+def _listed(term: Term) -> Term:
+    null = next((each for each in term.arguments[1:] if each.function == LITERAL and not each.type), None)
+    if null is not None:
+        raise wrong_at(
+            "a null in a list equals nothing, and `not in` would be true for no row: leave it out.", null.place
+        )
+    return replace(_alike(term), type="boolean")
+
+
 def _logic(term: Term) -> Term:
     return _of(("boolean",), "a condition", "boolean")(term)
 
@@ -231,7 +240,7 @@ _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "is not distinct from")
 
 _RULES: Final[Mapping[str, Callable[[Term], Term]]] = {
     **dict.fromkeys(_COMPARISONS, _compared),
-    "in": lambda term: replace(_alike(term), type="boolean"),
+    "in": _listed,
     **dict.fromkeys(("and", "or", "not"), _logic),
     **dict.fromkeys(("coalesce", "nullif", "greatest", "least"), _alike),
     **dict.fromkeys(("+", "-", "*"), _sum),

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+
+from tidemark.values.expression_literals import literal
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -264,16 +265,7 @@ def _type_of(to: exp.Expr, place: int) -> str:
 def _value_of(text: str, kind: str, place: int) -> str:
     """Return a text that is cast as a literal of the type: it is known to hold a value, so no row decides."""
     try:
-        if kind == "date":
-            return date.fromisoformat(text).isoformat()
-        if kind in {"timestamp", "timestamptz"}:
-            found = datetime.fromisoformat(text)
-            if (found.tzinfo is None) == (kind == "timestamptz"):
-                raise ValueError(text)  # noqa: TRY301  told below, as other values
-            return found.astimezone(UTC).isoformat(" ") if found.tzinfo else found.isoformat(" ")
-        if kind == "boolean":
-            return {"true": "true", "false": "false"}[text.lower()]
-        return str(int(text)) if kind in {"int", "long"} else str(Decimal(text))
+        return literal(text, kind)
     except (ValueError, KeyError, ArithmeticError):
         zone = " with a zone (Z)" if kind == "timestamptz" else " without a zone" if kind == "timestamp" else ""
         raise wrong_at(f"'{text}' is no {kind}{zone}.", place) from None
