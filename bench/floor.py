@@ -25,13 +25,12 @@ _ENVELOPE = (
 
 def write(session: SparkSession, files: Sequence[Path], target: Path) -> None:
     """Read the text, parse the envelope with its schema, write typed Parquet: no key, no order, no table."""
-    text = session.read.text([str(file) for file in files])
-    parsed = text.select(F.from_json("value", _ENVELOPE).alias("change"))
-    _typed(parsed).write.mode("overwrite").option("compression", "zstd").parquet(str(target))
+    typed(session, files).write.mode("overwrite").option("compression", "zstd").parquet(str(target))
 
 
-def _typed(parsed: DataFrame) -> DataFrame:
-    """One typed row a message: operation, position, times, and the row's columns."""
+def typed(session: SparkSession, files: Sequence[Path]) -> DataFrame:
+    """Return one typed row a message: ``op``, ``file``, ``pos``, ``row``, both times, and the row's columns."""
+    parsed = session.read.text([str(file) for file in files]).select(F.from_json("value", _ENVELOPE).alias("change"))
     image = F.coalesce("change.after", "change.before").alias("image")
     told = ["change.op", "change.source.file", "change.source.pos", "change.source.row", "change.source.ts_ms"]
     return parsed.select(*told, F.col("change.ts_ms").alias("captured_ms"), image).select("*", "image.*").drop("image")

@@ -5,12 +5,31 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 import psutil
 from costs import Cost, Costs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What it takes to read a table once, and what lies on the disk for it."""
+
+    cost: Cost
+    files: list[int]
+    """Bytes of each file, of all snapshots."""
+
+
+def reading(reads: Mapping[str, Read]) -> str:
+    """Return a table of reads."""
+    rows = (
+        f"| {name} | {read.cost.cpu:.1f} | {read.cost.wall:.1f} | {len(read.files)} | {sum(read.files) >> 20} |"
+        for name, read in reads.items()
+    )
+    return "\n".join(["| table of | CPU s | wall s | files | MiB |", "| --- | ---: | ---: | ---: | ---: |", *rows])
 
 
 def median(batches: Sequence[Costs]) -> Costs:

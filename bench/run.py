@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import floor
+import peers
 import structlog
 from costs import Cost, Costs, of_call, of_process
 from generator import COLUMNS, DATABASE, FILES, KEY, Generator, Written
-from reporting import median, ratio, report
+from reporting import Read, median, ratio, reading, report
 
 from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
@@ -54,6 +55,7 @@ def main() -> int:
     os.environ.update(TIDEMARK_HOME=str(home / "lake"), TIDEMARK_SOURCES=str(home / "sources"))
     try:
         batches, size = _run(home, arguments)
+        reads = _read(home, arguments.peers)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     where = f"{arguments.rows:,} rows in {arguments.tables} table(s)"
@@ -65,6 +67,8 @@ def main() -> int:
     )
     summed = {RUN: (RUN,), STAGE: STAGES, WARM: MEASURED}[arguments.mode]
     print(f"\n{report(measured, batches, summed)}")
+    if reads:
+        print(f"\nReading every column after the last batch, in a new process:\n\n{reading(reads)}")
     if arguments.mode != WARM:
         return 0
     print(f"\nPromised: {PROMISED} floors or less.")
@@ -82,8 +86,18 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--layout", action="append", default=[], metavar="FIELD", help=f"partition field, such as 'bucket(16, {KEY})'"
     )
+    parser.add_argument(
+        "--peers",
+        nargs="*",
+        choices=peers.PEERS,
+        default=[],
+        help="systems that merge the same batches in new processes; their rows are compared at the end",
+    )
     parser.add_argument("--folder", help="where the lake and the dumps lie meanwhile (default: the system's temp)")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.peers and (arguments.mode != RUN or arguments.tables != 1):
+        parser.error(f"--peers needs --mode {RUN} and one table")
+    return arguments
 
 
 def _run(home: Path, arguments: argparse.Namespace) -> tuple[list[Costs], int]:
@@ -95,12 +109,16 @@ def _run(home: Path, arguments: argparse.Namespace) -> tuple[list[Costs], int]:
     loaded = generator.initial_load(home / "landing" / "0")
     _say(f"initial load: {loaded.rows} rows in {loaded.size >> 20} MiB of JSON")
     work = _prepared(arguments.mode, settings, loaded, home / "floor")
+    for peer in arguments.peers:
+        _peer(home, peer, peers.FETCH)  # by Spark's resolver, so in a process of its own
+        _say(f"  {peer}: {_peer(home, peer, peers.LOAD, *loaded.files).cpu:.1f} s CPU")
     _verify(generator.tables, loaded)
     _drop(loaded)
     batches = []
     for number in range(1, arguments.batches + 1):
         written = generator.changes(home / "landing" / str(number), arguments.changes)
         batches.append(work(written))
+        batches[-1] |= {peer: _peer(home, peer, peers.MERGE, *written.files) for peer in arguments.peers}
         _verify(generator.tables, written)
         _drop(written)
         _say(f"batch {number}: " + ", ".join(f"{name} {cost.cpu:.1f}" for name, cost in batches[-1].items()))
@@ -155,6 +173,26 @@ def _in_new_processes(written: Written, *, commands: tuple[str, ...], target: Pa
 
 def _command(name: str) -> Cost:
     return of_process([_TIDEMARK, name, NAME], {})
+
+
+def _peer(home: Path, name: str, step: str, *more: str | Path) -> Cost:
+    folder = home / "peers" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return of_process([sys.executable, peers.__file__, name, str(folder), step, *map(str, more)], {})
+
+
+def _read(home: Path, names: list[str]) -> dict[str, Read]:
+    """Let each system's table be read; end the benchmark if two of them differ."""
+    found, rows = {}, {}
+    for name in (peers.TIDEMARK, *names) if names else ():
+        table = [f"tidemark.{NAME}.orders_0"] if name == peers.TIDEMARK else []
+        cost = _peer(home, name, peers.READ, *table)
+        rows[name] = (home / "peers" / name / "read.json").read_text(encoding="utf-8")
+        tables = home / ("lake/warehouse/bench" if name == peers.TIDEMARK else f"peers/{name}/tables")
+        found[name] = Read(cost=cost, files=[file.stat().st_size for file in tables.rglob("*") if file.is_file()])
+    if len(set(rows.values())) > 1:
+        sys.exit(f"the systems do not have the same rows: {rows}")
+    return found
 
 
 def _verify(tables: list[str], written: Written) -> None:
