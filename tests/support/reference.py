@@ -52,16 +52,15 @@ def in_order(changes: Iterable[Change | Alteration]) -> list[Change | Alteration
 
     The first load of the source replaces nothing, in no table; nor does any where each row has a place of its own.
     Changes of one table with one position are one change. An update in two events, of which the new one may lack
-    columns, is told by the new half: the old one says that its row is gone where the new one has another key.
+    columns, is told by the new half. It does nothing where the old half has another key: what the new one lacks is not
+    known.
     """
     distinct = {(change.table, change.position): change for change in changes}
     halves = [change for change in distinct.values() if isinstance(change, Change) and _is_half(change)]
-    new_keys = {(half.table, half.position[:-1]): _key_of(half.after, half) for half in halves if half.after}
+    old_keys = {(half.table, half.position[:-1]): _key_of(half.before, half) for half in halves if half.before}
     for half in halves:
-        if half.before:
-            key = _key_of(half.before, half)
-            if new_keys.get((half.table, half.position[:-1]), key) == key:
-                del distinct[half.table, half.position]
+        if half.before or old_keys.get((half.table, half.position[:-1])) not in (None, _key_of(half.after or {}, half)):
+            del distinct[half.table, half.position]
     rows = [change for change in distinct.values() if isinstance(change, Change)]
     loads = sorted({(row.load, row.table): row.key for row in rows if row.load is not None}.items())
     told = {(row.load, row.table, *(row.after or {}).items()) for row in rows if row.load is not None}

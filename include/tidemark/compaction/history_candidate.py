@@ -21,7 +21,7 @@ from tidemark.compaction.event_log import EventLog, Events
 from tidemark.compaction.run import Run
 from tidemark.ddl.history import Emptying
 from tidemark.events import Operation
-from tidemark.folding import actions, frames, log_places, update_halves, versions
+from tidemark.folding import actions, frames, log_places, versions
 from tidemark.lake import pending_schema
 from tidemark.lake.branches import MARKER, branch_from_main, cut_tags, marker
 from tidemark.lake.commits import commit_files
@@ -112,8 +112,7 @@ def goes_on(run: Run, plan: Plan) -> bool:
 
 def _actions(log: EventLog, changes: DataFrame, plan: Plan) -> DataFrame:
     rows = changes.where(F.col("operation") != Operation.TRUNCATE)
-    kept = [*versions.KEPT, *update_halves.earlier_column(rows)]
-    return moved_rows.acted(log, Events(plan, rows), None, kept)
+    return moved_rows.acted(log, Events(plan, rows), None, versions.KEPT)
 
 
 def _late_and_reborn(placed: DataFrame) -> tuple[int, int]:

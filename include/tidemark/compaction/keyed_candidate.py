@@ -30,10 +30,10 @@ from tidemark.compaction.accounting import Merged
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built, Contradiction
 from tidemark.compaction.event_log import Events
-from tidemark.errors import LedgerError
+from tidemark.errors import LedgerError, RebuildNeededError
 from tidemark.events import Operation
-from tidemark.folding import actions, frames, keyed, update_halves
 from tidemark.folding import cells as row_cells
+from tidemark.folding import frames, keyed, update_halves
 from tidemark.folding.truncates import Truncates
 from tidemark.lake.branches import MARKER, greatest, rows_in
 from tidemark.lake.commits import commit_files
@@ -93,6 +93,7 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
 
     Raises:
         LedgerError: events went missing between the change log and the fold.
+        RebuildNeededError: an update that the table has taken in proves to be one that moves a row.
     """
     plan, state = prepared.plan, prepared.state
     if plan.soft and was_hard(prepared.table):
@@ -156,20 +157,41 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
     plan, rows = events
     if plan.found.truncates:
         rows = rows.where(F.col("operation") != Operation.TRUNCATE)
-    kept = [*actions.KEPT, *update_halves.earlier_column(rows)]
-    acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncates, kept)
+    acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncates)
     acted = named(acted, views)
-    sound, new = acted.where(F.col("set_aside").isNull()), acted
-    if plan.found.splits:
-        sound = update_halves.settled(sound, plan)
-        new = update_halves.without_earlier(acted)
-    folded = keyed.fold(sound, plan, truncates=truncates)
+    folded = keyed.fold(acted.where(F.col("set_aside").isNull()), plan, truncates=truncates)
     if plan.soft and truncates:
         folded = keyed.truncated_softly(folded, plan, truncates)
     folded = checkpointed(folded)
-    totals = folded.agg(*keyed.totals(plan)).first()
-    touched = folded.where(F.col("position").isNotNull()) if plan.found.splits else folded
-    return Fold(rows=touched, totals=totals.asDict() if totals else {}, acted=lambda: new)
+    row = folded.agg(*keyed.totals(plan)).first()
+    totals = row.asDict() if row else {}
+    if not plan.found.splits:
+        return Fold(rows=folded, totals=totals, acted=lambda: acted)
+    if plan.found.after and (update_halves.earlier_column(rows) or _left_out(prepared, _Totals.of(totals))):
+        _refuse_undone(prepared, acted)
+    return Fold(rows=folded.where(F.col("position").isNotNull()), totals=totals, acted=lambda: acted)
+
+
+def _refuse_undone(prepared: Prepared, acted: DataFrame) -> None:
+    """Raise where the table has taken in a new half that is set aside, now that its old half has come.
+
+    Raises:
+        RebuildNeededError: it has.
+    """
+    log = prepared.log
+    torn = checkpointed(update_halves.new_halves(acted))
+    bounds = torn.agg(F.min("position"), F.max("position")).first()
+    if bounds is None or bounds[0] is None:
+        return
+    taken = log.without_set_aside(log.taken().where(F.col("position").between(*bounds)))
+    if not taken.join(torn, "position", "left_semi").isEmpty():
+        raise RebuildNeededError(f"{log.plan.found.object}: the old half of an update came late, and has another key")
+
+
+def _left_out(prepared: Prepared, totals: _Totals) -> int:
+    """Return how many events take no part, as the ledger and the fold count them."""
+    found = prepared.plan.found
+    return found.events - found.truncates - totals.events
 
 
 def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> dict[str, int]:
@@ -178,8 +200,7 @@ def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> dict[str, int
     Raises:
         LedgerError: the events that were folded, TRUNCATEs, and these are not all events.
     """
-    found = prepared.plan.found
-    expected = found.events - found.truncates - totals.events
+    found, expected = prepared.plan.found, _left_out(prepared, totals)
     counts = quarantine.set_aside(prepared.run, prepared.plan, fold.acted()) if expected else {}
     if expected != sum(counts.values()):
         raise LedgerError(

@@ -17,7 +17,7 @@ from tidemark.compaction import moved_rows, truncation
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.event_log import Events
 from tidemark.events import Operation
-from tidemark.folding import frames, keyed, update_halves
+from tidemark.folding import frames, keyed
 from tidemark.folding.truncates import Truncates
 from tidemark.lake.branches import greatest
 from tidemark.spark.session import checkpointed
@@ -92,8 +92,6 @@ def rows(prepared: Prepared, late: DataFrame, truncates: Truncates) -> DataFrame
     changes = changes.where(F.col("operation") != Operation.TRUNCATE)
     sound = moved_rows.acted(prepared.log, Events(plan, changes), None).where(F.col("set_aside").isNull())
     keys = frames.key_names(plan)
-    if plan.found.splits:
-        sound = update_halves.settled(sound, plan)
     folded = keyed.fold(sound.join(late.select(*keys), keys, "left_semi"), plan, truncates=truncates)
     if truncates:
         folded = keyed.truncated_softly(folded, plan, truncates)

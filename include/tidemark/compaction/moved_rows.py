@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction.event_log import EventLog, Events
 from tidemark.events import Operation
-from tidemark.folding import actions, frames, keyed, moved_rows
+from tidemark.folding import actions, frames, keyed, moved_rows, update_halves
 from tidemark.folding.truncates import Truncates
 from tidemark.lake import names
 from tidemark.lake.branches import lower_bound
@@ -28,6 +28,8 @@ _MOST_MOVES = 8
 def acted(log: EventLog, events: Events, truncated: Truncates | None, kept: Sequence[str] = actions.KEPT) -> DataFrame:
     """Return ``folding.actions.actions`` of events, with the values that rows lack which moved to another key.
 
+    Where updates arrive as two events, halves from earlier runs are not among them: ``update_halves.settled``.
+
     Args:
         log: the change log of the table.
         events: row changes, and the plan to read them by.
@@ -35,6 +37,9 @@ def acted(log: EventLog, events: Events, truncated: Truncates | None, kept: Sequ
         kept: columns of the change log that stay.
     """
     plan, rows = events
+    if plan.found.splits:
+        kept = [*kept, *update_halves.earlier_column(rows)]
+        return update_halves.settled(actions.actions(rows, plan, truncated, kept), plan)
     if not plan.found.moves:
         return actions.actions(rows, plan, truncated, kept)
     read = actions.actions(moved_rows.marked(rows), plan, truncated, [*kept, moved_rows.LACKS, moved_rows.SPOT])

@@ -32,6 +32,7 @@ from tidemark.tables.reasons import (
     PARTIAL_KEY_CHANGE,
     TRUNCATED,
     UNREADABLE_VALUE,
+    torn_key,
 )
 from tidemark.text import quoted
 from tidemark.values.encodings import READERS
@@ -247,7 +248,7 @@ def _set_aside(
     detail = (
         F.when(writes & unreadable.isNotNull(), F.concat(F.lit(MISFIT), unreadable))
         .when(null, F.lit(f"the key is ({names}) and a part of it is null or missing"))
-        .when(torn, F.lit(f"the key ({names}) changed, and the new row was not captured whole"))
+        .when(torn, F.lit(torn_key([column.name for column in columns])))
         .alias("detail")
     )
     return [reason, detail]

@@ -1,8 +1,9 @@
 """Updates that arrive as two events: an old half with the old row, and a new half whose image may lack columns.
 
 Pure ``DataFrame -> DataFrame`` functions. Such an update is a partial update of its row, and the new half alone says
-what it writes. The old half matters only if the new half has another key: then it deletes the row that moved away. So
-an old half does nothing until its new half has arrived, in this batch or in an earlier one.
+what it writes. The old half matters only if it has another key: then nothing tells what the new half lacks of the row
+that moved, so the new half is set aside, as an update in one message is, and the row stays under its old key. Which
+half arrives first makes no difference.
 
 Both halves have the same position except for its last part, 0 or 1. (Where new halves are whole images, none of this is
 needed: the new half writes again what the old half deletes.)
@@ -17,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.events import NEW_HALF, OLD_HALF, Operation
 from tidemark.folding.frames import key_names
 from tidemark.tables.plan import Plan
+from tidemark.tables.reasons import PARTIAL_KEY_CHANGE, TRUNCATED, torn_key
 
 EARLIER = "is_earlier"
 """Column of change events: whether an earlier run took in the event, so that it is here for its other half only."""
@@ -56,29 +58,38 @@ def earlier_column(changes: DataFrame) -> list[str]:
     return [name for name in (EARLIER,) if name in changes.columns]
 
 
-def without_earlier(acted: DataFrame) -> DataFrame:
-    """Return the new events alone."""
-    return acted.where(~F.col(EARLIER)) if EARLIER in acted.columns else acted
-
-
 def settled(acted: DataFrame, plan: Plan) -> DataFrame:
-    """Decide which old halves of updates delete their row and which do nothing.
+    """Decide which halves of updates take part, of the two of each update that are known.
 
     Args:
-        acted: the result of ``actions.actions``, without the actions that are set aside; with ``EARLIER`` if any event
-            is from an earlier run.
+        acted: the result of ``actions.actions``; with ``EARLIER`` if any event is from an earlier run.
         plan: the table's.
 
     Returns:
-        The same actions with ``idle``: whether the action is an old half that does nothing. Of the earlier events, only
-        the old halves that act now remain. They have ``moved_away`` true, as every delete of an old key that is not
-        counted as an event of its own.
+        The new actions. Their new halves that may lack columns are set aside where the old half has another key. With
+        ``idle``, whether the action is an old half that does nothing, and ``tears``, whether it is an old half for
+        which the new half is set aside.
     """
     is_earlier = F.col(EARLIER) if EARLIER in acted.columns else F.lit(False)
     keys = key_names(plan)
     key, shard = F.struct(*keys), keys[-1:] if plan.found.shards else []
-    other = F.max(F.when(~F.col("half"), key)).over(Window.partitionBy(update(), *shard))
-    waits = F.col("half") & F.col("partial") & F.coalesce(F.col("other") == key, F.lit(True))
-    judged = acted.withColumns({"other": other, "is_back": is_earlier}).withColumn("idle", waits)
-    left = judged.where(~F.col("is_back") | (F.col("half") & ~F.col("idle")))
-    return left.withColumn("moved_away", F.col("moved_away") | F.col("is_back")).drop("other", "is_back", EARLIER)
+    # Below a TRUNCATE a half does nothing, and it still tells its key: a history has the versions from before as well.
+    is_half = F.col("partial") & (_ends_with(OLD_HALF) | _ends_with(NEW_HALF))
+    told = is_half & F.coalesce(F.col("set_aside") == TRUNCATED, F.lit(True))
+    of_update = Window.partitionBy(update(), *shard)
+    old, new = (F.max(F.when(told & is_old, key)).over(of_update) for is_old in (F.col("half"), ~F.col("half")))
+    torn = told & F.coalesce(F.col("old key") != F.col("new key"), F.lit(False))
+    judged = acted.withColumns({"is_back": is_earlier, "old key": old, "new key": new}).withColumns(
+        {"idle": F.col("half") & F.col("partial"), "tears": torn & F.col("half"), "torn": torn & ~F.col("half")}
+    )
+    verdict = {
+        "set_aside": F.coalesce("set_aside", F.when(F.col("torn"), PARTIAL_KEY_CHANGE)),
+        "detail": F.coalesce("detail", F.when(F.col("torn"), torn_key(plan.key))),
+    }
+    left = judged.where(~F.col("is_back")).withColumns(verdict)
+    return left.drop("is_back", "old key", "new key", "torn", EARLIER)
+
+
+def new_halves(acted: DataFrame) -> DataFrame:
+    """Return the positions of new halves that are set aside because of the old halves among actions (``settled``)."""
+    return acted.where("tears").select(F.concat(update(), F.lit(NEW_HALF)).alias("position")).distinct()

@@ -15,7 +15,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.folding import actions, log_places, update_halves
+from tidemark.folding import actions, log_places
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.log_places import LOG_PLACE
@@ -38,7 +38,8 @@ def events(acted: DataFrame, plan: Plan) -> DataFrame:
 
     Args:
         acted: the result of ``actions.actions`` with ``KEPT``, for row changes before and after TRUNCATEs alike;
-            actions that are set aside are ignored.
+            actions that are set aside are ignored. Where updates arrive as two events, of
+            ``update_halves.settled``.
         plan: the table's plan, with hard deletes.
 
     Returns:
@@ -48,7 +49,7 @@ def events(acted: DataFrame, plan: Plan) -> DataFrame:
     keys = key_names(plan)
     acted = acted.where(F.col("set_aside").isNull())
     if plan.found.splits:
-        acted = update_halves.settled(acted, plan).where(~F.col("idle"))
+        acted = acted.where(~F.col("idle"))
     cells = [field(number) for number in value_numbers(plan)]
     written, captured = _written(plan), Captured(plan)
     timed = acted.withColumns({"at": event_time(), **{f"w{number}": captured.writes(number) for number in written}})

@@ -115,6 +115,8 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     if reader.key:
         if row_checks.recorded(whole) != row_checks.told(()):
             own = _with_kept_back_marked(lake, table, own, set(kept.column(POSITION).to_pylist()))
+        if any(step.partial and row_life.new_half(step) == step.position for step in own):
+            own = _with_set_aside_marked(lake, table, own)  # the old half may have another key
         chapters = row_life.tell(_with_lone_halves_marked(lake, table, own, standing), soft=reader.soft)
     else:
         chapters = row_life.tell_bag(_with_set_aside_marked(lake, table, own), set(kept.column(POSITION).to_pylist()))

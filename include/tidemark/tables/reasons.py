@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 INCOMPLETE_IMAGE = "incomplete_image"
 
 NULL_KEY = "null_key"
@@ -12,6 +14,15 @@ MISFIT = "does not fit its type: "
 """Begins the detail of an unreadable value. The name of the column follows, as the message has it."""
 
 PARTIAL_KEY_CHANGE = "partial_key_change"
+
+
+def torn_key(key: Sequence[str]) -> str:
+    """Return the detail of an update of another key whose new row was not captured whole, with what helps."""
+    return (
+        f"the key ({', '.join(key)}) changed, and the new row was not captured whole. A complete load of the table "
+        "brings it; let the source log all columns of updates"
+    )
+
 
 TRUNCATED = "truncated"
 
