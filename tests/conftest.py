@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,7 @@ def _lake_of_its_own(home: Path) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark(home: Path) -> Iterator[SparkSession]:
     """The session that the stages use, stopped at the end."""
+    from tidemark.quality import expectations
     from tidemark.quality.data_docs import Recorder
     from tidemark.spark.session import open_session
 
@@ -123,6 +125,8 @@ def spark(home: Path) -> Iterator[SparkSession]:
     session = open_session()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Recorder, "write_pages", write_if_read)
+        # A check reads the settings of Great Expectations anew, as its folder may be another one by then: not here.
+        patched.setattr(expectations, "open_context", lru_cache(maxsize=1)(expectations.open_context))
         yield session
     session.stop()
 

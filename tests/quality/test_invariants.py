@@ -25,16 +25,18 @@ pytestmark = pytest.mark.spark
 TABLES = [Table(f"table_{number}") for number in range(5)]
 
 
-@pytest.mark.parametrize("at_once", [1, 3, invariants._AT_ONCE])
+@pytest.mark.parametrize(("at_once", "small"), [(1, True), (3, False), (invariants._AT_ONCE, True)])
 def test_each_table_is_told_what_is_wrong_with_it(
     source: Callable[..., Source],
     lake: Lake,
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     at_once: int,
+    small: bool,  # noqa: FBT001
 ) -> None:
     """Keys that are null or there twice, and rows that the ledger does not know, are found in the table they are in."""
     monkeypatch.setattr(invariants, "_AT_ONCE", at_once)
+    monkeypatch.setattr(invariants, "is_small", lambda _: small)
     made = source("debezium_json", tables={"shop.*": {"key": ["id"], "columns": {"id": "long", "name": "string"}}})
     folder = Path(made.landing).parent
     deliver(folder, "0", (message(table.insert(n, n, "a", "b")) for table in TABLES for n in range(1, 5)))

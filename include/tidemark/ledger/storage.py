@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from threading import Lock
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationException
@@ -59,6 +61,32 @@ def find(lake: Lake, name: str) -> Table | None:
     """Return a table of the ledger, if it is there; errors as ``table_of``."""
     table = lake.find(table_names.ledger(name))
     return None if table is None else require_known(table)
+
+
+def read(table: Table, where: BooleanExpression, columns: Sequence[str]) -> pa.Table:
+    """Return the rows of a table of the ledger that ``where`` names.
+
+    A version of a table never changes, and the stages of a run ask the same of one version again and again. So small
+    answers are kept.
+    """
+    question = (table.metadata_location, repr(where), tuple(columns))
+    known = _answers.get(question)
+    if known is None:
+        known = table.scan(row_filter=where, selected_fields=tuple(columns)).to_arrow()
+        if known.nbytes <= _SMALL_ANSWER:
+            with _lock:
+                _answers[question] = known
+                while len(_answers) > _KEPT_ANSWERS:
+                    _answers.popitem(last=False)
+    return known
+
+
+_answers: OrderedDict[tuple[str, str, tuple[str, ...]], pa.Table] = OrderedDict()
+
+_lock = Lock()
+
+_SMALL_ANSWER, _KEPT_ANSWERS = 1 << 16, 200
+"""Bytes of an answer that is kept, and how many are."""
 
 
 @_retried

@@ -98,21 +98,33 @@ def _key_counts(opened: Opened, place: int) -> Iterator[DataFrame]:
     ``place`` is text, because Spark generates code of its own for each number.
 
     Only the keys that this cut wrote are searched for duplicates. Untouched rows were searched when they were written.
+    A large table is not shuffled for that. A small one is read once: Spark's plan takes longer than its rows.
     """
     frame, none = opened.frame, F.lit(0)
     names = [f"k{number}" for number in range(len(opened.key))]  # because a column may be called `count`
     keys = [F.col(quoted(column)).alias(name) for column, name in zip(opened.key, names, strict=True)]
-    null = [column.isNull().cast("int") for column in keys]
-    null_keys = F.count(F.when(F.greatest(*null, null[0]) == 1, 1)) if null else none
-    yield frame.agg(F.lit(str(place)).alias("place"), *_named(F.count("*"), null_keys, none))
+    null = F.greatest(*(column.isNull().cast("int") for column in [*keys, *keys[:1]])) == 1 if keys else F.lit(False)
+    written = F.col("_file").isin(*opened.files) if opened.files else F.lit(False)
+    if keys and is_small(opened.row.rows_after or 0):
+        rows = F.col("rows")
+        told = frame.select(*keys, null.alias("null"), written.alias("written"))
+        by_key = told.groupBy(*names).agg(
+            F.count("*").alias("rows"), F.max("null").alias("null"), F.max("written").alias("written")
+        )
+        null_keys = F.sum(F.when(F.col("null"), rows))
+        twice = F.count(F.when((rows > 1) & F.col("written") & ~F.col("null"), 1))
+        yield by_key.agg(F.lit(str(place)).alias("place"), *_named(F.sum(rows), null_keys, twice))
+        return
+    yield frame.agg(F.lit(str(place)).alias("place"), *_named(F.count("*"), F.count(F.when(null, 1)), none))
     if keys and opened.files:
-        written = frame.where(F.col("_file").isin(*opened.files)).select(*keys).distinct()
-        twice = frame.select(*keys).join(written, names, "left_semi").groupBy(*names).count().where("count > 1")
-        yield twice.agg(F.lit(str(place)).alias("place"), *_named(none, none, F.count("*")))
+        new = frame.where(written).select(*keys).distinct()
+        found = frame.select(*keys).join(new, names, "left_semi").groupBy(*names).count().where("count > 1")
+        yield found.agg(F.lit(str(place)).alias("place"), *_named(none, none, F.count("*")))
 
 
 def _named(*counts: Expression) -> list[Expression]:
-    return [count.cast("bigint").alias(name) for name, count in zip(_COUNTED, counts, strict=True)]
+    zero = F.lit(0).cast("bigint")  # the sum of no rows is null
+    return [F.coalesce(count.cast("bigint"), zero).alias(name) for name, count in zip(_COUNTED, counts, strict=True)]
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
