@@ -174,7 +174,7 @@ def generated(name: str, seed: int) -> list[Change]:
 
 def several(name: str, seed: int, count: int) -> list[Change]:
     """Many histories side by side in one table (``side_by_side``)."""
-    return side_by_side(lambda own: generated(name, own), _beside, seed, count)
+    return side_by_side(lambda own: generated(name, own), beside, seed, count)
 
 
 def side_by_side(
@@ -201,7 +201,7 @@ def side_by_side(
     return sorted(told, key=lambda change: change.position)
 
 
-def _beside(change: Change, number: int, count: int) -> Change:
+def beside(change: Change, number: int, count: int) -> Change:
     """The change with keys and a position that no other of ``count`` histories has."""
 
     def moved(image: Row | None) -> Row | None:

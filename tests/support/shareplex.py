@@ -145,10 +145,10 @@ def _count(change: Change, alive: set[Key]) -> None:
 
 def several(name: str, seed: int, count: int) -> list[Change]:
     """Many histories side by side in one table (``histories.side_by_side``)."""
-    return side_by_side(lambda own: generated(name, own), _beside, seed, count)
+    return side_by_side(lambda own: generated(name, own), beside, seed, count)
 
 
-def _beside(change: Change, number: int, count: int) -> Change:
+def beside(change: Change, number: int, count: int) -> Change:
     """The change with keys and a position that no other of ``count`` histories has."""
 
     def moved(image: Row | None) -> Row | None:
