@@ -1,10 +1,13 @@
-"""Maintenance changes no row that anybody sees: fewer files, snapshots and tombstones, the same tables and cuts."""
+"""Maintenance changes no row that anybody sees: fewer files, snapshots and tombstones, the same tables and cuts.
+
+One source for most tests, in any order: what each adds to it is a cut of its own.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlparse
@@ -20,6 +23,7 @@ from tidemark.errors import ConfigurationError, UnknownNameError
 from tidemark.lake import maintenance
 from tidemark.lake.branches import head, marker
 from tidemark.lake.lake import Lake
+from tidemark.lake.maintenance import MANY_FILES
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.schemas import NAMES
@@ -29,8 +33,10 @@ from tidemark.stages import StageReport
 
 pytestmark = pytest.mark.spark
 
-RUNS = 9
-TABLE = Table("items")
+RUNS = 5
+TABLE, OTHERS = Table("items"), Table("others")
+FEW = {"MANY_FILES": 5, "MANY_DELETE_FILES": 3}
+"""Limits of these tests: a table is crowded after as many cuts. ``MANY_FILES`` is the usual limit."""
 
 
 class Shop(NamedTuple):
@@ -39,6 +45,8 @@ class Shop(NamedTuple):
     source: Source
     landing: Path
     changes: list[Change]
+    cuts: list[int]
+    """Numbers of the small cuts that were delivered."""
 
     @property
     def name(self) -> str:
@@ -49,6 +57,11 @@ class Shop(NamedTuple):
         """Deliver changes and run all stages."""
         self.deliver(*changes)
         return run_all(self.source)
+
+    def small_cut(self) -> list[Change]:
+        """Return the changes of the next small cut."""
+        self.cuts.append(len(self.cuts) + 1)
+        return _small_cut(self.cuts[-1])
 
     def deliver(self, *changes: Change) -> None:
         """Deliver changes."""
@@ -68,7 +81,7 @@ class Shop(NamedTuple):
 def _shop(name: str, landing: Path) -> Shop:
     tables = {"shop.*": {"key": ["id"]}}
     fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
-    return Shop(Source.model_validate(fields), landing, [])
+    return Shop(Source.model_validate(fields), landing, [], [])
 
 
 def _small_cut(number: int) -> list[Change]:
@@ -91,15 +104,32 @@ class First(NamedTuple):
     told_after: dict[str, Any]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_are_many() -> Iterator[None]:
+    """Let a table be crowded after few cuts."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, limit in FEW.items():
+            patched.setattr(maintenance, name, limit)
+        yield
+
+
 @pytest.fixture(scope="module")
 def first(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> tuple[Shop, First]:
-    """Nine cuts of one table, then the first maintenance, with the defaults."""
+    """Cuts of one table until it is crowded, then the first maintenance, with the defaults.
+
+    After that, no other maintenance looks at each table of the ledger: each takes half a second.
+    """
     shop = _shop("maintained", tmp_path_factory.mktemp("maintained"))
-    for number in range(1, RUNS + 1):
-        shop.run(*_small_cut(number))
+    for _ in range(RUNS):
+        shop.run(*shop.small_cut())
     size, told = maintenance.size_of(lake.load((shop.name, "items"))), _told(lake, shop)
     report = shop.maintain()
     return shop, First(size, told, report, _told(lake, shop))
+
+
+@pytest.fixture(autouse=True)
+def _without_the_ledger(first: tuple[Shop, First], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidemark.stages.maintain.NAMES", ("cuts",))
 
 
 @pytest.fixture
@@ -137,7 +167,10 @@ def _expected(changes: Iterable[Change]) -> list[tuple[Any, ...]]:
 
 
 def _cut_tags(lake: Lake, shop: Shop) -> list[str]:
-    return sorted(name for name in lake.load((shop.name, "items")).refs() if name.startswith("cut_"))
+    return sorted(
+        (name for name in lake.load((shop.name, "items")).refs() if name.startswith("cut_")),
+        key=lambda name: int(name.removeprefix("cut_")),
+    )
 
 
 def test_maintenance_changes_files_and_no_row(first: tuple[Shop, First], lake: Lake) -> None:
@@ -145,6 +178,7 @@ def test_maintenance_changes_files_and_no_row(first: tuple[Shop, First], lake: L
     shop, (crowded, before, report, after) = first
     assert crowded.files >= maintenance.MANY_FILES
     assert crowded.delete_files >= maintenance.MANY_DELETE_FILES
+    assert {f"ledger.{name}" for name in before["files"]} <= report.details.keys()
 
     assert after["main"] == _expected([change for n in range(1, RUNS + 1) for change in _small_cut(n)])
     assert len(after["cuts"]) == RUNS
@@ -179,27 +213,33 @@ def test_late_events_meet_the_same_state(shop: Shop, lake: Lake) -> None:
     assert {"tombstone", "cells"} <= set(kinds)
 
 
-def test_old_cuts_go_and_their_snapshots_expire(
-    spark: SparkSession, lake: Lake, tmp_path: Path, source: Callable[..., Source]
-) -> None:
-    """The newest cuts stay readable, files of others are gone from disk, the markers are not."""
-    shop = _shop("expiring", tmp_path / "landing")
-    for number in range(1, 5):
-        shop.run(*_small_cut(number))
+def test_old_cuts_go_and_their_snapshots_expire(shop: Shop, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest cuts stay readable, files that only others have are gone from disk, the markers are not."""
+    shop.run(*shop.small_cut())
     table = lake.load((shop.name, "items"))
-    files = {task.file.file_path for task in table.scan(snapshot_id=table.refs()["cut_1"].snapshot_id).plan_files()}
-    kept = _rows(lake, shop, "cut_3")
+    files = {task.file.file_path for task in table.scan().plan_files()}
+    with monkeypatch.context() as patched:
+        patched.setattr(maintenance, "MANY_FILES", 1)
+        shop.maintain("items")  # later cuts have other files
+    for _ in range(2):
+        shop.run(*shop.small_cut())
+    *_, before, newest = _cut_tags(lake, shop)
+    kept = _rows(lake, shop, before)
+    logs = [("raw", shop.name), ("changelog", shop.name)]
+    batches = [marker(lake.load(log), "batch") for log in logs]
     report = shop.maintain(keep_cuts=2, keep_days=0)
-    assert _cut_tags(lake, shop) == ["cut_3", "cut_4"]
-    assert _rows(lake, shop, "cut_3") == kept
+    assert _cut_tags(lake, shop) == [before, newest]
+    assert _rows(lake, shop, before) == kept
     assert _rows(lake, shop) == _expected(shop.changes)
     assert int(report.details[f"{shop.name}.items"]["snapshots"]) > 0
     refs = lake.load((shop.name, "items"))
     still = {task.file.file_path for ref in refs.refs().values() for task in _planned(refs, ref.snapshot_id)}
     gone = files - still
+    assert gone
     assert all(not Path(urlparse(file).path).exists() for file in gone)
-    assert marker(lake.load(("raw", shop.name)), "batch") == marker(lake.load(("changelog", shop.name)), "batch") == "4"
-    shop.run(*_small_cut(5))
+    assert len(set(batches)) == 1
+    assert [marker(lake.load(log), "batch") for log in logs] == batches
+    assert run_all(shop.source)["compact"].summary["events"] == 0
     assert _rows(lake, shop) == _expected(shop.changes)
 
 
@@ -209,30 +249,27 @@ def _planned(table: Any, snapshot: int) -> Any:
 
 def test_a_table_that_a_kept_cut_did_not_change_keeps_its_tag(lake: Lake, shop: Shop) -> None:
     """What a cut shows of a table may be the snapshot of an earlier one."""
-    table = lake.ensure((shop.name, "quiet"), lake.load((shop.name, "items")).schema(), {})
+    table = lake.ensure((f"{shop.name}_too", "quiet"), lake.load((shop.name, "items")).schema(), {})
     for number in (1, 2, 8):
         table.manage_snapshots().create_tag(snapshot_id=head(table), tag_name=f"cut_{number}").commit()
     assert cuts.drop_tags(table.refresh(), 5) == 1
     assert sorted(table.refresh().refs()) == ["cut_2", "cut_8", "main"]
 
 
-def test_candidates_are_not_touched(
-    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_candidates_are_not_touched(shop: Shop, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a cut is under way its tables are skipped, with a message, and it can be published afterwards."""
     monkeypatch.setattr(maintenance, "MANY_FILES", 1)
     monkeypatch.setattr(maintenance, "MANY_DELETE_FILES", 1)
-    shop = _shop("under_way", tmp_path / "landing")
-    for number in range(1, 3):
-        shop.run(*_small_cut(number))
-    shop.deliver(*_small_cut(3))
+    shop.run(*shop.small_cut())  # the files that the maintenance at the end rewrites
+    shop.deliver(*shop.small_cut())
     for stage in ("land", "normalize", "compact"):
         run_stage(stage, shop.source, None, None)
+    cut = max(row.cut for row in Ledger(lake, shop.name).cuts())
     names = [(shop.name, "items"), ("state", f"{shop.name}__items")]
     before = {name: lake.load(name).refs() for name in names}
     for stage in ("check", "publish"):
         report = shop.maintain(keep_cuts=1, keep_days=0)
-        assert "cut 3 is not published" in str(report.summary["skipped"])
+        assert f"cut {cut} is not published" in str(report.summary["skipped"])
         assert {name: lake.load(name).refs() for name in names} == before
         assert f"raw.{shop.name}" in report.details
         run_stage(stage, shop.source, None, None)
@@ -252,8 +289,8 @@ def test_tombstones_past_their_time_go_and_are_counted(spark: SparkSession, lake
     state = ("state", f"{shop.name}__items")
     cut_1 = lake.load(state).refs()["cut_1"].snapshot_id
 
-    assert shop.maintain(tombstone_days=101).summary["tombstones"] == 0
-    report = shop.maintain()
+    assert shop.maintain("items", tombstone_days=101).summary["tombstones"] == 0
+    report = shop.maintain("items")
     assert report.details[".".join(state)]["tombstones"] == 1
     assert lake.load(state).scan().to_arrow().column("k0").to_pylist() == [2]
     assert lake.load(state).scan(snapshot_id=cut_1).to_arrow().num_rows == 1
@@ -287,29 +324,38 @@ def test_one_table_alone(shop: Shop) -> None:
         shop.maintain("shop.itmes")
 
 
-def test_an_earlier_cut_is_restored_until_the_next_run(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+def test_an_earlier_cut_is_restored_until_the_next_run(shop: Shop, lake: Lake) -> None:
     """Tables are as the cut published them, one that it did not have is gone; the next run folds the rest again."""
-    shop = _shop("restored", tmp_path / "landing")
-    other = Table("others")
-    for number in range(1, 4):
-        shop.run(*_small_cut(number), *([other.insert(1, 1, "a", "b")] if number == 3 else []))
-    final, second = _rows(lake, shop), _rows(lake, shop, "cut_2")
-    assert second != final
+    shop.run(*shop.small_cut())
+    tags = _cut_tags(lake, shop)
+    cut = int(tags[-1].removeprefix("cut_"))
+    earlier = _rows(lake, shop)
+    shop.run(*shop.small_cut(), OTHERS.insert(1, 1, "a", "b"))
+    final = _rows(lake, shop)
+    assert earlier != final
 
-    assert shop.restore(2).summary == {"cut": 2, "tables": 1}
-    assert _rows(lake, shop) == second
-    assert _cut_tags(lake, shop) == ["cut_1", "cut_2"]
+    assert shop.restore(cut).summary == {"cut": cut, "tables": 1}
+    assert _rows(lake, shop) == earlier
+    assert _cut_tags(lake, shop) == tags
     assert lake.find((shop.name, "others")) is None
-    shop.restore(2)  # again is nothing
+    shop.restore(cut)  # again is nothing
 
     reports = run_all(shop.source)
     assert [problem for report in reports.values() for problem in report.problems] == []
     assert _rows(lake, shop) == final == _expected(shop.changes)
     assert lake.load((shop.name, "others")).scan().to_arrow().num_rows == 1
 
-    with pytest.raises(ConfigurationError, match="published cuts: 1 to 3"):
-        shop.restore(7)
-    shop.maintain(keep_cuts=1, keep_days=0)
+    with pytest.raises(ConfigurationError, match=f"published cuts: 1 to {cut + 1}"):
+        shop.restore(cut + 7)
+    shop.maintain("items", keep_cuts=1, keep_days=0)
     with pytest.raises(ConfigurationError, match="no longer kept"):
-        shop.restore(1)
+        shop.restore(cut)
     assert _rows(lake, shop) == final
+
+
+def test_a_table_is_crowded_by_many_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From eight files on, unless they are large."""
+    monkeypatch.setattr(maintenance, "MANY_FILES", MANY_FILES)
+    cases = ((8, 100, True), (7, 100, False), (8, 8 * maintenance.SMALL_FILE, False))
+    for files, size, crowded in cases:
+        assert maintenance.is_crowded(maintenance.Size(files, 0, size)) is crowded, (files, size)
