@@ -32,8 +32,9 @@ finally:
     [
         (["--help"], set()),
         (["validate", str(ROOT / "examples" / "erp" / "erp.yaml")], set()),
-        (["decode", "canal_json", DUMP], {"pandas"}),  # PyArrow imports it to make an array of a list
-        (["status"], {"pandas", "pyiceberg", "sqlalchemy"}),
+        (["decode", "canal_json", DUMP], set()),
+        (["status"], {"pyiceberg", "sqlalchemy"}),
+        (["sql", "SELECT 1 AS one"], {"duckdb", "pyiceberg", "sqlalchemy", "sqlglot"}),
     ],
     ids=lambda each: each[0] if isinstance(each, list) else "",
 )
@@ -46,3 +47,15 @@ def test_a_command_imports_what_it_needs(arguments: list[str], needed: set[str],
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     imported = set(done.stderr.splitlines()[-1].split()[1:])
     assert imported & HEAVY <= needed
+
+
+def test_arrow_still_converts_to_pandas_after_a_quick_start() -> None:
+    """Pandas is kept out until it is wanted: then what Arrow makes of it is as usual."""
+    program = (
+        "import pyarrow as pa, sys; from tidemark.cli.quick_start import keep_pandas_out; keep_pandas_out()\n"
+        "table = pa.table({'a': [1, None]}); assert 'pandas' not in sys.modules\n"
+        "frame = table.to_pandas(); assert 'pandas' in sys.modules\n"
+        "print(frame['a'].tolist(), pa.Table.from_pandas(frame)['a'].to_pylist())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1.0, nan] [1.0, None]\n"

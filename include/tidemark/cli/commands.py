@@ -28,6 +28,7 @@ from tidemark.cli import (
 from tidemark.cli.app import DAILY, INSPECT, SET_UP, app
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, tell
+from tidemark.cli.quick_start import keep_pandas_out
 from tidemark.cli.running import AsJson, FormatName, exits, format_names, source_names
 from tidemark.cli.status_text import print_status
 from tidemark.errors import ConfigurationError
@@ -98,6 +99,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show each table's cut, rows, lag, withheld and quarantined events, and last verdict."""
+    keep_pandas_out()
     from tidemark.lake.lake import Lake
     from tidemark.queries.status import failed_by_table, status_of
 
@@ -125,6 +127,7 @@ def sql(
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Read the tables as published at a time.")] = None,
 ) -> None:
     """Query the published tables, and source.table__changes, which has every event of a table."""
+    keep_pandas_out()
     from tidemark.lake.lake import Lake
     from tidemark.queries import sql as sql_query
     from tidemark.queries.as_of import AsOf
@@ -150,6 +153,7 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Show the life of one row: the events that set its cells, and the events that did not, with the reason."""
+    keep_pandas_out()
     from tidemark.lake.lake import Lake
     from tidemark.queries.explain import explain as explain_row
     from tidemark.queries.row_life_text import as_json_lines, as_text
@@ -173,6 +177,7 @@ def decode(
     option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
 ) -> None:
     """Print the canonical events of dump files as JSON lines, in the order of the dump, without Spark."""
+    keep_pandas_out()
     from tidemark.cli.identification import hint
     from tidemark.normalization.decoding import decode_files
 

@@ -9,6 +9,7 @@ import typer
 
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups
+from tidemark.cli.quick_start import keep_pandas_out
 from tidemark.cli.running import AsJson, SourceName, exits, run_stages
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
@@ -53,6 +54,7 @@ def quarantine_retry(source: SourceName, reason: Reason = None) -> None:
 
 
 def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bool) -> None:
+    keep_pandas_out()
     from tidemark.lake import names as table_names
     from tidemark.lake.filters import equals
     from tidemark.lake.lake import Lake
