@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import runpy
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import tidemark
 from tidemark.errors import ConfigurationError, UnknownNameError
@@ -27,6 +31,27 @@ def pinned() -> dict[str, str]:
     lines = [line for name in ("", "-dev") for line in (ROOT / f"requirements{name}.txt").read_text().splitlines()]
     pins = (re.match(r"([A-Za-z0-9_.-]+)(?:\[[^]]*\])?==(\S+)", line) for line in lines)
     return {pin[1].lower(): pin[2] for pin in pins if pin}
+
+
+def imported(module: Path) -> set[str]:
+    """Return the top names of what a module imports, also within its functions."""
+    nodes = list(ast.walk(ast.parse(module.read_text("utf-8"))))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return {name.partition(".")[0] for name in names}
+
+
+def installed_with(dependencies: Iterable[str]) -> set[str]:
+    """Return the names of dependencies, and of all that they require, by the extras that are named."""
+    names, left = set(), list(map(Requirement, dependencies))
+    while left:
+        wanted = left.pop()
+        if (name := canonicalize_name(wanted.name)) not in names:
+            names.add(name)
+            own = map(Requirement, requires(name) or [])
+            extras = wanted.extras or {""}
+            left += [each for each in own if not each.marker or any(each.marker.evaluate({"extra": e}) for e in extras)]
+    return names
 
 
 def project() -> dict[str, Any]:
@@ -102,33 +127,73 @@ def test_run_refuses_what_it_cannot_run(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "home").exists()
 
 
-@pytest.mark.more
-@pytest.mark.slow
-def test_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
-    """With its own dependencies, held to the repository's pins; without Airflow: help, decode, identify, validate."""
-    uv = str(Path(sys.executable).with_name("uv"))
+def run(folder: Path, *command: str, **more: str) -> str:
+    """Return what a command prints that knows nothing of this checkout."""
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    done = subprocess.run(command, env=environment | more, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (command, done.stderr)
+    return done.stdout
 
-    def run(*command: str, **more: str) -> str:
-        done = subprocess.run(
-            command, env=environment | more, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, (command, done.stderr)
-        return done.stdout
 
-    run(uv, "build", "--quiet", "--wheel", "--out-dir", str(tmp_path / "dist"), str(ROOT))
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
+UV = str(Path(sys.executable).with_name("uv"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the wheel that is built from this checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(folder, UV, "build", "--quiet", "--wheel", "--out-dir", str(folder), str(ROOT))
+    return next(folder.glob("*.whl"))
+
+
+def test_what_is_imported_is_declared() -> None:
+    """Each library that a module imports is a dependency or comes with one; Airflow's are in the extra of that name."""
+    declared = project()
+    plain = installed_with(declared["dependencies"])
+    extra = installed_with(declared["optional-dependencies"]["airflow"])
+    known = packages_distributions()
+    found: dict[str, set[str]] = {}
+    for module in tidemark.PACKAGE.rglob("*.py"):
+        for name in imported(module):
+            if name not in sys.stdlib_module_names | {"tidemark"}:
+                found.setdefault(name, set()).add(module.relative_to(tidemark.PACKAGE).parts[0])
+    assert {"pydantic", "pyspark", "airflow"} <= found.keys()
+    for name, packages in found.items():
+        distributions = set(map(canonicalize_name, known[name]))
+        allowed = plain | extra if packages <= {"orchestration", "services"} else plain
+        assert distributions & allowed, (name, distributions, packages)
+
+
+def test_wheel_works(wheel: Path, tmp_path: Path) -> None:
+    """It holds all that commands need: help, decode, identify, validate. Its dependencies are those of the tests."""
+    site = tmp_path / "site"
+    run(tmp_path, UV, "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel))
+    program = "from tidemark.cli import main; main()"
+    where = run(tmp_path, sys.executable, "-c", "import tidemark; print(tidemark.__file__)", PYTHONPATH=str(site))
+    assert Path(where.strip()).is_relative_to(site)
+    _commands_work(tmp_path, sys.executable, "-c", program, PYTHONPATH=str(site))
+
+
+@pytest.mark.prove
+@pytest.mark.slow
+def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    """With its own dependencies, held to the repository's pins; without Airflow."""
     locked = re.findall(r"^([A-Za-z0-9_.-]+==[^\s;]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     (tmp_path / "constraints.txt").write_text("\n".join(locked))
-    run(uv, "venv", "--quiet", "--python", sys.executable, str(tmp_path / "venv"))
+    run(tmp_path, UV, "venv", "--quiet", "--python", sys.executable, str(tmp_path / "venv"))
     python = str(tmp_path / "venv" / "bin" / "python")
     constraints = ("--constraints", str(tmp_path / "constraints.txt"))
-    run(uv, "pip", "install", "--quiet", "--python", python, *constraints, str(wheel))
-    program = str(tmp_path / "venv" / "bin" / "tidemark")
-    assert "decode" in run(program, "--help")
-    assert len(run(program, "decode", "canal_json", *map(str, DUMPS)).splitlines()) == 20
-    assert "canal_json" in run(program, "identify", str(DUMPS[0]))
-    assert "1 source files are valid" in run(program, "validate", str(ROOT / "examples" / "erp" / "erp.yaml"))
-    run(program, "init", "erp", "--format", "canal_json", str(DUMPS[0]))
-    assert (tmp_path / "sources" / "erp.yaml").exists()
-    assert "apache-airflow" not in run(uv, "pip", "list", "--python", python)
+    run(tmp_path, UV, "pip", "install", "--quiet", "--python", python, *constraints, str(wheel))
+    _commands_work(tmp_path, str(tmp_path / "venv" / "bin" / "tidemark"))
+    assert "apache-airflow" not in run(tmp_path, UV, "pip", "list", "--python", python)
+
+
+def _commands_work(folder: Path, *program: str, **more: str) -> None:
+    """Help, decode, identify, validate and init, in a folder of their own."""
+    assert "decode" in run(folder, *program, "--help", **more)
+    assert len(run(folder, *program, "decode", "canal_json", *map(str, DUMPS), **more).splitlines()) == 20
+    assert "canal_json" in run(folder, *program, "identify", str(DUMPS[0]), **more)
+    valid = run(folder, *program, "validate", str(ROOT / "examples" / "erp" / "erp.yaml"), **more)
+    assert "1 source files are valid" in valid
+    run(folder, *program, "init", "erp", "--format", "canal_json", str(DUMPS[0]), **more)
+    assert (folder / "sources" / "erp.yaml").exists()
