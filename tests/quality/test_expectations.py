@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from tidemark.errors import ConfigurationError, InvalidSourceError, RetriableLak
 from tidemark.quality import data_docs
 from tidemark.quality.expectations import evaluate_all
 from tidemark.quality.verdicts import CheckResult, Invariant, Subject, Verdict
-from tidemark.services.spark_connect import SparkConnectServer
+from tidemark.services.processes import LOOPBACK, free_port
 from tidemark.sources.choices import Severity
 
 pytestmark = pytest.mark.spark
@@ -445,9 +446,23 @@ def told(spark: SparkSession, home: Path) -> list[tuple[str, bool, str]]:
     return outline(verdict)
 
 
+@contextmanager
+def connected(spark: SparkSession) -> Iterator[str]:
+    """The address of a Spark Connect server that runs meanwhile, in the JVM of the session."""
+    context, port = spark.sparkContext._jsc.sc(), free_port()
+    service = spark._jvm.org.apache.spark.sql.connect.service.SparkConnectService
+    for name, value in (("address", LOOPBACK), ("port", str(port))):
+        context.conf().set(f"spark.connect.grpc.binding.{name}", value)
+    service.start(context)
+    try:
+        yield f"sc://{LOOPBACK}:{port}"
+    finally:
+        service.stop(spark._jvm.scala.Option.empty(), spark._jvm.scala.Option.empty())
+
+
 @pytest.mark.slow
 def test_spark_connect_gives_the_same_verdict(spark: SparkSession, tmp_path: Path) -> None:
-    """A frame of Spark Connect is judged as one of a classic session."""
+    """A frame of Spark Connect is judged as one of a classic session, in the same JVM."""
     script = (
         "import json, sys, pathlib, test_expectations as t\n"
         "session = t.SparkSession.builder.remote(sys.argv[1]).getOrCreate()\n"
@@ -455,9 +470,9 @@ def test_spark_connect_gives_the_same_verdict(spark: SparkSession, tmp_path: Pat
         "print(type(session).__module__)\n"
         "print(json.dumps(t.told(session, pathlib.Path(sys.argv[2]))))\n"
     )
-    with SparkConnectServer(folder=tmp_path / "server", settings={}, driver_memory="1g") as server:
+    with connected(spark) as url:
         done = subprocess.run(
-            [sys.executable, "-c", script, server.url, str(tmp_path / "connect")],
+            [sys.executable, "-c", script, url, str(tmp_path / "connect")],
             capture_output=True,
             text=True,
             check=False,
