@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import InitErrorDetails
 
 from tidemark.sources.choices import Deletes, OnFail, Severity
 from tidemark.sources.expectation_names import EXPECTATIONS, NOT_ROW_WISE, REQUIRED, ROW_WISE
-from tidemark.sources.fields import error_at, wrong
+from tidemark.sources.fields import again, error_at, wrong
 from tidemark.text import nearest, suggestion
 
 
@@ -51,17 +58,20 @@ class Check(BaseModel):
             raise wrong(f"unknown expectation '{name}'.{hint} Allowed: the expect_... names of Great Expectations.")
         return name
 
-    @model_validator(mode="after")
-    def _arguments_known(self) -> Self:
-        given, allowed = self.arguments, EXPECTATIONS[self.type]
-        unknown = [name for name in given if name not in allowed]
-        errors = [error_at((name,), f"unknown key.{suggestion(name, allowed)}", "unknown_key") for name in unknown]
-        missing = sorted(REQUIRED[self.type] - given.keys())
-        errors += [error_at((name,), f"missing: {self.type} needs it.", "missing_key") for name in missing]
-        errors += list(self._unfit())
-        if errors:
-            raise ValidationError.from_exception_data("Check", errors)
-        return self
+    @model_validator(mode="wrap")
+    @classmethod
+    def _whole(cls, given: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Return the check. What is wrong with its own keys and with its arguments is told together."""
+        arguments = list(_wrong_arguments(cls, given)) if isinstance(given, Mapping) else []
+        try:
+            found = handler(given)
+        except ValidationError as error:
+            arguments += [again(each) for each in error.errors()]
+        else:
+            arguments += found._unfit()  # noqa: SLF001  its own
+            if not arguments:
+                return found
+        raise ValidationError.from_exception_data("Check", arguments)
 
     def _unfit(self) -> Iterator[InitErrorDetails]:
         """Yield what contradicts ``on_fail``."""
@@ -75,6 +85,19 @@ class Check(BaseModel):
             yield error_at(("on_fail",), text)
         for name in sorted(self.arguments.keys() & NOT_ROW_WISE):
             yield error_at((name,), f"a check with `on_fail: {self.on_fail}` judges each row: leave {name} out.")
+
+
+def _wrong_arguments(model: type[Check], given: Mapping[Any, Any]) -> Iterator[InitErrorDetails]:
+    """Yield the arguments that the expectation does not have, and those that it needs; none if it is not known."""
+    kind = given.get("type")
+    if not isinstance(kind, str) or kind not in EXPECTATIONS:
+        return
+    names, allowed = given.keys() - model.model_fields.keys(), EXPECTATIONS[kind]
+    for name in given:
+        if name in names and name not in allowed:
+            yield error_at((name,), f"unknown key.{suggestion(str(name), allowed)}", "unknown_key")
+    for name in sorted(REQUIRED[kind] - names):
+        yield error_at((name,), f"missing: {kind} needs it.", "missing_key")
 
 
 def columns_in(arguments: Mapping[str, Any]) -> list[str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import LiteralString
 from zoneinfo import ZoneInfo, available_timezones
 
 from croniter import croniter
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from tidemark.dumps.time_fields import lacking
 from tidemark.errors import ConfigurationError
@@ -71,6 +72,10 @@ NOT_SHOWN: LiteralString = "not_shown"
 """Type of an error in a value that may be a secret: its line is not shown."""
 
 
+_OWN: Mapping[str, LiteralString] = {kind: kind for kind in ("tidemark", "unknown_key", "missing_key", NOT_SHOWN)}
+"""Types of the errors that Pydantic does not know, because they are made here."""
+
+
 def wrong(message: str) -> PydanticCustomError:
     """Return an error with exactly this message: braces in it are no placeholders."""
     return PydanticCustomError("tidemark", "{message}", {"message": message})
@@ -79,6 +84,14 @@ def wrong(message: str) -> PydanticCustomError:
 def error_at(place: tuple[str | int, ...], message: str, kind: LiteralString = "tidemark") -> InitErrorDetails:
     """Return an error with exactly this message at a place in a model, for ``ValidationError.from_exception_data``."""
     return InitErrorDetails(type=PydanticCustomError(kind, "{message}", {"message": message}), loc=place, input=None)
+
+
+def again(found: ErrorDetails) -> InitErrorDetails:
+    """Return an error that a model found, to be raised once more beside others."""
+    context = found.get("ctx", {})
+    kind = found["type"]
+    told = PydanticCustomError(_OWN[kind], "{message}", context) if kind in _OWN else kind
+    return InitErrorDetails(type=told, loc=found["loc"], input=found["input"], ctx=context)
 
 
 def source_name(text: str) -> str:
