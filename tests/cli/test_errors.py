@@ -34,6 +34,10 @@ COMMANDS = (
     "report erp --json",
     "dbt erp",
     "erase erp.orders id=1",
+    "normalize erp",
+    "compact erp",
+    "check erp",
+    "publish erp",
 )
 
 
@@ -59,6 +63,24 @@ def test_what_needs_a_lake_makes_none(command: str, sources: Path, monkeypatch: 
         assert f"there is no lake in {home or sources.parent / '.tidemark'} ({why}" in done.stderr
         assert done.stdout == ""
     assert [path.name for path in sources.parent.iterdir()] == ["sources"]
+
+
+@pytest.mark.parametrize("command", ["run", "land", "plan"])
+def test_a_landing_folder_that_is_not_there_is_named_and_makes_no_lake(command: str, sources: Path) -> None:
+    """As where the working directory is another one than the path of the source file takes for granted."""
+    done = RUNNER.invoke(app, [command, "erp"], env={"TIDEMARK_HOME": ""})
+    assert done.exit_code == 2, done.output
+    assert f"there is no {sources.parent / 'landing'}, so no file can match" in done.stderr
+    assert [path.name for path in sources.parent.iterdir()] == ["sources"]
+
+
+def test_a_plan_says_why_nothing_would_land(sources: Path) -> None:
+    """A folder without files yet is no error."""
+    (sources.parent / "landing").mkdir()
+    done = RUNNER.invoke(app, ["plan", "erp"], env={"TIDEMARK_HOME": ""})
+    assert done.exit_code == 0, done.output
+    assert "erp: no new files: no file has ever matched" in done.stdout
+    assert done.stdout.splitlines()[-1] == "nothing to do"
 
 
 def test_a_configured_catalog_that_is_not_there_is_named(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,8 +115,11 @@ def as_text(plan: SourcePlan) -> Iterator[str]:
 
 def _lines(plan: SourcePlan) -> Iterator[str]:
     files = plan.files.fresh
-    size = sum(file.size for file in files)
-    yield f"{plan.source}: {len(files)} of {plan.files.listed} files that match would land ({size} bytes)"
+    if plan.nothing_new:
+        yield f"{plan.source}: {plan.nothing_new}"
+    else:
+        size = sum(file.size for file in files)
+        yield f"{plan.source}: {len(files)} of {plan.files.listed} files that match would land ({size} bytes)"
     for file in files[:_FILES_SHOWN]:
         before = " (changed or grown since it landed)" if file.path in plan.files.landed else ""
         yield f"  {file.path}  {file.size} bytes{before}"

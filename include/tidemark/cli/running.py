@@ -20,6 +20,7 @@ from tidemark.cli.printing import print_groups, print_lines, print_words, tell, 
 from tidemark.cli.progress import so_far, under_way
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
 from tidemark.sources.files import default_folder, find_source, read_sources
+from tidemark.sources.model import Source
 from tidemark.stages import STAGES, StageReport
 from tidemark.text import harmless
 from tidemark.values.iso8601 import moment
@@ -100,8 +101,20 @@ def interval(start: str | None, end: str | None) -> tuple[datetime | None, datet
     return bounds
 
 
-_NEEDS_LAKE = frozenset({"rebuild", "maintain", "restore"})
-"""Work that is nothing without tables."""
+def _require_lake(source: Source, bounds: tuple[datetime | None, datetime | None], *, lands: bool) -> None:
+    """Check that there is a lake, or that stages which land files may find one to land.
+
+    Raises:
+        ConfigurationError: there is no lake, and nothing lands or the landing path has a part that does not exist.
+    """
+    from tidemark.lake.catalog import lacks_embedded
+    from tidemark.lake.lake import Lake
+    from tidemark.queries.pending_files import nothing_new, pending
+
+    if not lands:
+        Lake.existing()
+    elif lacks_embedded() and not (files := pending(source, None, 0, *bounds)).fresh:
+        nothing_new(source, files, *bounds)
 
 
 def run_stages(
@@ -126,14 +139,12 @@ def run_stages(
     Raises:
         ConfigurationError: the interval ends before it starts, or there is no lake to work on.
     """
-    from tidemark.lake.lake import Lake
     from tidemark.ledger import writing
     from tidemark.pipeline import published_cut, rehearse, run_stage
 
     bounds = interval(start, end)
     source = find_source(name)
-    if stages[0] in _NEEDS_LAKE or rehearsed:
-        Lake.existing()
+    _require_lake(source, bounds, lands=stages[0] == "land" and not rehearsed)
     if rehearsed:
         with under_way(f"{source.source} rehearsal of {', '.join(stages)}"):
             rehearsal = rehearse(stages, source, *bounds)
@@ -194,6 +205,7 @@ def print_report(report: StageReport, *, with_details: bool = True, took: float 
     """
     words = [f"{name}={harmless(str(value))}" for name, value in report.summary.items()]
     words += [f"({took:.0f} s)"] if took is not None and width() is not None else []
+    words.sort(key=lambda word: "/" in word)  # a path may be longer than a line, so it comes last
     print_words(f"{report.source} {report.stage}:", words)
     if report.details and with_details:
         print_groups(*_table_of(report.details), indented=True)

@@ -9,6 +9,8 @@ from datetime import datetime
 import msgspec
 
 from tidemark.dumps.listing import DumpFile, find
+from tidemark.dumps.unmatched import unmatched
+from tidemark.errors import ConfigurationError
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
 from tidemark.sources.model import Source
@@ -51,6 +53,26 @@ def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime |
     due = listed if start is None and end is None else _due(listed, [(start, end), *earlier])
     fresh = [file for file in due if not _unchanged(file, landed.get(file.path))]
     return Pending(listed=len(listed), fresh=fresh, rows=rows, landed=landed)
+
+
+def nothing_new(source: Source, files: Pending, start: datetime | None, end: datetime | None) -> str:
+    """Return why a run for an interval lands nothing, of a source without fresh files.
+
+    Raises:
+        ConfigurationError: the landing path has a part that does not exist.
+    """
+    bounds = [bound.isoformat() if bound else "" for bound in (start, end)]
+    within = f" in [{bounds[0]}, {bounds[1]})" if any(bounds) else ""
+    if files.listed:
+        return f"no new files{within}: {files.listed} files match {source.landing}, and those that are due have landed"
+    missing = unmatched(source.landing, landed=bool(files.rows))
+    if missing.certain:
+        raise ConfigurationError(
+            f"{source.landing}: there is no {missing.path}, so no file can match; correct `landing` in the source "
+            "file, or create the folder"
+        )
+    ever = "no file matches any more" if files.rows else "no file has ever matched"
+    return f"no new files{within}: {ever} {source.landing}; the first part without a match is {missing.path}"
 
 
 def _intervals(ledger: Ledger) -> Iterator[Interval]:

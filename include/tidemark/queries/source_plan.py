@@ -23,7 +23,7 @@ from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import source_changes
 from tidemark.normalization.source_changes import Change, Need
-from tidemark.queries.pending_files import Pending, pending
+from tidemark.queries.pending_files import Pending, nothing_new, pending
 from tidemark.sources import model
 from tidemark.sources.choices import Deletes
 from tidemark.sources.model import Source
@@ -87,6 +87,8 @@ class SourcePlan:
     cut: int
     """Newest cut; 0 for none."""
     files: Pending
+    nothing_new: str
+    """Why no file would land; empty if files would."""
     changes: Sequence[PlannedChange] = ()
     arguments: tuple[str, ...] = field(default=())
     """Options of the interval, for the command."""
@@ -113,7 +115,8 @@ def plan_of(source: Source, start: datetime | None = None, end: datetime | None 
     """Return the plan of a source for an interval; without bounds, for all that is not landed.
 
     Raises:
-        ConfigurationError: the landing path is wrong, or the catalog cannot be opened as it is configured.
+        ConfigurationError: the landing path is wrong or has a part that does not exist, or the catalog cannot be
+            opened as it is configured.
         LandingError: there are more files than one run may land.
         RetriableLakeError: the catalog cannot be reached.
     """
@@ -121,15 +124,18 @@ def plan_of(source: Source, start: datetime | None = None, end: datetime | None 
     arguments = tuple(word for option, bound in given if bound for word in (option, bound.isoformat()))
     if lacks_embedded():
         files = pending(source, None, 0, start, end)
-        return SourcePlan(source=source.source, cut=0, files=files, arguments=arguments)
+        idle = "" if files.fresh else nothing_new(source, files, start, end)
+        return SourcePlan(source=source.source, cut=0, files=files, nothing_new=idle, arguments=arguments)
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     batch = int(marker(lake.find(names.raw(source.source)), "batch") or 0)
     cut = ledger.last_cut()
+    files = pending(source, ledger, batch, start, end)
     return SourcePlan(
         source=source.source,
         cut=cut.cut if cut else 0,
-        files=pending(source, ledger, batch, start, end),
+        files=files,
+        nothing_new="" if files.fresh else nothing_new(source, files, start, end),
         changes=_changes(lake, ledger, source),
         arguments=arguments,
     )

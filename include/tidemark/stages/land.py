@@ -22,9 +22,7 @@ from tidemark.dumps.growth import Beginning
 from tidemark.dumps.hashing import Hashed, ToHash
 from tidemark.dumps.listing import DumpFile
 from tidemark.dumps.tasks import Dump, Hashes, Landed, Landing
-from tidemark.dumps.unmatched import unmatched
 from tidemark.dumps.wrapping import Reading
-from tidemark.errors import ConfigurationError
 from tidemark.lake import foreign, log_tables, names
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import WrittenFile
@@ -32,7 +30,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RAW, VARIED
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow, IntervalRow, RefusalRow
-from tidemark.queries.pending_files import Interval, pending
+from tidemark.queries.pending_files import nothing_new, pending
 from tidemark.sources.choices import Files
 from tidemark.sources.model import Source
 from tidemark.spark import spread
@@ -122,29 +120,9 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         problems=tuple(refused.values()),
         remarks=(
             *(_waiting(each) for each in found.values() if each.waiting),
-            *(() if fresh else [_nothing_new(source, files.listed, (start, end), landed=bool(rows))]),
+            *(() if fresh else [nothing_new(source, files, start, end)]),
         ),
     )
-
-
-def _nothing_new(source: Source, listed: int, interval: Interval, *, landed: bool) -> str:
-    """Return why there is nothing to land.
-
-    Raises:
-        ConfigurationError: the landing path has a part that does not exist.
-    """
-    bounds = [bound.isoformat() if bound else "" for bound in interval]
-    within = f" in [{bounds[0]}, {bounds[1]})" if any(bounds) else ""
-    if listed:
-        return f"no new files{within}: {listed} files match {source.landing}, and those that are due have landed"
-    missing = unmatched(source.landing, landed=landed)
-    if missing.certain:
-        raise ConfigurationError(
-            f"{source.landing}: there is no {missing.path}, so no file can match; correct `landing` in the source "
-            "file, or create the folder"
-        )
-    ever = "no file matches any more" if landed else "no file has ever matched"
-    return f"no new files{within}: {ever} {source.landing}; the first part without a match is {missing.path}"
 
 
 def _waiting(file: Hashed) -> str:
