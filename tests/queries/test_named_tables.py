@@ -100,6 +100,7 @@ def test_a_lake_without_tables_says_so(tmp_path: Path, monkeypatch: pytest.Monke
         ("SELECT 'abc", "not a query"),
         ("SELECT nothing FROM orders", "nothing"),
         ("SHOW DATABASES", "only queries"),
+        ("SELEC * FROM orders", "something is missing"),
     ],
 )
 def test_errors_of_a_query_are_plain_text(shop: Lake, statement: str, wanted: str) -> None:
@@ -109,6 +110,14 @@ def test_errors_of_a_query_are_plain_text(shop: Lake, statement: str, wanted: st
     assert wanted in str(told.value)
     assert "\x1b" not in str(told.value)
     assert "<Token" not in str(told.value)
+    assert "sqlglot" not in str(told.value)
+
+
+def test_columns_of_one_name_get_names_apart(shop: Lake) -> None:
+    """An object of JSON has one value for each name; a name that the query gives is not taken."""
+    answer = sql.query(shop, "SELECT id AS a, name AS a, id AS a_1, 7 AS a FROM orders ORDER BY id LIMIT 1")
+    assert answer.column_names == ["a", "a_2", "a_1", "a_3"]
+    assert [*sql.as_json_lines(answer)] == [b'{"a":1,"a_2":"a","a_1":1,"a_3":7}\n']
 
 
 def test_rows_that_are_too_wide_are_printed_as_blocks(shop: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import duckdb
@@ -64,9 +65,19 @@ def query(lake: Lake, sql: str, as_of: AsOf = NOW) -> pa.Table:
         connection.execute(f"CREATE {kind} {view} AS FROM {_quoted(staged)}")  # every part is quoted
     connection.execute("SET enable_external_access = false")  # a query reads the lake, not this machine's files
     try:
-        return connection.sql(sql).to_arrow_table()
+        answer = connection.sql(sql).to_arrow_table()
     except duckdb.Error as error:
         raise ConfigurationError(str(error).strip()) from error
+    return answer.rename_columns(_distinct(answer.column_names))
+
+
+def _distinct(given: Sequence[str]) -> list[str]:
+    """Return names of columns, of which a later equal one ends in ``_1``, as in DuckDB: JSON keeps one value a name."""
+    taken: list[str] = []
+    for name in given:
+        others = (f"{name}_{number}" for number in count(1))
+        taken.append(name if name not in taken else next(other for other in others if other not in {*given, *taken}))
+    return taken
 
 
 def _tables(sql: str) -> dict[tuple[str, str], bool] | None:
@@ -94,6 +105,7 @@ def _tables(sql: str) -> dict[tuple[str, str], bool] | None:
 def _told(error: SqlglotError) -> str:
     """Return the text of an error of the parser, with the place marked by signs that any terminal shows."""
     text = re.sub(r"<Token .*?text: (.*?), line: .*?>", r"'\1'", str(error))
+    text = re.sub(r"Required keyword: '\w+' missing for <class '.*?'>", "something is missing", text)
     return text.replace("\x1b[4m", ">>").replace("\x1b[0m", "<<")
 
 
