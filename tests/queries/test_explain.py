@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
@@ -23,8 +25,9 @@ from tidemark.errors import ConfigurationError
 from tidemark.events import identity
 from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
-from tidemark.queries.explain import explain
-from tidemark.queries.row_life import Chapter, Outcome, Step, tell, tell_bag
+from tidemark.queries.explain import Life, explain
+from tidemark.queries.row_life import Cell, Chapter, Outcome, Step, tell, tell_bag
+from tidemark.queries.row_life_text import as_text
 from tidemark.sources.model import Source
 from tidemark.tables.schemas import COMMITTED_AT, POSITION
 
@@ -319,6 +322,7 @@ def test_the_command(shop: Source, tmp_path: Path) -> None:
     assert text.stdout.startswith('asked.items id="1"\n\n1 INSERT superseded: ')
     assert '  the key changed, to id="2"\n' in text.stdout
     assert text.stdout.endswith("published rows: 0\n")
+    assert "\n  committed 2026-" in text.stdout or "\n  committed at a time not told" in text.stdout
     lines = RUNNER.invoke(app, ["explain", "asked.items", "id=2", "--json"]).stdout.splitlines()
     first, second = map(json.loads, lines)
     assert first["cells"] == {"n": {"old": None, "new": "5", "stands": True}}
@@ -349,3 +353,19 @@ def test_wrong_questions_are_told(table: str, given: list[str], wanted: str, sho
     with pytest.raises(ConfigurationError, match=wanted) as told:
         explain(lake, table, given)
     assert told.value.exit_status == 2
+
+
+def test_text_for_people_has_keys_whole_and_a_row_one_below_the_other() -> None:
+    """A long value is cut in an event, and the text says by how much; of equal rows each is a block."""
+    key, long = "k" * 200, "v" * 100
+    step = replace(_step("UPDATE", 1, moved_from={"id": key}), transaction={"id": key})
+    chapter = Chapter(number=1, step=step, outcome=Outcome.STANDS, cells={"n": Cell(old="", new=long, stands=True)})
+    row = {"id": [key], "n": [long]}
+    lines = [*as_text(Life(table="erp.items", key={"id": key}, chapters=[chapter], rows=pa.table(row)))]
+    assert lines[0] == f'erp.items id="{key}"'
+    assert f'  committed at a time not told, transaction "{key}"' in lines
+    assert f'  the key changed, from id="{key}"' in lines
+    assert any(line.endswith("... (and 22 more characters; --json shows them)  (stands)") for line in lines)
+    assert lines[-3:] == ["published rows: 1", f'  id: "{key}"', f'  n: "{long}"']
+    both = [*as_text(Life(table="erp.items", key={}, chapters=[], rows=pa.table({"id": [1, 1]})))]
+    assert both[-5:] == ["published rows: 2", "-- 1 --", "  id: 1", "-- 2 --", "  id: 1"]

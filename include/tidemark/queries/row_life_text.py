@@ -88,27 +88,29 @@ def as_json_lines(life_of: Life) -> Iterator[bytes]:
 
 def as_text(life_of: Life) -> Iterator[str]:
     """Yield lines for people, with only those cells that an event changed or that still stand."""
-    key = " ".join(f"{name}={_shown(value)}" for name, value in life_of.key.items())
-    yield f"{life_of.table} {key}"
+    yield f"{life_of.table} {_key(life_of.key)}"
     for chapter in life_of.chapters:
         yield ""
         yield from _chapter_lines(chapter)
     yield ""
     left_out = f" (`where` leaves out: {harmless(life_of.left_out)})" if life_of.left_out else ""
     yield f"published rows: {life_of.rows.num_rows}{left_out}"
-    yield from (f"  {harmless(line.decode().strip())}" for line in sql.as_json_lines(life_of.rows))
+    for number, line in enumerate(sql.as_json_lines(life_of.rows), start=1):
+        if life_of.rows.num_rows > 1:
+            yield f"-- {number} --"
+        yield from (f"  {harmless(name)}: {_whole(value)}" for name, value in msgspec.json.decode(line).items())
 
 
 def _chapter_lines(chapter: Chapter) -> Iterator[str]:
     step = chapter.step
     yield f"{chapter.number} {step.operation} {chapter.outcome}: {harmless(chapter.detail)}"
-    transaction = f", transaction {_shown(step.transaction['id'])}" if step.transaction else ""
+    transaction = f", transaction {_whole(step.transaction['id'])}" if step.transaction else ""
+    yield f"  committed {step.committed_at or 'at a time not told'}{transaction}"
     yield f"  {harmless(step.file)}:{step.place}, batch {step.batch}"
-    yield f"  position {harmless(step.position)}, committed {step.committed_at or 'at a time not told'}{transaction}"
+    yield f"  position {harmless(step.position)}"
     for word, other in (("from", step.moved_from), ("to", step.moved_to)):
         if other is not None:
-            values = " ".join(f"{harmless(name)}={_shown(value)}" for name, value in other.items())
-            yield f"  the key changed, {word} {values}"
+            yield f"  the key changed, {word} {_key(other)}"
     for name, cell in chapter.cells.items():
         if cell.stands or cell.old != cell.new or not chapter.existed:
             old = f"{_shown(cell.old)} -> " if chapter.existed else ""
@@ -119,6 +121,16 @@ _SHOWN = 80
 """How many characters of a value are printed for people; JSON has all."""
 
 
+def _key(values: Mapping[str, object]) -> str:
+    """Return the values of a key, whole: they tell which row it is."""
+    return " ".join(f"{harmless(name)}={_whole(value)}" for name, value in values.items())
+
+
+def _whole(value: object) -> str:
+    return harmless(json.dumps(value, ensure_ascii=False))
+
+
 def _shown(value: object) -> str:
-    text = harmless(json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    text = _whole(value)
+    more = len(text) - _SHOWN
+    return text if more <= 0 else f"{text[:_SHOWN]}... (and {more} more characters; --json shows them)"
