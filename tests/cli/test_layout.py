@@ -11,8 +11,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from support.statuses import source_status, table_status
+from tidemark import formats
 from tidemark.cli import status_text
 from tidemark.cli.app import ORDER, app
+from tidemark.cli.format_list import as_lines, described
 from tidemark.cli.layout import Column, Group, Layout, folded, laid_out
 
 WIDTHS = (80, 100, 140)
@@ -139,6 +141,28 @@ def test_the_status_of_a_demo_has_its_names_whole(width: int, printed: Any) -> N
     assert "superseded, duplicate, held, quarantined (--all shows them)" in err[0]
     whole, _ = printed(200, statuses, whole=True)
     assert "superseded  duplicate  held  quarantined" in whole[0]
+
+
+def test_a_source_that_has_nothing_is_one_line(printed: Any) -> None:
+    """Without names of columns where no source has a table."""
+    nothing = {**source_status("erp", {}), "cut": None, "published_cut": None, "published_at": None}
+    nothing["messages"] = dict.fromkeys(nothing["messages"], 0)
+    out, err = printed(80, [nothing, {**nothing, "source": "crm"}])
+    assert (out, err) == (["erp: nothing has landed yet", "crm: nothing has landed yet"], [])
+    out, _ = printed(80, [nothing, source_status("shop", {"shop.orders": table_status()})])
+    assert out[0].split()[0] == "table"
+    assert "shop: published cut 4 at 2026-01-04 00:00 UTC" in out
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_formats_are_told_in_lines_that_fit(width: int) -> None:
+    """Broken between words; what is no terminal gets a line for each."""
+    found = [described(name) for name in formats.names()]
+    lines = [*as_lines(found, width)]
+    assert max(map(len, lines)) <= width
+    whole = [*as_lines(found, None)]
+    assert " ".join(" ".join(lines).split()) == " ".join(" ".join(whole).split())
+    assert sum(line in formats.names() for line in lines) == len(found)
 
 
 def test_what_needs_attention_is_never_spared(printed: Any) -> None:

@@ -194,6 +194,6 @@ def _commands_work(folder: Path, *program: str, **more: str) -> None:
     assert len(run(folder, *program, "decode", "canal_json", *map(str, DUMPS), **more).splitlines()) == 20
     assert "canal_json" in run(folder, *program, "identify", str(DUMPS[0]), **more)
     valid = run(folder, *program, "validate", str(ROOT / "examples" / "erp" / "erp.yaml"), **more)
-    assert "1 source files are valid" in valid
+    assert "1 source file is valid" in valid
     run(folder, *program, "init", "erp", "--format", "canal_json", str(DUMPS[0]), **more)
     assert (folder / "sources" / "erp.yaml").exists()

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import msgspec
 import typer
+from rich.text import Text
 
 from tidemark.cli import (
     airflow_command,  # noqa: F401
@@ -27,7 +28,7 @@ from tidemark.cli import (
 )
 from tidemark.cli.app import DAILY, INSPECT, SET_UP, app
 from tidemark.cli.layout import Column, Group
-from tidemark.cli.printing import print_groups, tell
+from tidemark.cli.printing import print_groups, print_lines, tell, width
 from tidemark.cli.quick_start import keep_pandas_out
 from tidemark.cli.running import AsJson, FormatName, exits, format_names, source_names
 from tidemark.cli.status_text import print_status
@@ -61,7 +62,7 @@ Look next:
 @exits
 def demo(
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="[SOURCE...]", help="Bundled sources; default: one of each format.")
+        list[str] | None, typer.Argument(metavar="SOURCE", help="Bundled sources; default: one of each format.")
     ] = None,
 ) -> None:
     """Run bundled sources through Airflow on four days of dumps, and compare the tables that they publish."""
@@ -92,7 +93,7 @@ def demo(
 def status(
     source: Annotated[
         str | None,
-        typer.Argument(metavar="[SOURCE]", help="Name of a source; default: all.", autocompletion=source_names),
+        typer.Argument(metavar="SOURCE", help="Name of a source; default: all.", autocompletion=source_names),
     ] = None,
     *,
     whole: Annotated[bool, typer.Option("--all", help="Show all columns, also those with nothing in them.")] = False,
@@ -148,7 +149,7 @@ def sql(
 @exits
 def explain(
     table: Annotated[str, typer.Argument(metavar="SOURCE.TABLE", help="A published table.")],
-    key: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE...", help="The row's key; bytes as Base64.")],
+    key: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE", help="The row's key; bytes as Base64.")],
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -173,7 +174,7 @@ def explain(
 @exits
 def decode(
     format_name: FormatName,
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Dump files, in order.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Dump files, in order.")],
     option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
 ) -> None:
     """Print the canonical events of dump files as JSON lines, in the order of the dump, without Spark."""
@@ -194,7 +195,7 @@ def decode(
 @app.command(rich_help_panel=INSPECT)
 @exits
 def identify(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Dump files.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Dump files.")],
 ) -> None:
     """Tell which format and container dump files are, with the first lines of a source file for them."""
     from tidemark.cli.identification import described
@@ -232,9 +233,7 @@ def _options(given: Iterable[str]) -> dict[str, object]:
 @exits
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new source.")],
-    samples: Annotated[
-        list[str] | None, typer.Argument(metavar="[SAMPLE...]", help="Dump files to learn from.")
-    ] = None,
+    samples: Annotated[list[str] | None, typer.Argument(metavar="SAMPLE", help="Dump files to learn from.")] = None,
     format_name: Annotated[
         str | None,
         typer.Option(
@@ -273,26 +272,27 @@ def validate_files(
         tell(str(problem))
     if problems:
         raise typer.Exit(2)
-    typer.echo(f"{len(paths) if paths else len(load_sources())} source files are valid")
+    number = len(paths) if paths else len(load_sources())
+    typer.echo("1 source file is valid" if number == 1 else f"{number} source files are valid")
 
 
 @app.command("formats", rich_help_panel=SET_UP)
 @exits
 def list_formats(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[FORMAT...]", help="Only these; default: all.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="FORMAT", help="Only these; default: all.")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Show the formats: the tools that write them, what they cannot tell, and their options."""
     from tidemark import formats
-    from tidemark.cli.format_list import as_text, described
+    from tidemark.cli.format_list import as_lines, described
 
     found = [described(name) for name in names or formats.names()]
     if as_json:
         for entry in found:
             typer.echo(msgspec.json.encode(entry).decode())
     else:
-        typer.echo("\n\n".join("\n".join(as_text(entry)) for entry in found))
+        print_lines([Text(line) for line in as_lines(found, width())])
 
 
 def main() -> None:

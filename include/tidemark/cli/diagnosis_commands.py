@@ -19,9 +19,7 @@ from tidemark.text import harmless
 @app.command(rich_help_panel=SET_UP)
 @exits
 def doctor(
-    sources: Annotated[
-        list[str] | None, typer.Argument(metavar="[SOURCE...]", help="Look at these sources only.")
-    ] = None,
+    sources: Annotated[list[str] | None, typer.Argument(metavar="SOURCE", help="Look at these sources only.")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:

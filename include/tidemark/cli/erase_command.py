@@ -19,7 +19,7 @@ from tidemark.sources.files import find_source
 @exits
 def erase(
     table: Annotated[str, typer.Argument(metavar="SOURCE.TABLE", help="A published table.")],
-    key: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE...", help="The row's key; bytes as Base64.")],
+    key: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE", help="The row's key; bytes as Base64.")],
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be removed, and remove nothing.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Search again for a row that was erased.")] = False,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict
 
 from tidemark import formats
+from tidemark.cli.layout import folded
 
 
 class FormatOption(TypedDict):
@@ -59,8 +60,16 @@ def _plain(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("``", "`").strip()
 
 
-def as_text(found: FormatAnswer) -> Iterator[str]:
-    """Yield lines about a format for people."""
+def as_lines(found: Sequence[FormatAnswer], width: int | None) -> Iterator[str]:
+    """Yield lines about formats for people, broken between words where they are longer than ``width``."""
+    for number, entry in enumerate(found):
+        if number:
+            yield ""
+        for line in _lines(entry):
+            yield from folded(line, width, indent=2)
+
+
+def _lines(found: FormatAnswer) -> Iterator[str]:
     yield found["format"]
     yield f"  tools: {', '.join(found['tools'])}"
     yield f"  cannot tell: {'; '.join(found['cannot_tell'])}"

@@ -154,14 +154,21 @@ class _Page:
     def widths(self, places: Sequence[int]) -> list[int]:
         return [max(map(cell_len, [self.names[place], *self.cells(place)])) for place in places]
 
+    @property
+    def has_rows(self) -> bool:
+        return any(group.rows for group in self.groups)
+
     def fits(self, places: Sequence[int], width: int | None) -> bool:
+        if not self.has_rows:
+            return True
         gaps = len(_GAP) * (len(places) - 1)
         return width is None or len(self.indent) + sum(self.widths(places)) + gaps <= width
 
     def table(self, places: Sequence[int]) -> Iterator[Text]:
         """Yield the names of the columns, then a line for each row."""
         widths = self.widths(places)
-        yield self._line(self.names, places, widths, is_head=True)
+        if self.has_rows or not any(group.heading for group in self.groups):
+            yield self._line(self.names, places, widths, is_head=True)
         for group in self.groups:
             yield from _heading(group)
             yield from (self._line(row, places, widths) for row in group.rows)

@@ -44,7 +44,7 @@ def reconcile(
     source: SourceName,
     table: Annotated[
         str | None,
-        typer.Argument(metavar="[TABLE]", help="Name as published (erp.orders) or at the source; default: all."),
+        typer.Argument(metavar="TABLE", help="Name as published (erp.orders) or at the source; default: all."),
     ] = None,
     *,
     as_json: AsJson = False,

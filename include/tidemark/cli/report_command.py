@@ -18,7 +18,7 @@ from tidemark.sources.files import find_source, load_sources
 @exits
 def report(
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="[SOURCE...]", help="Names of sources; default: all.")
+        list[str] | None, typer.Argument(metavar="SOURCE", help="Names of sources; default: all.")
     ] = None,
     *,
     as_json: AsJson = False,

@@ -97,7 +97,7 @@ def rebuild(
     source: SourceName,
     table: Annotated[
         str | None,
-        typer.Argument(metavar="[TABLE]", help="Name as published (erp.orders) or at the source; default: all."),
+        typer.Argument(metavar="TABLE", help="Name as published (erp.orders) or at the source; default: all."),
     ] = None,
 ) -> None:
     """Build tables again from their whole change log, with keys and columns of the source file; check, publish."""
@@ -108,7 +108,7 @@ def rebuild(
 @exits
 def maintain(
     source: SourceName,
-    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Only this table, as source.table.")] = None,
+    table: Annotated[str | None, typer.Argument(metavar="TABLE", help="Only this table, as source.table.")] = None,
 ) -> None:
     """Rewrite small files, apply delete files, drop old tags, snapshots, orphan files and tombstones."""
     run_stages(["maintain"], source, arguments={"maintain": {"table": table}})

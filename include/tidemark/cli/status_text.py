@@ -7,7 +7,7 @@ from typing import Any
 
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, tell
-from tidemark.report.words import duration
+from tidemark.report.words import duration, time
 
 _OPEN_SHOWN = 10
 """Most open transactions of a source that are listed."""
@@ -56,6 +56,8 @@ def print_status(
 
 def _group(entry: Mapping[str, Any]) -> Group:
     cut = entry["cut"]
+    if not entry["tables"] and not entry["messages"]["landed"]:
+        return Group(heading=f"{entry['source']}: nothing has landed yet", rows=[])
     heading = f"{entry['source']}: cut {cut['number']} {cut['state']}" if cut else f"{entry['source']}: no cut yet"
     rows = [_row(entry["source"], name, table) for name, table in entry["tables"].items()]
     return Group(heading=heading, rows=rows, footer=[*_sentences(entry)])
@@ -72,7 +74,7 @@ def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
     parts = " + ".join(f"{messages[name]} {name}" for name in ("decoded", "control", "quarantined"))
     cut, at = entry["published_cut"], entry["published_at"]
     yield f"{entry['source']}: {messages['landed']} messages landed {equal} {parts}"
-    yield f"{entry['source']}: " + (f"published cut {cut} at {at}" if cut else "nothing is published yet")
+    yield f"{entry['source']}: " + (f"published cut {cut} at {time(at)} UTC" if cut else "nothing is published yet")
     times = [table["verified_through"] for table in entry["tables"].values() if table["reconciled"]]
     if times:
         oldest = "not all verified yet" if None in times else f"verified through {min(times)}"
