@@ -55,7 +55,7 @@ bench: $(READY) ## Measure runs in new processes, then in a warm one, against th
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/run.py --mode warm
 
-docs: $(READY) ## Build the documents as a site, build/site/index.html; a broken link fails
+docs: $(READY) ## Build the documents as a site, to be opened as build/site/index.html; a broken link fails
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)/docs
 	$(BIN)/uv pip sync --quiet --python $(VENV)/docs/bin/python --require-hashes requirements-docs.lock
 	$(BIN)/python docs/reference/generate.py
@@ -63,6 +63,7 @@ docs: $(READY) ## Build the documents as a site, build/site/index.html; a broken
 	cp -R README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md LICENSE docs build/docs
 	cp bench/*.md build/docs/bench && mv build/docs/docs/.nav.yml build/docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build
+	$(BIN)/python docs/site/check.py build/site
 
 lint: $(READY)
 	$(BIN)/ruff check .
