@@ -1,71 +1,47 @@
-"""The tutorial: each command prints what the page shows, in a folder of its own."""
+"""The tutorial: each command shows on a terminal what the page shows, in a folder of its own."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
+import runpy
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+CAPTURES: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "captures" / "generate.py"))
 
-TUTORIAL = ROOT / "docs" / "tutorial.md"
-
-_BLOCK = re.compile(r"^```console\n\$ (.+)\n((?:.*\n)*?)```$", re.MULTILINE)
+STEPS = CAPTURES["steps"](CAPTURES["TUTORIAL"].read_text("utf-8"))
 
 _CHANGING = (
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\+00:00"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), "TIME"),
     (re.compile(r"\d+d \d+h"), "LAG"),
-    (re.compile(r"docs=\S+"), "docs=SITE"),
+    (re.compile(r"\(\d+ s\)"), "SECONDS"),
+    (re.compile(r"/\S*/"), "FOLDER/"),
     (re.compile(r"0\d\d\.\d[\w.%~]+"), "POSITION"),
-    (re.compile(r" +"), " "),
+    (re.compile(r"\s+"), " "),
 )
-"""What is another each time: when it ran, where the folder is, and how wide a column is with these."""
+"""What is another each time: when it ran, for how long, where the folder is, and where lines with these are broken."""
 
 
-class Shown(NamedTuple):
-    """A command of the page and its output."""
-
-    command: str
-    output: str
-
-
-def shown() -> list[Shown]:
-    """Return the commands of the page in their order."""
-    return [Shown(*found.groups()) for found in _BLOCK.finditer(TUTORIAL.read_text("utf-8"))]
-
-
-def alike(text: str, folder: Path) -> str:
+def alike(text: str) -> str:
     """Return an output without what is another each time."""
-    text = text.replace(f"{folder}/", "")
     for pattern, instead in _CHANGING:
         text = pattern.sub(instead, text)
     return text.strip()
 
 
-def follow(folder: Path, steps: list[Shown]) -> None:
-    """Run commands in a folder with the examples, and compare what they print."""
-    shutil.copytree(ROOT / "examples", folder / "examples")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TIDEMARK_", "PYICEBERG_"))}
-    path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
-    environment = {**kept, "PATH": path, "TIDEMARK_SOURCES": "mine", "COLUMNS": "100"}
-    for step in steps:
-        done = subprocess.run(
-            ["bash", "-c", step.command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, (step.command, done.stderr)
-        assert alike(done.stdout, folder) == alike(step.output, folder), step.command
+def follow(folder: Path, steps: list[Any]) -> None:
+    """Run commands in a folder with the examples, and compare what they show."""
+    made = CAPTURES["followed"](folder, [step.command for step in steps])
+    for step, now in zip(steps, made, strict=True):
+        assert alike(now.output) == alike(step.output), step.command
 
 
 def test_it_begins_as_shown(tmp_path: Path) -> None:
     """The steps up to the first run, which need no Spark."""
-    steps = [step for step in shown() if not step.command.startswith("export ")]
-    begins = list(takewhile(lambda step: not step.command.startswith("tidemark run"), steps))
+    begins = list(takewhile(lambda step: not step.command.startswith("tidemark run"), STEPS))
     assert len(begins) == 4
     follow(tmp_path, begins)
 
@@ -74,6 +50,5 @@ def test_it_begins_as_shown(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_goes_on_as_shown(tmp_path: Path) -> None:
     """All steps."""
-    steps = [step for step in shown() if not step.command.startswith("export ")]
-    assert len(steps) >= 12
-    follow(tmp_path, steps)
+    assert len(STEPS) >= 12
+    follow(tmp_path, STEPS)
