@@ -36,6 +36,7 @@ from airflow.sdk.exceptions import (
 from tidemark import INCLUDE
 from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkWithheldError
 from tidemark.orchestration.assets import announce
+from tidemark.orchestration.gauges import sent_after
 from tidemark.orchestration.intervals import Interval, interval_of, with_passed_over
 from tidemark.orchestration.links import DataDocsLink, QualityLink
 from tidemark.orchestration.submitted import failure, place_for_problems, taken
@@ -114,21 +115,22 @@ class StageOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> dict[str, int | str] | None:  # type: ignore[override]
         """Run the stage as the connection says, and return its summary for XCom; None after a submitted job."""
         self._skip_unless_meant(context)
-        try:
-            connection = _connection()
-            call = self._call(context)
-            report = self._run_here(connection, call)
+        with sent_after(self.stage, self.source or context["params"].get("source")):
+            try:
+                connection = _connection()
+                call = self._call(context)
+                report = self._run_here(connection, call)
+                if report is None:
+                    self._prepare(connection, call)
+            except SourceBusyError as error:
+                self.log.info("%s", error)
+                raise _again(datetime.now(UTC) + BUSY_PAUSE) from error
+            except (ConfigurationError, ContractError) as error:
+                raise AirflowFailException(f"{type(error).__name__}: {error}") from error
             if report is None:
-                self._prepare(connection, call)
-        except SourceBusyError as error:
-            self.log.info("%s", error)
-            raise _again(datetime.now(UTC) + BUSY_PAUSE) from error
-        except (ConfigurationError, ContractError) as error:
-            raise AirflowFailException(f"{type(error).__name__}: {error}") from error
-        if report is None:
-            self._submit(call, context)
-            return None
-        return self._tell(report, call, context)
+                self._submit(call, context)
+                return None
+            return self._tell(report, call, context)
 
     def on_kill(self) -> None:
         """Stop the submitted job. A stage in this process ends with the process."""
