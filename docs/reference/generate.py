@@ -35,6 +35,7 @@ from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW
 from tidemark.ledger.schemas import SCHEMAS
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Consequence, Deletes, Files, Severity, Transactions
+from tidemark.sources.freshness import Freshness
 from tidemark.sources.history import History
 from tidemark.sources.invariants import Invariants
 from tidemark.sources.json_schema import schema
@@ -55,6 +56,7 @@ _PARTS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("The source", "", Source),
     ("A table", "tables.<name>", Table),
     ("Checks", "tables.<name>.checks[]", Check),
+    ("Freshness", "freshness, tables.<name>.freshness", Freshness),
     ("History", "tables.<name>.history", History),
     ("Layout", "tables.<name>.layout", Layout),
     ("Invariants", "invariants", Invariants),
@@ -250,7 +252,8 @@ def _values(parameter: Any) -> str:
 def _tables() -> Iterator[str]:
     """Yield the parts of the page of Tidemark's own tables."""
     logs, ledger = _texts("lake/log_schemas.py"), _texts("ledger/schemas.py")
-    ledger |= _texts("ledger/offset_schema.py") | _texts("ledger/reconciliation_schema.py")
+    for name in ("check", "offset", "reconciliation"):
+        ledger |= _texts(f"ledger/{name}_schema.py")
     yield "# Tables"
     yield (
         "The tables between the stages and those of the ledger, from their schemas. `tidemark sql` reads them all. "
@@ -275,11 +278,12 @@ def _tables() -> Iterator[str]:
 
 
 def _constants() -> dict[str, pa.Schema]:
+    import tidemark.ledger.check_schema as checks  # noqa: PLC0415
     import tidemark.ledger.offset_schema as offsets  # noqa: PLC0415
     import tidemark.ledger.reconciliation_schema as reconciliation  # noqa: PLC0415
     import tidemark.ledger.schemas as ledger  # noqa: PLC0415
 
-    found = {**vars(offsets), **vars(reconciliation), **vars(ledger)}
+    found = {**vars(checks), **vars(offsets), **vars(reconciliation), **vars(ledger)}
     return {name: value for name, value in found.items() if isinstance(value, pa.Schema)}
 
 

@@ -15,10 +15,11 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import LAKE_PROPERTY, LAKE_VERSION
 from tidemark.ledger import storage
+from tidemark.ledger.landing_rows import IntervalRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.read_once import ReadOnce
-from tidemark.ledger.rows import IntervalRow, RebuildRow
+from tidemark.ledger.rows import RebuildRow
 
 
 def _files(lake: Lake, source: str) -> list[str]:

@@ -13,7 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, StringType, TimestamptzType
 from typer.testing import CliRunner
 
-from support.ledgers import Written
+from support.ledgers import Written, moment
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
@@ -129,7 +129,7 @@ def _table(lake: Lake, name: Identifier, key: list[str], *more: tuple[str, Any])
 def told(lake: Lake) -> _File:
     """What is told of two tables, one of them with a history and a feed, read by another reader of YAML."""
     ledger = Written(lake, NAME)
-    ledger.cut(1, {"orders": {"committed_at": None}, "lines": {}})
+    ledger.cut(1, {"orders": {"committed_at": None}, "lines": {"committed_at": moment(1)}})
     ledger.write()
     orders = Identifier(NAME, "orders")
     _table(lake, orders, ["id"])
@@ -203,6 +203,16 @@ def test_a_table_without_times_is_not_asked_for_freshness(lake: Lake, told: _Fil
     """Dbt would fail at it: the newest of no times is null."""
     tables = {table["name"]: table for table in sources_of(lake, _source())["sources"][0]["tables"]}
     assert tables["orders"]["config"] == {"freshness": None}
+
+
+def test_limits_of_a_table_come_before_the_schedule(lake: Lake, told: _File) -> None:
+    """In minutes, as dbt counts in whole numbers; not for a table without times."""
+    limited = {"key": ["id"], "freshness": {"warn_after_hours": 1.5, "block_after_hours": 24}}
+    source = _source(tables={"*": limited}, schedule=None)
+    tables = {table["name"]: table.get("config") for table in sources_of(lake, source)["sources"][0]["tables"]}
+    limits = {"warn_after": {"count": 90, "period": "minute"}, "error_after": {"count": 1440, "period": "minute"}}
+    assert tables["lines"] == {"loaded_at_field": "_cdc_committed_at", "freshness": limits}
+    assert tables["orders"] is None
 
 
 def test_the_command_prints_the_file(told: _File, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,10 @@ from support.ledgers import Written, counts, moment
 from tidemark.cli.app import app
 from tidemark.lake.lake import Lake
 from tidemark.ledger.contradiction_rows import ContradictionRow
+from tidemark.ledger.landing_rows import RefusalRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
-from tidemark.ledger.rows import RefusalRow, TransactionRow
+from tidemark.ledger.rows import TransactionRow
 from tidemark.ledger.tally import Seen
 from tidemark.pipeline import REPORT_VARIABLE, run_stage
 from tidemark.queries.status import status_of

@@ -39,22 +39,6 @@ class FileRow(LedgerRow, frozen=True, kw_only=True):
     interval_start: datetime | None
 
 
-class RefusalRow(LedgerRow, frozen=True, kw_only=True):
-    """A file that the newest land refused, and why."""
-
-    TABLE = "refusals"
-    path: str
-    problem: str
-
-
-class IntervalRow(LedgerRow, frozen=True, kw_only=True):
-    """An interval that land has run for."""
-
-    TABLE = "intervals"
-    start: datetime | None
-    end: datetime | None
-
-
 class BatchRow(LedgerRow, frozen=True, kw_only=True):
     """What became of the messages of a batch."""
 
@@ -67,6 +51,7 @@ class BatchRow(LedgerRow, frozen=True, kw_only=True):
     events: int
     retry_of: int | None = None
     logs: tuple[str, ...] | None = None  # the orders that they were dumped in, two at most
+    heard: datetime | None = None
     written_at: datetime | None = None
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from tidemark.lake.log_schemas import INSTANT
+from tidemark.ledger.check_schema import CHECKS, CONTRADICTIONS
 from tidemark.ledger.offset_schema import OFFSETS
 from tidemark.ledger.reconciliation_schema import RECONCILIATIONS
 
@@ -44,12 +45,13 @@ BATCHES = pa.schema(
         ("events", pa.int64()),
         ("retry_of", pa.int32()),
         ("logs", pa.list_(pa.string())),
+        ("heard", INSTANT),
         ("at", INSTANT),
     ]
 )
 """What became of the messages of a batch: ``landed = decoded + control + quarantined``. ``events`` counts the change
 events that the messages held. ``logs``, where it may decide the order of statements: the partitions of topics and the
-series of files that they came in, two at most.
+series of files that they came in, two at most. ``heard`` is the time of the newest control event, such as a heartbeat.
 
 A batch with ``retry_of`` holds messages that landed with that batch and were quarantined. Nothing of it landed anew,
 and the messages that decode now are subtracted from ``quarantined`` (0 = decoded + control - both). So the equation
@@ -233,42 +235,6 @@ TRANSACTIONS = pa.schema(
 ``state``: ``open``, ``whole``, ``rolled_back``. ``since`` is its first batch, ``events`` counts its change events up to
 ``batch``, ``seen`` is a ``tally.Seen`` as JSON. The row without an id, in state ``marked``, says that the source sends
 markers; its ``seen`` is a ``transactions.Facts`` as JSON."""
-
-CHECKS = pa.schema(
-    [
-        ("source", pa.string()),
-        ("cut", pa.int32()),
-        ("stage", pa.string()),
-        ("target", pa.string()),
-        ("place", pa.int32()),
-        ("name", pa.string()),
-        ("columns", pa.list_(pa.string())),
-        ("severity", pa.string()),
-        ("success", pa.bool_()),
-        ("observed", pa.string()),
-        ("expected", pa.string()),
-        ("at", INSTANT),
-    ]
-)
-"""What each check of a cut found: counts and figures, never a value of a row. ``stage`` is ``check`` (before the cut is
-published) or ``quality`` (the newest time that it was judged again). ``place`` is the check's place among those of its
-table."""
-
-CONTRADICTIONS = pa.schema(
-    [
-        ("source", pa.string()),
-        ("cut", pa.int32()),
-        ("object", pa.string()),
-        ("kind", pa.string()),
-        ("events", pa.int64()),
-        ("position", pa.string()),
-        ("file", pa.string()),
-        ("place", pa.int64()),
-        ("at", INSTANT),
-    ]
-)
-"""Events of a table in a cut that contradict its rows, by kind (``missing_rows``, ``existing_rows``, ``before_images``,
-``different_copies``): how many, and the position and origin of the first."""
 
 SOURCE_FILES = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("declared", pa.string()), ("at", INSTANT)])
 """What the source file said, without defaults, as JSON, when messages were last read: one row a source. Of the landing

@@ -67,13 +67,13 @@ class Span(msgspec.Struct):
         """Widen the span by another one."""
         self.newest = max(self.newest, other.newest)
         self.oldest = min(self.oldest or other.oldest, other.oldest or self.oldest)
-        self.first = _either(min, self.first, other.first)
-        self.last = _either(max, self.last, other.last)
+        self.first = either(min, self.first, other.first)
+        self.last = either(max, self.last, other.last)
         self.unplaced += other.unplaced
-        self.unplaced_last = _either(max, self.unplaced_last, other.unplaced_last)
+        self.unplaced_last = either(max, self.unplaced_last, other.unplaced_last)
 
 
-def _either(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+def either(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
     """Return one of two numbers; the other one if one of them is None."""
     if one is None or other is None:
         return other if one is None else one
@@ -123,6 +123,8 @@ class Tally(msgspec.Struct):
     """DDL that may change columns or rows of a table that is there already, and complete initial loads."""
     offsets: list[OffsetsOf] = []
     """Of the messages that are records of Kafka."""
+    heard: int | None = None
+    """Time of the newest control event, epoch µs."""
 
 
 def shape_from(text: str) -> Shape:

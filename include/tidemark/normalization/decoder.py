@@ -30,7 +30,7 @@ from tidemark.events import (
 )
 from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RowKind
-from tidemark.ledger.tally import LOAD, Content, LoggedStatement, Span, Tally
+from tidemark.ledger.tally import LOAD, Content, LoggedStatement, Span, Tally, either
 from tidemark.normalization import spans
 from tidemark.normalization.arrow_rows import (
     NAME_LIST,
@@ -102,6 +102,8 @@ class Decoder:
             self._track(partition, rows)
             if write == self._write and partition[1] == RowKind.CHANGE:
                 self._tally.spans.setdefault(str(partition[2]), Span()).add(spans.of_rows(rows))
+            elif partition[1] == RowKind.CONTROL:
+                self._tally.heard = either(max, self._tally.heard, spans.newest_of_controls(rows))
         self._count(raw, decoded)
 
     def _track(self, partition: Partition, rows: pa.RecordBatch) -> None:

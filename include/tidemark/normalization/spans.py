@@ -20,6 +20,13 @@ def of_rows(rows: pa.RecordBatch) -> Span:
     return Span(newest=newest, oldest=oldest, first=times["min"].as_py(), last=times["max"].as_py())
 
 
+def newest_of_controls(rows: pa.RecordBatch) -> int | None:
+    """Return the time of the newest of some control events, epoch µs: of its commit, or else of its capture."""
+    times = pc.coalesce(rows.column("committed_at"), rows.column("captured_at"))
+    found: int | None = pc.max(times.cast(pa.int64())).as_py()
+    return found
+
+
 def logs_of(messages: pa.RecordBatch) -> set[str]:
     """Return the orders that messages were dumped in: partitions of topics, and series of files."""
     in_files = pc.is_null(messages.column("offset"))

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.ledger.offset_rows import OffsetsRow, merged_offsets
 from tidemark.ledger.tally import OffsetRange
-from tidemark.quality.verdicts import CheckResult, Verdict
+from tidemark.quality.of_source import Finding
+from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.text import harmless
 
@@ -88,23 +88,14 @@ def _told(topic: str, partition: int, ranges: Sequence[OffsetRange]) -> Iterator
             yield gap
 
 
-class OfSource(NamedTuple):
-    """What is judged in the name of the source, not of one of its tables."""
-
-    verdicts: tuple[Verdict, ...] = ()
-    problems: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-def judged(source: str, rows: Sequence[OffsetsRow], published: int, severity: Severity, docs: Path) -> OfSource:
-    """Return the verdict on the gaps that a cut's batches show, with a sentence for each of the first gaps.
+def judged(source: str, rows: Sequence[OffsetsRow], published: int, severity: Severity) -> Finding:
+    """Return what a cut's batches show, with a sentence for each of the first gaps.
 
     Args:
-        source: name of the source, in whose name the verdict is.
+        source: name of the source.
         rows: of all batches up to the cut's.
         published: the last batch that is published; gaps that were there by then have been told.
         severity: what the source file says.
-        docs: index page of the Data Docs.
     """
     before = {gap[:4] for gap in gaps(row for row in rows if row.batch <= published)}
     found = [gap for gap in gaps(rows) if gap[:4] not in before]
@@ -120,6 +111,4 @@ def judged(source: str, rows: Sequence[OffsetsRow], published: int, severity: Se
     told = [f"{source}: {gap}" for gap in found[:_SHOWN]]
     if len(found) > _SHOWN:
         told.append(f"{source}: {len(found) - _SHOWN} more gaps between offsets")
-    blocks = bool(found) and severity is Severity.BLOCK
-    verdict = Verdict(table=source, success=not blocks, results=(result,), docs=docs)
-    return OfSource((verdict,), *((tuple(told), ()) if blocks else ((), tuple(told))))
+    return Finding(result, tuple(told))

@@ -23,6 +23,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Severity
+from tidemark.sources.freshness import Freshness
 from tidemark.sources.model import Source
 from tidemark.tables.feeds import OWN_NAMES
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, IS_CURRENT, POSITION, VALID_FROM, key_of
@@ -90,6 +91,16 @@ def _fresh(source: Source) -> dict[str, Any]:
     return {"config": {"loaded_at_field": COMMITTED_AT, "freshness": fresh}}
 
 
+def _as_dbt(limits: Freshness) -> dict[str, Any]:
+    """Return the limits of a table in dbt's words, in minutes, because dbt takes whole numbers."""
+    given = {"warn_after": limits.warn_after_hours, "error_after": limits.block_after_hours}
+    return {
+        name: {"count": max(1, round(hours * 60)), "period": "minute"}
+        for name, hours in given.items()
+        if hours is not None
+    }
+
+
 def _tables(lake: Lake, source: Source, row: TableRow) -> Iterator[dict[str, Any]]:
     """Yield a published table, and its history and feed where they are kept."""
     for identifier in (row.identifier, *beside(row.identifier)):
@@ -97,9 +108,14 @@ def _tables(lake: Lake, source: Source, row: TableRow) -> Iterator[dict[str, Any
         if table is not None:
             told = _description(identifier, row)
             # Without a time of the newest event, dbt's question would have no answer.
-            timeless = {} if row.committed_at or source.schedule is None else {"config": {"freshness": None}}
+            fresh: dict[str, Any] = (
+                {} if row.committed_at or source.schedule is None else {"config": {"freshness": None}}
+            )
+            limits = source.table_for(row.object).freshness
+            if limits is not None and row.committed_at and identifier == row.identifier:
+                fresh = {"config": {"loaded_at_field": COMMITTED_AT, "freshness": _as_dbt(limits)}}
             columns = list(_columns(identifier, table, source.table_for(row.object).checks))
-            yield {"name": identifier.name, "description": told, **timeless, "columns": columns}
+            yield {"name": identifier.name, "description": told, **fresh, "columns": columns}
 
 
 def _description(identifier: Identifier, row: TableRow) -> str:

@@ -13,6 +13,7 @@ from pydantic import (
 
 from tidemark import INCLUDE, formats
 from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameError
+from tidemark.sources.freshness import Freshness
 from tidemark.sources.history import History
 from tidemark.sources.invariants import Invariants
 from tidemark.sources.layout import Layout
@@ -152,6 +153,8 @@ def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:
         ("schema",): SchemaPolicies,
         ("reconcile",): Reconcile,
         ("invariants",): Invariants,
+        ("freshness",): Freshness,
+        ("tables", "*", "freshness"): Freshness,
         ("tables", "*", "layout"): Layout,
         ("tables", "*", "history"): History,
         ("tables", "*", "schema"): SchemaPolicies,

@@ -21,6 +21,7 @@ from tidemark import formats
 from tidemark.sources.check import Check
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
 from tidemark.sources.fields import COLUMN_TYPES, SCHEDULES
+from tidemark.sources.freshness import Freshness
 from tidemark.sources.history import History
 from tidemark.sources.invariants import Invariants
 from tidemark.sources.layout import Layout
@@ -42,6 +43,7 @@ _DESCRIBED: Final = (
     Table,
     Maintenance,
     Check,
+    Freshness,
     History,
     Invariants,
     Layout,

@@ -34,6 +34,7 @@ from tidemark.sources import check, column_options, fields, limits, routes, tabl
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Deletes, Files, Transactions
 from tidemark.sources.fields import error_at, wrong
+from tidemark.sources.freshness import Freshness
 from tidemark.sources.history import DeclaredHistory
 from tidemark.sources.invariants import Invariants
 from tidemark.sources.layout import Layout
@@ -78,6 +79,8 @@ class Table(column_options.ColumnOptions):
     """As ``max_deletes`` of the source, for this table."""
     max_quarantined: Share | None = None
     """As ``max_quarantined`` of the source, for the events of this table."""
+    freshness: Freshness | None = None
+    """How old the newest commit of this table may be."""
     columns: dict[str, Annotated[str, AfterValidator(fields.column_type)]] = Field(default_factory=dict)
     """Column -> Iceberg type string, which takes precedence over the type in the messages."""
     encodings: dict[str, Encoding] = Field(default_factory=dict)
@@ -151,6 +154,8 @@ class Source(BaseModel):
     """Share of a table's published rows that one cut may delete without approval; 1 means no limit."""
     max_quarantined: Share | None = None
     """Share of a cut's messages, and of the events of a table, that may be set aside without approval; 1: no limit."""
+    freshness: Freshness | None = None
+    """How old the newest commit or heartbeat of all tables together may be."""
     invariants: Invariants = Invariants()
     """What follows from built-in checks of change data: ``block``, ``warn``, ``off``."""
     max_message_mib: Annotated[StrictInt, Field(ge=1, le=beyond_limit.MOST)] = beyond_limit.LIMIT >> 20

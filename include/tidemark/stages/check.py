@@ -10,7 +10,7 @@ for inspection. Where only such a limit was broken, a person may approve the cut
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from datetime import UTC, datetime
 
 import msgspec
 import structlog
@@ -28,7 +28,7 @@ from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization.identifying import other_format
 from tidemark.quality import contradictions as contradicting
-from tidemark.quality import missing_offsets, volume
+from tidemark.quality import freshness, missing_offsets, volume
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import (
     APPROVABLE,
@@ -43,7 +43,7 @@ from tidemark.quality.invariants import (
     opened_candidate,
     quarantine_invariants,
 )
-from tidemark.quality.missing_offsets import OfSource
+from tidemark.quality.of_source import Finding, of_source
 from tidemark.quality.records import record
 from tidemark.quality.renamed_tables import RENAMED, Followed, doubts_about_renames
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
@@ -68,7 +68,7 @@ def run(source: Source) -> StageReport:
     ledger = Ledger(lake, source.source)
     cut = ledger.last_cut()
     if cut is None or cut.state in {cuts.PUBLISHED, cuts.PUBLISHING, cuts.REPLACED}:
-        return StageReport(stage="check", source=source.source, summary={"tables": 0})
+        return _nothing_new(ledger, source)
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
     doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), last.batch) if last else {}
@@ -87,8 +87,9 @@ def run(source: Source) -> StageReport:
     verdicts = _judge(lake, source, rows, cut.cut, _by_object(doubts, told, volumes))
     summary: dict[str, int | str] = {"tables": len(verdicts)}
     docs = verdicts[0].docs if verdicts else home()
-    gaps = _missing_offsets(ledger, source, cut, published, docs)
-    verdicts += gaps.verdicts
+    findings = [*_missing_offsets(ledger, source, cut, published), *_freshness(ledger, source, [*past, *rows])]
+    whole = of_source(source.source, findings, docs)
+    verdicts += whole.verdicts
     for name, blocking in contradicting.blocking(contradictions, source.invariants).items():
         doubts[name] = [*doubts.get(name, ()), *blocking]
     failed = [verdict for verdict in verdicts if not verdict.success]
@@ -101,8 +102,8 @@ def run(source: Source) -> StageReport:
     cuts.set_state(ledger, cut, state)
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
     warnings = tuple(warning for verdict in verdicts for warning in verdict.warnings())
-    warnings += gaps.warnings
-    problems += (*gaps.problems, unread) if unread else gaps.problems
+    warnings += whole.warnings
+    problems += (*whole.problems, unread) if unread else whole.problems
     problems += tuple(f"{name}: {doubt.reason}" for name, found in doubts.items() for doubt in found)
     if state == cuts.AWAITING_APPROVAL:
         problems += (_asks_for_approval(source, cut.cut, rows, unread=bool(unread)),)
@@ -113,11 +114,28 @@ def run(source: Source) -> StageReport:
     return StageReport(stage="check", source=source.source, summary=summary, problems=problems, remarks=warnings)
 
 
-def _missing_offsets(ledger: Ledger, source: Source, cut: CutRow, published: int, docs: Path) -> OfSource:
-    """Return the verdict on the offsets of Kafka's records that the cut's batches hold."""
+def _nothing_new(ledger: Ledger, source: Source) -> StageReport:
+    """Return what a run without a cut to judge has to tell: how old the newest data is, where that has a limit."""
+    findings = _freshness(ledger, source, ledger.published_tables().values())
+    told = of_source(source.source, findings, home())
+    summary = {"tables": 0, **({"warnings": len(told.warnings)} if told.warnings else {})}
+    return StageReport(
+        stage="check", source=source.source, summary=summary, problems=told.problems, remarks=told.warnings
+    )
+
+
+def _freshness(ledger: Ledger, source: Source, tables: Iterable[TableRow]) -> list[Finding]:
+    """Return how old the newest data is, where the source file limits it and anything was published."""
+    rows = list(tables)
+    limited = source.freshness or any(table.freshness for table in source.tables.values())
+    return list(freshness.judged(source, rows, ledger.batches(), datetime.now(UTC))) if rows and limited else []
+
+
+def _missing_offsets(ledger: Ledger, source: Source, cut: CutRow, published: int) -> list[Finding]:
+    """Return what is wrong with the offsets of Kafka's records that the cut's batches hold."""
     asked = source.invariants.missing_offsets
     rows = [] if asked is Consequence.OFF else ledger.offsets(at_most("batch", cut.batch))
-    return missing_offsets.judged(source.source, rows, published, Severity(asked.value), docs) if rows else OfSource()
+    return [missing_offsets.judged(source.source, rows, published, Severity(asked.value))] if rows else []
 
 
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
@@ -194,6 +212,7 @@ _APPROVABLE = (
     APPROVABLE
     | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, missing_offsets.MISSING_OFFSETS}
     | contradicting.CONTRADICTIONS
+    | freshness.FRESHNESS
 )
 """Invariants of which only a person can tell whether they are broken by mistake."""
 

@@ -28,8 +28,9 @@ from tidemark.lake.branches import marker
 from tidemark.lake.data_files import WrittenFile
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RAW, VARIED
+from tidemark.ledger.landing_rows import IntervalRow, RefusalRow
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import FileRow, IntervalRow, RefusalRow
+from tidemark.ledger.rows import FileRow
 from tidemark.queries.pending_files import nothing_new, pending
 from tidemark.sources.choices import Files
 from tidemark.sources.model import Source

@@ -32,7 +32,7 @@ from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
-from tidemark.ledger.rows import BatchRow, ReprocessingRow
+from tidemark.ledger.rows import BatchRow, ReprocessingRow, instant_of
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import (
     decodable,
@@ -269,6 +269,7 @@ def _accounted(ledger: Ledger, found: Mapping[int, Sequence[Tally]]) -> list[Bat
             quarantined=sum(tally.quarantined for tally in tallies),
             events=sum(count for tally in tallies for _, count in tally.contents),
             logs=tuple(sorted({log for tally in tallies for log in tally.logs})[:2]),
+            heard=instant_of(max((tally.heard for tally in tallies if tally.heard is not None), default=None)),
         )
         for batch, tallies in sorted(found.items())
     ]
