@@ -82,6 +82,45 @@ def test_what_is_commented_is_valid_too(folder: Path, tmp_path: Path) -> None:
     assert [check.type for check in promised.checks] == ["expect_column_values_to_be_between"]
 
 
+def test_checks_are_proposed_from_what_many_rows_have_in_common(folder: Path, tmp_path: Path) -> None:
+    """Numbers that are never negative, few words, no nulls; nothing of the key, and nothing of what rows differ in."""
+    types = {**TYPES, "state": "varchar(9)", "delta": "int", "at": "datetime"}
+    rows = [
+        (
+            str(n),
+            f"{n}.10",
+            f"note {n}",
+            ("new", 'paid: "x"')[n % 2],
+            str(n - 3),
+            None if n == 7 else "2026-01-01 00:00:00",
+        )
+        for n in range(40)
+    ]
+    part = canal("orders", "UPDATE", types, ("1", "-1", "x", "odd", "1", None), old={"note": "y"})
+    sample = _dump(
+        tmp_path / "a.jsonl", canal("orders", "INSERT", types, *rows), canal("few", "INSERT", types, *rows[:29])
+    )
+    _init("erp", "--format", "canal_json", str(sample))
+    path = folder / "erp.yaml"
+    path.write_text(re.sub("^    # ", "    ", path.read_text(encoding="utf-8"), flags=re.MULTILINE), encoding="utf-8")
+    found = load_source(path).table_for("shop.orders").checks
+    assert [(check.type, check.arguments["column"]) for check in found] == [
+        ("expect_column_values_to_be_between", "total"),
+        ("expect_column_values_to_be_in_set", "state"),
+        ("expect_column_values_to_not_be_null", "total"),
+        ("expect_column_values_to_not_be_null", "note"),
+        ("expect_column_values_to_not_be_null", "state"),
+        ("expect_column_values_to_not_be_null", "delta"),
+    ]
+    assert found[1].arguments["value_set"] == ["new", 'paid: "x"']
+    assert found[1].severity == "warn"
+    assert "# true of all 40 rows of the sample; severity" in path.read_text(encoding="utf-8")
+    assert len(load_source(path).table_for("shop.few").checks) == 1  # the example
+    _dump(tmp_path / "b.jsonl", canal("orders", "INSERT", types, *rows), part)
+    _init("later", "--format", "canal_json", str(tmp_path / "b.jsonl"))
+    assert "min_value: 0" not in (folder / "later.yaml").read_text(encoding="utf-8")
+
+
 def test_without_a_sample_it_is_a_template(folder: Path) -> None:
     """Valid as it is, with an example in comments; options of the format are kept with their types."""
     assert _init("crm", "--format", "debezium_json").tables == {}

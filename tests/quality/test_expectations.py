@@ -26,6 +26,7 @@ from tidemark.quality.expectations import evaluate_all
 from tidemark.quality.verdicts import CheckResult, Invariant, Subject, Verdict
 from tidemark.services.processes import LOOPBACK, free_port
 from tidemark.sources.choices import Severity
+from tidemark.sources.expectation_names import EXPECTATIONS
 
 pytestmark = pytest.mark.spark
 
@@ -498,3 +499,91 @@ def test_results_are_values() -> None:
     result = CheckResult(name="n", columns=(), severity=Severity.WARN, success=True, observed="", expected="")
     with pytest.raises(AttributeError):
         result.success = False  # type: ignore[misc]
+
+
+def test_every_expectation_that_a_source_file_may_name_can_be_judged(frame: DataFrame, quiet_home: Path) -> None:
+    """By its own arguments, and for the rows of a condition alone: each passes for the rows that it is right for."""
+    rows = frame.withColumns({"double": F.col("id").cast("double"), "next": F.col("id") + 1, "json": F.lit('{"a": 1}')})
+    rows = rows.withColumns({"day": F.lit("2026-01-02"), "word": F.lit("abc")}).drop("a.b", HOSTILE)
+    condition = {"row_condition": "id < 50"}
+    checks = [
+        {"type": name, **arguments, **(condition if "row_condition" in EXPECTATIONS[name] else {})}
+        for name, arguments in PASSING.items()
+    ]
+    assert PASSING.keys() == EXPECTATIONS.keys()
+    broken = [not_null("late"), not_null("late", row_condition="id < 50"), between("id", max_value=49)]
+    rows = rows.withColumn("late", F.when(F.col("id") < 50, 1))
+    (verdict,) = judge(quiet_home, candidate(rows, *checks, *broken))
+    failed = [(result.name, result.observed) for result in verdict.results if not result.success]
+    assert failed == [
+        ("expect_column_values_to_not_be_null", "50 of 100 unexpected"),
+        ("expect_column_values_to_be_between", "50 of 100 unexpected"),
+    ]
+
+
+COLUMNS = ["id", "total", "note", "double", "next", "json", "day", "word", "late"]
+PASSING: Mapping[str, Mapping[str, Any]] = {
+    "expect_column_distinct_values_to_be_in_set": {"column": "word", "value_set": ["abc", "x"]},
+    "expect_column_distinct_values_to_contain_set": {"column": "total", "value_set": [0, 9]},
+    "expect_column_distinct_values_to_equal_set": {"column": "word", "value_set": ["abc"]},
+    "expect_column_kl_divergence_to_be_less_than": {
+        "column": "word",
+        "partition_object": {"values": ["abc"], "weights": [1.0]},
+        "threshold": 0.1,
+    },
+    "expect_column_max_to_be_between": {"column": "id", "max_value": 49},
+    "expect_column_mean_to_be_between": {"column": "double", "min_value": 24, "max_value": 25},
+    "expect_column_median_to_be_between": {"column": "double", "min_value": 24, "max_value": 25},
+    "expect_column_min_to_be_between": {"column": "id", "min_value": 0},
+    "expect_column_most_common_value_to_be_in_set": {"column": "word", "value_set": ["abc"]},
+    "expect_column_pair_values_a_to_be_greater_than_b": {"column_A": "next", "column_B": "id"},
+    "expect_column_pair_values_to_be_equal": {"column_A": "id", "column_B": "id"},
+    "expect_column_pair_values_to_be_in_set": {
+        "column_A": "word",
+        "column_B": "day",
+        "value_pairs_set": [["abc", "2026-01-02"]],
+    },
+    "expect_column_proportion_of_non_null_values_to_be_between": {"column": "late", "min_value": 1},
+    "expect_column_proportion_of_unique_values_to_be_between": {"column": "id", "min_value": 1},
+    "expect_column_quantile_values_to_be_between": {
+        "column": "double",
+        "quantile_ranges": {"quantiles": [0.5], "value_ranges": [[24, 25]]},
+    },
+    "expect_column_stdev_to_be_between": {"column": "double", "min_value": 14, "max_value": 15},
+    "expect_column_sum_to_be_between": {"column": "id", "min_value": 1225, "max_value": 1225},
+    "expect_column_to_exist": {"column": "id"},
+    "expect_column_type_to_be": {"column": "id", "type_": "LongType"},
+    "expect_column_unique_value_count_to_be_between": {"column": "id", "min_value": 50, "max_value": 50},
+    "expect_column_value_lengths_to_be_between": {"column": "word", "min_value": 3},
+    "expect_column_value_lengths_to_equal": {"column": "word", "value": 3},
+    "expect_column_value_z_scores_to_be_less_than": {"column": "double", "threshold": 3, "double_sided": True},
+    "expect_column_values_to_be_between": {"column": "id", "max_value": 49},
+    "expect_column_values_to_be_decreasing": {"column": "total", "mostly": 0.0},
+    "expect_column_values_to_be_in_set": {"column": "word", "value_set": ["abc"]},
+    "expect_column_values_to_be_in_type_list": {"column": "id", "type_list": ["LongType"]},
+    "expect_column_values_to_be_increasing": {"column": "id"},
+    "expect_column_values_to_be_json_parseable": {"column": "json"},
+    "expect_column_values_to_be_null": {"column": "late", "mostly": 0.0},
+    "expect_column_values_to_be_of_type": {"column": "id", "type_": "LongType"},
+    "expect_column_values_to_be_unique": {"column": "id"},
+    "expect_column_values_to_match_json_schema": {"column": "json", "json_schema": {"required": ["a"]}},
+    "expect_column_values_to_match_regex": {"column": "word", "regex": "^a"},
+    "expect_column_values_to_match_regex_list": {"column": "word", "regex_list": ["^a"]},
+    "expect_column_values_to_match_strftime_format": {"column": "day", "strftime_format": "%Y-%m-%d"},
+    "expect_column_values_to_not_be_in_set": {"column": "id", "value_set": [50, 99]},
+    "expect_column_values_to_not_be_null": {"column": "late"},
+    "expect_column_values_to_not_be_outliers": {"column": "double", "method": "iqr", "multiplier": 5},
+    "expect_column_values_to_not_match_regex": {"column": "word", "regex": "^x"},
+    "expect_column_values_to_not_match_regex_list": {"column": "word", "regex_list": ["^x"]},
+    "expect_compound_columns_to_be_unique": {"column_list": ["id", "word"]},
+    "expect_multicolumn_sum_to_equal": {"column_list": ["id", "next"], "sum_total": 1, "mostly": 0.0},
+    "expect_multicolumn_values_to_be_equal": {"column_list": ["id", "id"]},
+    "expect_select_column_values_to_be_unique_within_record": {"column_list": ["id", "next"]},
+    "expect_table_column_count_to_be_between": {"min_value": len(COLUMNS)},
+    "expect_table_column_count_to_equal": {"value": len(COLUMNS)},
+    "expect_table_columns_to_match_ordered_list": {"column_list": COLUMNS},
+    "expect_table_columns_to_match_set": {"column_set": COLUMNS},
+    "expect_table_row_count_to_be_between": {"min_value": 50, "max_value": 50},
+    "expect_table_row_count_to_equal": {"value": 50},
+}
+"""Every expectation, with arguments by which the first fifty rows pass."""

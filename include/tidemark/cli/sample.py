@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from tidemark.cli.guesses import Guess, guess
+from tidemark.cli.proposed_checks import Rows
 from tidemark.events import ChangeEvent, Column, Operation, Quarantined, SchemaChange
 from tidemark.normalization.decoding import decoded_files
 from tidemark.values.message_types import table_type
@@ -32,6 +33,8 @@ class SeenTable:
     """Columns without a type, as the last message described them."""
     values: dict[str, list[bytes]] = field(default_factory=dict)
     """The first values of columns without a type, as JSON; each value once, null never."""
+    rows: Rows = field(default_factory=Rows)
+    """The rows, for the checks that are proposed."""
 
     def guessed_key(self) -> str | None:
         """Return the column that is most likely the key, where no message names one."""
@@ -90,6 +93,7 @@ def _note(sample: Sample, event: ChangeEvent) -> None:
     seen.operations[event.operation] += 1
     if event.key is not None and event.operation is not Operation.TRUNCATE:
         seen.keys.add(event.key)
+    seen.rows.add(event)
     untyped = []
     for column in event.shape.columns if event.shape else ():
         kind = table_type(column.type) if column.type else None

@@ -166,9 +166,12 @@ def _table_lines(table: str, seen: SeenTable, guesses: Mapping[str, Guess], *, t
     yield f"  {scalar(table)}:  # in the sample: {counts}"
     yield from (f"    {line}" for line in _key_lines(seen))
     yield from (f"    {line}" for line in column_lines(seen.columns, guesses, take_guesses=take_guesses))
-    if example := _check_of(seen, guesses):
-        yield "    # checks:                      # Great Expectations by their own names; severity: warn never blocks"
-        yield f"    #   - {example}"
+    kinds = _kinds(seen, guesses)
+    proposed = seen.rows.checks({name: kind for name, (kind, assumed) in kinds.items() if not assumed})
+    why = f"true of all {seen.rows.rows} rows of the sample" if proposed else "Great Expectations by their own names"
+    if checks := proposed or _example(kinds):
+        yield f"    # checks:                      # {why}; severity: warn never blocks"
+        yield from (f"    #   - {check}" for check in checks)
 
 
 def _key_lines(seen: SeenTable) -> Iterator[str]:
@@ -186,17 +189,24 @@ def _key_lines(seen: SeenTable) -> Iterator[str]:
         yield f"# key: {_names([likely])}  # a guess: no message names the key"
 
 
-def _check_of(seen: SeenTable, guesses: Mapping[str, Guess]) -> str | None:
+def _kinds(seen: SeenTable, guesses: Mapping[str, Guess]) -> dict[str, tuple[str, str]]:
+    """Return by column, those of the key left out, its type and what is assumed where that is a guess."""
     named = {name for key in seen.keys for name in key}
     guessed = None if named else seen.guessed_key()
     others = [name for name in seen.columns if name not in named and name != guessed]
-    kinds = {name: seen.columns[name] or guesses[name].type for name in others}
-    number = next((name for name in others if kinds[name].startswith(_NUMBERS)), None)
+    return {name: (kind, "") if (kind := seen.columns[name]) else _guessed(guesses[name]) for name in others}
+
+
+def _guessed(guess: Guess) -> tuple[str, str]:
+    return guess.type, guess.assumed
+
+
+def _example(kinds: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Return one check that a table with such columns can have; none if it has no column beside its key."""
+    number = next((name for name, (kind, _) in kinds.items() if kind.startswith(_NUMBERS)), None)
     if number is not None:
-        return f"{{type: expect_column_values_to_be_between, column: {scalar(number)}, min_value: 0}}"
-    if others:
-        return f"{{type: expect_column_values_to_not_be_null, column: {scalar(others[0])}}}"
-    return None
+        return [f"{{type: expect_column_values_to_be_between, column: {scalar(number)}, min_value: 0}}"]
+    return [f"{{type: expect_column_values_to_not_be_null, column: {scalar(name)}}}" for name in list(kinds)[:1]]
 
 
 def _names(names: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from tidemark.sources.choices import Deletes, OnFail, Severity
-from tidemark.sources.expectation_names import EXPECTATIONS, NOT_ROW_WISE, REQUIRED, ROW_WISE
+from tidemark.sources.expectation_names import EXPECTATIONS, NOT_ROW_WISE, REFUSED, REQUIRED, ROW_WISE
 from tidemark.sources.fields import again, error_at, wrong
 from tidemark.text import nearest, suggestion
 
@@ -53,6 +53,8 @@ class Check(BaseModel):
     @field_validator("type")
     @classmethod
     def _known(cls, name: str) -> str:
+        if name in REFUSED:
+            raise wrong(f"{name} cannot be checked: {REFUSED[name]}")
         if name not in EXPECTATIONS:
             hint = nearest(name, EXPECTATIONS)
             raise wrong(f"unknown expectation '{name}'.{hint} Allowed: the expect_... names of Great Expectations.")
@@ -88,7 +90,7 @@ class Check(BaseModel):
 
 
 def _wrong_arguments(model: type[Check], given: Mapping[Any, Any]) -> Iterator[InitErrorDetails]:
-    """Yield the arguments that the expectation does not have, and those that it needs; none if it is not known."""
+    """Yield what is wrong with the arguments of an expectation; nothing if the expectation is not known."""
     kind = given.get("type")
     if not isinstance(kind, str) or kind not in EXPECTATIONS:
         return
@@ -98,6 +100,26 @@ def _wrong_arguments(model: type[Check], given: Mapping[Any, Any]) -> Iterator[I
             yield error_at((name,), f"unknown key.{suggestion(str(name), allowed)}", "unknown_key")
     for name in sorted(REQUIRED[kind] - names):
         yield error_at((name,), f"missing: {kind} needs it.", "missing_key")
+    condition = given.get("row_condition")
+    if isinstance(condition, str) and (problem := _no_condition(condition)):
+        yield error_at(("row_condition",), problem)
+
+
+def _no_condition(text: str) -> str | None:
+    """Return why a text is no condition of Spark's SQL; None if it is one."""
+    import sqlglot  # noqa: PLC0415  a source file without a condition does not pay for it
+    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
+    try:
+        parsed = sqlglot.parse(text, read="spark")
+    except SqlglotError:
+        parsed = []
+    if len(parsed) != 1 or parsed[0] is None:
+        return "is no condition of Spark's SQL, as `state = 'paid'` is one."
+    if parsed[0].find(exp.Query) is not None:
+        return "asks for other rows: a condition is about the row itself."
+    return None
 
 
 def columns_in(arguments: Mapping[str, Any]) -> list[str]:
