@@ -15,6 +15,9 @@ from support.running import run_all
 from tidemark.ddl.history import Addition, SchemaHistory
 from tidemark.ddl.names import Renaming
 from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.quality.schema_drift import SCHEMA_DRIFT
+from tidemark.quality.unknown_messages import UNKNOWN_MESSAGES
 from tidemark.queries.status import status_of
 from tidemark.sources.files import validate
 from tidemark.sources.model import Source
@@ -71,7 +74,8 @@ def reports(spark: SparkSession, landing: Path) -> list[dict[str, StageReport]]:
     messages = [log.ddl(10 + place, text) for log in logs for place, text in enumerate(CHANGES)]
     messages += [log.put(20, **AFTER) for log in logs]
     messages += [Log("reused").ddl(15, "ADD COLUMN b int DEFAULT 3"), Log("found").put(20, id=2, a="y")]
-    deliver(landing, "2", messages)
+    unknown = Log("all").put(21, **AFTER).replace(b'"op": "c"', b'"op": "q"')
+    deliver(landing, "2", [*messages, unknown])
     return [first, run_all(source)]
 
 
@@ -97,6 +101,33 @@ def test_a_table_that_stops_names_the_changes_that_are_not_allowed(reports: list
     assert "column 'b' is kept (`schema: {drop: keep}`)" in problems["shop.reused"]
 
 
+DRIFT = {
+    "narrow": ["a renamed to c", "b dropped"],
+    "keeping": ["c added as string", "d added as int"],
+    "no_type": ["d added as int", "a renamed to c", "b dropped"],
+    "retyped": ["d added as int", "a renamed to c", "b dropped"],
+    "all": ["d added as int", "a renamed to c", "b dropped"],
+}
+
+
+@pytest.mark.spark
+def test_check_tells_what_changed_and_what_is_unknown(reports: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Columns by table, and where a message with an unknown operation is; both warn. A first cut changes nothing."""
+    rows = Ledger(lake, NAME).checks()
+    found = {row.target.partition(".")[2]: sorted(row.columns) for row in rows if row.name == SCHEMA_DRIFT}
+    assert {table: columns for table, columns in found.items() if table != "found"} == {
+        table: sorted(columns) for table, columns in DRIFT.items()
+    }
+    assert not any(SCHEMA_DRIFT in remark for remark in reports[0]["check"].remarks)
+    told = reports[1]["check"].remarks
+    assert f"{NAME}.narrow: {SCHEMA_DRIFT} (a renamed to c, b dropped) warns: 2; expected 0" in told
+    assert f"{NAME}: {UNKNOWN_MESSAGES} (table) warns: 1; expected 0" in told
+    place = [text for text in told if f"1 {UNKNOWN_MESSAGES}. One is message " in text]
+    assert len(place) == 1
+    assert "/2" in place[0]
+    assert reports[1]["check"].problems == ()
+
+
 @pytest.mark.spark
 def test_a_new_table_waits_until_it_is_named(reports: list[dict[str, StageReport]], landing: Path, lake: Lake) -> None:
     """The run says so, and ends well; once the source file names the table, the next run publishes all its rows."""
@@ -107,7 +138,9 @@ def test_a_new_table_waits_until_it_is_named(reports: list[dict[str, StageReport
     assert (tables["shop.found"]["state"], tables["shop.found"]["held"]) == ("waiting", 2)
     assert "found" not in lake.tables(NAME)
     cut = status_of(lake, NAME)["cut"]["number"]
+    deliver(landing, "3", [Log("all").put(30, **AFTER)])
     again = run_all(_source(landing, named=["found"]))
+    assert not any(SCHEMA_DRIFT in remark for remark in again["check"].remarks)  # it was told
     assert not any("found" in text for text in (*again["compact"].problems, *again["compact"].remarks))
     assert _published(lake, "found") == ("id a", [(1, "x"), (2, "y")])
     assert status_of(lake, NAME)["cut"]["number"] == cut + 1

@@ -144,7 +144,7 @@ def _build_invariant(place: int, name: str, invariant: Invariant) -> _Check:
     expectation = ExpectColumnMaxToBeBetween(
         column=name, min_value=low, max_value=high, severity=severity, meta={_PLACE: place}, description=said
     )
-    return _Check(name, (), invariant.severity, expected, expectation, shows_observed=True)
+    return _Check(name, invariant.columns, invariant.severity, expected, expectation, shows_observed=True)
 
 
 def _judge(

@@ -20,6 +20,8 @@ class Invariant:
     minimum: int | None = 0
     maximum: int | None = 0
     severity: Severity = Severity.BLOCK
+    columns: tuple[str, ...] = ()
+    """Which columns it is about, in a few words for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,5 +32,9 @@ class Invariants(BaseModel):
     """Events at one position with different contents: only one of them is published."""
     volume: Chosen = Consequence.WARN
     """Far more or fewer events of a table than in its cuts before."""
+    schema_drift: Chosen = Consequence.WARN
+    """Columns of a published table that a cut adds, drops, renames or gives another type."""
+    unknown_messages: Chosen = Consequence.WARN
+    """Messages with an operation or a type of a column that the format does not know: the producer changed."""
     missing_offsets: Chosen = Consequence.WARN
     """Records of a partition of Kafka that did not land, between others that did."""

@@ -9,7 +9,7 @@ for inspection. Where only such a limit was broken, a person may approve the cut
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction import renamed
+from tidemark.lake import names
 from tidemark.lake.catalog import home
 from tidemark.lake.filters import above, at_most, equals
 from tidemark.lake.lake import Lake
@@ -28,7 +29,7 @@ from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization.identifying import other_format
 from tidemark.quality import contradictions as contradicting
-from tidemark.quality import freshness, missing_offsets, volume
+from tidemark.quality import freshness, missing_offsets, schema_drift, unknown_messages, volume
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import (
     APPROVABLE,
@@ -84,10 +85,11 @@ def run(source: Source) -> StageReport:
     past = ledger.tables(equals("state", cuts.PUBLISHED))
     told = contradicting.invariants_of(contradictions, source.invariants)
     volumes = volume.invariants_of(rows, past, source.invariants.volume)
-    verdicts = _judge(lake, source, rows, cut.cut, _by_object(doubts, told, volumes))
+    drifts = schema_drift.invariants_of(lake, rows, {row.object for row in past}, source.invariants.schema_drift)
+    verdicts = _judge(lake, source, rows, cut.cut, _by_object(doubts, told, volumes, drifts))
     summary: dict[str, int | str] = {"tables": len(verdicts)}
     docs = verdicts[0].docs if verdicts else home()
-    findings = [*_missing_offsets(ledger, source, cut, published), *_freshness(ledger, source, [*past, *rows])]
+    findings = [*_of_messages(lake, ledger, source, cut, published), *_freshness(ledger, source, [*past, *rows])]
     whole = of_source(source.source, findings, docs)
     verdicts += whole.verdicts
     for name, blocking in contradicting.blocking(contradictions, source.invariants).items():
@@ -131,11 +133,16 @@ def _freshness(ledger: Ledger, source: Source, tables: Iterable[TableRow]) -> li
     return list(freshness.judged(source, rows, ledger.batches(), datetime.now(UTC))) if rows and limited else []
 
 
-def _missing_offsets(ledger: Ledger, source: Source, cut: CutRow, published: int) -> list[Finding]:
-    """Return what is wrong with the offsets of Kafka's records that the cut's batches hold."""
+def _of_messages(lake: Lake, ledger: Ledger, source: Source, cut: CutRow, published: int) -> Iterator[Finding]:
+    """Yield what the cut's messages lack, and what of them is unknown."""
     asked = source.invariants.missing_offsets
     rows = [] if asked is Consequence.OFF else ledger.offsets(at_most("batch", cut.batch))
-    return [missing_offsets.judged(source.source, rows, published, Severity(asked.value))] if rows else []
+    if rows:
+        yield missing_offsets.judged(source.source, rows, published, Severity(asked.value))
+    asked = source.invariants.unknown_messages
+    quarantine = None if asked is Consequence.OFF else lake.find(names.quarantine(source.source))
+    if quarantine is not None:
+        yield unknown_messages.judged(source.source, quarantine, (published, cut.batch), Severity(asked.value))
 
 
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
@@ -210,7 +217,8 @@ def _state(verdicts: Iterable[Verdict]) -> str:
 
 _APPROVABLE = (
     APPROVABLE
-    | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, missing_offsets.MISSING_OFFSETS}
+    | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT}
+    | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES}
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS
 )

@@ -1,0 +1,80 @@
+"""Columns of a published table that a cut adds, drops, renames or gives another type, as Iceberg's schemas tell.
+
+Nothing of the data is read. The first cut of a table changes nothing: all of its columns are new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+
+from pyiceberg.table import Table
+
+from tidemark.lake.lake import Lake
+from tidemark.lake.pending_schema import pending
+from tidemark.ledger.rows import TableRow
+from tidemark.quality.verdicts import Invariant
+from tidemark.sources.choices import Consequence, Severity
+from tidemark.tables.schemas import COMMITTED_AT, DELETED, POSITION
+
+SCHEMA_DRIFT = "columns that changed"
+"""Name of the invariant."""
+
+_OWN = frozenset({POSITION, COMMITTED_AT, DELETED})
+
+
+def invariants_of(
+    lake: Lake, rows: Iterable[TableRow], published: Container[str], asked: Consequence
+) -> dict[str, dict[str, Invariant]]:
+    """Return by object the invariant about the columns that a cut changes; none for the first cut of a table.
+
+    Args:
+        lake: the lake.
+        rows: tables of the cut that were built.
+        published: objects that an earlier cut published.
+        asked: what the source file says.
+    """
+    if asked is Consequence.OFF:
+        return {}
+    found = {}
+    for row in rows:
+        if row.object in published:
+            told = tuple(changes(lake.load(row.identifier), row))
+            invariant = Invariant(value=len(told), severity=Severity(asked.value), columns=told)
+            found[row.object] = {SCHEMA_DRIFT: invariant}
+    return found
+
+
+def changes(table: Table, row: TableRow) -> Iterator[str]:
+    """Yield what a cut changes of the columns of a table, a few words for each column.
+
+    Compact has added and widened columns already; what publishing renames and drops stands in a property of the table.
+    Columns are the same by their ids, so a rename that an earlier cut made is not told again.
+    """
+    base = table.snapshot_by_id(row.snapshots.base)
+    schema = table.schemas().get(base.schema_id) if base is not None and base.schema_id is not None else None
+    if schema is None:
+        return
+    planned = pending(table, row.cut)
+    names, drops = planned.get("names", {}), set(planned.get("drops", ()))
+    before = {field.field_id: field for field in schema.fields}
+    fields = [field for field in table.schema().fields if field.name not in _OWN]
+    gone = {field.name for field in fields if field.field_id in drops and field.field_id in before}
+    added = {
+        names.get(str(field.field_id), field.name): field
+        for field in fields
+        if field.field_id not in before and field.field_id not in drops
+    }
+    for name, field in added.items():
+        yield f"{name} {'is now' if name in gone else 'added as'} {field.field_type}"
+    for field in fields:
+        old = before.get(field.field_id)
+        if old is None:
+            continue
+        if field.field_id in drops:
+            if field.name not in added:
+                yield f"{field.name} dropped"
+            continue
+        if (new := names.get(str(field.field_id), field.name)) != field.name:
+            yield f"{field.name} renamed to {new}"
+        if field.field_type != old.field_type:
+            yield f"{new} widened from {old.field_type} to {field.field_type}"

@@ -1,0 +1,45 @@
+"""Messages of a cut that name an operation or a type that the format does not know: the producer was changed."""
+
+from __future__ import annotations
+
+from pyiceberg.table import Table
+
+from tidemark.errors import UnknownOperationError, UnknownTypeError
+from tidemark.lake.filters import above, among, at_most
+from tidemark.quality.of_source import Finding
+from tidemark.quality.verdicts import CheckResult
+from tidemark.sources.choices import Severity
+from tidemark.text import harmless
+
+UNKNOWN_MESSAGES = "messages with an unknown operation or type"
+"""Name of the check."""
+
+_REASONS = (UnknownOperationError.reason, UnknownTypeError.reason)
+
+
+def judged(source: str, quarantine: Table, batches: tuple[int, int], severity: Severity) -> Finding:
+    """Return how many messages of a cut name something unknown, with the place of one of them.
+
+    Quarantine is partitioned by batch and reason, so the files tell how many there are, and one row is read.
+
+    Args:
+        source: name of the source.
+        quarantine: its table.
+        batches: the last batch that is published, and that of the cut.
+        severity: what the source file says.
+    """
+    published, newest = batches
+    scan = quarantine.scan(row_filter=among("reason", _REASONS), selected_fields=("file", "place"))
+    scan = scan.filter(above("batch", published)).filter(at_most("batch", newest))
+    count = sum(task.file.record_count for task in scan.plan_files())
+    result = CheckResult(
+        name=UNKNOWN_MESSAGES, columns=(), severity=severity, success=not count, observed=str(count), expected="0"
+    )
+    if not count:
+        return Finding(result)
+    (example,) = scan.update(limit=1).to_arrow().to_pylist()
+    told = (
+        f"{source}: {count} {UNKNOWN_MESSAGES}. One is message {example['place']} of {harmless(example['file'])}; "
+        f"`tidemark quarantine list {source}` has all. The producer, or a table, is not what it was"
+    )
+    return Finding(result, (told,))
