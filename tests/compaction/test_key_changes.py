@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from support.debezium_log import Log, Message, cut, record
 from support.feeds import published, replayed
 from support.histories import deliver
-from support.rounds import PROVING, how_many
+from support.rounds import PROVING
 from support.running import run_all
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -117,7 +117,16 @@ CASES = [
     Case("gained", _gained, [(1, "z"), (2, "y"), (3, "z")]),
 ]
 _KINDS: dict[str, dict[str, Any]] = {"plain": {"feed": True}, "hist": {"history": True}, "soft": {"deletes": "soft"}}
-_DELIVERIES = how_many(usually=("in_order", "in_disorder"), proving=("one_run", "in_order", "in_disorder", "backwards"))
+_DELIVERIES = ("one_run", "in_order", "in_disorder", "backwards")
+_USUALLY = {
+    ("plain", "widened", "in_order"),
+    ("hist", "widened", "in_disorder"),
+    ("plain", "other", "in_disorder"),
+    ("plain", "narrowed", "in_order"),
+    ("plain", "narrowed", "in_disorder"),
+    ("plain", "gained", "in_disorder"),
+}
+"""What ``make test`` tries: each case, and each of two ways to deliver it."""
 
 
 def _tables() -> list[tuple[str, Case, str, str]]:
@@ -126,7 +135,7 @@ def _tables() -> list[tuple[str, Case, str, str]]:
         for case in CASES
         for kind in _KINDS
         for delivery in _DELIVERIES
-        if kind == "plain" or (PROVING and case.name != "gained") or (case.name == "widened" and kind == "hist")
+        if (kind, case.name, delivery) in _USUALLY or (PROVING and (kind == "plain" or case.name != "gained"))
     ]
 
 
