@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tidemark.lake.lake import Lake
 
 _OWN = pytest.StashKey[str]()
-_SECONDS = {"slow": 20, "spark": 2}
+_SECONDS = {"airflow": 40, "slow": 20, "spark": 2}
 """About how long a test with a marker takes."""
 
 

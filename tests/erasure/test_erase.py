@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from support.feeds import published, replayed
+from support.rounds import how_many
 from support.running import die_at, run_all
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError, ErasureError
@@ -30,7 +31,7 @@ from tidemark.report import site
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 CANARY = "Zwölfkanarien-8c1f"
 """Text that only the erased row has."""
@@ -73,6 +74,16 @@ DAYS = [
         _message("UPDATE", _row(3, "Three again"), at=1_767_225_602_000),
     ],
 ]
+
+
+WINDOWS = (
+    "tidemark.erasure.logs.recount",
+    "tidemark.erasure.cut.publish",
+    "tidemark.ledger.cuts.publish",
+    "tidemark.erasure.cut.purge",
+    "tidemark.erasure.certificate.searched",
+)
+"""Functions before whose call an erasure is killed, one erasure for each; every second one in ``make test``."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -153,13 +164,7 @@ def erased(source: Source, landing: Path, spark: SparkSession, lake: Lake, home:
     dry = _erase(source, dry_run=True)
     after_dry = _holding(home, CANARY)
     killed = []
-    for name in (
-        "tidemark.erasure.logs.recount",
-        "tidemark.erasure.cut.publish",
-        "tidemark.ledger.cuts.publish",
-        "tidemark.erasure.cut.purge",
-        "tidemark.erasure.certificate.searched",
-    ):
+    for name in how_many(usually=WINDOWS[::2], proving=WINDOWS):
         with pytest.MonkeyPatch.context() as patched:
             die_at(patched, name, 1)
             with pytest.raises(SystemExit):

@@ -141,7 +141,7 @@ def world(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     for what, act in PYICEBERG.items():
         act(lake, Identifier(SOURCE, TABLES[what]))
     states = [f"state.{name}" for name in lake.tables("state") if name.startswith(f"{SOURCE}__")][:2]
-    ledger = [f"ledger.{name}" for name in ("files", "batches", "contents", "cuts", "tables")]
+    ledger = [f"ledger.{name}" for name in ("files", "batches", "tables")]
     for name in (f"raw.{SOURCE}", f"changelog.{SOURCE}", *states, *ledger):
         spark.sql(_REWRITE.format(c=lake.name, t=name))
         spark.sql(_EXPIRE.format(c=lake.name, t=name))
@@ -187,26 +187,27 @@ def test_nothing_lands_again_when_others_keep_the_logs(world: World) -> None:
     assert world.landed == {"files": 1, "messages": 3 * len(TABLES), "refused": 0, "batch": 2}
 
 
-@pytest.mark.parametrize(
-    "what", ["adds partition fields and a sort order", "sets properties, also another file format"]
-)
-def test_layout_of_an_owner_outlives_cuts_and_rebuilds(world: World, lake: Lake, tmp_path: Path, what: str) -> None:
+def test_layout_of_an_owner_outlives_cuts_and_rebuilds(world: World, lake: Lake, tmp_path: Path) -> None:
     """Partitions, sort order and properties are as the owner set them, after a cut and after a rebuild."""
     source = made(tmp_path, SOURCE)
-    table = Identifier(SOURCE, TABLES[what])
+    wanted = {
+        TABLES["adds partition fields and a sort order"]: (["id_bucket_4"], ["2 ASC NULLS FIRST"], None),
+        TABLES["sets properties, also another file format"]: ([], [], "x"),
+    }
 
-    def layout() -> tuple[list[str], list[str], str | None]:
-        loaded = lake.load(table)
+    def layout(name: str) -> tuple[list[str], list[str], str | None]:
+        loaded = lake.load(Identifier(SOURCE, name))
         fields = [field.name for field in loaded.spec().fields]
         return fields, [str(field) for field in loaded.sort_order().fields], loaded.properties.get("owner.team")
 
-    before = layout()
-    assert before in [(["id_bucket_4"], ["2 ASC NULLS FIRST"], None), ([], [], "x")]
-    run_stage("rebuild", source, table=f"shop.{table.name}")
+    assert {name: layout(name) for name in wanted} == wanted
+    for name in wanted:
+        run_stage("rebuild", source, table=f"shop.{name}")
     for stage in ("compact", "check", "publish"):
         run_stage(stage, source)
-    assert layout() == before
-    assert rows(lake, SOURCE, table.name) == AFTER
+    assert {name: layout(name) for name in wanted} == wanted
+    for name in wanted:
+        assert rows(lake, SOURCE, name) == AFTER
 
 
 def test_rewrite_between_check_and_publish_is_told_and_built_again(
