@@ -1,24 +1,25 @@
-"""A real Airflow, started by Tidemark: DAGs, import errors, backfill, both kinds of Spark connection, the end."""
+"""A real Airflow, started by Tidemark: DAGs, import errors, backfill, both kinds of Spark connection, the end.
+
+One Airflow for all tests. What its stop leaves behind is looked at when the tests are over (the fixture ``airflow``).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
-import subprocess
-import sys
+import shutil
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import psutil
 import pytest
+from pyiceberg.catalog import load_catalog
 
-from support.airflow_world import connection_for_notices, kill_first, receiving_notices
+from support.airflow_world import belonging_to, connection_for_notices, kill_first, receiving_notices
 from support.browser import PROGRAM, browser
 from tidemark.demo.runner import unpaused
 from tidemark.errors import ConfigurationError
@@ -50,7 +51,6 @@ CANARY = "canary-5b1e"
 """Stands for the password of a catalog."""
 SLEEPER = """\
 import subprocess
-from pathlib import Path
 from airflow.sdk import dag, task
 
 
@@ -58,7 +58,6 @@ from airflow.sdk import dag, task
 def sleeper():
     @task
     def sleep():
-        Path(__file__).parents[1].joinpath("asleep").touch()
         subprocess.run(["sleep", "600"])
 
     sleep()
@@ -93,7 +92,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = SOURCE.format(name=name, landing=place / "landing", minimum=minimum)
         (place / "sources" / f"{name}.yaml").write_text(text, "utf-8")
     (place / "sources" / "crm.yaml").write_text("source: crm\nformat: canl_json\nlanding: /landing/*\n", "utf-8")
+    shutil.copytree(ROOT / "dags", place / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    (place / "dags" / "sleeper.py").write_text(SLEEPER, "utf-8")
+    (place / "warehouse").mkdir()
     return place
+
+
+def catalog(place: Path) -> dict[str, str]:
+    """Return the settings of the catalog that the stages write to."""
+    return {"type": "sql", "uri": f"sqlite:///{place / 'catalog.db'}", "warehouse": (place / "warehouse").as_uri()}
 
 
 @pytest.fixture(scope="module")
@@ -118,22 +125,48 @@ def notices() -> Iterator[tuple[int, list[dict[str, Any]]]]:
 def airflow(
     place: Path, server: SparkConnectServer, notices: tuple[int, list[dict[str, Any]]]
 ) -> Iterator[AirflowService]:
-    """Return a healthy Airflow whose connection to Spark is defined as a user would, in its database."""
+    """Return a healthy Airflow whose connection to Spark is defined as a user would, in its database.
+
+    It is stopped while a task is at work: everything that was started ends, the task and the database included.
+    """
     environment = {
         "TIDEMARK_SOURCES": str(place / "sources"),
-        "PYICEBERG_CATALOG__TIDEMARK__TYPE": "sql",
-        "PYICEBERG_CATALOG__TIDEMARK__URI": f"sqlite:///{place / 'catalog.db'}",
-        "PYICEBERG_CATALOG__TIDEMARK__WAREHOUSE": (place / "warehouse").as_uri(),
+        **{f"PYICEBERG_CATALOG__TIDEMARK__{name.upper()}": value for name, value in catalog(place).items()},
         "PYICEBERG_CATALOG__TIDEMARK__PASSWORD": CANARY,
         "AIRFLOW_CONN_TIDEMARK_ALERTS": connection_for_notices(notices[0]),
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",  # no DAG changes
         "TIDEMARK_REPORT": "on",
     }
-    (place / "warehouse").mkdir()
-    with AirflowService(place, dags=ROOT / "dags", environment=environment, port=None, schedules=False) as service:
+    with AirflowService(place, dags=place / "dags", environment=environment, port=None, schedules=False) as service:
         server.wait()
         connect(service, server.connection, "POST", "connections")
-        service.wait_dags(["cdc_erp", "cdc_held", "cdc_sent", "cdc_killed"])
+        service.wait_dags(["cdc_erp", "cdc_held", "cdc_sent", "cdc_killed", "sleeper"])
         yield service
+        service.api.request("POST", "dags/sleeper/dagRuns", json={"logical_date": None})
+        asleep = lambda: "sleep 600 " in belonging_to(service.folder)  # noqa: E731
+        wait_until(asleep, servers=[], seconds=120, what="the start of the task", poll=0.5)
+        assert any("postgres" in command for command in belonging_to(service.folder))
+    assert belonging_to(service.folder) == []
+
+
+class Backfilled(NamedTuple):
+    """Runs of three sources, by the state that they ended with."""
+
+    erp: dict[str, str]
+    held: dict[str, str]
+    killed: dict[str, str]
+    victim: str
+    """The run of ``killed`` whose first compact was killed."""
+
+
+@pytest.fixture(scope="module")
+def backfilled(airflow: AirflowService) -> Backfilled:
+    """Backfill three sources side by side, kill the compact of one, and wait until all is over."""
+    for name, last in (("killed", DAYS[0]), ("erp", DAYS[-1]), ("held", DAYS[0])):
+        airflow.backfill(f"cdc_{name}", DAYS[0], last)
+    victim = kill_first(airflow, "killed", "compact")
+    runs = airflow.wait_runs(["cdc_erp", "cdc_held", "cdc_killed"], seconds=900)
+    return Backfilled(runs["cdc_erp"], runs["cdc_held"], runs["cdc_killed"], victim)
 
 
 def connect(service: AirflowService, connection: str, method: str = "PATCH", path: str = PATH) -> None:
@@ -142,13 +175,9 @@ def connect(service: AirflowService, connection: str, method: str = "PATCH", pat
 
 
 def published(place: Path, source: str) -> list[int]:
-    """Return the keys of the published orders, as the command line prints them."""
-    environment = {**os.environ, "TIDEMARK_HOME": str(place), "TIDEMARK_SOURCES": str(place / "sources")}
-    environment["PYTHONPATH"] = str(ROOT / "include")
-    query = f"SELECT id FROM {source}.orders ORDER BY id"  # noqa: S608 - a name of this file
-    command = [sys.executable, "-c", "from tidemark.cli import main; main()", "sql", "--format", "json", query]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return [json.loads(line)["id"] for line in done.stdout.splitlines()]
+    """Return the keys of the published orders."""
+    table = load_catalog("tidemark", **catalog(place)).load_table((source, "orders"))
+    return sorted(table.scan(selected_fields=("id",)).to_arrow().column("id").to_pylist())
 
 
 def expected(days: list[datetime]) -> list[int]:
@@ -163,7 +192,7 @@ def watched() -> Iterator[set[str]]:
     over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(0.2):
+        while not over.wait(0.5):
             for process in psutil.Process().children(recursive=True):
                 with contextlib.suppress(psutil.Error):
                     seen.add(" ".join(process.cmdline()))
@@ -190,33 +219,21 @@ def seconds(airflow: AirflowService, dag: str, run: str) -> float:
     return (datetime.fromisoformat(told["end_date"]) - datetime.fromisoformat(told["start_date"])).total_seconds()
 
 
-def belonging_to(place: Path) -> list[str]:
-    """Return the command lines of the running processes that know of ``place``."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
-            if str(place).encode() in words and int(process.name) != os.getpid():
-                found.append((process / "cmdline").read_text("utf-8").replace("\0", " "))
-        except OSError:  # it ended meanwhile, or is not ours
-            continue
-    return found
-
-
 def test_wrong_source_is_an_import_error_and_the_right_ones_stay(airflow: AirflowService, place: Path) -> None:
     """A running DAG processor keeps the DAGs of the right sources scheduled and names the wrong one's file and line."""
-    wait_until(lambda: bool(airflow.api.import_errors()), servers=[], seconds=60, what="the import error")
-    listed = json.loads(airflow.cli("dags", "list-import-errors", "--output", "json").stdout.splitlines()[-1])
-    assert [Path(error["filepath"]).name for error in listed] == ["cdc_source_errors.py"]
-    assert f"{place / 'sources' / 'crm.yaml'}:2:9: format: unknown format 'canl_json'" in listed[0]["error"]
+    wait_until(lambda: bool(airflow.api.import_errors()), servers=[], seconds=60, what="the import error", poll=1)
+    ((file, error),) = airflow.api.import_errors().items()
+    assert Path(file).name == "cdc_source_errors.py"
+    assert f"{place / 'sources' / 'crm.yaml'}:2:9: format: unknown format 'canl_json'" in error
     dag = airflow.api.request("GET", "dags/cdc_erp")
     assert (dag["is_stale"], dag["has_import_errors"]) == (False, False)
 
 
-def test_backfill_publishes_every_day_over_spark_connect(airflow: AirflowService, place: Path) -> None:
+def test_backfill_publishes_every_day_over_spark_connect(
+    backfilled: Backfilled, airflow: AirflowService, place: Path
+) -> None:
     """Two days through five stages each: the rows are published, each task tells its counts."""
-    airflow.backfill("cdc_erp", DAYS[0], DAYS[-1])
-    runs = airflow.wait_runs(["cdc_erp"], seconds=500)["cdc_erp"]
+    runs = backfilled.erp
     assert list(runs.values()) == ["success", "success"]
     assert published(place, "erp") == expected(DAYS)
     first = min(runs)
@@ -228,26 +245,25 @@ def test_backfill_publishes_every_day_over_spark_connect(airflow: AirflowService
     assert "5" in str(told["value"])
 
 
-def test_killed_stage_is_tried_again_and_its_cut_is_published_once(airflow: AirflowService, place: Path) -> None:
+def test_killed_stage_is_tried_again_and_its_cut_is_published_once(
+    backfilled: Backfilled, airflow: AirflowService, place: Path
+) -> None:
     """A stage whose process dies is run again; those who wait for the asset hear of its cut, once."""
-    airflow.backfill("cdc_killed", DAYS[0], DAYS[0])
-    killed = kill_first(airflow, "killed", "compact")
-    assert airflow.wait_runs(["cdc_killed"], seconds=500)["cdc_killed"] == {killed: "success"}
-    assert airflow.api.tasks("cdc_killed", killed)["compact"]["try_number"] == 2
+    assert backfilled.killed == {backfilled.victim: "success"}
+    assert airflow.api.tasks("cdc_killed", backfilled.victim)["compact"]["try_number"] == 2
     assert published(place, "killed") == expected(DAYS[:1])
     events = airflow.api.request("GET", "assets/events", params={"source_dag_id": "cdc_killed"})["asset_events"]
     assert [(event["extra"]["cut"], event["extra"]["rows"]) for event in events] == [(1, 5)]
 
 
 def test_failed_check_ends_the_run_and_is_not_tried_again(
-    airflow: AirflowService, notices: tuple[int, list[dict[str, Any]]], tmp_path: Path
+    backfilled: Backfilled, airflow: AirflowService, notices: tuple[int, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
     """Data that a blocking check holds back is a matter for people: one attempt, a notice, and no publish.
 
     The notice has the reason, and the task a button that leads to the page of its source, in Airflow's own frame too.
     """
-    airflow.backfill("cdc_held", DAYS[0], DAYS[0])
-    runs = airflow.wait_runs(["cdc_held"], seconds=500)["cdc_held"]
+    runs = backfilled.held
     assert list(runs.values()) == ["failed"]
     tasks = airflow.api.tasks("cdc_held", min(runs))
     assert (tasks["check"]["state"], tasks["check"]["try_number"]) == ("failed", 1)
@@ -302,11 +318,12 @@ def test_connection_alone_decides_that_stages_are_submitted(
     command line, and in no log.
     """
     connect(airflow, '{"conn_type": "spark", "host": "local[2]"}')
+    interval = {"start": EMPTY.isoformat(), "end": (EMPTY + timedelta(days=1)).isoformat()}
     with watched() as seen:
         airflow.backfill("cdc_sent", DAYS[0], DAYS[0])
         (full,) = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
     with watched() as seen_without_files:
-        airflow.backfill("cdc_sent", EMPTY, EMPTY)
+        airflow.api.trigger("cdc_sent", interval)
         runs = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
     connect(airflow, server.connection)
     assert list(runs.values()) == ["success", "success"]
@@ -355,91 +372,3 @@ def test_home_holds_one_airflow(airflow: AirflowService, place: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"processes \d+"):
         second.start()
     assert airflow.api.is_healthy()
-
-
-def test_stop_leaves_no_process_behind(tmp_path: Path) -> None:
-    """Everything that was started ends, a task at work and the database included."""
-    (tmp_path / "dags").mkdir()
-    (tmp_path / "dags" / "sleeper.py").write_text(SLEEPER, "utf-8")
-    with AirflowService(tmp_path, dags=tmp_path / "dags", environment={}, port=None) as service:
-        service.wait_dags(["sleeper"])
-        service.api.request("POST", "dags/sleeper/dagRuns", json={"logical_date": None})
-        wait_until(lambda: bool(list(tmp_path.glob("asleep"))), servers=[], seconds=120, what="the start of the task")
-        assert any("postgres" in command for command in belonging_to(tmp_path))
-    assert belonging_to(tmp_path) == []
-
-
-class MakeUp:
-    """``make up`` and ``make down`` over a home, each in a process of its own."""
-
-    def __init__(self, home: Path) -> None:
-        (home / "sources").mkdir()
-        environment = {**os.environ, "TIDEMARK_HOME": str(home), "TIDEMARK_SOURCES": str(home / "sources")}
-        self.environment = environment | {"PYTHONPATH": str(ROOT / "include"), "TIDEMARK_LANDING": str(home)}
-        self.command = [sys.executable, "-m", "tidemark.up"]
-        self.passwords = home / "airflow" / "passwords.json"
-
-    def up(self) -> tuple[subprocess.Popen[str], str]:
-        """Start Airflow; return the process, and the line that it printed."""
-        process = subprocess.Popen(
-            self.command, env=self.environment, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
-        assert process.stdout is not None
-        return process, process.stdout.readline()
-
-    def down(self) -> str:
-        """Stop Airflow; return what was printed."""
-        command = [*self.command, "down"]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
-
-    def airflow(self, *arguments: str) -> str:
-        """Return what Airflow's own command line prints, run as `tidemark airflow`."""
-        program = "from tidemark.cli import main; main()"
-        command = [sys.executable, "-c", program, "airflow", *arguments]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
-
-    def password(self) -> str:
-        """Return the password of the only user."""
-        return str(json.loads(self.passwords.read_text("utf-8"))["admin"])
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[MakeUp]:
-    """Return ``make up`` over a new home, to which another process belongs as well."""
-    make = MakeUp(tmp_path)
-    with subprocess.Popen(["sleep", "600"], env=make.environment) as other:
-        yield make
-        other.kill()
-
-
-def test_down_stops_what_a_killed_up_left_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
-    """From another process; twice is no mistake."""
-    assert make.down().startswith("Nothing to stop")
-    process, printed = make.up()
-    assert f"password {make.password()})" in printed
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert len(belonging_to(tmp_path)) > 3
-    assert make.down() == "Airflow is stopped.\n"
-    assert belonging_to(tmp_path) == ["sleep 600 "]
-    assert make.down().startswith("Nothing to stop")
-
-
-@pytest.mark.prove
-def test_down_stops_what_up_started_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
-    """``make up`` ends by itself then; the password is printed once; `tidemark airflow` works with it and without."""
-    process, printed = make.up()
-    assert f"password {make.password()})" in printed
-    assert make.down() == "Airflow is stopped.\n"
-    assert process.wait(10) == 0
-    assert belonging_to(tmp_path) == ["sleep 600 "]
-    for running in (False, True):
-        if running:
-            process, printed = make.up()
-            assert make.password() not in printed
-        assert "lake_maintenance" in make.airflow("dags", "list", "--output", "plain")
-        if not running:
-            assert belonging_to(tmp_path) == ["sleep 600 "]
-    assert make.down() == "Airflow is stopped.\n"
-    assert process.wait(10) == 0
-    assert belonging_to(tmp_path) == ["sleep 600 "]

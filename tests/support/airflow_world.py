@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 
 import psutil
@@ -77,3 +79,16 @@ def kill_first(airflow: AirflowService, source: str, stage: str) -> str:
     for process in (*psutil.Process(pid).children(recursive=True), psutil.Process(pid)):
         process.send_signal(signal.SIGKILL)
     return run
+
+
+def belonging_to(place: Path) -> list[str]:
+    """Return the command lines of the running processes that know of ``place``."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+            if str(place).encode() in words and int(process.name) != os.getpid():
+                found.append((process / "cmdline").read_text("utf-8").replace("\0", " "))
+        except OSError:  # it ended meanwhile, or is not ours
+            continue
+    return found

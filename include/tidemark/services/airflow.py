@@ -27,9 +27,9 @@ from tidemark.services.airflow_settings import (
     COMPONENTS,
     DEFAULT_PORT,
     MAIN,
+    PROGRAMS,
     TRIGGERER,
     USER,
-    WARM,
     environment_of,
     known_secrets,
     made_secrets,
@@ -145,8 +145,7 @@ class AirflowService:
 
     def _start(self, name: str, arguments: Sequence[str], lock: IO[str]) -> Server:
         port = ("--port", str(self.port)) if name == "api-server" else ()
-        program = WARM if name == "scheduler" else MAIN
-        command = [sys.executable, "-c", program, *arguments, *port]
+        command = [sys.executable, "-c", PROGRAMS.get(name, MAIN), *arguments, *port]
         file = self.folder / "logs" / f"{name}.log"
         return Server(name, command, environment=self._environment, log=file, files=[lock.fileno()])
 
@@ -162,7 +161,7 @@ class AirflowService:
             RetriableLakeError: one of them ended or does not report in time; with the end of its log.
         """
         began = time.monotonic()
-        wait_until(self.api.is_healthy, servers=self._servers, seconds=_START_SECONDS, what="Airflow's start")
+        wait_until(self.api.is_healthy, servers=self._servers, seconds=_START_SECONDS, what="Airflow's start", poll=0.5)
         log.info("airflow_ready", url=self.url, user=USER, seconds=round(time.monotonic() - began, 1))
 
     def stop(self) -> None:

@@ -1,0 +1,94 @@
+"""``make up`` and ``make down``, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.airflow_world import belonging_to
+
+pytestmark = [pytest.mark.airflow, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+
+
+class MakeUp:
+    """``make up`` and ``make down`` over a home, each in a process of its own."""
+
+    def __init__(self, home: Path) -> None:
+        (home / "sources").mkdir()
+        environment = {**os.environ, "TIDEMARK_HOME": str(home), "TIDEMARK_SOURCES": str(home / "sources")}
+        self.environment = environment | {"PYTHONPATH": str(ROOT / "include"), "TIDEMARK_LANDING": str(home)}
+        self.command = [sys.executable, "-m", "tidemark.up"]
+        self.passwords = home / "airflow" / "passwords.json"
+
+    def up(self) -> tuple[subprocess.Popen[str], str]:
+        """Start Airflow; return the process, and the line that it printed."""
+        process = subprocess.Popen(
+            self.command, env=self.environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert process.stdout is not None
+        return process, process.stdout.readline()
+
+    def down(self) -> str:
+        """Stop Airflow; return what was printed."""
+        command = [*self.command, "down"]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
+
+    def airflow(self, *arguments: str) -> str:
+        """Return what Airflow's own command line prints, run as `tidemark airflow`."""
+        program = "from tidemark.cli import main; main()"
+        command = [sys.executable, "-c", program, "airflow", *arguments]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
+
+    def password(self) -> str:
+        """Return the password of the only user."""
+        return str(json.loads(self.passwords.read_text("utf-8"))["admin"])
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[MakeUp]:
+    """Return ``make up`` over a new home, to which another process belongs as well."""
+    make = MakeUp(tmp_path)
+    with subprocess.Popen(["sleep", "600"], env=make.environment) as other:
+        yield make
+        other.kill()
+
+
+def test_down_stops_what_a_killed_up_left_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
+    """From another process; twice is no mistake."""
+    process, printed = make.up()
+    assert f"password {make.password()})" in printed
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(belonging_to(tmp_path)) > 3
+    assert make.down() == "Airflow is stopped.\n"
+    assert belonging_to(tmp_path) == ["sleep 600 "]
+    assert make.down().startswith("Nothing to stop")
+
+
+@pytest.mark.prove
+def test_down_stops_what_up_started_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
+    """``make up`` ends by itself then; the password is printed once; `tidemark airflow` works with it and without."""
+    process, printed = make.up()
+    assert f"password {make.password()})" in printed
+    assert make.down() == "Airflow is stopped.\n"
+    assert process.wait(10) == 0
+    assert belonging_to(tmp_path) == ["sleep 600 "]
+    for running in (False, True):
+        if running:
+            process, printed = make.up()
+            assert make.password() not in printed
+        assert "lake_maintenance" in make.airflow("dags", "list", "--output", "plain")
+        if not running:
+            assert belonging_to(tmp_path) == ["sleep 600 "]
+    assert make.down() == "Airflow is stopped.\n"
+    assert process.wait(10) == 0
+    assert belonging_to(tmp_path) == ["sleep 600 "]
