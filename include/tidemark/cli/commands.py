@@ -128,7 +128,6 @@ def sql(
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Read the tables as published at a time.")] = None,
 ) -> None:
     """Query the published tables, and source.table__changes, which has every event of a table."""
-    keep_pandas_out()
     from tidemark.lake.lake import Lake
     from tidemark.queries import sql as sql_query
     from tidemark.queries.as_of import AsOf
@@ -154,7 +153,6 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Show the life of one row: the events that set its cells, and the events that did not, with the reason."""
-    keep_pandas_out()
     from tidemark.lake.lake import Lake
     from tidemark.queries.explain import explain as explain_row
     from tidemark.queries.row_life_text import as_json_lines, as_text

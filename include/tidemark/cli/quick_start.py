@@ -1,4 +1,4 @@
-"""What lets a command that only reads begin sooner."""
+"""What lets a command begin sooner."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def keep_pandas_out() -> None:
     """Let PyArrow do without pandas until it is to convert something to pandas.
 
     Where pandas is installed, PyArrow imports it to make its first array. That takes 0.4 CPU seconds, a third of the
-    start of `tidemark status`, and no command hands PyArrow anything of pandas. PyArrow looks for it once, and again
-    when a conversion needs it.
+    start of `tidemark status`. PyArrow looks for it once, and again when a conversion needs it.
+
+    Not for commands that show the values of tables: PyArrow needs pandas for times with nanoseconds.
     """
     if "pandas" in sys.modules:
         return
