@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pyiceberg.table import Table
 
 from tidemark.errors import UnknownOperationError, UnknownTypeError
@@ -17,8 +19,8 @@ UNKNOWN_MESSAGES = "messages with an unknown operation or type"
 _REASONS = (UnknownOperationError.reason, UnknownTypeError.reason)
 
 
-def judged(source: str, quarantine: Table, batches: tuple[int, int], severity: Severity) -> Finding:
-    """Return how many messages of a cut name something unknown, with the place of one of them.
+def judged(source: str, quarantine: Table, batches: tuple[int, int], severity: Severity) -> Iterator[Finding]:
+    """Yield how many messages of a cut name something unknown, with the place of one of them; nothing for none.
 
     Quarantine is partitioned by batch and reason, so the files tell how many there are, and one row is read.
 
@@ -32,14 +34,14 @@ def judged(source: str, quarantine: Table, batches: tuple[int, int], severity: S
     scan = quarantine.scan(row_filter=among("reason", _REASONS), selected_fields=("file", "place"))
     scan = scan.filter(above("batch", published)).filter(at_most("batch", newest))
     count = sum(task.file.record_count for task in scan.plan_files())
-    result = CheckResult(
-        name=UNKNOWN_MESSAGES, columns=(), severity=severity, success=not count, observed=str(count), expected="0"
-    )
     if not count:
-        return Finding(result)
+        return
+    result = CheckResult(
+        name=UNKNOWN_MESSAGES, columns=(), severity=severity, success=False, observed=str(count), expected="0"
+    )
     (example,) = scan.update(limit=1).to_arrow().to_pylist()
     told = (
         f"{source}: {count} {UNKNOWN_MESSAGES}. One is message {example['place']} of {harmless(example['file'])}; "
         f"`tidemark quarantine list {source}` has all. The producer, or a table, is not what it was"
     )
-    return Finding(result, (told,))
+    yield Finding(result, (told,))

@@ -142,7 +142,7 @@ def _of_messages(lake: Lake, ledger: Ledger, source: Source, cut: CutRow, publis
     asked = source.invariants.unknown_messages
     quarantine = None if asked is Consequence.OFF else lake.find(names.quarantine(source.source))
     if quarantine is not None:
-        yield unknown_messages.judged(source.source, quarantine, (published, cut.batch), Severity(asked.value))
+        yield from unknown_messages.judged(source.source, quarantine, (published, cut.batch), Severity(asked.value))
 
 
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
