@@ -90,6 +90,9 @@ class Column(msgspec.Struct, frozen=True):
     """Iceberg type string (``long``, ``decimal(18, 2)``, ``timestamp``, ``timestamptz``, ...). None if the messages
     have no type; then the source file or the values decide."""
     encoding: Encoding = Encoding.PLAIN
+    masked: str | msgspec.UnsetType = msgspec.UNSET
+    """How the values in images were masked before they were written, as ``Masks.label`` says it; unset: they are
+    plain. Such values are text. Unset, it is no part of the JSON of a shape, nor of its id."""
 
 
 class Shape(msgspec.Struct, frozen=True):

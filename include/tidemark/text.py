@@ -47,6 +47,37 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
+def matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    """Return whether a name fits a pattern, with ``*`` and ``?``; the case of letters does not matter."""
+    expressions = [re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".") for pattern in patterns]
+    flags = re.DOTALL | re.IGNORECASE
+    return any(re.fullmatch(expression, name, flags) for name in names for expression in expressions)
+
+
+_VALUES = re.compile(
+    r"""(?P<kept>`[^`]*`|\b\w*(?:char2?|binary|bit|int|integer|decimal|numeric|number|time|timestamp|float|double)\s*
+    \(\s*\d{1,5}(?:\s*,\s*\d{1,5})?\s*\))|(?P<text>'[^']*(?:'|$)|"[^"]*(?:"|$))|(?<!\w)\d[\w.]*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Quoted names and the sizes of types; texts, which may be values, and in some databases names; numbers."""
+
+_UNCLEAR = re.compile(r"\\\\|\$\w*\$|--|/\*|\#")
+"""What lets two databases read the quotation marks behind it differently, and comments."""
+
+
+def without_values(statement: str) -> str:
+    """Return the first 200 characters of a statement, without the texts and numbers in it that may be values.
+
+    >>> without_values("ALTER TABLE t ADD c varchar(9) DEFAULT 'a secret', ADD d int DEFAULT 42")
+    "ALTER TABLE t ADD c varchar(9) DEFAULT '...', ADD d int DEFAULT ..."
+    """
+    if unclear := _UNCLEAR.search(statement):
+        begins = [at for at in (statement.find("'"), statement.find('"'), unclear.start()) if at >= 0]
+        statement = f"{statement[: min(begins)]}..."
+    shown = _VALUES.sub(lambda found: found["kept"] or ("'...'" if found["text"] else "..."), statement)
+    return " ".join(shown.split())[:200]
+
+
 def suggestion(name: str, allowed: Iterable[str]) -> str:
     """Return a hint with the nearest allowed name and all allowed names: ``" Did you mean 'x'? Allowed: x, y."``."""
     names = sorted(allowed)

@@ -37,8 +37,8 @@ def quarantine_show(
     """Show quarantined messages, with their bytes."""
     if not plain and any(table.mask for table in find_source(source).tables.values()):
         raise ConfigurationError(
-            f"{source} masks columns, and messages in quarantine are as they were delivered. `tidemark quarantine "
-            "list` shows reasons and places; --plain shows the messages all the same"
+            f"{source} masks columns, and messages in quarantine are as they were delivered, or encrypted. `tidemark "
+            "quarantine list` shows reasons and places; --plain shows the plain messages all the same"
         )
     _quarantined(source, reason, as_json=as_json, with_bytes=True)
 
@@ -55,21 +55,26 @@ def quarantine_retry(source: SourceName, reason: Reason = None) -> None:
 
 def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bool) -> None:
     keep_pandas_out()
+    import pyarrow as pa
+
     from tidemark.lake import names as table_names
     from tidemark.lake.filters import equals
     from tidemark.lake.lake import Lake
+    from tidemark.normalization.inputs import keys_of
     from tidemark.queries import sql
+    from tidemark.values.sealing import SEALED, unsealed_messages
 
-    table = Lake.existing().find(table_names.quarantine(find_source(name).source))
+    source = find_source(name)
+    table = Lake.existing().find(table_names.quarantine(source.source))
     if table is None:
         return
     columns = ["reason", "detail", "object", "file", "place", *(["key", "value"] if with_bytes else [])]
-    scan = table.scan(row_filter=equals("reason", reason), selected_fields=tuple(columns)) if reason else None
-    rows = (
-        (scan or table.scan(selected_fields=tuple(columns)))
-        .to_arrow()
-        .sort_by([("file", "ascending"), ("place", "ascending")])
-    )
+    fields = [*columns, *([SEALED] if with_bytes and SEALED in table.schema().column_names else [])]
+    scan = table.scan(row_filter=equals("reason", reason)) if reason else table.scan()
+    rows = scan.select(*fields).to_arrow().sort_by([("file", "ascending"), ("place", "ascending")])
+    if SEALED in fields and rows.num_rows:
+        rows = pa.Table.from_batches([unsealed_messages(rows.combine_chunks().to_batches()[0], keys_of(source))])
+    rows = rows.select(columns)
     if as_json:
         sys.stdout.buffer.writelines(sql.as_json_lines(rows))
     else:

@@ -53,6 +53,7 @@ def put(run: Run, plan: Plan, aside: DataFrame) -> None:
     # A message that was retried lies in raw with the batch that it landed with.
     batches = run.ledger.batches(above("batch", after))
     retried = {row.batch: row.retry_of for row in batches if row.retry_of is not None}
+    log_tables.raw(lake, source)  # of an earlier version, it gets the columns that it lacks
     raw = run.read(names.raw(source))
     raw = raw.where((F.col("batch") > after) | F.col("batch").isin(list(retried.values())))
     own = [name for name in QUARANTINE.names if name not in {"batch", "reason", "detail", "object"}]

@@ -24,6 +24,7 @@ from tidemark.events import TableId, encode_position
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
 from tidemark.ledger.tally import LOAD, Load
+from tidemark.text import without_values
 from tidemark.values.iso8601 import to_micros
 
 
@@ -138,7 +139,7 @@ def histories(ledger: Ledger, objects: Iterable[str]) -> dict[str, SchemaHistory
     """
     rows = ledger.statements()
     names = set(objects)
-    found = _by_ddl([row for row in rows if row.dialect != LOAD], names)
+    found = by_statements([row for row in rows if row.dialect != LOAD], names)
     for name, emptyings in _replacing([row for row in rows if row.dialect == LOAD]).items():
         if name in names:
             history = found.get(name, SchemaHistory())
@@ -194,7 +195,7 @@ def _replacing(rows: Sequence[StatementRow]) -> dict[str, list[Emptying]]:
     return found
 
 
-def _by_ddl(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, SchemaHistory]:
+def by_statements(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, SchemaHistory]:
     """Return the history of each table that statements concern."""
     if not rows:
         return {}
@@ -255,7 +256,7 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
                 text = f"{RENAMED_TO}{'.'.join(new.parts)}: rows that come under that name are a table of their own"
                 notes.append(Note(row.batch, text))
             case ddl_changes.Unparsed(_, reason):
-                notes.append(Note(row.batch, f"DDL not followed, {reason}: {row.statement[:200]}"))
+                notes.append(Note(row.batch, f"DDL not followed, {reason}: {without_values(row.statement)}"))
     return SchemaHistory(
         tuple(_once(renamings)),
         tuple(_once(additions)),
@@ -268,7 +269,7 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
 def _not_filled(column: str, reason: str, statement: str) -> str:
     return (
         f"DDL followed in part, column {column!r} was added and {reason}: rows from before the statement keep null in "
-        f"it, until an initial load or a later change brings their values: {statement[:200]}"
+        f"it, until an initial load or a later change brings their values: {without_values(statement)}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import msgspec
@@ -15,6 +15,7 @@ from tidemark.dumps.wrapping import Reading
 from tidemark.errors import LandingError
 from tidemark.lake.data_files import Target, Writer, WrittenFile
 from tidemark.lake.log_schemas import RAW
+from tidemark.values.sealing import SEALED, Keys, sealed_messages
 
 
 class Hashes(msgspec.Struct, kw_only=True):
@@ -58,8 +59,12 @@ def hash_dumps(task: bytes) -> bytes:
     return msgspec.json.encode(Hashes(hashed=[hashed(file) for file in msgspec.json.decode(task, type=list[ToHash])]))
 
 
-def land(task: bytes, *, batch: int, landed_at: int, target: Target, reading: Reading) -> bytes:
+def land(
+    task: bytes, *, batch: int, landed_at: int, target: Target, reading: Reading, keys: Keys | None = None
+) -> bytes:
     """Write the messages of dump files (``list[list[Dump]]``) as rows of ``raw``, and return the ``Landing``.
+
+    With ``keys``, the messages are encrypted.
 
     Each inner list has files with the same content. Its first sound file lands: the name may decide how a file is read,
     so one of them may be sound where another is not.
@@ -69,7 +74,7 @@ def land(task: bytes, *, batch: int, landed_at: int, target: Target, reading: Re
     for same in msgspec.json.decode(task, type=list[list[Dump]]):
         for dump in same:
             own = Writer(target)
-            landed = _landed(dump, own, batch, landed_at, reading)
+            landed = _landed(dump, partial(_write, own, batch, landed_at, dump, keys), reading)
             done.landed.append(landed)
             if landed.problem is None:
                 done.files += own.hand_over(shared)
@@ -79,19 +84,22 @@ def land(task: bytes, *, batch: int, landed_at: int, target: Target, reading: Re
     return msgspec.json.encode(done)
 
 
-def _landed(dump: Dump, writer: Writer, batch: int, landed_at: int, reading: Reading) -> Landed:
+def _write(writer: Writer, batch: int, landed_at: int, dump: Dump, keys: Keys | None, messages: pa.RecordBatch) -> None:
+    """Write messages of a dump file."""
     values = {
         "batch": batch,
         "interval_start": dump.interval or None,
         "file": dump.path,
         "checksum": dump.checksum,
         "landed_at": landed_at,
+        SEALED: None,
     }
     constants = {name: pa.scalar(value, RAW.field(name).type) for name, value in values.items()}
+    rows = _as_raw(messages, constants)
+    writer.write((batch,), rows if keys is None else sealed_messages(rows, keys))
 
-    def write(messages: pa.RecordBatch) -> None:
-        writer.write((batch,), _as_raw(messages, constants))
 
+def _landed(dump: Dump, write: Callable[[pa.RecordBatch], None], reading: Reading) -> Landed:
     inspect = partial(containers.inspect, limit=reading.limit, wrapping=reading.wrapping)
     try:
         rest = Rest(dump.path, dump.landed, write, inspect) if dump.landed else None

@@ -15,16 +15,15 @@ from pyiceberg.expressions import AlwaysTrue
 from tidemark.erasure.subject import Place, Subject, events_of
 from tidemark.lake import names
 from tidemark.lake.filters import unset
-from tidemark.lake.lake import Lake
-from tidemark.lake.log_schemas import RAW
+from tidemark.lake.lake import Lake, with_columns
+from tidemark.lake.log_schemas import QUARANTINE, RAW
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import inputs, tasks
 from tidemark.normalization.derivation import decoding_of
 from tidemark.normalization.erased_keys import ErasedKeys, Erasure
-from tidemark.normalization.tasks import Done
 from tidemark.queries.row_life_scan import LogRow
 from tidemark.sources.model import Source
-from tidemark.spark import spread
+from tidemark.values.sealing import SEALED, Keys, unsealed_messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +74,13 @@ def search(
         decoding_of(ledger, source, parts, read_from, log, ledger.files()),
         erased=ErasedKeys(secret=secret, erasures=erasures, declared=source.written()),
     )
-    done = spread.run(parts, partial(tasks.search, decoding=decoding, raw=read_from), Done)
+    done = inputs.run(parts, partial(tasks.search, decoding=decoding, raw=read_from))
     decoded = {(file, place, row) for task in done for file, place, row in task.erased}
     return Places(
         events=frozenset(events | decoded),
         newer=newer,
         messages=frozenset((file, place) for file, place, _ in decoded),
-        unread=_unread(lake, subject),
+        unread=_unread(lake, subject, decoding.keys),
     )
 
 
@@ -98,7 +97,7 @@ def by_file(messages: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     return found
 
 
-def _unread(lake: Lake, subject: Subject) -> list[tuple[str, int]]:
+def _unread(lake: Lake, subject: Subject, keys: Keys | None) -> list[tuple[str, int]]:
     """Return the undecoded messages whose text has the name of the table and the columns of a key with its values."""
     quarantine = lake.find(names.quarantine(subject.source))
     if quarantine is None:
@@ -106,8 +105,10 @@ def _unread(lake: Lake, subject: Subject) -> list[tuple[str, int]]:
     table = re.escape(subject.object.rpartition(".")[2].encode())
     patterns = [[table, *_patterns(subject, number)] for number in range(len(subject.keys))]
     found: Counter[tuple[str, int]] = Counter()
-    scan = quarantine.scan(row_filter=unset("object"), selected_fields=("file", "place", "value", "object"))
-    for rows in scan.to_arrow_batch_reader():
+    fields = ("file", "place", "value", "object", SEALED)
+    scan = with_columns(quarantine, QUARANTINE).scan(row_filter=unset("object"), selected_fields=fields)
+    for sealed in scan.to_arrow_batch_reader():
+        rows = unsealed_messages(sealed, keys)
         texts = rows.column("value")
         hit = pa.repeat(pa.scalar(value=False), rows.num_rows)
         for all_of in patterns:

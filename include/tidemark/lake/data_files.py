@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -101,11 +102,16 @@ class Writer:
     def discard(self) -> None:
         """Drop all rows, and delete every file."""
         self._open = {partition: file for partition, file in self._open.items() if file.begun}
-        for file in self.close():
-            self._target.filesystem.delete_file(f"{self._target.folder}/{file.location.rpartition('/')[2]}")
+        remove(self.close(), self._target)
 
     def _close(self, partition: Partition) -> None:
         self._written.append(self._open.pop(partition).close(partition))
+
+
+def remove(files: Iterable[WrittenFile], target: Target) -> None:
+    """Delete files that no snapshot has."""
+    for file in files:
+        target.filesystem.delete_file(f"{target.folder}/{file.location.rpartition('/')[2]}")
 
 
 class _File:

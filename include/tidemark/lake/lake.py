@@ -165,7 +165,7 @@ class Lake:
         except ValueError as error:
             raise ConfigurationError(f"{location}: workers cannot write there: {error}") from error
         filesystem.create_dir(folder, recursive=True)
-        ids = table.schema().as_arrow()
+        ids = with_columns(table, schema).schema().as_arrow()
         with_ids = pa.schema([_with_id(field, ids.field(field.name)) for field in schema])
         return Target(
             filesystem=filesystem,
@@ -224,6 +224,15 @@ def standing_in(lake: Lake) -> Iterator[Lake]:
 @lru_cache(maxsize=8)
 def _opened(name: str, properties: tuple[tuple[str, str], ...]) -> Lake:
     return Lake(name, dict(properties))
+
+
+def with_columns(table: Table, schema: pa.Schema) -> Table:
+    """Return the table with all columns of a schema: an earlier version of Tidemark may have made it without some."""
+    if set(schema.names) <= {field.name for field in table.schema().fields}:
+        return table
+    with table.update_schema() as update:
+        update.union_by_name(schema)
+    return table.refresh()
 
 
 def _identity_spec(schema: Schema, names: Sequence[str]) -> PartitionSpec:

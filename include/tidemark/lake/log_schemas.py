@@ -22,11 +22,13 @@ RAW = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("landed_at", INSTANT),
+        ("sealed", pa.string()),
     ]
 )
 """``raw.<source>``: one row for each message, verbatim. ``batch`` counts the land commits of a source. ``file`` and
 ``place`` say where the message was, ``checksum`` is the SHA-256 of that file as it was then. ``interval_start`` is the
-time that the path of the file names, as the clock of its zone shows it. Append only, partitioned by ``batch``."""
+time that the path of the file names, as the clock of its zone shows it. ``sealed`` names the key that ``key`` and
+``value`` are encrypted with (``values.sealing``); null if they are plain. Append only, partitioned by ``batch``."""
 
 CHANGE_LOG = pa.schema(
     [
@@ -79,6 +81,7 @@ QUARANTINE = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("landed_at", INSTANT),
+        ("sealed", pa.string()),
     ]
 )
 """``quarantine.<source>``: one row for each message that was set aside, with its bytes, the reason, and all that a
@@ -90,7 +93,8 @@ class RowKind(StrEnum):
 
     CHANGE = "change"
     SCHEMA_CHANGE = "schema_change"
-    """``detail`` is the statement, and ``operation`` is its SQL dialect."""
+    """``detail`` is the statement, and ``operation`` is its SQL dialect. Of an encrypted statement, the dialect has the
+    reference of the key behind it (``values.sealing``)."""
     CONTROL = "control"
     """``operation`` says which kind of control event it is. ``detail`` says it too; for the end of a transaction that
     counts its events by collection, it has these counts (JSON)."""

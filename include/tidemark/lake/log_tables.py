@@ -5,14 +5,14 @@ from __future__ import annotations
 from pyiceberg.table import Table
 
 from tidemark.lake import names
-from tidemark.lake.lake import Lake
+from tidemark.lake.lake import Lake, with_columns
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW
 from tidemark.lake.properties import CHANGE_LOG_PROPERTIES, LOG_PROPERTIES
 
 
 def raw(lake: Lake, source: str) -> Table:
     """Return the table of the source's messages."""
-    return lake.ensure(names.raw(source), RAW, LOG_PROPERTIES, partition_by=["batch"])
+    return with_columns(lake.ensure(names.raw(source), RAW, LOG_PROPERTIES, partition_by=["batch"]), RAW)
 
 
 def change_log(lake: Lake, source: str) -> Table:
@@ -24,4 +24,5 @@ def change_log(lake: Lake, source: str) -> Table:
 def quarantine(lake: Lake, source: str) -> Table:
     """Return the table of the messages that were set aside."""
     by = ["batch", "reason", "object"]
-    return lake.ensure(names.quarantine(source), QUARANTINE, LOG_PROPERTIES, partition_by=by)
+    table = lake.ensure(names.quarantine(source), QUARANTINE, LOG_PROPERTIES, partition_by=by)
+    return with_columns(table, QUARANTINE)

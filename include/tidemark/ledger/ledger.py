@@ -44,6 +44,7 @@ from tidemark.ledger.rows import (
     TransactionRow,
 )
 from tidemark.ledger.schemas import SCHEMAS
+from tidemark.ledger.sealed_statements import unsealed
 from tidemark.ledger.tally import Content, Span, Tally
 
 BY_HAND = " by hand"
@@ -122,8 +123,8 @@ class Ledger:
         return found
 
     def statements(self) -> list[StatementRow]:
-        """Return the DDL and the initial loads that may change tables."""
-        return self._rows(StatementRow)
+        """Return the DDL and the initial loads that may change tables, decrypted (``sealed_statements``)."""
+        return list(map(unsealed, self._rows(StatementRow)))
 
     def tables(self, *conditions: BooleanExpression) -> list[TableRow]:
         """Return where tables stand in cuts, published or not."""

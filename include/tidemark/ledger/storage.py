@@ -18,7 +18,7 @@ from tidemark.lake import names as table_names
 from tidemark.lake.commits import commit_files
 from tidemark.lake.data_files import Writer
 from tidemark.lake.filters import equals
-from tidemark.lake.lake import Lake
+from tidemark.lake.lake import Lake, with_columns
 from tidemark.lake.properties import LAKE_PROPERTY, LAKE_VERSION, TABLE_PROPERTIES, require_known
 from tidemark.lake.retries import retried
 from tidemark.ledger.schemas import SCHEMAS
@@ -96,22 +96,13 @@ def delete(lake: Lake, name: str, source: str, where: BooleanExpression) -> None
         _exchange(lake, table, source, SCHEMAS[name].empty_table(), where)
 
 
-def _with_columns(table: Table, schema: pa.Schema) -> Table:
-    """Return the table with all columns of a schema: an earlier version of Tidemark may have made it without some."""
-    if set(schema.names) <= {field.name for field in table.schema().fields}:
-        return table
-    with table.update_schema() as update:
-        update.union_by_name(schema)
-    return table.refresh()
-
-
 def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: BooleanExpression | None) -> None:
     """Put rows in the place of the rows that ``where`` names, in one commit; None: only append.
 
     The files that hold those rows, and small ones, are replaced by one file, which also has their other rows. A commit
     costs much the same whatever is in it: this is one commit, where PyIceberg's overwrite makes two or three.
     """
-    table = _with_columns(table, rows.schema)
+    table = with_columns(table, rows.schema)
     tasks = _to_replace(table, source, where)
     others = list(_others(table, tasks, AlwaysFalse() if where is None else where, rows.schema))
     changes = rows.num_rows > 0 or sum(task.file.record_count for task in tasks) > sum(map(len, others))

@@ -11,10 +11,11 @@ from pydantic import BaseModel, ValidationError
 
 from tidemark.dumps import beyond_limit, containers
 from tidemark.errors import ConfigurationError, DecodeError, MalformedMessageError
-from tidemark.events import Event, Message, Quarantined
+from tidemark.events import Event, Message, Quarantined, SchemaChange
 from tidemark.formats import Format, Informed, Known, gather, informed, resolve
 from tidemark.normalization.canonical_json import event_to_json, to_line
-from tidemark.text import harmless
+from tidemark.normalization.masked_events import Decoded, Masking
+from tidemark.text import harmless, without_values
 
 DECODER_FAILED: Final = "decoder_failed"
 """Reason of a message on which a format failed by itself: the format needs a fix, and the message may be sound."""
@@ -22,21 +23,24 @@ DECODER_FAILED: Final = "decoder_failed"
 _DETAIL_LIMIT: Final = 300
 
 
-def decode_files(format_name: str, paths: Sequence[str], options: Mapping[str, object]) -> Iterator[bytes]:
+def decode_files(
+    format_name: str, paths: Sequence[str], options: Mapping[str, object], masking: Masking | None = None
+) -> Iterator[bytes]:
     """Yield the events of dump files in the order of the dump, each as one line of JSON with its line end.
 
     If the format needs metadata messages, all files are read twice: first for these, then for the events.
 
     A message that cannot be decoded, or that has a value that cannot be read, is one line with the reason
-    (``canonical_json``).
+    (``canonical_json``). With ``masking``, values are masked, and statements are without the values in them.
 
     Raises:
         UnknownNameError: there is no such format.
         ConfigurationError: the format does not have an option, or an option has a wrong value.
         LandingError: a file cannot be read to its end. The events before the fault may have been yielded.
     """
+    mask = None if masking is None else masking.masker()
     for message, decoded in decoded_files(format_name, paths, options):
-        yield from _lines(message, decoded)
+        yield from _lines(message, decoded if mask is None else _without_values(mask(decoded)))
 
 
 def decoded_files(
@@ -89,6 +93,18 @@ def decode_message(
         # No format reads the mark of a message that was too long, so the check costs nothing where all is well.
         header = beyond_limit.header_of(message.value)
         return _set_aside(error) if header is None else Quarantined(beyond_limit.REASON, beyond_limit.detail(header))
+
+
+def _without_values(decoded: Decoded) -> list[Event] | Quarantined:
+    """Return masked events, with statements that tell no values."""
+    if isinstance(decoded, Quarantined):
+        return decoded
+    return [
+        msgspec.structs.replace(event, statement=without_values(event.statement))
+        if isinstance(event, SchemaChange)
+        else cast(Event, event)
+        for event in decoded
+    ]
 
 
 def _all(paths: Sequence[str]) -> Iterator[Message]:

@@ -17,7 +17,7 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
 from tidemark.ledger.tally import Tally
-from tidemark.normalization import erasures, file_order, inputs, open_transactions, tasks
+from tidemark.normalization import erasures, file_order, inputs, open_transactions, protecting, tasks
 from tidemark.normalization.file_times import Disorder, disorders
 from tidemark.normalization.new_logs import NewLogs
 from tidemark.normalization.open_transactions import Known
@@ -108,6 +108,8 @@ def decoding_of(
         width_at=file_order.width_at(log, files),
         sizes=file_order.sizes(files),
         erased=erasures.keys_of(ledger, source),
+        keys=inputs.keys_of(source),
+        protection=protecting.protection_of(ledger, source),
     )
 
 
@@ -135,11 +137,11 @@ def derive(
     transactions = open_transactions.known(ledger, log, source.undelivered)
     files = ledger.files()
     decoding = decoding_of(ledger, source, messages.parts, messages.read_from, log.table, files)
+    outputs = Outputs(log=log.target, quarantine=quarantine)
     work = partial(
         tasks.normalize,
-        decoding=decoding,
         raw=messages.read_from,
-        outputs=Outputs(log=log.target, quarantine=quarantine),
+        outputs=outputs,
         transactions=KnownTransactions(
             marked=transactions.marked,
             unsettled=ledger_transactions.unsettled(transactions.states),
@@ -147,7 +149,15 @@ def derive(
         ),
         batches=batches,
     )
-    done = spread.run(messages.parts, work, Done)
+    done = inputs.run(messages.parts, partial(work, decoding=decoding))
+    while decoding.protection is not None:
+        wider = protecting.widened(decoding.protection, ledger, done)
+        if wider == decoding.protection:
+            break
+        # A statement among the messages gives a masked column another name, which images already use.
+        protecting.discard(done, outputs)
+        decoding = replace(decoding, protection=wider)
+        done = inputs.run(messages.parts, partial(work, decoding=decoding))
     noted = [times for task in done for times in task.file_times]
     found = disorders(noted, file_order.places(files, decoding.width_at)) if noted else []
     return Derived(tasks=done, transactions=transactions, log=log, disorders=found)

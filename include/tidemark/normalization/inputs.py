@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 
+from tidemark.errors import ConfigurationError
 from tidemark.events import Message
 from tidemark.formats import Known, gather, informed, resolve
 from tidemark.lake.data_files import ROW_GROUP_BYTES, Target
@@ -19,6 +20,7 @@ from tidemark.normalization.decoding import metadata_of
 from tidemark.normalization.tasks import Done, RawPart
 from tidemark.sources.model import Source
 from tidemark.spark import spread
+from tidemark.values.sealing import Keys, keys_in, unsealed_statement
 
 _EXPANSION = 8
 """Messages are about this number of times larger than their Parquet file."""
@@ -40,6 +42,27 @@ def parts(table: Table, where: BooleanExpression) -> Iterable[spread.Part]:
             yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=last), size
 
 
+def keys_of(source: Source) -> Keys | None:
+    """Return the keys that decrypt messages of a source; None if its file names none.
+
+    Raises:
+        ConfigurationError: the variable that the file names is not set, or holds something else.
+    """
+    return None if source.raw_key is None else keys_in(source.raw_key)
+
+
+def run(parts: Sequence[spread.Part], work: Callable[[bytes], bytes]) -> list[Done]:
+    """Return what tasks found in parts with messages.
+
+    Raises:
+        ConfigurationError: a key is missing that messages are encrypted with.
+    """
+    done = spread.run(parts, work, Done)
+    if problem := next((task.problem for task in done if task.problem), None):
+        raise ConfigurationError(problem)
+    return done
+
+
 def known(source: Source, messages: Sequence[spread.Part], read_from: Target, changelog: Table) -> Known | None:
     """Return the metadata of a run; None if the format needs no metadata messages.
 
@@ -53,10 +76,12 @@ def known(source: Source, messages: Sequence[spread.Part], read_from: Target, ch
     if module is None:
         return None
     options = source.options.model_dump(mode="json")
-    collect = partial(tasks.collect, format_name=source.format, options=options, raw=read_from)
-    new = [pair for task in spread.run(messages, collect, Done) for pair in task.metadata]
-    rows = changelog.scan(
-        row_filter=equals("kind", RowKind.SCHEMA_CHANGE.value), selected_fields=("detail",)
-    ).to_arrow()
-    kept = (Message(value=text.encode(), file="", place=0) for text in rows.column("detail").unique().to_pylist())
+    keys = keys_of(source)
+    collect = partial(tasks.collect, format_name=source.format, options=options, raw=read_from, keys=keys)
+    new = [pair for task in run(messages, collect) for pair in task.metadata]
+    fields = ("operation", "detail")
+    rows = changelog.scan(row_filter=equals("kind", RowKind.SCHEMA_CHANGE.value), selected_fields=fields).to_arrow()
+    stated = zip(*(rows.column(name).to_pylist() for name in fields), strict=True)
+    texts = {text: None for each in dict.fromkeys(stated) for text in [unsealed_statement(*each)[1]]}
+    kept = (Message(value=text.encode(), file="", place=0) for text in texts)
     return gather([*new, *metadata_of(module, kept, source.options)])

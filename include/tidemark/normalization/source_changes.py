@@ -42,6 +42,7 @@ NEEDS: Final[Mapping[str, Need]] = {
     "encodings": Need.REPROCESS,
     "log_restarts": Need.REPROCESS,
     "reloads": Need.REPROCESS,
+    "mask_at": Need.REPROCESS,
     "columns": Need.REBUILD,
     "key": Need.REBUILD,
     "max_message_mib": Need.RETRY,

@@ -6,9 +6,9 @@ object (``Done``): what it wrote and counted. It writes its rows to Parquet file
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.dumps.wrapping import Reading
+from tidemark.errors import ConfigurationError
 from tidemark.events import Message
 from tidemark.formats import Known, informed, orders_by_dump, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
@@ -30,10 +31,12 @@ from tidemark.normalization.decoding import decode_message, metadata_of
 from tidemark.normalization.erased_keys import Decode, ErasedKeys, Noting
 from tidemark.normalization.file_times import FileTimes, TimesNoted
 from tidemark.normalization.new_logs import NewLogs, ranked
+from tidemark.normalization.protection import Protection
 from tidemark.normalization.raised_limits import with_raised_limit
 from tidemark.normalization.spans import logs_of
 from tidemark.normalization.transaction_tracker import READ, READ_OF_CONTROLS, Tracker, TransactionsSeen
 from tidemark.values.declared_types import DeclaredEncodings
+from tidemark.values.sealing import SEALED, Keys, unsealed_messages
 
 
 class Done(msgspec.Struct, kw_only=True):
@@ -52,6 +55,8 @@ class Done(msgspec.Struct, kw_only=True):
     """Of events that only their file orders."""
     erased: list[tuple[str, int, int]] = []
     """File, place and number in its message of each event whose row was erased."""
+    problem: str | None = None
+    """Why the messages cannot be read: a key is missing. Nothing was written then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,10 @@ class Decoding:
     """Checksum to bytes of files that grew later: what they had when they were landed with that checksum."""
     erased: ErasedKeys | None = None
     """The keys whose rows were erased; None if there are none."""
+    keys: Keys | None = None
+    """The keys that decrypt messages; None if the source file names none."""
+    protection: Protection | None = None
+    """Masks and encryption of what is written; None unless the source file says ``mask_at: landing``."""
 
     def decode(self) -> Decode:
         """Return the decoder of messages."""
@@ -115,19 +124,36 @@ class RawPart(msgspec.Struct, frozen=True, kw_only=True):
     """None: all that follow."""
 
 
-def collect(task: bytes, *, format_name: str, options: Mapping[str, Any], raw: Target) -> bytes:
+def telling(work: Callable[..., bytes]) -> Callable[..., bytes]:
+    """Return a task that tells the driver which key is missing: of an error on a worker, Spark keeps the text alone."""
+
+    @wraps(work)
+    def told(*args: Any, **named: Any) -> bytes:  # noqa: ANN401  those of the task
+        try:
+            return work(*args, **named)
+        except ConfigurationError as error:
+            return msgspec.json.encode(Done(problem=str(error)))
+
+    return told
+
+
+@telling
+def collect(
+    task: bytes, *, format_name: str, options: Mapping[str, Any], raw: Target, keys: Keys | None = None
+) -> bytes:
     """Return the metadata messages in parts of ``raw`` (``list[RawPart]``), as ``Done``."""
     module = informed(resolve(format_name))
     found: dict[tuple[str, bytes], None] = {}
     if module is not None:
         checked = module.Options.model_validate(dict(options))
         for part in msgspec.json.decode(task, type=list[RawPart]):
-            for batch in messages_in(part, raw, columns=["value"]):
+            for batch in messages_in(part, raw, keys, columns=["value", SEALED]):
                 messages = (Message(value=value, file="", place=0) for value in batch.column("value").to_pylist())
                 found |= dict.fromkeys(metadata_of(module, messages, checked))
     return msgspec.json.encode(Done(metadata=list(found)))
 
 
+@telling
 def normalize(
     task: bytes,
     *,
@@ -152,6 +178,9 @@ def normalize(
     """
     noting = None if decoding.erased is None else Noting(decoding.erased, decoding.decode())
     decode: Recognise = noting or decoding.decode()
+    protection = decoding.protection
+    if protection is not None:  # behind the recognition of erased keys, which are plain
+        decode = protection.masking.over(decode)
     writer, set_aside = Writer(outputs.log), Writer(outputs.quarantine)
     decoders: dict[int, Decoder] = {}
     tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled, landed=transactions.landed)
@@ -159,16 +188,17 @@ def normalize(
     by_dump = orders_by_dump(resolve(decoding.format_name))
 
     def write(partition: Partition, rows: pa.RecordBatch) -> None:
-        writer.write(partition, rows)
+        writer.write(partition, rows if protection is None else protection.sealed_log(partition, rows))
         if partition[1] == RowKind.CHANGE:
             times.add(str(partition[2]), rows)
 
     for part in msgspec.json.decode(task, type=list[RawPart]):
         if part.batch not in decoders:
-            batch, put_aside = batches.get(part.batch, part.batch), partial(_put_aside, set_aside, part.batch)
+            batch = batches.get(part.batch, part.batch)
+            put_aside = partial(_put_aside, set_aside, part.batch, protection)
             decoders[part.batch] = Decoder(batch, decode, write, put_aside, tracker, decoding.declared)
         decoder = decoders[part.batch]
-        for messages in messages_in(part, raw):
+        for messages in messages_in(part, raw, decoding.keys):
             if by_dump:
                 decoder.add_logs(logs_of(messages))
             decoder.offsets.add(messages)
@@ -177,6 +207,8 @@ def normalize(
             whole = with_raised_limit(kept, decoding.reading, decoding.sizes)
             decoder.add(with_file_order(whole, decoding.width_at))
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
+    if protection is not None:
+        tallies = {batch: protection.sealed_tally(tally) for batch, tally in tallies.items()}
     return msgspec.json.encode(
         Done(
             files=writer.close(),
@@ -189,13 +221,14 @@ def normalize(
     )
 
 
+@telling
 def search(task: bytes, *, decoding: Decoding, raw: Target) -> bytes:
     """Return the places of events of erased rows in parts of ``raw`` or of the quarantine, as ``Done``."""
     if decoding.erased is None:
         raise ValueError("a search for erased rows needs their keys")
     noting = Noting(decoding.erased, decoding.decode())
     for part in msgspec.json.decode(task, type=list[RawPart]):
-        for messages in messages_in(part, raw):
+        for messages in messages_in(part, raw, decoding.keys):
             whole = with_file_order(unerased(messages), decoding.width_at)
             for message in messages_of(whole):
                 noting(message)
@@ -237,16 +270,25 @@ def look(task: bytes, *, only: frozenset[str] | None, log: Target, landed: Lande
     return msgspec.json.encode(Done(transactions=tracker.close()))
 
 
-def _put_aside(writer: Writer, batch: int, partition: Partition, rows: pa.RecordBatch) -> None:
+def _put_aside(
+    writer: Writer, batch: int, protection: Protection | None, partition: Partition, rows: pa.RecordBatch
+) -> None:
     """Write quarantined messages, which stay in the batch that they landed with."""
-    writer.write((batch, *partition[1:]), rows)
+    writer.write((batch, *partition[1:]), rows if protection is None else protection.set_aside(rows))
 
 
-def messages_in(part: RawPart, raw: Target, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the messages of a part."""
+def messages_in(
+    part: RawPart, raw: Target, keys: Keys | None, columns: list[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of a part, decrypted.
+
+    Raises:
+        ConfigurationError: a key is missing that messages are encrypted with.
+    """
     with pq.ParquetFile(raw.filesystem.open_input_file(part.path)) as file:
         groups = range(part.first, file.num_row_groups if part.last is None else part.last)
-        yield from file.iter_batches(_MESSAGES, row_groups=list(groups), columns=columns)
+        for rows in file.iter_batches(_MESSAGES, row_groups=list(groups), columns=columns):
+            yield unsealed_messages(rows, keys)
 
 
 _MESSAGES = 40_000

@@ -20,6 +20,7 @@ from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.tally import LOAD
 from tidemark.quality.doubts import UNPLACED_LOAD, Doubt
+from tidemark.text import without_values
 
 
 class Followed(NamedTuple):
@@ -84,10 +85,10 @@ def _loaded_since(spans: Iterable[SpanRow], renames: Sequence[TableRename], stan
         return []
     count = sum(span.unplaced for span in late)
     reason = (
-        f"{count} rows under this name were loaded after a table was renamed: {first.statement[:200]}. They rank below "
-        f"all changes, so they count as rows of the table that had the name before. If they are those of the table "
-        f"that has it now, write the moment of the load under `reloads` of it into the source file, and run with "
-        f"--reprocess for the intervals since then; else approve the cut"
+        f"{count} rows under this name were loaded after a table was renamed: {without_values(first.statement)}. They "
+        f"rank below all changes, so they count as rows of the table that had the name before. If they are "
+        f"those of the table that has it now, write the moment of the load under `reloads` of it into the source "
+        f"file, and run with --reprocess for the intervals since then; else approve the cut"
     )
     return [Doubt(UNPLACED_LOAD, count, reason)]
 
@@ -103,8 +104,8 @@ def _moved(ledger: Ledger) -> dict[str, int]:
 
 def _reason(name: str, statement: str) -> str:
     return (
-        f"it was renamed, or got the name of another table: {statement[:200]}. Rows belong to the name that they came "
-        f"with, so {name} may lack rows from before the statement, or hold rows of another table. Load the renamed "
-        f"tables anew: a complete load after the statement replaces their rows. If the rows are right as they are, "
-        f"approve the cut"
+        f"it was renamed, or got the name of another table: {without_values(statement)}. Rows belong to the name that "
+        f"they came with, so {name} may lack rows from before the statement, or hold rows of another table. Load the "
+        f"renamed tables anew: a complete load after the statement replaces their rows. If the rows are right as they "
+        f"are, approve the cut"
     )

@@ -1,4 +1,7 @@
-"""Masks in the life of a row: events are compared by their plain values, and told by the masked ones."""
+"""Masks in the life of a row: events are compared by their plain values, and told by the masked ones.
+
+Of values that were masked before they were written, nothing but the masked ones is known.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,20 @@ from dataclasses import replace
 
 from tidemark.queries.row_life import Key, Step
 from tidemark.values.masking import Masks
+from tidemark.values.plain_types import Value
+
+
+class MaskedText(str):
+    """A value that was masked before it was written."""
+
+    __slots__ = ()
+
+
+def told(name: str, value: Value, masks: Masks) -> Value:
+    """Return a value as the table shows it."""
+    if value is None or name not in masks.kinds or isinstance(value, MaskedText):
+        return value
+    return masks.told(name, str(value))
 
 
 def masked(step: Step, masks: Masks) -> Step:
@@ -23,5 +40,4 @@ def masked(step: Step, masks: Masks) -> Step:
 
 def shown(values: Key, masks: Masks) -> Key:
     """Return values by column as the table shows them."""
-    told = {name: masks.told(name, str(value)) for name, value in values.items() if value is not None}
-    return {name: told[name] if name in masks.kinds and name in told else value for name, value in values.items()}
+    return {name: told(name, value, masks) for name, value in values.items()}

@@ -23,7 +23,7 @@ from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
 from tidemark.queries.row_life_columns import defaults, is_followed
-from tidemark.queries.row_life_masks import masked
+from tidemark.queries.row_life_masks import MaskedText, masked, told
 from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
 from tidemark.queries.shard_views import is_view, own_columns
 from tidemark.tables import reasons as fold_reasons
@@ -128,7 +128,10 @@ class Reader:
             return None
         if not isinstance(value, str) or not encodings <= _WRITTEN_AS_IS or kind not in {"int", "long", "string"}:
             return None
-        written = re.escape(value) if kind == "string" else f"[+-]?0*{value.lstrip('-')}"
+        if kind == "string":
+            written = "|".join(re.escape(str(each)) for each in {value, told(name, value, self.masks)})
+            return rf'"(?:{called})"\s*:\s*"?(?:{written})["\s,}}]'
+        written = f"[+-]?0*{value.lstrip('-')}"
         return rf'"(?:{called})"\s*:\s*"?{written}["\s,}}]'
 
     def _is_called(self, column: Column, name: str) -> bool:
@@ -226,7 +229,9 @@ class Reader:
                 continue
             try:
                 typed = Column(column.name, self.columns[name].type, column.encoding)
-                read[name] = read_value(bytes(members[column.name]), typed, column.type)
+                value = read_value(bytes(members[column.name]), typed, column.type)
+                is_done = column.masked is not msgspec.UNSET and isinstance(value, str)
+                read[name] = MaskedText(value) if is_done else value
             except UnreadableValueError as error:
                 is_masked = name in self.masks.kinds
                 fault = fault or (f"column '{column.name}': masked, and does not fit" if is_masked else str(error))
@@ -242,10 +247,12 @@ class Reader:
         return [name for name in self.columns if name in written]
 
     def _same(self, one: Key, other: Key, names: Sequence[str]) -> bool:
-        return all(
-            comparable(one.get(name), self.columns[name].type) == comparable(other[name], self.columns[name].type)
-            for name in names
-        )
+        return all(self._equal(name, one.get(name), other[name]) for name in names)
+
+    def _equal(self, name: str, one: Value, other: Value) -> bool:
+        if isinstance(one, MaskedText) or isinstance(other, MaskedText):  # the plain value is known of one at the most
+            one, other = told(name, one, self.masks), told(name, other, self.masks)
+        return comparable(one, self.columns[name].type) == comparable(other, self.columns[name].type)
 
 
 def _first(*values: Value) -> Value:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from tidemark.ledger.rows import ShapeRow, StatementRow
 from tidemark.ledger.tally import LOAD
-from tidemark.quality.disclosure import short
+from tidemark.text import without_values
 
 _MOST = 200
 """Most entries of a timeline; the newest ones are kept."""
 
 _NAMED = 12
 """Most columns that one entry names."""
-
-_TEXTS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
-"""Texts of a statement, which may be values (defaults, comments); of some databases also names."""
 
 
 def schema_changes(
@@ -45,18 +41,9 @@ def schema_changes(
 
 def _statement(row: StatementRow) -> dict[str, Any]:
     name = ".".join(part for part in (row.database, row.schema, row.name) if part)
-    text = "an initial load began" if row.dialect == LOAD else without_texts(row.statement)
+    text = "an initial load began" if row.dialect == LOAD else without_values(row.statement)
     kind = "load" if row.dialect == LOAD else "statement"
     return {"at": row.at, "batch": row.batch, "table": name, "kind": kind, "text": text}
-
-
-def without_texts(statement: str) -> str:
-    """Return a statement in one line, without the texts in it, at most 200 characters.
-
-    >>> without_texts("ALTER TABLE t ADD c text DEFAULT 'a secret'")
-    "ALTER TABLE t ADD c text DEFAULT '...'"
-    """
-    return short(" ".join(_TEXTS.sub("'...'", statement).split()))
 
 
 def _columns(shapes: Iterable[ShapeRow]) -> Iterable[dict[str, Any]]:

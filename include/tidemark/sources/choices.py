@@ -32,6 +32,15 @@ class Transactions(StrEnum):
     """Every event, as soon as it has landed."""
 
 
+class MaskAt(StrEnum):
+    """Where masks of columns are applied."""
+
+    TABLE = "table"
+    """Where published rows are made. ``raw``, the change log and quarantine hold plain values."""
+    LANDING = "landing"
+    """Where events are made: the change log has masked values, and messages are kept encrypted."""
+
+
 class Severity(StrEnum):
     """The effect of a failed check on the run."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -11,6 +10,7 @@ from pydantic_core import InitErrorDetails
 
 from tidemark.sources import fields
 from tidemark.sources.fields import wrong
+from tidemark.text import matches
 from tidemark.values.expressions import ExpressionError, Term, parsed
 from tidemark.values.masking import Mask
 
@@ -55,13 +55,6 @@ def _filter(text: str) -> str:
     if not any(parsed(_expression(text)).columns()):
         raise wrong("it names no column, so it is the same for every row.")
     return text
-
-
-def matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
-    """Return whether a name fits a pattern, with ``*`` and ``?``; the case of letters does not matter."""
-    expressions = [re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".") for pattern in patterns]
-    flags = re.DOTALL | re.IGNORECASE
-    return any(re.fullmatch(expression, name, flags) for name in names for expression in expressions)
 
 
 class ColumnOptions(BaseModel):

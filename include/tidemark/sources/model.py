@@ -32,7 +32,7 @@ from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
 from tidemark.sources import check, column_options, fields, limits, routes, table_routes
 from tidemark.sources.check import Check
-from tidemark.sources.choices import Deletes, Files, Transactions
+from tidemark.sources.choices import Deletes, Files, MaskAt, Transactions
 from tidemark.sources.fields import error_at, wrong
 from tidemark.sources.freshness import Freshness
 from tidemark.sources.history import DeclaredHistory
@@ -48,6 +48,7 @@ from tidemark.text import suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
 from tidemark.values.masking import Mask
+from tidemark.values.sealing import Keys, keys_in
 
 DAG_PREFIX = "cdc_"
 """Prefix of the ids of the sources' DAGs."""
@@ -164,6 +165,11 @@ class Source(BaseModel):
     """When the source's log began anew, by commit time: events from then on rank above all events before."""
     mask_secret: Annotated[str, BeforeValidator(fields.secret_variable)] | None = None
     """Name of the environment variable that holds the secret of masks; in the file ``${NAME}``."""
+    mask_at: MaskAt = MaskAt.TABLE
+    """Where masks are applied: ``table``, or ``landing``, so that no log holds a plain value of a masked column."""
+    raw_key: Annotated[str, BeforeValidator(fields.secret_variable)] | None = None
+    """Name of the environment variable that holds the keys of ``mask_at: landing``; in the file ``${NAME}``. Base64 of
+    32 bytes each, with commas between: the first encrypts, all decrypt."""
     migration_tables: StrictBool = False
     """Whether tables are published that schema-change tools made beside a table (``_orders_gho``, ``_orders_new``)."""
     tables: dict[str, Table] = Field(default_factory=dict)
@@ -214,6 +220,14 @@ class Source(BaseModel):
         declared = {name: table.written() for name, table in self.tables.items()}
         return declared if any(declared.values()) else {}
 
+    def sealing_keys(self) -> Keys | None:
+        """Return the keys that messages are encrypted with; None if they are kept plain.
+
+        Raises:
+            ConfigurationError: the variable that the file names is not set, or holds something else.
+        """
+        return keys_in(self.raw_key) if self.mask_at is MaskAt.LANDING and self.raw_key else None
+
     def deletable(self, name: str, rows: int, *, rebuilt: bool = False) -> int:
         """Return how many of a table's ``rows`` published rows one cut may delete without approval.
 
@@ -242,6 +256,13 @@ class Source(BaseModel):
         if keyed and self.mask_secret is None:
             errors = [error_at(("tables", name, "mask", column), text) for name, column in keyed]
             raise ValidationError.from_exception_data("Source", errors)
+        return self
+
+    @model_validator(mode="after")
+    def _key_given(self) -> Self:
+        if self.mask_at is MaskAt.LANDING and self.raw_key is None:
+            text = "landing needs a key: `raw_key: ${NAME}` names the environment variable that holds it."
+            raise ValidationError.from_exception_data("Source", [error_at(("mask_at",), text)])
         return self
 
     @model_validator(mode="after")

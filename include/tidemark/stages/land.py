@@ -101,6 +101,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
         target=lake.target(raw, RAW, plain=VARIED),
         reading=Reading(limit=source.message_limit, wrapping=source.container),
+        keys=source.sealing_keys(),
     )
     accepted, written, unsound = _write(contents, work, batch + 1, bounded=growing) if contents else nothing
     if accepted:

@@ -40,6 +40,7 @@ from tidemark.normalization import (
     file_order,
     inputs,
     open_transactions,
+    protecting,
     retrying,
     source_changes,
 )
@@ -112,6 +113,7 @@ def run(
     remarks = [] if file_order.is_by_numbers(changelog) else [_ORDERED_AS_TEXT.format(source.source)]
     remarks += map(str, disorders)
     remarks += source_changes.remarks(source.source, changed)
+    remarks += protecting.remarks(ledger, source)
     return StageReport(stage="normalize", source=source.source, summary=summary, remarks=tuple(remarks))
 
 

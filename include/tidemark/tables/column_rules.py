@@ -11,15 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from pyiceberg.table import Table
 
 from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
+from tidemark.events import Column
 from tidemark.lake.properties import NAMES_PROPERTY, RULES_PROPERTY
 from tidemark.sources import model
-from tidemark.sources.column_options import matches
 from tidemark.sources.history import History
 from tidemark.sources.routes import SHARD_COLUMN, is_folded
+from tidemark.text import matches
 from tidemark.values.masking import ONE_TO_ONE, Mask, Masks, check_of
 
 
@@ -185,6 +187,28 @@ def refuse_other_rows(table: str, before: Mapping[str, Any], promised: model.Tab
 def derived_columns(table: Table) -> frozenset[str]:
     """Return the columns of a published table that expressions made: no message has them."""
     return frozenset(recorded(table).get("derive", {}))
+
+
+def refuse_masked_otherwise(source: str, table: str, masks: Masks, columns: Iterable[tuple[str, Column]]) -> None:
+    """Refuse to read values that were masked before they were written, and otherwise than the source file says now.
+
+    Args:
+        source: name of the source.
+        table: as the source names it.
+        masks: of its columns.
+        columns: columns of images, each with today's name.
+
+    Raises:
+        IncompatibleSchemaError: only the messages have the plain values.
+    """
+    for name, column in columns:
+        if column.masked is not msgspec.UNSET and column.masked != masks.label(name):
+            then, now = column.masked.partition(" ")[0], masks.kinds.get(name, "not masked")
+            change = f"was {then}, and is to be {now} now" if then != now else f"has another secret ({now})"
+            raise IncompatibleSchemaError(
+                f"{table}: the change log has values of {column.name!r} that were masked when they landed: the mask "
+                f"{change}. `tidemark run {source} --reprocess` derives them anew from the messages"
+            )
 
 
 def refuse_stale(

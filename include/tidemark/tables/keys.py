@@ -13,6 +13,7 @@ from tidemark.sources import model
 from tidemark.tables.evolving import Evolving
 from tidemark.tables.plan import Default, Found, KeyEra
 from tidemark.tables.schemas import key_of
+from tidemark.text import without_values
 
 
 class KeySpan(NamedTuple):
@@ -104,8 +105,8 @@ def _refuse_outgrown(evolving: Evolving, key: tuple[str, ...], columns: Sequence
     if set(key) < set(now):
         raise IncompatibleSchemaError(
             f"{found.object}: the source file gives the key {list(key)}, and the table has another one at the source, "
-            f"so rows may share it: {newest.statement[:200]}. Write `key: [{', '.join(now)}]`, and rebuild the table "
-            f"(`tidemark rebuild {evolving.source} {found.object}`)"
+            f"so rows may share it: {without_values(newest.statement)}. Write `key: [{', '.join(now)}]`, and rebuild "
+            f"the table (`tidemark rebuild {evolving.source} {found.object}`)"
         )
 
 

@@ -59,6 +59,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     names = [column.name for column in columns]
     key, masks = keys.planned(evolving, promised, table, names), evolving.rules.masks(names)
     column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
+    column_rules.refuse_masked_otherwise(source.source, found.object, masks, evolving.message_columns())
     _refuse_kept(source.source, found, promised, table, key)
     checks = _row_checks(found, promised, table, key, evolved)
     defaults = _defaults(evolving, table, key, columns)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec import UNSET
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
@@ -84,16 +85,26 @@ class Ways(NamedTuple):
     def struct(self, masks: Masks) -> Expression:
         """Return the struct of the typed and masked values, and of the name of the first column that does not fit."""
         values = [
-            mask_of(masks, each.name)(self._value(number, each.type)).alias(field(number))
+            self._masked(number, each.type, mask_of(masks, each.name)).alias(field(number))
             for number, each in enumerate(self.image.columns)
         ]
         faults = [fault for each in self.readings.values() for way in each if (fault := way.fault()) is not None]
         faults += [F.when(parse.corrupt(), F.lit("the image as a whole")) for parse in self.parses]
         return F.struct(*values, F.coalesce(F.lit(None), *faults).cast("string").alias(UNREADABLE))
 
-    def _value(self, number: int, kind: str) -> Expression:
-        values = [reading.value() for reading in self.readings.get(number, ())]
-        return values[0] if len(values) == 1 else F.coalesce(F.lit(None).cast(spark_type(kind)), *values)
+    def _masked(self, number: int, kind: str, mask: Callable[[Expression], Expression]) -> Expression:
+        """Return the masked value of a column, whether it is plain in the image or was masked before."""
+        readings = self.readings.get(number, ())
+        done = [reading.value() for reading in readings if reading.source.masked is not UNSET]
+        plain = [reading.value() for reading in readings if reading.source.masked is UNSET]
+        if not done:
+            return mask(_first(plain, kind))
+        return _first([*done, mask(_first(plain, kind))] if plain else done, kind)
+
+
+def _first(values: Sequence[Expression], kind: str) -> Expression:
+    """Return the value that is not null; at most one is."""
+    return values[0] if len(values) == 1 else F.coalesce(F.lit(None).cast(spark_type(kind)), *values)
 
 
 def ways(image: Image, shapes: Mapping[str, Shape], names: NamesByShape) -> Ways:
@@ -150,8 +161,9 @@ def _as_read(source: Column, target: TableColumn, *, is_text: bool) -> Column:
     ``is_text`` says that every shape declares JSON strings.
     """
     if is_direct(source, target):
-        return Column(source.name, None if target.type == "string" and not is_text else target.type)
+        kind = None if target.type == "string" and not is_text and source.masked is UNSET else target.type
+        return Column(source.name, kind, masked=source.masked)
     parts = decimal_declared(source.type)
     if source.encoding is Encoding.UNSCALED_BASE64 and parts:  # the type gives the scale
-        return Column(source.name, f"decimal(38, {parts[1]})", source.encoding)
-    return Column(source.name, None, source.encoding)
+        return Column(source.name, f"decimal(38, {parts[1]})", source.encoding, source.masked)
+    return Column(source.name, None, source.encoding, source.masked)

@@ -60,6 +60,15 @@ class Masks(NamedTuple):
         """
         return secret_in(self.variable) if Mask.HMAC in self.kinds.values() and self.variable else None
 
+    def label(self, name: str) -> str | None:
+        """Return how the values of a column are masked, and with which secret; None where they are not.
+
+        Raises:
+            ConfigurationError: the secret is needed, and the variable is not set, or its value is too short.
+        """
+        mask = self.kinds.get(name)
+        return None if mask is None else labelled(mask, self.variable)
+
     def told(self, name: str, text: str | None) -> str | None:
         """Return what the table shows of a value, given as the text that a ``string`` column would hold."""
         mask = self.kinds.get(name)
@@ -82,6 +91,11 @@ def masked(mask: Mask, text: str | None, secret: bytes | None = None) -> str | N
     if mask is Mask.HASH:
         return hashlib.sha256(text.encode()).hexdigest()
     return HIDDEN + (text[-_SHOWN:] if mask is Mask.LAST4 and len(text) > _SHOWN else "")
+
+
+def labelled(mask: Mask, variable: str | None) -> str:
+    """Return the word of a mask, for ``hmac`` with what tells the secret from others."""
+    return f"{mask} {check_of(variable)}" if mask is Mask.HMAC and variable else mask.value
 
 
 def keyed(secret: bytes, text: str) -> str:

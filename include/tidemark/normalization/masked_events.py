@@ -1,0 +1,250 @@
+"""Masks of values where events are made (``mask_at: landing``), before anything of them is written.
+
+A mask is a function of the value as text (``values.masking``). The value is read here as the table would read it, and
+written back into the image as text; the shape says of the column how it was masked, so nobody masks it again. Spark's
+workers import this module, so it imports nothing slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import chain
+from typing import NamedTuple
+
+import msgspec
+
+from tidemark.ddl.migrations import belongs_to
+from tidemark.errors import UnreadableValueError
+from tidemark.events import ChangeEvent, Column, Encoding, Event, Message, Quarantined, SchemaChange, Shape, TableId
+from tidemark.normalization.erased_keys import ErasedEvent
+from tidemark.text import matches
+from tidemark.values.declared_types import DeclaredEncodings, as_declared, entry_for
+from tidemark.values.masking import Mask, masked
+from tidemark.values.plain import read_value
+
+HIDDEN_DETAIL = (
+    "not told, because the source masks values and the sentence may quote one: `tidemark decode` with the dump file "
+    "tells it"
+)
+
+Decoded = list[Event] | list[Event | ErasedEvent] | Quarantined
+"""What a message is decoded to."""
+
+Recognise = Callable[[Message], Decoded]
+
+_UNREADABLE = msgspec.Raw(b'"unreadable"')
+"""In place of a value that does not fit. No column of the encoding ``HEX`` can be read from it."""
+
+
+class _Fault(Enum):
+    """Stands for a value that does not fit."""
+
+    FAULT = "fault"
+
+
+_FAULT = _Fault.FAULT
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Masked(NamedTuple):
+    """What an entry of the source file says of masked columns."""
+
+    masks: tuple[tuple[str, Mask], ...]
+    """Patterns, in the order of the file."""
+    renames: tuple[tuple[str, str], ...] = ()
+    """Names at the source and published names: the entry may use either."""
+
+
+class _Reading(NamedTuple):
+    """How one column of an image is read and masked."""
+
+    mask: Mask
+    typed: Column
+    declared: str | None
+    written: Column
+    """As the shape describes it afterwards."""
+    faulty: Column
+    """Likewise, where the value does not fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masking:
+    """The masks of a source, as far as the source file and the statements that landed tell."""
+
+    tables: Mapping[str, Masked]
+    """By entry of the source file."""
+    labels: Mapping[Mask, str]
+    """What shapes say of each mask (``Masks.label``)."""
+    secret: bytes | None = field(default=None, repr=False)
+    renamed: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """By table, the names of columns that statements connect."""
+    declared: Mapping[str, DeclaredEncodings] = field(default_factory=dict)
+    """By table or pattern, the types and encodings that the source file declares."""
+    publishes_copies: bool = False
+    """Whether tables are published that schema-change tools made."""
+
+    def entry_of(self, table: str) -> Masked | None:
+        """Return what is said of a table; of one that a tool made to change another one, what is said of that one."""
+        made_for = None if self.publishes_copies else copied(table)
+        return entry_for(self.tables, made_for or table)
+
+    def mask_of(self, table: str, name: str) -> Mask | None:
+        """Return the mask of a column, by any name that it ever had."""
+        entry = self.entry_of(table)
+        if entry is None or not entry.masks:
+            return None
+        told = (self.renamed.get(each, ()) for each in (table, copied(table)) if each is not None)
+        called = connected(name, (*entry.renames, *chain.from_iterable(told)))
+        return next((mask for pattern, mask in entry.masks if matches(called, [pattern])), None)
+
+    def over(self, decode: Recognise) -> Recognise:
+        """Return a decoder whose events have masked values."""
+        mask = self.masker()
+        return lambda message: mask(decode(message))
+
+    def masker(self) -> Callable[[Decoded], Decoded]:
+        """Return what masks the events of a message, and hides why it cannot be decoded."""
+        masker = _Masker(self)
+
+        def masked_all(events: Decoded) -> Decoded:
+            if isinstance(events, Quarantined):
+                return Quarantined(events.reason, HIDDEN_DETAIL)
+            return [masker.masked(event) for event in events]
+
+        return masked_all
+
+
+def copied(table: str) -> str | None:
+    """Return the table that a tool made this one for, as source files name it; None for any other table.
+
+    >>> copied("shop._people_gho"), copied("shop.people")
+    ('shop.people', None)
+    """
+    database, dot, name = table.rpartition(".")
+    made_for = belongs_to(name)
+    return None if made_for is None else f"{database}{dot}{made_for}"
+
+
+def connected(name: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a name, and every name that is connected with it through pairs; the case of letters does not matter.
+
+    >>> connected("mail", [("email", "e_mail"), ("E_MAIL", "mail"), ("note", "remark")])
+    ['mail', 'E_MAIL', 'email', 'e_mail']
+    """
+    found, ends = [name], [*pairs, *((new, old) for old, new in pairs)]
+    for known in found:
+        found += (other for one, other in ends if one.casefold() == known.casefold() and other not in found)
+    return found
+
+
+class _Masker:
+    """Masks the values of events. It is fast when the same shape comes again, which is usual for decoders."""
+
+    def __init__(self, masking: Masking) -> None:
+        self._masking = masking
+        self._readings: dict[tuple[TableId, int], tuple[Shape, dict[str, _Reading | None]]] = {}
+        self._masked: dict[TableId, bool] = {}
+        self._shapes: dict[tuple[TableId, int, frozenset[str]], tuple[Shape, Shape]] = {}
+
+    def masked(self, event: Event | ErasedEvent) -> Event | ErasedEvent:
+        """Return an event with masked values, and with a shape that says so."""
+        if type(event) is SchemaChange and event.table and event.shape and self._masks(event.table):
+            return msgspec.structs.replace(event, shape=self._shape(event.table, event.shape, frozenset()))
+        if type(event) is not ChangeEvent or not self._masks(event.table):
+            return event
+        readings = dict(self._of_shape(event.table, event.shape)) if event.shape else {}
+        images = (event.before, event.after)
+        members = [None if image is None else _members.decode(image) for image in images]
+        for name in {name for each in members if each for name in each} - readings.keys():
+            readings[name] = self._reading(event.table, Column(name))  # no shape describes it
+        texts = [{} if each is None else self._texts(readings, each) for each in members]
+        faults = frozenset(name for each in texts for name, text in each.items() if text is _FAULT)
+        before, after = (
+            _written(image, each, of_image, faults)
+            for image, each, of_image in zip(images, members, texts, strict=True)
+        )
+        shape = event.shape and self._shape(event.table, event.shape, faults)
+        return msgspec.structs.replace(event, before=before, after=after, shape=shape)
+
+    def _masks(self, table: TableId) -> bool:
+        """Return whether any column of a table may be masked."""
+        known = self._masked.get(table)
+        if known is None:
+            entry = self._masking.entry_of(str(table))
+            known = self._masked[table] = entry is not None and bool(entry.masks)
+        return known
+
+    def _texts(
+        self, readings: Mapping[str, _Reading | None], members: Mapping[str, msgspec.Raw]
+    ) -> dict[str, str | _Fault | None]:
+        """Return the masked values of an image, by column."""
+        found: dict[str, str | _Fault | None] = {}
+        for name, reading in readings.items():
+            if reading is None or name not in members:
+                continue
+            try:
+                value = read_value(bytes(members[name]), reading.typed, reading.declared)
+            except UnreadableValueError:
+                found[name] = _FAULT
+            else:
+                found[name] = masked(reading.mask, None if value is None else str(value), self._masking.secret)
+        return found
+
+    def _of_shape(self, table: TableId, shape: Shape) -> dict[str, _Reading | None]:
+        """Return how each column of a shape is masked; None for a column that is not."""
+        known = self._readings.get((table, id(shape)))
+        if known is None or known[0] is not shape:  # Python may use an id again when its object is gone
+            written = entry_for(self._masking.declared, str(table))
+            full = as_declared(shape, written) if written else shape
+            readings = {column.name: self._reading(table, column) for column in full.columns}
+            known = self._readings[table, id(shape)] = (shape, readings)
+        return known[1]
+
+    def _reading(self, table: TableId, column: Column) -> _Reading | None:
+        mask = self._masking.mask_of(str(table), column.name)
+        if mask is None:
+            return None
+        label = self._masking.labels[mask]
+        return _Reading(
+            mask=mask,
+            typed=Column(column.name, "string", column.encoding),
+            declared=column.type,
+            written=Column(column.name, "string", Encoding.PLAIN, label),
+            faulty=Column(column.name, "string", Encoding.HEX, label),
+        )
+
+    def _shape(self, table: TableId, shape: Shape, faults: frozenset[str]) -> Shape:
+        """Return the shape of an image with masked values."""
+        known = self._shapes.get((table, id(shape), faults))
+        if known is None or known[0] is not shape:
+            readings = self._of_shape(table, shape)
+            columns = [_described(column, readings[column.name], faults) for column in shape.columns]
+            known = self._shapes[table, id(shape), faults] = (shape, Shape(tuple(columns)))
+        return known[1]
+
+
+def _described(column: Column, reading: _Reading | None, faults: frozenset[str]) -> Column:
+    if reading is None:
+        return column
+    return reading.faulty if column.name in faults else reading.written
+
+
+def _written(
+    image: bytes | None,
+    members: dict[str, msgspec.Raw] | None,
+    texts: Mapping[str, str | _Fault | None],
+    faults: frozenset[str],
+) -> bytes | None:
+    """Return an image with masked values. Columns with a value that does not fit are written as ``HEX``."""
+    if members is None or not texts:
+        return image
+    for name, text in texts.items():
+        if isinstance(text, _Fault):
+            members[name] = _UNREADABLE
+        else:
+            shown = text.encode().hex() if text is not None and name in faults else text
+            members[name] = msgspec.Raw(msgspec.json.encode(shown))
+    return msgspec.json.encode(members)
