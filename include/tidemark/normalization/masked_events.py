@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidemark.ddl.migrations import belongs_to
-from tidemark.errors import UnreadableValueError
+from tidemark.errors import MalformedMessageError, UnreadableValueError
 from tidemark.events import ChangeEvent, Column, Encoding, Event, Message, Quarantined, SchemaChange, Shape, TableId
 from tidemark.normalization.erased_keys import ErasedEvent
 from tidemark.text import matches
@@ -38,6 +38,16 @@ _UNREADABLE = msgspec.Raw(b'"unreadable"')
 """In place of a value that does not fit. No column of the encoding ``HEX`` can be read from it."""
 
 
+class _Known(NamedTuple):
+    """A shape that came before."""
+
+    shape: Shape
+    readings: Mapping[str, _Reading]
+    """Of the masked columns."""
+    names: frozenset[str]
+    """Of all columns."""
+
+
 class _Fault(Enum):
     """Stands for a value that does not fit."""
 
@@ -45,6 +55,10 @@ class _Fault(Enum):
 
 
 _FAULT = _Fault.FAULT
+
+_NOTHING = _Known(Shape(()), {}, frozenset())
+
+_NO_MEMBERS: Mapping[str, msgspec.Raw] = {}
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -112,7 +126,10 @@ class Masking:
         def masked_all(events: Decoded) -> Decoded:
             if isinstance(events, Quarantined):
                 return Quarantined(events.reason, HIDDEN_DETAIL)
-            return [masker.masked(event) for event in events]
+            try:
+                return [masker.masked(event) for event in events]
+            except (msgspec.MsgspecError, ValueError, RecursionError):  # a hostile message may raise anything
+                return Quarantined(MalformedMessageError.reason, HIDDEN_DETAIL)
 
         return masked_all
 
@@ -145,7 +162,7 @@ class _Masker:
 
     def __init__(self, masking: Masking) -> None:
         self._masking = masking
-        self._readings: dict[tuple[TableId, int], tuple[Shape, dict[str, _Reading | None]]] = {}
+        self._known: dict[tuple[TableId, int], _Known] = {}
         self._masked: dict[TableId, bool] = {}
         self._shapes: dict[tuple[TableId, int, frozenset[str]], tuple[Shape, Shape]] = {}
 
@@ -155,19 +172,21 @@ class _Masker:
             return msgspec.structs.replace(event, shape=self._shape(event.table, event.shape, frozenset()))
         if type(event) is not ChangeEvent or not self._masks(event.table):
             return event
-        readings = dict(self._of_shape(event.table, event.shape)) if event.shape else {}
-        images = (event.before, event.after)
-        members = [None if image is None else _members.decode(image) for image in images]
-        for name in {name for each in members if each for name in each} - readings.keys():
-            readings[name] = self._reading(event.table, Column(name))  # no shape describes it
-        texts = [{} if each is None else self._texts(readings, each) for each in members]
-        faults = frozenset(name for each in texts for name, text in each.items() if text is _FAULT)
-        before, after = (
-            _written(image, each, of_image, faults)
-            for image, each, of_image in zip(images, members, texts, strict=True)
+        known = self._of_shape(event.table, event.shape) if event.shape else _NOTHING
+        readings: Mapping[str, _Reading] = known.readings
+        before = None if event.before is None else _members.decode(event.before)
+        after = None if event.after is None else _members.decode(event.after)
+        if unknown := ((before or _NO_MEMBERS).keys() | (after or _NO_MEMBERS).keys()) - known.names:
+            named = {name: self._reading(event.table, Column(name)) for name in unknown}  # no shape describes them
+            readings = {**readings, **{name: reading for name, reading in named.items() if reading is not None}}
+        old, new = self._texts(readings, before), self._texts(readings, after)
+        faults = frozenset(name for each in (old, new) for name, text in each.items() if text is _FAULT)
+        return msgspec.structs.replace(
+            event,
+            before=_written(event.before, before, old, faults),
+            after=_written(event.after, after, new, faults),
+            shape=event.shape and self._shape(event.table, event.shape, faults),
         )
-        shape = event.shape and self._shape(event.table, event.shape, faults)
-        return msgspec.structs.replace(event, before=before, after=after, shape=shape)
 
     def _masks(self, table: TableId) -> bool:
         """Return whether any column of a table may be masked."""
@@ -178,12 +197,12 @@ class _Masker:
         return known
 
     def _texts(
-        self, readings: Mapping[str, _Reading | None], members: Mapping[str, msgspec.Raw]
+        self, readings: Mapping[str, _Reading], members: Mapping[str, msgspec.Raw] | None
     ) -> dict[str, str | _Fault | None]:
         """Return the masked values of an image, by column."""
         found: dict[str, str | _Fault | None] = {}
-        for name, reading in readings.items():
-            if reading is None or name not in members:
+        for name, reading in readings.items() if members else ():
+            if not members or name not in members:
                 continue
             try:
                 value = read_value(bytes(members[name]), reading.typed, reading.declared)
@@ -193,15 +212,16 @@ class _Masker:
                 found[name] = masked(reading.mask, None if value is None else str(value), self._masking.secret)
         return found
 
-    def _of_shape(self, table: TableId, shape: Shape) -> dict[str, _Reading | None]:
-        """Return how each column of a shape is masked; None for a column that is not."""
-        known = self._readings.get((table, id(shape)))
-        if known is None or known[0] is not shape:  # Python may use an id again when its object is gone
+    def _of_shape(self, table: TableId, shape: Shape) -> _Known:
+        """Return how the columns of a shape are masked."""
+        known = self._known.get((table, id(shape)))
+        if known is None or known.shape is not shape:  # Python may use an id again when its object is gone
             written = entry_for(self._masking.declared, str(table))
             full = as_declared(shape, written) if written else shape
-            readings = {column.name: self._reading(table, column) for column in full.columns}
-            known = self._readings[table, id(shape)] = (shape, readings)
-        return known[1]
+            found = {column.name: self._reading(table, column) for column in full.columns}
+            readings = {name: reading for name, reading in found.items() if reading is not None}
+            known = self._known[table, id(shape)] = _Known(shape, readings, frozenset(found))
+        return known
 
     def _reading(self, table: TableId, column: Column) -> _Reading | None:
         mask = self._masking.mask_of(str(table), column.name)
@@ -220,8 +240,8 @@ class _Masker:
         """Return the shape of an image with masked values."""
         known = self._shapes.get((table, id(shape), faults))
         if known is None or known[0] is not shape:
-            readings = self._of_shape(table, shape)
-            columns = [_described(column, readings[column.name], faults) for column in shape.columns]
+            readings = self._of_shape(table, shape).readings
+            columns = [_described(column, readings.get(column.name), faults) for column in shape.columns]
             known = self._shapes[table, id(shape), faults] = (shape, Shape(tuple(columns)))
         return known[1]
 
