@@ -9,14 +9,8 @@ import pytest
 
 from tidemark.errors import ConfigurationError
 from tidemark.lake.log_schemas import RAW
-from tidemark.values.sealing import (
-    SEALED,
-    keys_in,
-    sealed_messages,
-    sealed_statement,
-    unsealed_messages,
-    unsealed_statement,
-)
+from tidemark.values.sealed_messages import SEALED, sealed_messages, unsealed_messages
+from tidemark.values.sealing import keys_in, sealed_statement, unsealed_statement
 
 VARIABLE = "TIDEMARK_TEST_RAW_KEY"
 ONE, TWO = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))

@@ -62,7 +62,7 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
     from tidemark.lake.lake import Lake
     from tidemark.normalization.inputs import keys_of
     from tidemark.queries import sql
-    from tidemark.values.sealing import SEALED, unsealed_messages
+    from tidemark.values.sealed_messages import SEALED, unsealed_messages
 
     source = find_source(name)
     table = Lake.existing().find(table_names.quarantine(source.source))

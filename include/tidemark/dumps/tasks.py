@@ -15,7 +15,8 @@ from tidemark.dumps.wrapping import Reading
 from tidemark.errors import LandingError
 from tidemark.lake.data_files import Target, Writer, WrittenFile
 from tidemark.lake.log_schemas import RAW
-from tidemark.values.sealing import SEALED, Keys, sealed_messages
+from tidemark.values.sealed_messages import SEALED, sealed_messages
+from tidemark.values.sealing import Keys
 
 
 class Hashes(msgspec.Struct, kw_only=True):

@@ -23,7 +23,8 @@ from tidemark.normalization.derivation import decoding_of
 from tidemark.normalization.erased_keys import ErasedKeys, Erasure
 from tidemark.queries.row_life_scan import LogRow
 from tidemark.sources.model import Source
-from tidemark.values.sealing import SEALED, Keys, unsealed_messages
+from tidemark.values.sealed_messages import SEALED, unsealed_messages
+from tidemark.values.sealing import Keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger.tally import LOAD, LoggedStatement, Tally
 from tidemark.normalization.masked_events import Masking
-from tidemark.values.sealing import Keys, sealed_messages, sealed_statement
+from tidemark.values.sealed_messages import sealed_messages
+from tidemark.values.sealing import Keys, sealed_statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,8 @@ from tidemark.normalization.raised_limits import with_raised_limit
 from tidemark.normalization.spans import logs_of
 from tidemark.normalization.transaction_tracker import READ, READ_OF_CONTROLS, Tracker, TransactionsSeen
 from tidemark.values.declared_types import DeclaredEncodings
-from tidemark.values.sealing import SEALED, Keys, unsealed_messages
+from tidemark.values.sealed_messages import SEALED, unsealed_messages
+from tidemark.values.sealing import Keys
 
 
 class Done(msgspec.Struct, kw_only=True):
@@ -278,7 +279,7 @@ def _put_aside(
 
 
 def messages_in(
-    part: RawPart, raw: Target, keys: Keys | None, columns: list[str] | None = None
+    part: RawPart, raw: Target, keys: Keys | None = None, columns: list[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of a part, decrypted.
 

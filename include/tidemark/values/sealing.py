@@ -2,7 +2,8 @@
 
 The source file names the environment variable that holds the keys. Whatever is encrypted has a *reference* beside it:
 the name of the variable and the id of the key, which tells nothing of the key. So keys can be changed: the first one
-encrypts, and all of them decrypt. Spark's workers import this module, so it imports nothing slow.
+encrypts, and all of them decrypt. Spark's workers import this module, and Airflow imports it with every source file. So
+it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -15,14 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-import pyarrow as pa
-
 from tidemark.errors import ConfigurationError
-
-SEALED = "sealed"
-"""Column of messages: the reference of the key that ``key`` and ``value`` are encrypted with; null: they are plain."""
-
-_COLUMNS = ("key", "value")
 
 _KEY_BYTES, _NONCE_BYTES = 32, 12
 
@@ -84,43 +78,6 @@ def keys_in(variable: str) -> Keys:
     return Keys(variable, {_id_of(key): key for key in keys})
 
 
-def sealed_messages(rows: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
-    """Return messages with their bytes encrypted."""
-    reference = pa.repeat(pa.scalar(keys.reference), rows.num_rows)
-    instead = {name: _each(rows.column(name), keys.seal) for name in _COLUMNS} | {SEALED: reference}
-    columns = [instead.get(name, rows.column(name)) for name in rows.schema.names]
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
-
-
-def unsealed_messages(rows: pa.RecordBatch, keys: Keys | None) -> pa.RecordBatch:
-    """Return messages with their plain bytes.
-
-    Args:
-        rows: any columns of ``raw`` or quarantine.
-        keys: of the source; None if its file names none.
-
-    Raises:
-        ConfigurationError: a key is missing.
-    """
-    references = rows.column(SEALED) if SEALED in rows.schema.names else None
-    if references is None or references.null_count == rows.num_rows:
-        return rows
-    instead = {
-        name: pa.array(
-            [
-                value if value is None or reference is None else _opened(keys, reference, value)
-                for value, reference in zip(rows.column(name).to_pylist(), references.to_pylist(), strict=True)
-            ],
-            pa.binary(),
-        )
-        for name in _COLUMNS
-        if name in rows.schema.names
-    }
-    instead[SEALED] = pa.nulls(rows.num_rows, pa.string())
-    columns = [instead.get(name, rows.column(name)) for name in rows.schema.names]
-    return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
-
-
 def sealed_statement(dialect: str, text: str, keys: Keys) -> tuple[str, str]:
     """Return the dialect of a statement, with the reference of the key behind it, and the text, encrypted."""
     return f"{dialect} {keys.reference}", base64.b64encode(keys.seal(text.encode())).decode()
@@ -137,20 +94,6 @@ def unsealed_statement(dialect: str, text: str) -> tuple[str, str]:
         return dialect, text
     keys = keys_in(reference.rpartition(":")[0])
     return plain, keys.unseal(reference, base64.b64decode(text)).decode()
-
-
-def _each(column: pa.Array, change: Callable[[bytes], bytes]) -> pa.Array:
-    return pa.array([None if value is None else change(value) for value in column.to_pylist()], pa.binary())
-
-
-def _opened(keys: Keys | None, reference: str, sealed: bytes) -> bytes:
-    if keys is None:
-        variable = reference.rpartition(":")[0]
-        raise ConfigurationError(
-            f"messages are encrypted with a key of the environment variable {variable}, and the source file names no "
-            f"keys: write `raw_key: ${{{variable}}}` in it. Nothing was changed"
-        )
-    return keys.unseal(reference, sealed)
 
 
 def _key(variable: str, number: int, text: str) -> bytes:
