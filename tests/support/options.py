@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from support.histories import COLUMNS
 from support.reference import Row
 
 SECRET_VARIABLE, SECRET = "TIDEMARK_TEST_SECRET", "not a secret, but long enough"
+KEY_VARIABLE, KEY = "TIDEMARK_TEST_RAW_KEY", base64.b64encode(bytes(32)).decode()
 
 _OPTIONS: Sequence[Mapping[str, Any]] = (
     {"layout": {"partition": ["bucket(3, id)"], "sort": ["id desc"]}},
@@ -64,8 +66,9 @@ DERIVED = ("tag", "region", "next")
 
 
 def the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the secret of masks into the environment."""
+    """Put the secret of masks, and the key of messages, into the environment."""
     monkeypatch.setenv(SECRET_VARIABLE, SECRET)
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
 def options_of(table: str) -> Mapping[str, Any]:

@@ -103,7 +103,8 @@ class Masking:
     def entry_of(self, table: str) -> Masked | None:
         """Return what is said of a table; of one that a tool made to change another one, what is said of that one."""
         made_for = None if self.publishes_copies else copied(table)
-        return entry_for(self.tables, made_for or table)
+        entries = [entry_for(self.tables, name) for name in (made_for, table) if name is not None]
+        return next((entry for entry in entries if entry is not None and entry.masks), entries[-1])
 
     def mask_of(self, table: str, name: str) -> Mask | None:
         """Return the mask of a column, by any name that it ever had."""

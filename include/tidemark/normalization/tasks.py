@@ -57,7 +57,7 @@ class Done(msgspec.Struct, kw_only=True):
     erased: list[tuple[str, int, int]] = []
     """File, place and number in its message of each event whose row was erased."""
     problem: str | None = None
-    """Why the messages cannot be read: a key is missing. Nothing was written then."""
+    """Why the messages cannot be read: a key is missing. Nothing is to be committed then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
