@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
 from support.histories import Table, deliver, message
+from tidemark.normalization.source_changes import Need, declared_by, since
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 
@@ -49,3 +50,13 @@ def test_a_run_tells_what_changed_in_the_source_file(source: Make, spark: SparkS
     assert list(told) == ["format", "encodings", "columns"]
     assert f"tidemark run {first.source} --reprocess" in told["format"]
     assert [part for part, _ in run([], options={"table": "shop.t"}, **columns)] == ["options"]
+
+
+@pytest.mark.parametrize(("mask_at", "need"), [("table", Need.RUN), ("landing", Need.REPROCESS)])
+def test_a_mask_at_landing_needs_the_messages(mask_at: str, need: Need) -> None:
+    """The change log has no plain values then, from which a run could make other masks."""
+    fields = {"source": "s", "format": "canal_json", "landing": "s/*", "mask_at": mask_at, "raw_key": "${KEY}"}
+    before, after = (
+        Source.model_validate({**fields, "tables": {"shop.t": {"mask": {"a": mask}}}}) for mask in ("hash", "last4")
+    )
+    assert [change.need for change in since(declared_by(before), after)] == [need]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ import structlog
 
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import SourceFileRow
-from tidemark.sources.choices import OnFail
+from tidemark.sources.choices import MaskAt, OnFail
 from tidemark.sources.model import Source
 
 log = structlog.get_logger(__name__)
@@ -95,6 +95,8 @@ class Change:
     before: Any = None
     """None: it was not given, and the default counted."""
     after: Any = None
+    at_landing: bool = False
+    """Whether the source masks at landing: then only the messages have the values that another mask needs."""
 
     @property
     def place(self) -> str:
@@ -110,6 +112,8 @@ class Change:
             for each in (*(self.before or ()), *(self.after or ()))
         ):
             return Need.RUN
+        if self.part == "mask" and self.at_landing:
+            return Need.REPROCESS
         return NEEDS.get(self.part, Need.NOTHING)
 
     def __str__(self) -> str:
@@ -139,7 +143,7 @@ def since(before: Mapping[str, Any], source: Source) -> list[Change]:
     then_tables, now_tables = before.get("tables", {}), now["tables"]
     for entry in sorted(then_tables.keys() | now_tables.keys()):
         found += _compared(then_tables.get(entry, {}), now_tables.get(entry, {}), entry)
-    return found
+    return [replace(change, at_landing=source.mask_at is MaskAt.LANDING) for change in found]
 
 
 def known(ledger: Ledger) -> dict[str, Any] | None:
