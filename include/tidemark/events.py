@@ -87,12 +87,10 @@ class Column(msgspec.Struct, frozen=True):
 
     name: str
     type: str | None = None
-    """Iceberg type string (``long``, ``decimal(18, 2)``, ``timestamp``, ``timestamptz``, ...). None if the messages
-    have no type; then the source file or the values decide."""
+    """Iceberg type string (``long``, ``decimal(18, 2)``, ...). None: the source file or the values decide."""
     encoding: Encoding = Encoding.PLAIN
     masked: str | msgspec.UnsetType = msgspec.UNSET
-    """How the values in images were masked before they were written, as ``Masks.label`` says it; unset: they are
-    plain. Such values are text. Unset, it is no part of the JSON of a shape, nor of its id."""
+    """How values in images were masked (``Masks.label``): they are text then. Unset, a shape's id is without it."""
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -144,10 +142,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def order(self) -> Position:
-        """Place in the dump, for the order where nothing else gives one.
-
-        It is the partition and offset of a Kafka record, or else interval, file and place.
-        """
+        """Place in the dump: the partition and offset of a Kafka record, or else interval, file and place."""
         if self.offset is not None:
             return (1, self.partition or 0, self.offset)
         return (0, self.interval, self.file_order or self.file, self.place)

@@ -1,11 +1,8 @@
-"""The commands that run no stage: the demo, queries of what is published, decoding dumps, work on source files."""
+"""The commands that run no stage: queries of what is published, decoding dumps, work on source files."""
 
 from __future__ import annotations
 
 import csv
-import os
-import shlex
-import signal
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -19,6 +16,7 @@ from rich.text import Text
 from tidemark.cli import (
     airflow_command,  # noqa: F401
     dbt_command,  # noqa: F401
+    demo_command,  # noqa: F401
     diagnosis_commands,  # noqa: F401
     erase_command,  # noqa: F401
     quarantine_commands,
@@ -46,46 +44,6 @@ class OutputFormat(StrEnum):
     VERTICAL = "vertical"
     JSON = "json"
     CSV = "csv"
-
-
-_LOOK_NEXT = """
-Look next:
-  the report    {report}
-  Data Docs     {docs}
-  a table       {program} sql "SELECT * FROM {source}.customers LIMIT 5"
-  its events    {program} sql "SELECT operation, after.name FROM {source}.customers__changes LIMIT 5"
-  set aside     {program} quarantine show {source}
-  run it again  TIDEMARK_LANDING={landing} {program} run {source}    (lands nothing, changes nothing)"""
-
-
-@app.command(rich_help_panel=SET_UP)
-@exits
-def demo(
-    sources: Annotated[
-        list[str] | None, typer.Argument(metavar="SOURCE", help="Bundled sources; default: one of each format.")
-    ] = None,
-) -> None:
-    """Run bundled sources through Airflow on four days of dumps, and compare the tables that they publish."""
-    from tidemark.demo.runner import DEFAULT
-    from tidemark.demo.runner import run as run_demo
-    from tidemark.lake.catalog import home
-
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers of the demo are stopped
-    outcome = run_demo(sources or DEFAULT)
-    print_status(outcome.statuses)
-    for table in outcome.differences:
-        tell(f"{table} is not what the history ends with")
-    if outcome.differences:
-        raise typer.Exit(1)
-    docs = home() / "quality" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
-    run = [status["source"] for status in outcome.statuses]
-    names = f"{len(run)} sources had one history and" if len(run) > 1 else f"{run[0]} had a history and"
-    typer.echo(f"\n{names} published the tables that it ends with ({outcome.seconds:.0f} s).")
-    given = os.environ.get("TIDEMARK_HOME")
-    program = f"TIDEMARK_HOME={shlex.quote(given)} {sys.argv[0]}" if given else sys.argv[0]
-    landing = shlex.quote(str(home() / "demo" / "landing"))
-    report = home() / "quality" / "site" / "index.html"
-    typer.echo(_LOOK_NEXT.format(report=report, docs=docs, program=program, landing=landing, source=run[0]))
 
 
 @app.command(rich_help_panel=DAILY)

@@ -250,25 +250,18 @@ class Source(BaseModel):
         return limits.quarantinable(self.max_quarantined if promised is None else promised, count)
 
     @model_validator(mode="after")
-    def _secret_given(self) -> Self:
+    def _fits_together(self) -> Self:
         keyed = [(t, c) for t, table in self.tables.items() for c, mask in table.mask.items() if mask is Mask.HMAC]
         text = "hmac needs a secret: `mask_secret: ${NAME}` of the source names the environment variable that holds it."
-        if keyed and self.mask_secret is None:
-            errors = [error_at(("tables", name, "mask", column), text) for name, column in keyed]
-            raise ValidationError.from_exception_data("Source", errors)
-        return self
-
-    @model_validator(mode="after")
-    def _key_given(self) -> Self:
+        missing = keyed if self.mask_secret is None else []
+        errors = [error_at(("tables", name, "mask", column), text) for name, column in missing]
         if self.mask_at is MaskAt.LANDING and self.raw_key is None:
             text = "landing needs a key: `raw_key: ${NAME}` names the environment variable that holds it."
-            raise ValidationError.from_exception_data("Source", [error_at(("mask_at",), text)])
-        return self
-
-    @model_validator(mode="after")
-    def _retention_fits(self) -> Self:
+            errors.append(error_at(("mask_at",), text))
         if problem := self.retention.problem(self.maintenance.tombstone_days):
-            raise ValidationError.from_exception_data("Source", [error_at(("retention", problem[0]), problem[1])])
+            errors.append(error_at(("retention", problem[0]), problem[1]))
+        if errors:
+            raise ValidationError.from_exception_data("Source", errors)
         return self
 
     @model_validator(mode="after")

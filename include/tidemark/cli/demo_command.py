@@ -1,0 +1,55 @@
+"""The command that runs the demo."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from tidemark.cli.app import SET_UP, app
+from tidemark.cli.printing import tell
+from tidemark.cli.running import exits
+from tidemark.cli.status_text import print_status
+
+_LOOK_NEXT = """
+Look next:
+  the report    {report}
+  Data Docs     {docs}
+  a table       {program} sql "SELECT * FROM {source}.customers LIMIT 5"
+  its events    {program} sql "SELECT operation, after.name FROM {source}.customers__changes LIMIT 5"
+  set aside     {program} quarantine show {source}
+  run it again  TIDEMARK_LANDING={landing} {program} run {source}    (lands nothing, changes nothing)"""
+
+
+@app.command(rich_help_panel=SET_UP)
+@exits
+def demo(
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="SOURCE", help="Bundled sources; default: one of each format.")
+    ] = None,
+) -> None:
+    """Run bundled sources through Airflow on four days of dumps, and compare the tables that they publish."""
+    from tidemark.demo.runner import DEFAULT
+    from tidemark.demo.runner import run as run_demo
+    from tidemark.lake.catalog import home
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers of the demo are stopped
+    outcome = run_demo(sources or DEFAULT)
+    print_status(outcome.statuses)
+    for table in outcome.differences:
+        tell(f"{table} is not what the history ends with")
+    if outcome.differences:
+        raise typer.Exit(1)
+    docs = home() / "quality" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
+    run = [status["source"] for status in outcome.statuses]
+    names = f"{len(run)} sources had one history and" if len(run) > 1 else f"{run[0]} had a history and"
+    typer.echo(f"\n{names} published the tables that it ends with ({outcome.seconds:.0f} s).")
+    given = os.environ.get("TIDEMARK_HOME")
+    program = f"TIDEMARK_HOME={shlex.quote(given)} {sys.argv[0]}" if given else sys.argv[0]
+    landing = shlex.quote(str(home() / "demo" / "landing"))
+    report = home() / "quality" / "site" / "index.html"
+    typer.echo(_LOOK_NEXT.format(report=report, docs=docs, program=program, landing=landing, source=run[0]))
