@@ -10,6 +10,10 @@ from support.rounds import how_many
 
 KEYED = how_many(usually=("both",), proving=("hist", "both"))
 """Kinds of the cases with a key: a history and soft deletes in one, and in ``make prove`` a history alone as well."""
+NAMED = how_many(usually=("both", "bag"), proving=("hist", "both", "keyed", "bag"))
+EMPTIED = how_many(usually=("hist", "soft"), proving=("hist", "soft", "both"))
+EMPTIED_LATE = how_many(usually=("both",), proving=("hist", "soft", "both"))
+"""Kinds of some cases, of which ``make test`` has each once at least."""
 
 
 class Case(NamedTuple):
@@ -175,18 +179,18 @@ CASES = [
                    t.delete(5, id=2, a="y")],
     ),
     *_cases(
-        [*KEYED, "keyed", "bag"], "names_that_differ_in_case", "id Id a A", [(1, 3, None, "y")],
+        NAMED, "names_that_differ_in_case", "id Id a A", [(1, 3, None, "y")],
         lambda t: [t.put(1, id=1, Id=2, a="x")],
         lambda t: [t.put(2, {"id": 1, "Id": 2, "a": "x", "A": None}, id=1, Id=3, A="y")],
     ),
     *_cases(
-        ["hist", "soft", "both"], "emptied_by_a_statement", "id a", [(2, "y"), (3, "z")],
+        EMPTIED, "emptied_by_a_statement", "id a", [(2, "y"), (3, "z")],
         lambda t: [t.put(1, id=1, a="x")],
         lambda t: [t.empty(10), t.put(11, id=2, a="y")],
         lambda t: [t.put(12, id=3, a="z"), t.put(5, id=4, a="late")],
     ),
     *_cases(
-        ["hist", "soft", "both"], "emptied_by_a_late_statement", "id a", [(2, "y")],
+        EMPTIED_LATE, "emptied_by_a_late_statement", "id a", [(2, "y")],
         lambda t: [t.put(1, id=1, a="x"), t.put(11, id=2, a="y")],
         lambda t: [t.empty(10)],
     ),
