@@ -250,6 +250,7 @@ def master(tmp_path: Path) -> Iterator[str]:
             server.stop()
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_same_settings_on_a_cluster_publish_the_same_rows(
