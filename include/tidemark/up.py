@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -24,9 +24,10 @@ from tidemark.demo import runner
 from tidemark.demo.render import SOURCES, deliver_late
 from tidemark.errors import TidemarkError
 from tidemark.lake.catalog import home
-from tidemark.services.airflow import AirflowService, stop_left_behind
-from tidemark.services.airflow_settings import USER
-from tidemark.services.processes import lives, wait_until
+from tidemark.services.airflow import AirflowService
+from tidemark.services.airflow_settings import USER, known_secrets
+from tidemark.services.postgres import EmbeddedPostgres
+from tidemark.services.processes import end_groups, lives, wait_until
 from tidemark.sources.files import default_folder, load_sources
 
 _ROOT = INCLUDE.parent
@@ -47,7 +48,7 @@ def main() -> None:
         started.enter_context(_recorded(airflow))
         sys.stdout.write(_greeting(airflow.url, airflow.password, airflow.folder))
         sys.stdout.flush()
-        signal.pause()
+        airflow.watch()
 
 
 def _greeting(url: str, password: str, folder: Path) -> str:
@@ -55,7 +56,7 @@ def _greeting(url: str, password: str, folder: Path) -> str:
     told = folder / "password-told"
     shown = f"in {folder / 'passwords.json'}" if told.exists() else password
     told.touch()
-    return f"Airflow is at {url} (user {USER}, password {shown}). Ctrl-C or `make down` stops it.\n"
+    return f"Airflow is at {url}\n  user      {USER}\n  password  {shown}\nCtrl-C or `make down` stops it.\n"
 
 
 def down() -> None:
@@ -78,9 +79,19 @@ def down() -> None:
         wait_until(lambda: _process(pid, created) is None, servers=[], seconds=_STOP_SECONDS, what=what)
     else:  # `make up` was killed, and its servers may still run
         left = [process for pid, created in started["servers"] if (process := _process(pid, created))]
-        stop_left_behind(home(), left)
+        _stop_left_behind(home(), left)
     record.unlink(missing_ok=True)
     sys.stdout.write("Airflow is stopped.\n")
+
+
+def _stop_left_behind(home: Path, servers: Sequence[psutil.Process]) -> None:
+    """Stop servers whose ``AirflowService`` was killed, the processes that they started, and their PostgreSQL."""
+    end_groups(servers)
+    folder = home / "airflow"
+    if (folder / "postgres" / "postmaster.pid").exists():
+        database = EmbeddedPostgres(folder / "postgres", known_secrets(folder)["postgres"])
+        database.start()  # joins the server that runs
+        database.stop()
 
 
 def _record() -> Path:

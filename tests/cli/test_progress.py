@@ -100,6 +100,6 @@ def test_a_report_fits_the_terminal_and_cuts_no_table(
 def test_make_up_tells_the_password_once(tmp_path: Path) -> None:
     """The first time itself, then the file that holds it."""
     first, second = (up._greeting("http://127.0.0.1:8080", "s3cret", tmp_path) for _ in range(2))
-    assert "Airflow is at http://127.0.0.1:8080 (user admin, password s3cret). " in first
-    assert f"(user admin, password in {tmp_path / 'passwords.json'}). " in second
+    assert first.splitlines()[:3] == ["Airflow is at http://127.0.0.1:8080", "  user      admin", "  password  s3cret"]
+    assert f"  password  in {tmp_path / 'passwords.json'}\n" in second
     assert "s3cret" not in second

@@ -70,7 +70,9 @@ def test_a_run_tells_a_typo_from_an_empty_interval(landing: Path, source: MakeSo
     report = run_stage("land", shop, *bounds)
     assert report.summary["files"] == 0
     (remark,) = report.remarks
-    assert remark.startswith("no new files in [2026-01-05T00:00:00+00:00, 2026-01-06T00:00:00+00:00): 2 files match")
+    assert remark.startswith(
+        "no new files in [2026-01-05T00:00:00+00:00, 2026-01-06T00:00:00+00:00): of 2 that match, those"
+    )
     assert run_stage("land", shop).remarks == ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -30,12 +31,12 @@ class MakeUp:
         self.passwords = home / "airflow" / "passwords.json"
 
     def up(self) -> tuple[subprocess.Popen[str], str]:
-        """Start Airflow; return the process, and the line that it printed."""
+        """Start Airflow; return the process, and the lines that it printed."""
         process = subprocess.Popen(
             self.command, env=self.environment, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
         assert process.stdout is not None
-        return process, process.stdout.readline()
+        return process, "".join(itertools.takewhile(lambda line: "make down" not in line, process.stdout))
 
     def down(self) -> str:
         """Stop Airflow; return what was printed."""
@@ -65,7 +66,7 @@ def make(tmp_path: Path) -> Iterator[MakeUp]:
 def test_down_stops_what_a_killed_up_left_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
     """From another process; twice is no mistake."""
     process, printed = make.up()
-    assert f"password {make.password()})" in printed
+    assert f"  password  {make.password()}\n" in printed
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert len(belonging_to(tmp_path)) > 3
@@ -78,7 +79,7 @@ def test_down_stops_what_a_killed_up_left_and_nothing_else(make: MakeUp, tmp_pat
 def test_down_stops_what_up_started_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
     """``make up`` ends by itself then; the password is printed once; `tidemark airflow` works with it and without."""
     process, printed = make.up()
-    assert f"password {make.password()})" in printed
+    assert f"  password  {make.password()}\n" in printed
     assert make.down() == "Airflow is stopped.\n"
     assert process.wait(10) == 0
     assert belonging_to(tmp_path) == ["sleep 600 "]

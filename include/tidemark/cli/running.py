@@ -15,7 +15,7 @@ import typer
 from rich.text import Text
 
 from tidemark import formats
-from tidemark.cli.layout import Column, Group
+from tidemark.cli.layout import Column, Group, folded
 from tidemark.cli.printing import print_groups, print_lines, print_words, tell, width
 from tidemark.cli.progress import so_far, under_way
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
@@ -151,18 +151,24 @@ def run_stages(
         _print_rehearsal(rehearsal)
         return
     reports: list[StageReport] = []
+    idle: list[str] = []
     with writing.hold(source.source):
         before = published_cut(source) if "publish" in stages else 0
         for stage in stages:
             with under_way(so_far(source.source, stage, reports)) as clock:
                 report = run_stage(stage, source, *bounds, **arguments.get(stage, {}))
             if stage == "publish" and report.summary.get("cut", 0) == before:
-                _print_unmoved(report, before, reports)
+                _print_unmoved(report, before, reports, idle)
+                idle = []
+            elif stage in STAGES and _is_idle(report) and len(stages) > 1:
+                idle += report.remarks
             else:
-                _print_stage(report, clock.seconds, is_alone=len(stages) == 1)
+                print_report(report, took=clock.seconds)
             reports.append(report)
             if report.has_problems and stage == "check":
                 break  # publish would refuse
+    for remark in idle:
+        tell(f"note: {remark}")
     problems = dict.fromkeys(problem for report in reports for problem in report.problems)
     for problem in problems:
         tell(f"held back: {problem}")
@@ -177,19 +183,19 @@ def _print_rehearsal(reports: Sequence[StageReport]) -> None:
             tell(f"would be held back: {problem}")
 
 
-def _print_stage(report: StageReport, took: float, *, is_alone: bool) -> None:
-    """Print what a stage did; of one of several that had nothing to do only its remarks."""
-    if report.stage in STAGES and _is_idle(report) and not is_alone:
-        tell_remarks(report)
-    else:
-        print_report(report, took=took)
+def _print_unmoved(report: StageReport, cut: int, earlier: Sequence[StageReport], idle: Sequence[str]) -> None:
+    """Print in one line that publish moved no table, why, and which cut readers see as before (0: none).
 
-
-def _print_unmoved(report: StageReport, cut: int, earlier: Sequence[StageReport]) -> None:
-    """Print in one line that publish moved no table, and which cut readers see as before (0: none)."""
+    Args:
+        report: of publish.
+        cut: the cut that stands.
+        earlier: reports of the stages before.
+        idle: remarks of those that had nothing to do.
+    """
     what = "nothing new" if all(map(_is_idle, earlier)) else "no table changed"
     stands = f"cut {cut} stands" if cut else "nothing is published yet"
-    print_lines([Text(f"{report.source}: {what}; {stands}")])
+    line = f"{report.source}: {'; '.join(map(harmless, idle)) or what}; {stands}"
+    print_lines([Text(part) for part in folded(line, width(), indent=4)])
     tell_remarks(report)
 
 

@@ -64,7 +64,7 @@ def nothing_new(source: Source, files: Pending, start: datetime | None, end: dat
     bounds = [bound.isoformat() if bound else "" for bound in (start, end)]
     within = f" in [{bounds[0]}, {bounds[1]})" if any(bounds) else ""
     if files.listed:
-        return f"no new files{within}: {files.listed} files match {source.landing}, and those that are due have landed"
+        return f"no new files{within}: of {files.listed} that match, those that are due have landed"
     missing = unmatched(source.landing, landed=bool(files.rows))
     if missing.certain:
         raise ConfigurationError(

@@ -16,7 +16,7 @@ from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Never, Self
 
 import psutil
 import structlog
@@ -31,15 +31,16 @@ from tidemark.services.airflow_settings import (
     TRIGGERER,
     USER,
     environment_of,
-    known_secrets,
     made_secrets,
 )
 from tidemark.services.postgres import EmbeddedPostgres
-from tidemark.services.processes import LOOPBACK, Server, end_groups, free_port, wait_until
+from tidemark.services.processes import LOOPBACK, Server, free_port, wait_until
 
 log = structlog.get_logger(__name__)
 
 _START_SECONDS = 180.0
+
+_WEB = "api-server"
 
 _NOTED_SECONDS = 180.0
 """Longest wait for Airflow to note that a backfill is over. It does so every 30 s, and takes no other backfill of the
@@ -144,7 +145,7 @@ class AirflowService:
         self._lock.flush()
 
     def _start(self, name: str, arguments: Sequence[str], lock: IO[str]) -> Server:
-        port = ("--port", str(self.port)) if name == "api-server" else ()
+        port = ("--port", str(self.port)) if name == _WEB else ()
         command = [sys.executable, "-c", PROGRAMS.get(name, MAIN), *arguments, *port]
         file = self.folder / "logs" / f"{name}.log"
         return Server(name, command, environment=self._environment, log=file, files=[lock.fileno()])
@@ -155,14 +156,34 @@ class AirflowService:
         return [psutil.Process(server.pid) for server in self._servers]
 
     def wait_healthy(self) -> None:
-        """Wait until database, scheduler and DAG processor report that they work.
+        """Wait until database, scheduler and DAG processor report that they work, at the web server of this service.
+
+        The port may have been taken by another program since it was chosen, another Airflow even.
 
         Raises:
             RetriableLakeError: one of them ended or does not report in time; with the end of its log.
         """
         began = time.monotonic()
-        wait_until(self.api.is_healthy, servers=self._servers, seconds=_START_SECONDS, what="Airflow's start", poll=0.5)
+        (web,) = (server for server in self._servers if server.name == _WEB)
+        wait_until(
+            lambda: web.listens(self.port) and self.api.is_healthy(),
+            servers=self._servers,
+            seconds=_START_SECONDS,
+            what="Airflow's start",
+            poll=0.5,
+        )
         log.info("airflow_ready", url=self.url, user=USER, seconds=round(time.monotonic() - began, 1))
+
+    def watch(self) -> Never:
+        """Wait until one of the servers ends.
+
+        Raises:
+            RetriableLakeError: one of them has ended; with the end of its log.
+        """
+        while True:
+            for server in self._servers:
+                server.check()
+            time.sleep(5)
 
     def stop(self) -> None:
         """Stop what was started, in reverse order, and nothing else."""
@@ -270,13 +291,3 @@ class AirflowService:
         if done.returncode:
             raise RetriableLakeError(f"airflow db migrate failed:\n{done.stdout}{done.stderr}")
         mark.write_text(version, encoding="utf-8")
-
-
-def stop_left_behind(home: Path, servers: Sequence[psutil.Process]) -> None:
-    """Stop servers whose ``AirflowService`` was killed, the processes that they started, and their PostgreSQL."""
-    end_groups(servers)
-    folder = home / "airflow"
-    if (folder / "postgres" / "postmaster.pid").exists():
-        database = EmbeddedPostgres(folder / "postgres", known_secrets(folder)["postgres"])
-        database.start()  # joins the server that runs
-        database.stop()

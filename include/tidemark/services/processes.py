@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -55,6 +56,14 @@ class Server:
         if (status := self._process.poll()) is not None:
             raise RetriableLakeError(f"{self.name} ended with status {status}. {self.last_lines()}")
 
+    def listens(self, port: int) -> bool:
+        """Return whether the server, and not another program, listens on a port of this machine."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            leader = psutil.Process(self.pid)
+            found = [each for process in (leader, *leader.children(recursive=True)) for each in _sockets(process)]
+            return any(each.status == psutil.CONN_LISTEN and each.laddr.port == port for each in found)
+        return False
+
     def last_lines(self) -> str:
         """Return the name of the log and its last lines."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES_SHOWN:]
@@ -82,6 +91,13 @@ class Server:
         for process in strays:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
+
+
+def _sockets(process: psutil.Process) -> list[Any]:
+    """Return the connections of a process; none of one that has ended."""
+    with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+        return list(process.net_connections("tcp"))
+    return []
 
 
 def end_groups(leaders: Sequence[psutil.Process], *, patience: float = 20.0) -> None:

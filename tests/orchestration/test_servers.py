@@ -1,0 +1,84 @@
+"""Servers of this machine: whose port it is, and what is told when one ends."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tidemark.errors import RetriableLakeError
+from tidemark.services.airflow import AirflowService
+from tidemark.services.airflow_api import _PARTS
+from tidemark.services.processes import Server, wait_until
+
+_LISTENS = """
+import socket, sys, time
+with socket.create_server(("127.0.0.1", 0)) as mine:
+    print(mine.getsockname()[1], flush=True)
+    time.sleep(60)
+"""
+
+
+class _Healthy(BaseHTTPRequestHandler):
+    """Another Airflow, which says that all its parts work."""
+
+    def do_GET(self) -> None:
+        """Answer any page."""
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(msgspec.json.encode({part: {"status": "healthy"} for part in _PARTS}))
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[int]:
+    """The port of another Airflow."""
+    with HTTPServer(("127.0.0.1", 0), _Healthy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def _server(folder: Path, program: str) -> Server:
+    return Server("api-server", [sys.executable, "-c", program], environment={}, log=folder / "web.log")
+
+
+def test_a_port_belongs_to_the_server_that_listens_there(tmp_path: Path, elsewhere: int) -> None:
+    """And to no other, whatever answers there."""
+    server = _server(tmp_path, _LISTENS)
+    try:
+        wait_until(lambda: "\n" in server.log.read_text(), servers=[server], seconds=30, what="the server")
+        port = int(server.log.read_text())
+        assert server.listens(port)
+        assert not server.listens(elsewhere)
+    finally:
+        server.stop()
+    assert not server.listens(port)
+
+
+def test_another_airflow_at_the_port_is_not_taken_for_ones_own(tmp_path: Path, elsewhere: int) -> None:
+    """The port was free when it was chosen; the web server, which found it taken, ended."""
+    service = AirflowService(tmp_path, dags=tmp_path, environment={}, port=None)
+    service.folder.mkdir()
+    service.port = elsewhere
+    service._servers = [_server(tmp_path, "raise SystemExit('address already in use')")]
+    assert service.api.is_healthy()
+    with pytest.raises(RetriableLakeError, match=r"(?s)api-server ended with status 1.*address already in use"):
+        service.wait_healthy()
+    service.stop()
+
+
+def test_a_server_that_ends_is_told(tmp_path: Path) -> None:
+    """`make up` does not go on without one of its parts."""
+    service = AirflowService(tmp_path, dags=tmp_path, environment={}, port=None)
+    service._servers = [_server(tmp_path, "raise SystemExit('out of memory')")]
+    with pytest.raises(RetriableLakeError, match=r"(?s)api-server ended with status 1.*out of memory"):
+        service.watch()
+    service.stop()
