@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -9,11 +10,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import msgspec
+import psycopg
 import pytest
 
 from tidemark.errors import RetriableLakeError
 from tidemark.services.airflow import AirflowService
 from tidemark.services.airflow_api import _PARTS
+from tidemark.services.postgres import EmbeddedPostgres
 from tidemark.services.processes import Server, wait_until
 
 _LISTENS = """
@@ -44,6 +47,32 @@ def elsewhere() -> Iterator[int]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port
         server.shutdown()
+
+
+_JOINS = """
+import sys
+from pathlib import Path
+from tidemark.services.postgres import EmbeddedPostgres
+EmbeddedPostgres(Path(sys.argv[1]), "secret").start()
+"""
+
+
+def test_a_database_that_another_process_uses_goes_on(tmp_path: Path) -> None:
+    """As that of `make up` beside `tidemark airflow`; a process that was killed does not keep it."""
+    folder = tmp_path / "postgres"
+    database = EmbeddedPostgres(folder, "secret")
+    database.start()
+    subprocess.run([sys.executable, "-c", _JOINS, str(folder)], check=True)
+    with psycopg.connect(database.url.replace("+psycopg", "")) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    database.stop()
+    assert not (folder / "postmaster.pid").exists()
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
+        pass
+    (folder / ".handle_pids.json").write_text(f"[{ended.pid}]", "utf-8")
+    database.start()
+    database.stop()
+    assert not (folder / "postmaster.pid").exists()
 
 
 def _server(folder: Path, program: str) -> Server:

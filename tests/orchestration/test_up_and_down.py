@@ -90,6 +90,7 @@ def test_down_stops_what_up_started_and_nothing_else(make: MakeUp, tmp_path: Pat
         assert "lake_maintenance" in make.airflow("dags", "list", "--output", "plain")
         if not running:
             assert belonging_to(tmp_path) == ["sleep 600 "]
+        assert any("postgres" in command for command in belonging_to(tmp_path)) is running
     assert make.down() == "Airflow is stopped.\n"
     assert process.wait(10) == 0
     assert belonging_to(tmp_path) == ["sleep 600 "]

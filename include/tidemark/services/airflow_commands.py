@@ -9,12 +9,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from tidemark.errors import ConfigurationError
 from tidemark.services.airflow_settings import DEFAULT_PORT, environment_of, known_secrets
 from tidemark.services.postgres import EmbeddedPostgres
-from tidemark.services.processes import LOOPBACK, lives
+from tidemark.services.processes import LOOPBACK
 
 
 def run(home: Path, arguments: Sequence[str], *, dags: Path, environment: Mapping[str, str]) -> int:
@@ -37,22 +35,13 @@ def run(home: Path, arguments: Sequence[str], *, dags: Path, environment: Mappin
             f"there is no Airflow in {folder} yet: `make up` makes it, or TIDEMARK_HOME names another"
         )
     database = EmbeddedPostgres(folder / "postgres", known_secrets(folder)["postgres"])
-    joined = _runs(folder / "postgres" / "postmaster.pid")
     database.start()
     try:
         known = environment_of(home, dags=dags, database=database.url, url=_address(folder))
         command = [sys.executable, "-m", "airflow", *arguments]
         return subprocess.run(command, env={**known, **environment}, check=False).returncode  # noqa: S603 - our own
     finally:
-        if not joined:
-            database.stop()
-
-
-def _runs(file: Path) -> bool:
-    """Return whether the server that wrote its process into a file runs."""
-    with suppress(OSError, ValueError, IndexError, psutil.Error):
-        return lives(psutil.Process(int(file.read_text(encoding="ascii").split()[0])))
-    return False
+        database.stop()
 
 
 def _address(folder: Path) -> str:

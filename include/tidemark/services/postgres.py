@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+import psutil
 import psycopg
 from psycopg import sql
 
@@ -34,8 +37,7 @@ class EmbeddedPostgres:
     def start(self) -> None:
         """Create the cluster if it is not there, start it, and require the password for access."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        # A process that was killed leaves this list behind. With it, the cluster could never be stopped.
-        (self._folder / ".handle_pids.json").unlink(missing_ok=True)
+        _forget_ended(self._folder / ".handle_pids.json")
         self._server = _server(self._folder)
         self._server.start()
         access = self._folder / "pg_hba.conf"
@@ -43,7 +45,7 @@ class EmbeddedPostgres:
             self._secure(access)
 
     def stop(self) -> None:
-        """Stop the cluster; do nothing if it does not run."""
+        """Stop the cluster, unless another process uses it; do nothing if it does not run."""
         if self._server:
             self._server.cleanup()
             self._server = None
@@ -68,6 +70,16 @@ class EmbeddedPostgres:
                 settings.write(_SETTINGS)
             access.write_text(_ACCESS, encoding="utf-8")
             database.execute("SELECT pg_reload_conf()")
+
+
+def _forget_ended(file: Path) -> None:
+    """Take processes that have ended out of the list of those that use a cluster: the last one to leave stops it.
+
+    A process that was killed stays in the list, and the cluster could never be stopped.
+    """
+    with suppress(FileNotFoundError, ValueError):
+        users = json.loads(file.read_text(encoding="utf-8"))
+        file.write_text(json.dumps([pid for pid in users if psutil.pid_exists(pid)]), encoding="utf-8")
 
 
 def _server(folder: Path) -> PostgresServer:
