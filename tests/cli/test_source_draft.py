@@ -299,6 +299,27 @@ def test_types_and_encodings_are_guessed_from_values(folder: Path, bare: Path) -
     }
 
 
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ([{"id": 1, "b": 1}, {"id": 2, "b": 1}], "# key: [id]  # a guess"),
+        ([{"id": 1, "b": 1}, {"id": 1, "b": 1}], "# key: [id]  # a guess"),
+        (
+            [{"id": 1, "a": 1, "b": 1}, {"id": 1, "a": 1, "b": 2}, {"id": 2, "a": 1, "b": 1}],
+            "# key: [id, b]  # a guess",
+        ),
+        ([{"id": 1, "a": 1, "b": 1}, {"id": 1, "a": 1, "b": 2}, {"id": 1, "a": 2, "b": 1}], "# key: none is guessed"),
+        ([{"id": None, "b": 1}, {"id": 2, "b": 1}], "# key: none is guessed"),
+    ],
+)
+def test_a_guessed_key_is_one_that_the_rows_of_the_sample_bear_out(
+    rows: list[dict[str, object]], line: str, folder: Path, tmp_path: Path
+) -> None:
+    """A row that came twice is one row; a key has no null, and a pair of columns is tried."""
+    _init("erp", str(_dump(tmp_path / "a.jsonl", *map(_bare, rows))))
+    assert line in (folder / "erp.yaml").read_text("utf-8")
+
+
 def test_what_is_guessed_is_told_with_the_next_steps(folder: Path, bare: Path) -> None:
     """On standard error; standard output has the path alone."""
     done = RUNNER.invoke(app, ["init", "erp", str(bare)])

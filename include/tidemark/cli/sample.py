@@ -17,6 +17,11 @@ from tidemark.values.message_types import table_type
 _VALUES = 200
 """Values of a column that a guess is made from."""
 
+_ROWS = 200
+"""Rows that a guess of the key is compared with."""
+
+_WHOLE = frozenset({Operation.SNAPSHOT, Operation.INSERT})
+
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -35,17 +40,33 @@ class SeenTable:
     """The first values of columns without a type, as JSON; each value once, null never."""
     rows: Rows = field(default_factory=Rows)
     """The rows, for the checks that are proposed."""
+    loaded: dict[Operation, list[dict[str, bytes]]] = field(default_factory=dict)
+    """The first rows that were loaded or inserted, of a table whose key no message names; each once."""
 
-    def guessed_key(self) -> str | None:
-        """Return the column that is most likely the key, where no message names one."""
+    def guessed_key(self) -> tuple[str, ...]:
+        """Return the columns that are most likely the key, where no message names one.
+
+        The column whose name says so, with one more if rows of the sample have it alike; none if no other column tells
+        them apart.
+        """
         names = {name.lower(): name for name in reversed(self.columns)}
         table = self.name.lower()
         likely = ("id", f"{table}_id", f"{table.removesuffix('s')}_id", f"{table}id", "uuid", *list(names)[-1:])
-        return next((names[name] for name in likely if name in names), None)
+        first = next((names[name] for name in likely if name in names), None)
+        if first is None:
+            return ()
+        pairs = ((first, name) for name in self.columns if name != first)
+        return next((key for key in ((first,), *pairs) if self._tells_apart(key)), ())
+
+    def _tells_apart(self, key: tuple[str, ...]) -> bool:
+        """Return whether no two different rows that came whole have the same values in these columns, and none null."""
+        rows = self.loaded.get(Operation.SNAPSHOT) or self.loaded.get(Operation.INSERT, [])
+        values = [tuple(row.get(name, b"null") for name in key) for row in rows]
+        return len(set(values)) == len(values) and not any(b"null" in each for each in values)
 
     def guesses(self) -> dict[str, Guess]:
         """Return how the values of columns without a type can be read."""
-        keys: set[str | None] = {name for key in self.keys for name in key} or {self.guessed_key()}
+        keys = {name for key in self.keys for name in key} or {*self.guessed_key()}
         return {
             name: guess(self.untyped[name], self.values.get(name, ()), is_key=name in keys)
             for name, kind in self.columns.items()
@@ -94,6 +115,11 @@ def _note(sample: Sample, event: ChangeEvent) -> None:
     if event.key is not None and event.operation is not Operation.TRUNCATE:
         seen.keys.add(event.key)
     seen.rows.add(event)
+    if not any(seen.keys) and event.operation in _WHOLE and event.after is not None:
+        rows = seen.loaded.setdefault(event.operation, [])
+        row = {name: bytes(value) for name, value in _members.decode(event.after).items()}
+        if len(rows) < _ROWS and row not in rows:
+            rows.append(row)
     untyped = []
     for column in event.shape.columns if event.shape else ():
         kind = table_type(column.type) if column.type else None

@@ -186,14 +186,16 @@ def _key_lines(seen: SeenTable) -> Iterator[str]:
     elif () in seen.keys:
         yield "# key: none, as the messages say"
     elif likely := seen.guessed_key():
-        yield f"# key: {_names([likely])}  # a guess: no message names the key"
+        yield f"# key: {_names(likely)}  # a guess: no message names the key"
+    else:
+        yield "# key: none is guessed: no column that looks like one tells the rows of the sample apart"
 
 
 def _kinds(seen: SeenTable, guesses: Mapping[str, Guess]) -> dict[str, tuple[str, str]]:
     """Return by column, those of the key left out, its type and what is assumed where that is a guess."""
     named = {name for key in seen.keys for name in key}
-    guessed = None if named else seen.guessed_key()
-    others = [name for name in seen.columns if name not in named and name != guessed]
+    keys = named or {*seen.guessed_key()}
+    others = [name for name in seen.columns if name not in keys]
     return {name: (kind, "") if (kind := seen.columns[name]) else _guessed(guesses[name]) for name in others}
 
 
