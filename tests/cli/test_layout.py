@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -200,6 +202,13 @@ def test_a_remark_is_broken_between_words_only(width: int) -> None:
     assert folded(text, None) == [text]
     found = laid_out(COLUMNS[:1], [Group(rows=[["a"]], heading="erp", footer=[text])], width)
     assert plain(found)[-len(lines) :] == lines
+
+
+def test_the_page_of_the_command_line_has_the_groups_of_the_help() -> None:
+    """Each command, in the order of the help."""
+    page = (Path(__file__).parents[2] / "docs" / "operations" / "command-line.md").read_text("utf-8")
+    table = page.partition("| group | commands |")[2].partition("\n\n")[0]
+    assert re.findall(r"`(\w+)`", table) == [*ORDER]
 
 
 def test_the_help_has_a_place_for_every_command() -> None:
