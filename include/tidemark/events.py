@@ -1,8 +1,8 @@
 """The waist of Tidemark: the events that every format produces and every stage consumes.
 
-Formats know events and stages know events, but formats and stages do not know each other. Nothing here imports Spark,
-Iceberg or another module of Tidemark. An image stays the verbatim bytes of a JSON object until its values become typed
-columns (``values/images.py``). So no value is rounded, reordered or made a Python object on the way.
+Formats and stages know events, and not each other. Nothing here imports Spark, Iceberg or another module of Tidemark.
+An image stays the verbatim bytes of a JSON object until its values become typed columns (``values/images.py``): no
+value is rounded, reordered or made a Python object on the way.
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ class Column(msgspec.Struct, frozen=True):
     encoding: Encoding = Encoding.PLAIN
     masked: str | msgspec.UnsetType = msgspec.UNSET
     """How values in images were masked (``Masks.label``): they are text then. Unset, a shape's id is without it."""
+    bounds: str | msgspec.UnsetType = msgspec.UNSET
+    """What the source's type allows, where the Iceberg type allows more (``values.bounds``); unset as ``masked``."""
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -162,10 +164,9 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     operation: Operation
     position: Position
     """Totally ordered within one table of one source; compared part by part. It begins with ``changed(...)`` or
-    ``loaded(...)``. If the format's own sequence is unique for each row change, the position ends there, so that an
-    event that is sent again has the same position. A format whose sequence may be the same for several changes, and
-    whose producer sends events again, adds the delivery (``placed``). Other formats append ``message.order`` and the
-    number of the row in its message."""
+    ``loaded(...)``. If the format's own sequence is unique for each row change, the position ends there, and a copy has
+    the same position. A format whose sequence may be the same for several changes, and whose producer sends events
+    again, adds the delivery (``placed``). Others append ``message.order`` and the number of the row in its message."""
     committed_at: int | None = None
     """Commit time at the source; epoch µs, UTC."""
     captured_at: int | None = None
@@ -178,8 +179,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     shape: Shape | None = None
     """Columns of ``after`` (for a DELETE, of ``before``). It has every column of the image."""
     partial: bool = False
-    """False: ``after`` is the whole row, so a column of the table that it lacks is null. True: the columns that it
-    lacks, and the columns in ``absent``, are unchanged."""
+    """False: columns that ``after`` lacks are null. True: they, and the columns in ``absent``, are unchanged."""
     absent: tuple[str, ...] = ()
     """Columns of ``shape`` that are missing in ``after``, or have a placeholder there; only if ``partial``."""
     key: tuple[str, ...] | None = None

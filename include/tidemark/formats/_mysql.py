@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 
+from msgspec import UNSET, UnsetType
+
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
+from tidemark.values import bounds
 
 _TYPE = re.compile(r"\s*(?:national\s+)?([a-z][a-z0-9_]*)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
 
@@ -54,6 +57,19 @@ _FOUR_BYTES = frozenset({"int", "integer", "int4"})
 
 _EIGHT_BYTES = frozenset({"bigint", "int8"})
 
+_BITS = {
+    **dict.fromkeys(("tinyint", "int1"), 8),
+    **dict.fromkeys(("smallint", "int2"), 16),
+    **dict.fromkeys(("mediumint", "int3", "middleint"), 24),
+    **dict.fromkeys(_FOUR_BYTES, 32),
+    **dict.fromkeys(_EIGHT_BYTES, 64),
+}
+"""Bits of whole numbers."""
+
+_CHARACTERS = frozenset({"char", "character", "varchar", "nchar", "nvarchar", "varcharacter"})
+
+_LABEL = re.compile(r"'((?:[^']|'')*)'")
+
 
 def truncates(statement: str) -> bool:
     """Return whether a statement begins with TRUNCATE, after any comments."""
@@ -79,9 +95,21 @@ def column(name: str, text: str) -> Column:
     type_, encoding = _TYPES[word]
     modifiers = text[match.end() :].lower().split()
     # ZEROFILL implies UNSIGNED
-    if "unsigned" in modifiers or "zerofill" in modifiers:
+    unsigned = "unsigned" in modifiers or "zerofill" in modifiers
+    if unsigned:
         type_ = "long" if word in _FOUR_BYTES else "decimal(20, 0)" if word in _EIGHT_BYTES else type_
-    return Column(name=name, type=type_, encoding=encoding)
+    return Column(name=name, type=type_, encoding=encoding, bounds=_bounds(word, text, match[2], unsigned=unsigned))
+
+
+def _bounds(word: str, text: str, size: str | None, *, unsigned: bool) -> str | UnsetType:
+    """Return what a type allows beyond what the type of its column does."""
+    if word in _CHARACTERS and size:
+        return bounds.length(int(size))
+    if word == "enum" and (labels := _LABEL.findall(text)):
+        return bounds.one_of([label.replace("''", "'") for label in labels])
+    if (bits := _BITS.get(word)) and (unsigned or bits < 32):
+        return bounds.between(*((0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)))
+    return UNSET
 
 
 def _decimal(name: str, precision: str | None, scale: str | None) -> Column:

@@ -18,6 +18,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.properties import KEY_PROPERTY
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.rows import TableRow
+from tidemark.quality import value_bounds
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
@@ -25,6 +26,7 @@ from tidemark.spark.session import is_small
 from tidemark.tables import epochs
 from tidemark.tables.schemas import IS_CURRENT, POSITION
 from tidemark.text import quoted
+from tidemark.values.bounds import Bounds
 
 TOO_MANY_DELETED = "rows deleted beyond the limit"
 
@@ -44,18 +46,27 @@ class Opened(NamedTuple):
     key: list[str]
     files: list[str]
     """Paths of the data files that the cut wrote, sorted."""
+    bounds: Mapping[str, Bounds]
+    """By column, what the source's type allows, where that is known and the column is of its kind."""
+
+    @property
+    def written(self) -> DataFrame:
+        """The rows of the data files that the cut wrote; others were judged when they were written."""
+        return self.frame.where(F.col("_file").isin(*self.files))
 
 
-def opened_candidate(session: SparkSession, lake: Lake, row: TableRow) -> Opened:
+def opened_candidate(session: SparkSession, lake: Lake, row: TableRow, bounds: Mapping[str, Bounds]) -> Opened:
     """Return the candidate of a ledger row, opened with the names and the key that it will have when published."""
     table = lake.load(row.identifier)
     base, candidate = row.snapshots
     after = properties_at(table, candidate) | pending_schema.pending(table, row.cut).get("properties", {})
     frame = session.read.option("versionAsOf", str(candidate)).table(lake.spark_name(row.identifier))
+    frame = epochs.as_published(frame, table, row.cut)
     return Opened(
         row=row,
         snapshot=candidate,
-        frame=epochs.as_published(frame, table, row.cut),
+        frame=frame,
+        bounds=value_bounds.fitting(bounds, table, frame) if bounds else {},
         key=json.loads(after[KEY_PROPERTY]),
         files=sorted(data_files(table, candidate) - data_files(table, base)),
     )
@@ -74,7 +85,7 @@ def key_invariants(opened: Opened, counts: Mapping[str, int]) -> dict[str, Invar
 
 
 def count_keys(tables: Sequence[Opened]) -> list[Counter[str]]:
-    """Return ``rows``, ``null_keys`` and ``duplicate_keys`` of each table; many small tables share a query."""
+    """Return the counts in ``_COUNTED`` of each table; many small tables share a query."""
     found = [Counter[str](dict.fromkeys(_COUNTED, 0)) for _ in tables]
     queries: list[DataFrame] = []
     for place, opened in enumerate(tables):
@@ -86,7 +97,7 @@ def count_keys(tables: Sequence[Opened]) -> list[Counter[str]]:
     return found
 
 
-_COUNTED = ("rows", "null_keys", "duplicate_keys")
+_COUNTED = ("rows", "null_keys", "duplicate_keys", "beyond_bounds")
 
 _AT_ONCE = 32
 """Queries that run as one: a Spark job of its own costs as much as counting a small table."""
@@ -105,21 +116,28 @@ def _key_counts(opened: Opened, place: int) -> Iterator[DataFrame]:
     keys = [F.col(quoted(column)).alias(name) for column, name in zip(opened.key, names, strict=True)]
     null = F.greatest(*(column.isNull().cast("int") for column in [*keys, *keys[:1]])) == 1 if keys else F.lit(False)
     written = F.col("_file").isin(*opened.files) if opened.files else F.lit(False)
+    beyond = F.when(written, value_bounds.in_row(opened.bounds)).otherwise(0) if opened.bounds else none
     if keys and is_small(opened.row.rows_after or 0):
         rows = F.col("rows")
-        told = frame.select(*keys, null.alias("null"), written.alias("written"))
+        told = frame.select(*keys, null.alias("null"), written.alias("written"), beyond.alias("beyond"))
         by_key = told.groupBy(*names).agg(
-            F.count("*").alias("rows"), F.max("null").alias("null"), F.max("written").alias("written")
+            F.count("*").alias("rows"),
+            F.max("null").alias("null"),
+            F.max("written").alias("written"),
+            F.sum("beyond").alias("beyond"),
         )
         null_keys = F.sum(F.when(F.col("null"), rows))
         twice = F.count(F.when((rows > 1) & F.col("written") & ~F.col("null"), 1))
-        yield by_key.agg(F.lit(str(place)).alias("place"), *_named(F.sum(rows), null_keys, twice))
+        yield by_key.agg(F.lit(str(place)).alias("place"), *_named(F.sum(rows), null_keys, twice, F.sum("beyond")))
         return
-    yield frame.agg(F.lit(str(place)).alias("place"), *_named(F.count("*"), F.count(F.when(null, 1)), none))
+    yield frame.agg(F.lit(str(place)).alias("place"), *_named(F.count("*"), F.count(F.when(null, 1)), none, none))
+    if opened.bounds and opened.files:
+        beyond = F.sum(value_bounds.in_row(opened.bounds))
+        yield opened.written.agg(F.lit(str(place)).alias("place"), *_named(none, none, none, beyond))
     if keys and opened.files:
-        new = frame.where(written).select(*keys).distinct()
+        new = opened.written.select(*keys).distinct()
         found = frame.select(*keys).join(new, names, "left_semi").groupBy(*names).count().where("count > 1")
-        yield found.agg(F.lit(str(place)).alias("place"), *_named(none, none, F.count("*")))
+        yield found.agg(F.lit(str(place)).alias("place"), *_named(none, none, F.count("*"), none))
 
 
 def _named(*counts: Expression) -> list[Expression]:

@@ -30,6 +30,8 @@ class Invariants(BaseModel):
     the rows that the batch writes."""
     different_copies: Chosen = Consequence.WARN
     """Events at one position with different contents: only one of them is published."""
+    value_bounds: Chosen = Consequence.WARN
+    """Values that the source's own type rules out (a length, a range, labels): a sign that they were misread."""
     volume: Chosen = Consequence.WARN
     """Far more or fewer events of a table than in its cuts before."""
     schema_drift: Chosen = Consequence.WARN

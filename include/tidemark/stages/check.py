@@ -14,8 +14,6 @@ from datetime import UTC, datetime
 
 import msgspec
 import structlog
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction import renamed
 from tidemark.lake import names
@@ -31,30 +29,18 @@ from tidemark.normalization.identifying import other_format
 from tidemark.quality import contradictions as contradicting
 from tidemark.quality import freshness, missing_offsets, schema_drift, unknown_messages, volume
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
-from tidemark.quality.invariants import (
-    APPROVABLE,
-    Opened,
-    count_keys,
-    deletable_rows,
-    delete_invariants,
-    deleted_rows,
-    history_invariants,
-    key_invariants,
-    ledger_invariants,
-    opened_candidate,
-    quarantine_invariants,
-)
+from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
+from tidemark.quality.judging import judge
 from tidemark.quality.of_source import Finding, of_source
 from tidemark.quality.records import record
 from tidemark.quality.renamed_tables import RENAMED, Followed, doubts_about_renames
-from tidemark.quality.verdicts import Invariant, Subject, Verdict
+from tidemark.quality.value_bounds import VALUE_BOUNDS
+from tidemark.quality.verdicts import Invariant, Verdict
 from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
 from tidemark.sources.routes import is_folded
-from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
 from tidemark.tables import shard_rules
-from tidemark.tables.schemas import DELETED
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +72,7 @@ def run(source: Source) -> StageReport:
     told = contradicting.invariants_of(contradictions, source.invariants)
     volumes = volume.invariants_of(rows, past, source.invariants.volume)
     drifts = schema_drift.invariants_of(lake, rows, {row.object for row in past}, source.invariants.schema_drift)
-    verdicts = _judge(lake, source, rows, cut.cut, _by_object(doubts, told, volumes, drifts))
+    verdicts, places = judge(lake, once, source, rows, _by_object(doubts, told, volumes, drifts))
     summary: dict[str, int | str] = {"tables": len(verdicts)}
     docs = verdicts[0].docs if verdicts else home()
     findings = [*_of_messages(lake, ledger, source, cut, published), *_freshness(ledger, source, [*past, *rows])]
@@ -104,7 +90,7 @@ def run(source: Source) -> StageReport:
     cuts.set_state(ledger, cut, state)
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
     warnings = tuple(warning for verdict in verdicts for warning in verdict.warnings())
-    warnings += whole.warnings
+    warnings += (*places, *whole.warnings)
     problems += (*whole.problems, unread) if unread else whole.problems
     problems += tuple(f"{name}: {doubt.reason}" for name, found in doubts.items() for doubt in found)
     if state == cuts.AWAITING_APPROVAL:
@@ -151,25 +137,6 @@ def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
     return {name: row.object for row in into for name in shard_rules.recorded(lake.load(row.identifier))}
 
 
-def _judge(
-    lake: Lake, source: Source, rows: list[TableRow], cut: int, more: Mapping[str, Mapping[str, Invariant]]
-) -> tuple[Verdict, ...]:
-    if not rows:
-        return ()
-    session = open_session()
-    from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
-
-    with tuned_for(session, [row.rows_after or 0 for row in rows]):
-        tables = [opened_candidate(session, lake, row) for row in rows]
-        counts = count_keys(tables)
-        candidates = [
-            _candidate(session, lake, source, opened, {**key_invariants(opened, count), **more.get(name, {})})
-            for opened, count in zip(tables, counts, strict=True)
-            if (name := opened.row.object)
-        ]
-        return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
-
-
 def _by_object(
     doubts: Mapping[str, Sequence[Doubt]], *found: Mapping[str, Mapping[str, Invariant]]
 ) -> dict[str, dict[str, Invariant]]:
@@ -180,27 +147,6 @@ def _by_object(
         | {key: value for each in found for key, value in each.get(name, {}).items()}
         for name in names
     }
-
-
-def _candidate(
-    session: SparkSession, lake: Lake, source: Source, opened: Opened, found: Mapping[str, Invariant]
-) -> Subject:
-    row, frame = opened.row, opened.frame
-    checks = source.table_for(row.object).checks
-    alive = frame.where(~F.col(DELETED)) if DELETED in frame.columns else frame
-    return Subject(
-        table=str(row.identifier),
-        frame=alive,
-        snapshot=opened.snapshot,
-        checks=[{"type": check.type, "severity": check.judged_as, **check.arguments} for check in checks],
-        invariants={
-            **found,
-            **delete_invariants(source, row),
-            **quarantine_invariants(source, row),
-            **history_invariants(session, lake, row, opened.key, alive),
-            **ledger_invariants(row.counts),
-        },
-    )
 
 
 def _state(verdicts: Iterable[Verdict]) -> str:
@@ -217,7 +163,7 @@ def _state(verdicts: Iterable[Verdict]) -> str:
 
 _APPROVABLE = (
     APPROVABLE
-    | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT}
+    | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
     | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES}
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
 from tidemark.formats._replicate.wire import TableColumn
+from tidemark.values import bounds
 
 _INT = ("int", Encoding.TEXT)
 
@@ -35,6 +38,13 @@ TYPES: dict[str, tuple[str, Encoding]] = {
 Numbers may be quoted, as Oracle's are."""
 
 
+_RANGES = {
+    **{f"INT{size}": (-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1) for size in (1, 2, 3)},
+    **{f"UINT{size}": (0, 2 ** (8 * size) - 1) for size in (1, 2, 3, 4, 8)},
+}
+"""Type to what it allows, where the type of the column allows more."""
+
+
 def column(name: str, listed: TableColumn) -> Column:
     """Return a column as JSON messages write it.
 
@@ -53,4 +63,6 @@ def column(name: str, listed: TableColumn) -> Column:
         raise UnknownTypeError(
             f"column '{name}' has the type '{listed.type[:80]}'; Replicate has {', '.join(TYPES)}, NUMERIC"
         )
-    return Column(name=name, type=found[0], encoding=found[1])
+    low_high = _RANGES.get(listed.type.upper())
+    told = bounds.between(*low_high) if low_high else UNSET
+    return Column(name=name, type=found[0], encoding=found[1], bounds=told)

@@ -1,0 +1,122 @@
+"""Values that the source's own types rule out: what formats declare of them, and what check tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import UNSET
+from pyspark.sql import SparkSession
+
+from support.histories import canal, deliver
+from support.running import run_all
+from tidemark.events import Column, Encoding, Shape
+from tidemark.formats import _mysql
+from tidemark.formats._replicate.types import column as replicate_column
+from tidemark.formats._replicate.wire import TableColumn
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.tally import shape_from
+from tidemark.quality.value_bounds import VALUE_BOUNDS
+from tidemark.sources.model import Source
+from tidemark.values.bounds import Bounds, parsed, widest
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        ("varchar(20)", Bounds(length=20)),
+        ("CHAR(3)", Bounds(length=3)),
+        ("enum('new','it''s, (paid)')", Bounds(labels=("new", "it's, (paid)"))),
+        ("tinyint(1)", Bounds(low=-128, high=127)),
+        ("smallint unsigned", Bounds(low=0, high=65_535)),
+        ("mediumint", Bounds(low=-8_388_608, high=8_388_607)),
+        ("int(10) unsigned zerofill", Bounds(low=0, high=4_294_967_295)),
+        ("bigint unsigned", Bounds(low=0, high=18_446_744_073_709_551_615)),
+        ("int", None),  # the type of the column allows no more
+        ("bigint", None),
+        ("varchar", None),
+        ("enum", None),
+        ("text", None),
+        ("decimal(8,3)", None),
+    ],
+)
+def test_types_of_mysql(text: str, bounds: Bounds | None) -> None:
+    """Lengths in characters, ranges of small and of unsigned numbers, labels; nothing where the text does not tell."""
+    found = _mysql.column("a", text).bounds
+    assert (None if found is UNSET else parsed(str(found))) == bounds
+
+
+def test_numbers_of_replicate() -> None:
+    """Those that the type of the column does not bound by itself."""
+    found = {
+        name: replicate_column("a", TableColumn(ordinal=1, type=name)).bounds for name in ("INT1", "UINT4", "INT4")
+    }
+    assert found == {"INT1": "range -128 127", "UINT4": "range 0 4294967295", "INT4": UNSET}
+
+
+def test_bounds_of_several_shapes_are_the_widest_and_only_if_all_are_known() -> None:
+    """Rows of a table may be of any of its shapes."""
+    assert widest(["length 3", "length 20"]) == Bounds(length=20)
+    assert widest(["range 0 255", "range -128 127"]) == Bounds(low=-128, high=255)
+    assert widest(['labels ["a"]', 'labels ["b", "a"]']) == Bounds(labels=("a", "b"))
+    for texts in (["length 3", UNSET], ["length 3", "range 0 1"], []):
+        assert widest(texts) is None
+
+
+def test_a_shape_without_bounds_is_stored_as_before() -> None:
+    """So the ids of shapes that an earlier version stored stay as they are; with bounds nothing is lost."""
+    plain = Shape((Column("id", "long", Encoding.TEXT),))
+    assert plain.id == "8124aea14ac455e9"
+    bounded = Shape((Column("id", "int", Encoding.TEXT, bounds="range 0 255"),))
+    assert shape_from(msgspec.json.encode(bounded.columns).decode()) == bounded
+
+
+TYPES = {
+    "id": "bigint",
+    "name": "varchar(3)",
+    "state": "enum('new','paid')",
+    "small": "tinyint",
+    "big": "bigint unsigned",
+    "free": "text",
+}
+SOUND = [("1", "äöü", "NEW", "-128", "18446744073709551615", "any length"), ("2", None, "2", "127", "0", None)]
+BEYOND = [("3", "abcd", "odd", "200", "-1", "x"), ("4", "abcde", "", "0", "1", "y")]
+
+
+@pytest.mark.spark
+def test_values_beyond_are_counted_and_the_first_is_named(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """By column, with key, position and message; not in masked columns, nor in those of another type."""
+    other: dict[str, Any] = {
+        "mask": {"name": "last4", "state": "redact"},
+        "columns": {"small": "string", "big": "string"},
+    }
+    source = Source.model_validate(
+        {
+            "source": "bounds",
+            "format": "canal_json",
+            "landing": str(tmp_path / "*"),
+            "tables": {"shop.other": other, "shop.renamed": {"rename": {"name": "label"}}},
+        }
+    )
+    deliver(tmp_path, "1", [canal(name, "INSERT", TYPES, *SOUND) for name in ("plain", "other", "renamed", "sound")])
+    deliver(tmp_path, "2", [canal(name, "INSERT", TYPES, *BEYOND) for name in ("plain", "other", "renamed")])
+    told = run_all(source)["check"]
+    assert told.problems == ()
+    rows = {row.target: row for row in Ledger(lake, "bounds").checks() if row.name == VALUE_BOUNDS}
+    assert {name: (row.observed, row.success, row.severity) for name, row in rows.items()} == {
+        "bounds.plain": ("5", False, "warn"),
+        "bounds.sound": ("0", True, "warn"),
+    }
+    assert rows["bounds.plain"].columns == (
+        "name: 2 longer than 3 characters",
+        "state: 1 no label of the enum",
+        "small: 1 outside -128 to 127",
+        "big: 1 outside 0 to 18446744073709551615",
+    )
+    (place,) = [text for text in told.remarks if "the first is" in text]
+    assert place.startswith(f"bounds.plain: 5 {VALUE_BOUNDS}: the first is row id=3, position ")
+    assert "message 1 of " in place
+    assert place.endswith("2.json")
