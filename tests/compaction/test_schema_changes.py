@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from support.debezium_log import Log, Message
 from support.histories import deliver
+from support.rounds import crash_windows
 from support.running import die_at, run_all
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
@@ -432,22 +433,22 @@ def test_readers_of_main_see_no_rename_and_no_drop_before_they_are_published(fol
     assert table.scan(snapshot_id=first).to_arrow().column("a").to_pylist() == ["a1"]
 
 
-@pytest.mark.parametrize(
-    ("point", "call"),
-    [
-        ("tidemark.ledger.cuts.fast_forward", 1),
-        ("tidemark.ledger.cuts.fast_forward", 2),
-        ("tidemark.ledger.cuts.set_state", 2),
-    ],
-)
+CRASHES = {
+    "before_the_table_moves": ("tidemark.ledger.cuts.fast_forward", 1),
+    "before_its_state_does": ("tidemark.ledger.cuts.fast_forward", 2),
+    "after_both": ("tidemark.ledger.cuts.set_state", 2),
+}
+
+
+@pytest.mark.parametrize("point", crash_windows(CRASHES, usually={"before_its_state_does"}))
 def test_a_publish_that_was_killed_is_finished_with_its_schema(
-    point: str, call: int, followed: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    point: str, followed: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed before the table moves with its schema, before its state does, or after both: the next run does it."""
     source, _ = followed(BEFORE, **TYPES)
     followed(CHANGES, stages=("land", "normalize", "compact", "check"), **TYPES)
     with monkeypatch.context() as patched:
-        die_at(patched, point, call)
+        die_at(patched, *CRASHES[point])
         with pytest.raises(SystemExit):
             run_stage("publish", source, None, None)
     run_all(source)
