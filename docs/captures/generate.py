@@ -90,7 +90,7 @@ def as_shown(text: str, folder: Path) -> str:
 
 def _quoted(path: str) -> str:
     """Return a path as it stands in a position."""
-    return re.sub(r"[^A-Za-z0-9]", lambda sign: f"%{ord(sign[0]):02X}", path)
+    return re.sub(r"[^A-Za-z0-9_]", lambda sign: f"%{ord(sign[0]):02X}", path)
 
 
 def main() -> None:

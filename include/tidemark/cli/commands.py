@@ -11,7 +11,6 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.text import Text
 
 from tidemark.cli import (
     airflow_command,  # noqa: F401
@@ -26,7 +25,7 @@ from tidemark.cli import (
 )
 from tidemark.cli.app import DAILY, INSPECT, SET_UP, app
 from tidemark.cli.layout import Column, Group
-from tidemark.cli.printing import print_groups, print_lines, tell, width
+from tidemark.cli.printing import print_groups, tell
 from tidemark.cli.quick_start import keep_pandas_out
 from tidemark.cli.running import AsJson, FormatName, exits, format_names, source_names
 from tidemark.cli.status_text import print_status
@@ -245,15 +244,9 @@ def list_formats(
     as_json: AsJson = False,
 ) -> None:
     """Show the formats: the tools that write them, what they cannot tell, and their options."""
-    from tidemark import formats
-    from tidemark.cli.format_list import as_lines, described
+    from tidemark.cli.format_list import print_formats
 
-    found = [described(name) for name in names or formats.names()]
-    if as_json:
-        for entry in found:
-            typer.echo(msgspec.json.encode(entry).decode())
-    else:
-        print_lines([Text(line) for line in as_lines(found, width())])
+    print_formats(names, as_json=as_json)
 
 
 def main() -> None:

@@ -6,8 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict
 
+import msgspec
+from rich.text import Text
+
 from tidemark import formats
 from tidemark.cli.layout import folded
+from tidemark.cli.printing import print_lines, width
 
 
 class FormatOption(TypedDict):
@@ -58,6 +62,19 @@ def _type(told: dict[str, Any]) -> str:
 def _plain(text: str) -> str:
     """Return a docstring as one line of plain text."""
     return re.sub(r"\s+", " ", text).replace("``", "`").strip()
+
+
+def print_formats(names: Sequence[str] | None, *, as_json: bool) -> None:
+    """Print what formats are, all if none is named: for people, or one object a line.
+
+    Raises:
+        UnknownNameError: there is no such format.
+    """
+    found = [described(name) for name in names or formats.names()]
+    if as_json:
+        print_lines([Text(msgspec.json.encode(entry).decode()) for entry in found])
+    else:
+        print_lines([Text(line) for line in as_lines(found, width())])
 
 
 def as_lines(found: Sequence[FormatAnswer], width: int | None) -> Iterator[str]:
