@@ -60,9 +60,9 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
     from tidemark.lake import names as table_names
     from tidemark.lake.filters import equals
     from tidemark.lake.lake import Lake
-    from tidemark.normalization.inputs import keys_of
     from tidemark.queries import sql
     from tidemark.values.sealed_messages import SEALED, unsealed_messages
+    from tidemark.values.sealing import known_keys
 
     source = find_source(name)
     table = Lake.existing().find(table_names.quarantine(source.source))
@@ -73,7 +73,8 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
     scan = table.scan(row_filter=equals("reason", reason)) if reason else table.scan()
     rows = scan.select(*fields).to_arrow().sort_by([("file", "ascending"), ("place", "ascending")])
     if SEALED in fields and rows.num_rows:
-        rows = pa.Table.from_batches([unsealed_messages(rows.combine_chunks().to_batches()[0], keys_of(source))])
+        sealed = rows.combine_chunks().to_batches()[0]
+        rows = pa.Table.from_batches([unsealed_messages(sealed, known_keys(source.raw_key))])
     rows = rows.select(columns)
     if as_json:
         sys.stdout.buffer.writelines(sql.as_json_lines(rows))

@@ -26,6 +26,7 @@ from tidemark.normalization.transaction_search import ChangeLog
 from tidemark.sources.model import Source
 from tidemark.spark import spread
 from tidemark.values.iso8601 import to_micros
+from tidemark.values.sealing import known_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ def decoding_of(
         width_at=file_order.width_at(log, files),
         sizes=file_order.sizes(files),
         erased=erasures.keys_of(ledger, source),
-        keys=inputs.keys_of(source),
+        keys=known_keys(source.raw_key),
         protection=protecting.protection_of(ledger, source),
     )
 

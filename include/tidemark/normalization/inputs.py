@@ -20,7 +20,7 @@ from tidemark.normalization.decoding import metadata_of
 from tidemark.normalization.tasks import Done, RawPart
 from tidemark.sources.model import Source
 from tidemark.spark import spread
-from tidemark.values.sealing import Keys, keys_in, unsealed_statement
+from tidemark.values.sealing import known_keys, unsealed_statement
 
 _EXPANSION = 8
 """Messages are about this number of times larger than their Parquet file."""
@@ -40,15 +40,6 @@ def parts(table: Table, where: BooleanExpression) -> Iterable[spread.Part]:
         for group in range(groups):
             last = group + 1 if group + 1 < groups else None
             yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=last), size
-
-
-def keys_of(source: Source) -> Keys | None:
-    """Return the keys that decrypt messages of a source; None if its file names none.
-
-    Raises:
-        ConfigurationError: the variable that the file names is not set, or holds something else.
-    """
-    return None if source.raw_key is None else keys_in(source.raw_key)
 
 
 def run(parts: Sequence[spread.Part], work: Callable[[bytes], bytes]) -> list[Done]:
@@ -76,7 +67,7 @@ def known(source: Source, messages: Sequence[spread.Part], read_from: Target, ch
     if module is None:
         return None
     options = source.options.model_dump(mode="json")
-    keys = keys_of(source)
+    keys = known_keys(source.raw_key)
     collect = partial(tasks.collect, format_name=source.format, options=options, raw=read_from, keys=keys)
     new = [pair for task in run(messages, collect) for pair in task.metadata]
     fields = ("operation", "detail")

@@ -78,6 +78,11 @@ def keys_in(variable: str) -> Keys:
     return Keys(variable, {_id_of(key): key for key in keys})
 
 
+def known_keys(variable: str | None) -> Keys | None:
+    """Return the keys that decrypt what a source keeps; None if its file names no variable. Errors as ``keys_in``."""
+    return None if variable is None else keys_in(variable)
+
+
 def sealed_statement(dialect: str, text: str, keys: Keys) -> tuple[str, str]:
     """Return the dialect of a statement, with the reference of the key behind it, and the text, encrypted."""
     return f"{dialect} {keys.reference}", base64.b64encode(keys.seal(text.encode())).decode()
