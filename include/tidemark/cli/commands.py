@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ import typer
 from tidemark.cli import (
     airflow_command,  # noqa: F401
     dbt_command,  # noqa: F401
+    decode_command,  # noqa: F401
     demo_command,  # noqa: F401
     diagnosis_commands,  # noqa: F401
     erase_command,  # noqa: F401
@@ -24,12 +24,12 @@ from tidemark.cli import (
     stage_commands,  # noqa: F401  imported first, so that the help lists its commands first
 )
 from tidemark.cli.app import DAILY, INSPECT, SET_UP, app
+from tidemark.cli.decode_command import options_of
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, tell
 from tidemark.cli.quick_start import keep_pandas_out
-from tidemark.cli.running import AsJson, FormatName, exits, format_names, source_names
+from tidemark.cli.running import AsJson, exits, format_names, source_names
 from tidemark.cli.status_text import print_status
-from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source, load_sources, validate
 from tidemark.values.iso8601 import moment
 
@@ -127,34 +127,6 @@ def explain(
 
 @app.command(rich_help_panel=INSPECT)
 @exits
-def decode(
-    format_name: FormatName,
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Dump files, in order.")],
-    option: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format.")] = None,
-    masks_of: Annotated[str | None, typer.Option(metavar="SOURCE", help="Mask values as this source does.")] = None,
-) -> None:
-    """Print the canonical events of dump files as JSON lines, in the order of the dump, without Spark."""
-    keep_pandas_out()
-    from tidemark.cli.identification import hint
-    from tidemark.normalization.decoding import decode_files
-
-    given, masking = _options(option or []), None
-    if masks_of is not None:
-        from tidemark.normalization.protecting import masking_of_dump
-
-        masking = masking_of_dump(find_source(masks_of), format_name, files, given)
-    lines = changes = 0
-    for line in decode_files(format_name, files, given, masking):
-        sys.stdout.buffer.write(line)
-        lines += 1
-        changes += not line.startswith((b'{"quarantined":', b'{"control":'))
-    if lines and not changes and (looks_like := hint(format_name, files)):
-        sys.stdout.flush()
-        tell(looks_like)
-
-
-@app.command(rich_help_panel=INSPECT)
-@exits
 def identify(
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Dump files.")],
 ) -> None:
@@ -175,18 +147,6 @@ def identify(
         unknown |= not found.readings
     if unknown:
         raise typer.Exit(1)
-
-
-def _options(given: Iterable[str]) -> dict[str, object]:
-    """Return the options that the user gave as ``KEY=VALUE``.
-
-    Raises:
-        ConfigurationError: one has no equals sign.
-    """
-    pairs = [option.partition("=") for option in given]
-    if wrong := [name for name, equals, _ in pairs if not equals]:
-        raise ConfigurationError(f"--option {wrong[0]}: write --option KEY=VALUE")
-    return {name: value for name, _, value in pairs}
 
 
 @app.command(rich_help_panel=SET_UP)
@@ -212,7 +172,7 @@ def init(
     """Write a commented source file, with what sample dumps have: format, tables, keys, types, landing, start date."""
     from tidemark.cli.source_draft import write_draft
 
-    draft = write_draft(name, format_name, samples or [], _options(option or []), take_guesses=take_guesses)
+    draft = write_draft(name, format_name, samples or [], options_of(option or []), take_guesses=take_guesses)
     for remark in draft.remarks:
         tell(remark)
     typer.echo(draft.path)

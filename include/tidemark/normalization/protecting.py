@@ -20,6 +20,7 @@ from tidemark.normalization.protection import Protection
 from tidemark.normalization.tasks import Done, Outputs
 from tidemark.sources.model import Source
 from tidemark.values.masking import Masks, labelled
+from tidemark.values.sealing import known_keys
 
 
 def protection_of(ledger: Ledger, source: Source) -> Protection | None:
@@ -28,7 +29,7 @@ def protection_of(ledger: Ledger, source: Source) -> Protection | None:
     Raises:
         ConfigurationError: a key or a secret is missing.
     """
-    keys = source.sealing_keys()
+    keys = known_keys(source.sealing_variable)
     if keys is None:
         return None
     objects = {row.object for row in ledger.contents()}

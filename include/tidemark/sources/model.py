@@ -48,7 +48,6 @@ from tidemark.text import suggestion
 from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
 from tidemark.values.iso8601 import EPOCH
 from tidemark.values.masking import Mask
-from tidemark.values.sealing import Keys, keys_in
 
 DAG_PREFIX = "cdc_"
 """Prefix of the ids of the sources' DAGs."""
@@ -204,6 +203,11 @@ class Source(BaseModel):
         """For how long a transaction may be open, in the time of the source."""
         return timedelta(hours=self.max_open_hours)
 
+    @property
+    def sealing_variable(self) -> str | None:
+        """The variable with the keys that messages are encrypted with; None if they are kept plain."""
+        return self.raw_key if self.mask_at is MaskAt.LANDING else None
+
     def table_for(self, name: str) -> Table:
         """Return a table's entry: by its exact name, or else by the first pattern that matches, or the defaults.
 
@@ -219,14 +223,6 @@ class Source(BaseModel):
         """Return the ``encodings`` of each entry of ``tables``, for workers; empty if no entry has any."""
         declared = {name: table.written() for name, table in self.tables.items()}
         return declared if any(declared.values()) else {}
-
-    def sealing_keys(self) -> Keys | None:
-        """Return the keys that messages are encrypted with; None if they are kept plain.
-
-        Raises:
-            ConfigurationError: the variable that the file names is not set, or holds something else.
-        """
-        return keys_in(self.raw_key) if self.mask_at is MaskAt.LANDING and self.raw_key else None
 
     def deletable(self, name: str, rows: int, *, rebuilt: bool = False) -> int:
         """Return how many of a table's ``rows`` published rows one cut may delete without approval.

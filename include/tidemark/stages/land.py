@@ -37,6 +37,7 @@ from tidemark.sources.model import Source
 from tidemark.spark import spread
 from tidemark.stages import StageReport
 from tidemark.values.iso8601 import EPOCH
+from tidemark.values.sealing import known_keys
 
 log = structlog.get_logger(__name__)
 
@@ -101,7 +102,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
         target=lake.target(raw, RAW, plain=VARIED),
         reading=Reading(limit=source.message_limit, wrapping=source.container),
-        keys=source.sealing_keys(),
+        keys=known_keys(source.sealing_variable),
     )
     accepted, written, unsound = _write(contents, work, batch + 1, bounded=growing) if contents else nothing
     if accepted:
