@@ -252,7 +252,7 @@ def _values(parameter: Any) -> str:
 def _tables() -> Iterator[str]:
     """Yield the parts of the page of Tidemark's own tables."""
     logs, ledger = _texts("lake/log_schemas.py"), _texts("ledger/schemas.py")
-    for name in ("check", "offset", "reconciliation"):
+    for name in ("check", "erasure", "offset", "reconciliation"):
         ledger |= _texts(f"ledger/{name}_schema.py")
     yield "# Tables"
     yield (
@@ -279,11 +279,12 @@ def _tables() -> Iterator[str]:
 
 def _constants() -> dict[str, pa.Schema]:
     import tidemark.ledger.check_schema as checks  # noqa: PLC0415
+    import tidemark.ledger.erasure_schema as erasures  # noqa: PLC0415
     import tidemark.ledger.offset_schema as offsets  # noqa: PLC0415
     import tidemark.ledger.reconciliation_schema as reconciliation  # noqa: PLC0415
     import tidemark.ledger.schemas as ledger  # noqa: PLC0415
 
-    found = {**vars(checks), **vars(offsets), **vars(reconciliation), **vars(ledger)}
+    found = {**vars(checks), **vars(erasures), **vars(offsets), **vars(reconciliation), **vars(ledger)}
     return {name: value for name, value in found.items() if isinstance(value, pa.Schema)}
 
 

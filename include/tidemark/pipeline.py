@@ -20,8 +20,8 @@ from tidemark.errors import ConfigurationError, ErasureError, RetriableLakeError
 from tidemark.lake import locks
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts, writing
+from tidemark.ledger.erasure_rows import BEGUN
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import BEGUN
 from tidemark.sources.model import Source
 from tidemark.spark.jvm_lookups import ENGINE_ERRORS
 from tidemark.stages import REHEARSED, StageReport

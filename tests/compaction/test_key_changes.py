@@ -15,11 +15,13 @@ from support.debezium_log import Log, Message, cut, record
 from support.feeds import published, replayed
 from support.histories import deliver
 from support.rounds import PROVING
-from support.running import run_all
+from support.running import die_at, run_all
+from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
+from tidemark.queries.explain import explain
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, POSITION
@@ -139,6 +141,13 @@ def _tables() -> list[tuple[str, Case, str, str]]:
     ]
 
 
+_ERASED = "rows_are_erased"
+
+
+def _kinds() -> dict[str, Any]:
+    return {f"shop.{name}": _KINDS[kind] for name, _, kind, _ in _tables()} | {f"shop.{_ERASED}": _KINDS["plain"]}
+
+
 def _source(name: str, landing: Path, tables: dict[str, Any]) -> Source:
     told = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
     return Source.model_validate(told)
@@ -148,8 +157,9 @@ def _source(name: str, landing: Path, tables: dict[str, Any]) -> Source:
 def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
     """Every case in every delivery, as tables of one source in three runs; the runs' reports."""
     landing = tmp_path_factory.mktemp("cases")
-    source = _source("key_changes", landing, {f"shop.{name}": _KINDS[kind] for name, _, kind, _ in _tables()})
+    source = _source("key_changes", landing, _kinds())
     told = {name: cut(case.steps(Keyed(Log(name))), delivery, _RUNS) for name, case, _, delivery in _tables()}
+    told[_ERASED] = cut(_other_column(Keyed(Log(_ERASED))), "in_order", _RUNS)
     reports = []
     for run in range(_RUNS):
         deliver(landing, f"run-{run}", [message for runs in told.values() for message in runs[run]])
@@ -190,6 +200,69 @@ def test_feeds_lead_to_the_rows(cases: list[dict[str, StageReport]], lake: Lake)
     """Whoever follows a table sees what a new key changes in it, as any other change."""
     fed = [Identifier("key_changes", name) for name, _, kind, _ in _tables() if kind == "plain"]
     assert {str(table): replayed(lake, table) for table in fed} == {str(table): published(lake, table) for table in fed}
+
+
+LIVES = {
+    "widened": {"id=1 r=us": 1, "id=2 r=eu": 3, "id=3 r=eu": 3, "id=1 r=eu": 2},
+    "other": {"u=d": 1, "u=b": 3, "u=c": 2, "u=A": 3},
+    "narrowed": {"id=1": 1, "id=2": 2, "id=3": 1},
+    "gained": {"id=1": 4, "id=2": 2, "id=3": 1},
+}
+"""Rows by the key that the table has in the end, and how many events each has under all of its keys."""
+
+
+def test_a_row_is_explained_through_all_of_its_keys(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """The events are those of the row under each key that it had, and what stands of them is the published row."""
+    wrong = {}
+    for name, case, _, _ in _tables():
+        for key, events in LIVES[case.name].items():
+            life = explain(lake, f"key_changes.{name}", key.split())
+            told = {c: cell.new for each in life.chapters for c, cell in each.cells.items() if cell.stands} | {
+                **life.key
+            }
+            alive = [row for row in life.rows.to_pylist() if not row.get(DELETED)]
+            shown = [{c: str(value) for c, value in row.items() if not c.startswith("_cdc")} for row in alive]
+            found = [] if life.chapters[-1].step.deletes else [{c: str(value) for c, value in told.items()}]
+            if (len(life.chapters), found) != (events, shown):
+                wrong[name, key] = (len(life.chapters), found, shown)
+    assert wrong == {}
+
+
+def test_a_row_is_erased_under_all_of_its_keys(
+    cases: list[dict[str, StageReport]], lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is gone under the key of each time; other rows that have the old key now stay; a dump brings none back."""
+    monkeypatch.setenv("TIDEMARK_ERASE_SECRET", "s" * 64)
+    name = _ERASED
+    table = f"key_changes.{name}"
+    source = _source("key_changes", tmp_path, _kinds())
+    with pytest.MonkeyPatch.context() as patched:
+        die_at(patched, "tidemark.erasure.logs.recount", 1)
+        with pytest.raises(SystemExit):
+            run_stage("erase", source, table=table, key=("u=c",))
+    report = run_stage("erase", source, table=table, key=("u=c",))
+    assert (report.summary["nothing_found"], report.problems) == (1, ())
+    told = json.loads(Path(str(report.summary["certificate"])).read_text())
+    assert (told["names"], told["key_columns"], told["earlier_key_columns"]) == ([f"shop.{name}"], ["u"], [["id"]])
+    assert len(told["digests"]) == 2
+    assert {row.state for row in Ledger(lake, "key_changes").erasures()} == {"done"}
+    assert _rows(lake, "key_changes", name) == [(1, "d"), (7, "b")]
+    assert replayed(lake, Identifier.parse(table)) == published(lake, Identifier.parse(table))
+    log = Keyed(Log(name))
+    again = [
+        log.put(3, {"id": 3}, id=3, u="c"),
+        log.change(13, {"u": "c"}, id=9, u="c"),
+        log.put(14, {"u": "b"}, id=7, u="b"),
+    ]
+    deliver(tmp_path, "again", again)
+    for stage in ("land", "normalize"):
+        run_stage(stage, source)
+    landed = lake.load(("changelog", "key_changes")).scan(row_filter=f"object = 'shop.{name}'").to_arrow().to_pylist()
+    newest = max(row["batch"] for row in landed)
+    assert sorted(row["kind"] for row in landed if row["batch"] == newest) == ["change", "erased", "erased"]
+    gained = next(table for table, case, _, _ in _tables() if case.name == "gained")
+    with pytest.raises(ConfigurationError, match="had no key for a time"):
+        run_stage("erase", source, table=f"key_changes.{gained}", key=("id=1",))
 
 
 def _loaded(t: Keyed, at: int, key: dict[str, Any], /, **row: Any) -> Message:

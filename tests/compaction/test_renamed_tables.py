@@ -20,6 +20,8 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
+from tidemark.queries.explain import explain
+from tidemark.queries.typed_changes import typed_changes
 from tidemark.sources.model import Source
 from tidemark.stages import REBUILD, STAGES, StageReport
 from tidemark.stages.erase import run as erase
@@ -141,10 +143,57 @@ def test_feeds_lead_to_the_rows(told: list[dict[str, StageReport]], lake: Lake) 
     assert {str(table): replayed(lake, table) for table in fed} == {str(table): published(lake, table) for table in fed}
 
 
-def test_an_erasure_from_a_renamed_table_is_refused(
-    told: list[dict[str, StageReport]], monkeypatch: pytest.MonkeyPatch
+def test_rows_are_explained_under_all_names_of_their_table(told: list[dict[str, StageReport]], lake: Lake) -> None:
+    """What stands of the events is the published row, and ``__changes`` has the events that lead to all rows."""
+    wrong = {}
+    shown = {str(row.identifier) for row in Ledger(lake, _SOURCE).published_tables().values()}
+    for name, rows in _expected().items():
+        identifier = Identifier(_SOURCE, name)
+        if str(identifier) not in shown:
+            continue
+        replayed_rows: Rows = {}
+        for event in sorted(typed_changes(lake, identifier).collect(), key=lambda event: event["position"]):
+            if event["after"] is None:
+                replayed_rows.pop(event["before"]["id"], None)
+            else:
+                replayed_rows[event["after"]["id"]] = event["after"]["v"]
+        lives = {}
+        for number in rows:
+            cells = [chapter.cells["v"] for chapter in explain(lake, str(identifier), [f"id={number}"]).chapters]
+            lives[number] = [cell.new for cell in cells if cell.stands]
+        if (replayed_rows, lives) != (rows, {number: [value] for number, value in rows.items()}):
+            wrong[name] = (replayed_rows, lives)
+    assert wrong == {}
+    chapters = explain(lake, f"{_SOURCE}.renamed_in_order_b", ["id=2"]).chapters
+    assert [chapter.step.operation for chapter in chapters] == ["INSERT", "DELETE"]
+
+
+def test_a_row_is_erased_under_all_names_of_its_table(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Events that came under its other names would stay."""
+    """Its events under each name, its feed under the old name, and old snapshots of both; another table's row stays."""
     monkeypatch.setenv("TIDEMARK_ERASE_SECRET", "s" * 64)
-    with pytest.raises(ConfigurationError, match="got another key or another name at the source"):
-        erase(_source(Path("nowhere")), f"{_SOURCE}.swapped_in_order_b", ["id=9"])
+    name = "renames_erased"
+    source = _source(tmp_path).model_copy(update={"source": name, "max_deletes": 1})
+    logs = [(renamed("r_", _KeysAlone).log, 2), (alone("o_", _KeysAlone).log, 1), (swapped("s_", _KeysAlone).log, 6)]
+    for run in range(2):
+        deliver(tmp_path, f"run-{run}", [each for log, at in logs for each in (log[at:] if run else log[:at])])
+        assert [problem for stage in STAGES for problem in run_stage(stage, source).problems] == []
+    rows: dict[str, Rows] = {"r_a": {}, "r_b": {3: "z"}, "o_a": {1: "another"}, "o_b": {}}
+    for table, key in (("r_b", "id=1"), ("o_b", "id=1"), ("o_a", "id=7")):
+        report = erase(source, f"{name}.{table}", [key])
+        assert (report.summary["nothing_found"], report.problems) == (1, ())
+        if table == "r_b":
+            told = json.loads(Path(str(report.summary["certificate"])).read_text())
+            assert told["names"] == ["shop.r_a", "shop.r_b"]
+            assert {f"{name}.r_a", f"{name}.r_a__feed", f"{name}.r_b", f"{name}.r_b__feed"} < set(told["places"])
+    found = {table: lake.load((name, table)).scan().to_arrow().to_pylist() for table in rows}
+    assert {table: {row["id"]: row["v"] for row in told} for table, told in found.items()} == rows
+    assert {row["id"] for row in lake.load((name, "r_a__feed")).scan().to_arrow().to_pylist()} == {2}
+    assert {row["id"] for row in lake.load((name, "o_a__feed")).scan().to_arrow().to_pylist()} == {1}
+    for table in rows:
+        assert replayed(lake, Identifier(name, table)) == published(lake, Identifier(name, table))
+        assert len(lake.load((name, table)).metadata.snapshots) == 1
+    assert all(row.counts.closes for row in Ledger(lake, name).tables())
+    with pytest.raises(ConfigurationError, match="two tables had its name in turn"):
+        erase(source, f"{name}.s_b", ["id=9"])

@@ -81,6 +81,19 @@ def test_a_later_event_is_of_a_new_row(committed_at: int | None, position: Any, 
     assert _recogniser().is_erased(event) is erased
 
 
+@pytest.mark.parametrize(("position", "erased"), [((1, 9), False), ((1, 20), True), ((1, 39), True), ((1, 40), False)])
+def test_a_key_counts_while_the_row_had_it(position: Any, *, erased: bool) -> None:
+    """Before that, and after that, another row had the key, or another table the name."""
+    columns = (KeyColumn(name="id", type="int", called=("id",)),)
+    digest = digest_of(SECRET, "shop.orders", [("id", "7")])
+    begins, ends = encode_position((1, 20)), encode_position((1, 40))
+    erasure = Erasure(
+        object="shop.orders", columns=columns, digest=digest, before=BEFORE, horizon=HORIZON, begins=begins, ends=ends
+    )
+    event = _event("INSERT", after={"id": 7}, position=position)
+    assert Recogniser(ErasedKeys(secret=SECRET, erasures=(erasure,))).is_erased(event) is erased
+
+
 def test_the_search_before_an_erasure_leaves_out_no_event() -> None:
     """Whatever its position, and with or without a commit time, every event of the key is found."""
     every = Erasure(object="shop.orders", columns=(), digest="", before=EVER, horizon=EVERYWHERE)

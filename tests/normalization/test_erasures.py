@@ -18,8 +18,8 @@ from tidemark.errors import ConfigurationError
 from tidemark.lake.branches import marker
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG
+from tidemark.ledger.erasure_rows import DONE, ErasureRow
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import DONE, ErasureRow
 from tidemark.normalization.erased_keys import KeyColumn, digest_of, fingerprint
 from tidemark.normalization.transaction_tracker import READ, Tracker
 from tidemark.pipeline import run_stage

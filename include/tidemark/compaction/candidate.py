@@ -19,7 +19,6 @@ from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.properties import (
     KEPT_PROPERTIES,
     KEY_PROPERTY,
-    KEYED_SINCE_PROPERTY,
     NAMES_PROPERTY,
     OBJECT_PROPERTY,
     RULES_PROPERTY,
@@ -29,7 +28,7 @@ from tidemark.lake.properties import (
     WHOLE_PROPERTIES,
 )
 from tidemark.ledger.rows import Snapshots
-from tidemark.tables import schemas
+from tidemark.tables import eras, schemas
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import POSITION
 from tidemark.text import quoted
@@ -118,8 +117,7 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
     if plan.called is not None:
         key[NAMES_PROPERTY] = plan.called
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
-    if not plan.found.after and (plan.found.eras or schemas.keyed_since(plan.found.table)):
-        own[KEYED_SINCE_PROPERTY] = plan.found.eras[-1].begins if plan.found.eras else ""
+    placed = eras.properties(plan)
     if plan.column_rules is not None:
         own[RULES_PROPERTY] = plan.column_rules
     if plan.found.shards:
@@ -127,7 +125,7 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
     layout = run.source.table_for(plan.found.object).layout
     where = layout.location if layout and not plan.keeps_whole else None
     kept = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
-    table = lake.ensure(plan.rows, schemas.table_schema(plan), {**kept, **key, **own}, location=where)
+    table = lake.ensure(plan.rows, schemas.table_schema(plan), {**kept, **key, **own, **placed}, location=where)
     if plan.column_rules not in {None, table.properties.get(RULES_PROPERTY)}:
         table = _with(table, {RULES_PROPERTY: plan.column_rules or "{}"})  # more masks than there are do no harm
     if own.get(SHARDS_PROPERTY) not in {None, table.properties.get(SHARDS_PROPERTY)}:
@@ -135,7 +133,9 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
     table = schemas.evolve(table, plan)
     if not plan.today and plan.called not in {None, table.properties.get(NAMES_PROPERTY)}:
         table = _with(table, {NAMES_PROPERTY: plan.called or "{}"})
-    table = pending_schema.plan_pending(table, run.cut.number, plan.today, key)
+    if not plan.today and not placed.items() <= table.properties.items():
+        table = _with(table, placed)  # of a table that no cut has published; later ones come with a rebuild
+    table = pending_schema.plan_pending(table, run.cut.number, plan.today, {**key, **placed})
     return branch_from_main(schemas.soften(table) if plan.soft else table, run.cut.branch)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
@@ -22,9 +20,8 @@ from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.expired import Expired
 from tidemark.spark.session import checkpointed
-from tidemark.tables import epochs, evolving
+from tidemark.tables import epochs, eras, evolving
 from tidemark.tables.plan import Found, Plan
-from tidemark.tables.schemas import keyed_since
 from tidemark.tables.shards import Shards
 from tidemark.tables.withheld import Withheld
 
@@ -87,7 +84,7 @@ class EventLog:
                 f"{found.object}: its key changed at the source, and some of its events can only be read together with "
                 "those from before. Load it anew at the source: a complete load after the change replaces its rows"
             )
-        if found.after and (keyed_since(found.table) or found.segments):
+        if found.after and (eras.keyed_since(found.table) or found.segments):
             raise RebuildNeededError(
                 f"{found.object}: events of rows came late, and it changed its key or its name before"
             )
@@ -172,7 +169,7 @@ def new_events(run: Run, found: Found) -> DataFrame:
     if withheld.released:
         earlier = (F.col("batch") >= withheld.since) & (F.col("batch") <= found.after)
         new |= earlier & F.col("transaction_id").isin(*sorted(withheld.released))
-    events = run.changes().where((F.col("kind") == RowKind.CHANGE) & _is_of(found) & new)
+    events = run.changes().where((F.col("kind") == RowKind.CHANGE) & eras.are_of(found) & new)
     return _as_read(run, found, events)
 
 
@@ -184,22 +181,6 @@ def shards_of(run: Run, found: Found) -> Shards:
 def _as_read(run: Run, found: Found, events: DataFrame) -> DataFrame:
     """Return the events that a table takes in, with the images of its rows: as they came, or as those of a shard."""
     return shards_of(run, found).read(events) if found.shards else _within(events, found)
-
-
-def _is_of(found: Found) -> Expression:
-    """Return whether an event is of a table, by the name that it came under."""
-    if not found.segments:
-        return F.col("object").isin(*found.objects)
-    position = F.col("position")
-    return reduce(
-        or_,
-        [
-            (F.col("object") == each.object)
-            & (position >= each.begins)
-            & (F.lit(True) if each.ends is None else position < each.ends)
-            for each in found.segments
-        ],
-    )
 
 
 def _within(events: DataFrame, found: Found) -> DataFrame:
@@ -237,7 +218,7 @@ def _log_of(changelog: DataFrame, found: Found, batch: int, without: frozenset[s
         without: ids of transactions: ``Withheld.waiting`` for all that the published table is to hold, with
             ``Withheld.released`` for what it held before.
     """
-    of_table = (F.col("kind") == RowKind.CHANGE) & _is_of(found) & (F.col("batch") <= batch)
+    of_table = (F.col("kind") == RowKind.CHANGE) & eras.are_of(found) & (F.col("batch") <= batch)
     if without:
         of_table &= ~F.coalesce(F.col("transaction_id").isin(*sorted(without)), F.lit(False))
     return changelog.where(of_table)

@@ -13,7 +13,7 @@ from tidemark.compaction import renamed
 from tidemark.compaction.run import Run, Standing
 from tidemark.ddl import migrations
 from tidemark.ddl.history import SchemaHistory, histories
-from tidemark.ddl.lineages import Lineages
+from tidemark.ddl.lineages import Lineages, history_of
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation, TableId
 from tidemark.lake.filters import above, among, at_most, equals
@@ -124,7 +124,7 @@ def _histories(run: Run, tables: Iterable[str], lineages: Lineages) -> dict[str,
     parts = {part for name in wanted for part in run.routed.shards_of(name) or [name]}
     known = histories(run.ledger, {own for part in parts for own in lineages.names_of(part)})
     for name in wanted & lineages.tables.keys():
-        known[name] = renamed.history_of(known, lineages.tables[name].segments)
+        known[name] = history_of(known, lineages.tables[name].segments)
     return known
 
 

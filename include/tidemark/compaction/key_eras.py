@@ -27,9 +27,10 @@ from tidemark.lake.copies import Emptied
 from tidemark.lake.filters import among
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.tables import evolving
+from tidemark.tables.eras import keyed_since
 from tidemark.tables.keys import KeySpan, eras_of
 from tidemark.tables.plan import Found, KeyEra, Plan
-from tidemark.tables.schemas import POSITION, key_of, keyed_since
+from tidemark.tables.schemas import POSITION, key_of
 from tidemark.text import quoted
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container
+import json
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -12,10 +13,11 @@ from tidemark.compaction import feeding, key_eras, showing
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.run import Run
+from tidemark.ddl.lineages import Lineage
 from tidemark.lake import copies, names, pending_schema
 from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.filters import equals
-from tidemark.lake.properties import keeps_whole
+from tidemark.lake.properties import SEGMENTS_PROPERTY, keeps_whole
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.ledger.rows import Snapshots
 from tidemark.tables import layouts
@@ -74,13 +76,13 @@ def _alive(run: Run, plan: Plan, branch: str) -> int:
     return rows.where(~F.col(DELETED)).count()
 
 
-def without_events(run: Run, tables: Collection[str], renamed: Container[str]) -> list[Built]:
+def without_events(run: Run, tables: Collection[str], renamed: Mapping[str, Lineage]) -> list[Built]:
     """Build empty candidates of tables that are to be built again and have no event left.
 
     Args:
         run: the run; it has a request for each of the tables.
         tables: as the source names them.
-        renamed: those of them whose rows another table has now: readers do not lose them.
+        renamed: by name, the tables that were renamed: their rows are elsewhere now, so readers do not lose them.
     """
     built = []
     published = run.ledger.targets() if tables else {}
@@ -92,10 +94,12 @@ def without_events(run: Run, tables: Collection[str], renamed: Container[str]) -
         with copies.emptied(run.lake) as beside:
             shown = run.lake.find(target)
             whole = names.whole_beside(target)[:1] if shown and keeps_whole(shown.properties) else ()
+            segments = renamed[table].segments if table in renamed else ()
             for identifier in (*names.moved_together(target), *whole):
                 known = run.lake.find(identifier)
                 if known is not None:
-                    branch_from_main(beside.ensure(identifier, known.schema(), known.properties), run.cut.branch)
+                    told = {**known.properties, SEGMENTS_PROPERTY: json.dumps(segments)}
+                    branch_from_main(beside.ensure(identifier, known.schema(), told), run.cut.branch)
             beside.adopt(run.cut.branch)
         emptied = run.lake.load(target)
         if run.source.table_for(table).feed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from pyiceberg.expressions import And
@@ -12,7 +12,6 @@ from tidemark.compaction.decisions import BuildAnew, Stopped
 from tidemark.compaction.event_log import new_events
 from tidemark.compaction.placed_statements import placed
 from tidemark.compaction.run import Run, Standing
-from tidemark.ddl.history import RENAMED_TO, SchemaHistory
 from tidemark.ddl.lineages import Lineage, Lineages, Segment, lineages, may_rename
 from tidemark.events import Operation
 from tidemark.lake import names
@@ -195,19 +194,6 @@ def stub_of(name: str, lineage: Lineage, withheld: Withheld) -> Found:
         halves=False,
         withheld=withheld,
         segments=lineage.segments,
-    )
-
-
-def history_of(known: Mapping[str, SchemaHistory], segments: Sequence[Segment]) -> SchemaHistory:
-    """Return the history of a renamed table: of each name, what statements and loads did while it had the name."""
-    notes = known.get(segments[-1].object, SchemaHistory()).notes  # they have no place
-    parts = [known.get(segment.object, SchemaHistory()).between(segment.begins, segment.ends) for segment in segments]
-    return SchemaHistory(
-        tuple(each for part in parts for each in part.renamings),
-        tuple(each for part in parts for each in part.additions),
-        tuple(each for part in parts for each in part.emptyings),
-        tuple(note for note in notes if not note.text.startswith(RENAMED_TO)),
-        tuple(each for part in parts for each in part.keys),
     )
 
 

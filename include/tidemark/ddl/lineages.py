@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidemark.ddl.changes import Name, RenameTable
+from tidemark.ddl.history import RENAMED_TO, SchemaHistory
 from tidemark.ddl.migrations import belongs_to
 from tidemark.ddl.stated_tables import known_table, meant
 from tidemark.events import TableId
@@ -118,6 +119,19 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
             name: Lineage(each.table, (*each.closed, Segment(name, each.begins, None))) for name, each in found.items()
         },
         followed=frozenset(followed),
+    )
+
+
+def history_of(known: Mapping[str, SchemaHistory], segments: Sequence[Segment]) -> SchemaHistory:
+    """Return the history of a renamed table: of each name, what statements and loads did while it had the name."""
+    notes = known.get(segments[-1].object, SchemaHistory()).notes  # they have no place
+    parts = [known.get(segment.object, SchemaHistory()).between(segment.begins, segment.ends) for segment in segments]
+    return SchemaHistory(
+        tuple(each for part in parts for each in part.renamings),
+        tuple(each for part in parts for each in part.additions),
+        tuple(each for part in parts for each in part.emptyings),
+        tuple(note for note in notes if not note.text.startswith(RENAMED_TO)),
+        tuple(each for part in parts for each in part.keys),
     )
 
 

@@ -18,6 +18,7 @@ from tidemark.erasure.subject import Subject
 from tidemark.lake import file_edits, names, purging
 from tidemark.lake.file_edits import Edit, Found
 from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import erasures
 from tidemark.normalization.erased_keys import Erasure
 
@@ -44,9 +45,13 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     table: str
+    names: list[str]
+    """The names that the table had at the source."""
     key_columns: list[str]
+    earlier_key_columns: list[list[str]]
+    """The keys that the table had before."""
     digests: list[str]
-    """Keyed hashes of the erased keys."""
+    """Keyed hashes of the erased keys, under each name."""
     secret: str
     """By what the secret of the hashes is recognised."""
     erased_up_to: str
@@ -81,12 +86,18 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def searched(
-    lake: Lake, subject: Subject, places: Places, removed: Mapping[str, Found], erased: Sequence[Erasure] = ()
+    lake: Lake,
+    ledger: Ledger,
+    subject: Subject,
+    places: Places,
+    removed: Mapping[str, Found],
+    erased: Sequence[Erasure] = (),
 ) -> dict[str, Place]:
     """Return every table of the subject's source that may hold its rows, with what is in its files now.
 
     Args:
         lake: the lake.
+        ledger: of the source.
         subject: whose rows.
         places: what a search found now.
         removed: what was removed of each table.
@@ -94,12 +105,12 @@ def searched(
     """
     return {
         name: _place(table, edit, removed.get(name, file_edits.NOTHING))
-        for name, table, edit in _searched(lake, subject, places, erased)
+        for name, table, edit in _searched(lake, ledger, subject, places, erased)
     }
 
 
 def _searched(
-    lake: Lake, subject: Subject, places: Places, erased: Sequence[Erasure]
+    lake: Lake, ledger: Ledger, subject: Subject, places: Places, erased: Sequence[Erasure]
 ) -> Iterable[tuple[str, Table, Edit]]:
     of_source = subject.source
     edits = {
@@ -111,7 +122,7 @@ def _searched(
         table = lake.find(identifier)
         if table is not None:
             yield str(identifier), table, edit
-    for identifier, table, edit in erasing_cut.tables_of(lake, subject, erased):
+    for identifier, table, edit in erasing_cut.tables_of(lake, ledger, subject, erased):
         yield str(identifier), table, edit
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 
 import msgspec
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table import Table
 
+from tidemark.erasure import matches as matching
 from tidemark.erasure.subject import Subject
 from tidemark.lake import feeds, file_edits, names, pending_schema, purging
 from tidemark.lake.branches import branch_from_main, head
@@ -28,25 +29,42 @@ _Holds = Callable[[pa.RecordBatch], pa.Array]
 _MAPS = ("versions",)
 
 
+def targets_of(ledger: Ledger, subject: Subject) -> dict[str, Identifier]:
+    """Return by name the published tables of the subject's table, under each of its names; its own is the last."""
+    known = ledger.published_tables()
+    others = [known[name] for name in subject.names if name != subject.object and name in known]
+    published = {row.object: row.identifier for row in others if row.target is not None}
+    return {**published, subject.object: subject.target}
+
+
 def tables_of(
-    lake: Lake, subject: Subject, erasures: Sequence[Erasure] = ()
+    lake: Lake, ledger: Ledger, subject: Subject, erasures: Sequence[Erasure] = ()
 ) -> Iterator[tuple[Identifier, Table, Edit]]:
-    """Yield the published table and what moves with it, each with what takes the rows out of it.
+    """Yield the published tables and what moves with them, each with what takes the rows out of it.
+
+    Under a name that the table has no more, another table may be published. Compact built it anew since, so rows of the
+    subject are in its feed and in old snapshots alone.
 
     Args:
         lake: the lake.
+        ledger: of the source.
         subject: whose rows.
         erasures: only rows that one of them covers; none: all rows of the key.
     """
-    places = [f"k{number}" for number in range(len(subject.reader.key))]
-    named = {names.state(subject.target): places}
-    target = subject.target
-    for identifier in (*names.moved_together(target), *names.beside(target), *names.whole_beside(target)):
-        table = lake.find(identifier)
-        if table is not None:
-            columns = named.get(identifier, ())
-            holds = _covered(subject.holds(columns), erasures)
-            yield identifier, table, Edit(where=subject.condition(columns), holds=holds, plain=_MAPS)
+    for name, target in targets_of(ledger, subject).items():
+        ends = {segment.ends for segment in subject.segments if segment.object == name}
+        of_feed = subject.matches(max(filter(None, ends))) if None not in ends else subject.matches()
+        own = name == subject.object
+        by_table = {
+            names.state(target): subject.matches_of_state() if own else [],
+            names.feed(target): of_feed,
+        }
+        for identifier in (*names.moved_together(target), *names.beside(target), *names.whole_beside(target)):
+            table = lake.find(identifier)
+            if table is not None:
+                matches = by_table.get(identifier, subject.matches() if own else [])
+                holds = _covered(matching.holds(matches), erasures)
+                yield identifier, table, Edit(where=matching.condition(matches), holds=holds, plain=_MAPS)
 
 
 def _covered(holds: _Holds, erasures: Sequence[Erasure]) -> _Holds:
@@ -68,9 +86,10 @@ def _covered(holds: _Holds, erasures: Sequence[Erasure]) -> _Holds:
     return covered
 
 
-def find(lake: Lake, subject: Subject) -> dict[str, Found]:
+def find(lake: Lake, ledger: Ledger, subject: Subject) -> dict[str, Found]:
     """Return by table how many files and rows of the subject there are."""
-    return {str(identifier): file_edits.find(table, edit) for identifier, table, edit in tables_of(lake, subject)}
+    edits = tables_of(lake, ledger, subject)
+    return {str(identifier): file_edits.find(table, edit) for identifier, table, edit in edits}
 
 
 def publish(lake: Lake, ledger: Ledger, subject: Subject, erased: int) -> tuple[int, dict[str, Found]]:
@@ -91,31 +110,36 @@ def publish(lake: Lake, ledger: Ledger, subject: Subject, erased: int) -> tuple[
     number = cuts.next_number(lake, ledger)
     branch = names.candidate_branch(number)
     removed: dict[str, Found] = {}
-    for identifier, table, edit in tables_of(lake, subject):
+    for identifier, table, edit in tables_of(lake, ledger, subject):
         candidate = branch_from_main(pending_schema.plan_pending(table, number, {}, {}), branch)
         schema = candidate.schema().as_arrow()
         removed[str(identifier)] = file_edits.apply(lake, candidate, schema, edit, branch)
-    feeds.keep_in_step(lake.load(subject.target), lake.find(names.feed(subject.target)), branch)
-    row = _row(lake, subject, number, erased, removed)
-    ledger.replace(TableRow, [row], equals("cut", number))
+    rows = []
+    standings = ledger.published_tables()
+    for name, target in targets_of(ledger, subject).items():
+        feeds.keep_in_step(lake.load(target), lake.find(names.feed(target)), branch)
+        gone = removed[str(target)].rows
+        own = erased if name == subject.object else 0
+        rows.append(_row(lake, target, standings[name], number, erased=own, gone=gone))
+    ledger.replace(TableRow, rows, equals("cut", number))
     cut = CutRow(cut=number, state=cuts.CHECKED, batch=last.batch)
     ledger.replace(CutRow, [cut], equals("cut", number))
-    if row.state == cuts.STOPPED:  # publishing leaves stopped tables where they are
-        cuts.move(lake, subject.target, number)
+    for row in rows:
+        if row.state == cuts.STOPPED:  # publishing leaves stopped tables where they are
+            cuts.move(lake, row.identifier, number)
     cuts.publish(lake, ledger, cut)
     return number, removed
 
 
-def _row(lake: Lake, subject: Subject, number: int, erased: int, removed: Mapping[str, Found]) -> TableRow:
+def _row(lake: Lake, target: Identifier, standing: TableRow, number: int, *, erased: int, gone: int) -> TableRow:
     """Return the ledger's row: the table stands where it stood, and its erased events are counted once more."""
-    standing, target = subject.standing, lake.load(subject.target)
+    table = lake.load(target)
     before = standing.rows_after or 0
-    gone = removed[str(subject.target)].rows
     stopped = standing.state == cuts.STOPPED
     return msgspec.structs.replace(
         standing,
         cut=number,
-        target=str(subject.target),
+        target=str(target),
         state=cuts.STOPPED if stopped else cuts.CANDIDATE,
         events=standing.held + erased,
         applied=0,
@@ -127,17 +151,17 @@ def _row(lake: Lake, subject: Subject, number: int, erased: int, removed: Mappin
         rows_before=before,
         rows_after=before - gone,
         deleted=gone,
-        base=head(target),
-        snapshot=head(target, names.candidate_branch(number)),
+        base=head(table),
+        snapshot=head(table, names.candidate_branch(number)),
         verdict=None,
         written_at=None,
     )
 
 
-def purge(lake: Lake, subject: Subject, cut: int | None) -> dict[str, purging.Purged]:
+def purge(lake: Lake, ledger: Ledger, subject: Subject, cut: int | None) -> dict[str, purging.Purged]:
     """Remove, physically, what no newest snapshot of the source's tables needs; return what was removed by table."""
     logs = [kind(subject.source) for kind in (names.raw, names.change_log, names.quarantine)]
     tables = {identifier: table for identifier in logs if (table := lake.find(identifier)) is not None}
-    tables |= {identifier: table for identifier, table, _ in tables_of(lake, subject)}
+    tables |= {identifier: table for identifier, table, _ in tables_of(lake, ledger, subject)}
     keep = None if cut is None else names.cut_tag(cut)
     return {str(identifier): purging.purge(table, keep) for identifier, table in tables.items()}

@@ -25,6 +25,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BatchRow, ContentRow, TransactionRow
 from tidemark.normalization import erasures
 from tidemark.normalization.erasures import content_of
+from tidemark.tables.eras import condition
 
 _KEPT = frozenset({
     "batch", "object", "database", "schema", "name", "operation", "position", "committed_at", "captured_at",
@@ -37,7 +38,7 @@ def change_log_edit(subject: Subject, events: Iterable[Place]) -> Edit:
     """Return the edit that leaves of the subject's events their places."""
     places = frozenset(events)
     messages = {(file, place) for file, place, _ in places}
-    of_table = And(equals("kind", RowKind.CHANGE.value), equals("object", subject.object))
+    of_table = And(equals("kind", RowKind.CHANGE.value), among("object", subject.names))
 
     def holds(rows: pa.RecordBatch) -> pa.Array:
         likely = erasures.at(rows, messages)
@@ -108,19 +109,29 @@ def others_at(log: Table, places: Places) -> frozenset[tuple[str, str, int]]:
     return frozenset(found)
 
 
-def erase(lake: Lake, subject: Subject, places: Places, *, unread: bool) -> dict[str, Found]:
-    """Take the rows out of the three logs, one commit each, and return what was removed of each."""
+def count_events(lake: Lake, subject: Subject, places: Places) -> int:
+    """Return how many events of the subject are in the change log."""
+    return file_edits.find(lake.load(names.change_log(subject.source)), change_log_edit(subject, places.events)).rows
+
+
+def erase_events(lake: Lake, subject: Subject, places: Places) -> dict[str, Found]:
+    """Take the rows out of the change log, and return what was removed.
+
+    Last of all: only the change log tells which keys the row had in earlier eras, should the command be given again.
+    """
+    if not places.erasable:
+        return {}
+    log, edit = lake.load(names.change_log(subject.source)), change_log_edit(subject, places.events)
+    return {str(names.change_log(subject.source)): file_edits.apply(lake, log, CHANGE_LOG, edit)}
+
+
+def erase_messages(lake: Lake, subject: Subject, places: Places, *, unread: bool) -> dict[str, Found]:
+    """Take the rows out of raw and the quarantine, one commit each, and return what was removed of each."""
     removed: dict[str, Found] = {}
-    log = lake.load(names.change_log(subject.source))
-    if places.erasable:
-        others = others_at(log, places)
-        edit = change_log_edit(subject, places.events)
-        removed[str(names.change_log(subject.source))] = file_edits.apply(lake, log, CHANGE_LOG, edit)
-    else:
-        others = frozenset()
     messages = places.taken(unread=unread)
     quarantine = lake.find(names.quarantine(subject.source))
     if messages and quarantine is not None:
+        others = others_at(lake.load(names.change_log(subject.source)), places)
         edit = quarantine_edit(places, others, unread=unread)
         removed[str(names.quarantine(subject.source))] = file_edits.apply(lake, quarantine, QUARANTINE, edit)
     if messages:
@@ -129,22 +140,28 @@ def erase(lake: Lake, subject: Subject, places: Places, *, unread: bool) -> dict
     return removed
 
 
-def recount(lake: Lake, ledger: Ledger, subject: Subject) -> int:
-    """Count anew, in the ledger, what the batches hold of which events were erased; return how many events these are.
+def recount(lake: Lake, ledger: Ledger, subject: Subject) -> None:
+    """Count anew, in the ledger, what the batches hold of which events were erased.
 
     Everything is counted from the logs, so doing it again changes nothing.
     """
     log = lake.load(names.change_log(subject.source))
-    where = And(equals("kind", RowKind.ERASED.value), equals("object", subject.object))
-    fields = ("batch", "transaction_id", "detail")
-    left = log.scan(row_filter=where, selected_fields=fields).to_arrow().to_pylist()
-    batches = {row["batch"] for row in left}
-    if batches:
-        _recount_contents(ledger, log, subject.object, batches)
-        ids = {row["transaction_id"] for row in left if row["transaction_id"] is not None}
-        _recount_transactions(ledger, log, subject.object, ids)
+    left = erased_events(lake, subject)
+    for name in subject.names:
+        mine = [row for row in left if row["object"] == name]
+        if batches := {row["batch"] for row in mine}:
+            _recount_contents(ledger, log, name, batches)
+            ids = {row["transaction_id"] for row in mine if row["transaction_id"] is not None}
+            _recount_transactions(ledger, log, name, ids)
     _recount_quarantined(lake, ledger, subject.source)
-    return sum(row["detail"] is None for row in left)
+
+
+def erased_events(lake: Lake, subject: Subject) -> list[dict[str, Any]]:
+    """Return the events of the subject's table that were erased; ``detail`` is null where an erasure found them."""
+    where = And(equals("kind", RowKind.ERASED.value), condition(subject.segments))
+    fields = ("object", "batch", "transaction_id", "detail")
+    log = lake.load(names.change_log(subject.source))
+    return list(log.scan(row_filter=where, selected_fields=fields).to_arrow().to_pylist())
 
 
 def _recount_contents(ledger: Ledger, log: Table, table: str, batches: set[int]) -> None:

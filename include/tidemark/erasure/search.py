@@ -21,8 +21,10 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import inputs, tasks
 from tidemark.normalization.derivation import decoding_of
 from tidemark.normalization.erased_keys import ErasedKeys, Erasure
+from tidemark.queries.row_events import Identity
 from tidemark.queries.row_life_scan import LogRow
 from tidemark.sources.model import Source
+from tidemark.tables.eras import names_of
 from tidemark.values.sealed_messages import SEALED, unsealed_messages
 from tidemark.values.sealing import Keys
 
@@ -67,7 +69,7 @@ def search(
     def covers(row: LogRow) -> bool:
         return any(each.covers(row["committed_at"], row["position"]) for each in erasures)
 
-    events, newer = events_of(lake, subject, covers)
+    events, newer = events_of(subject, covers)
     raw, log = lake.load(names.raw(source.source)), lake.load(names.change_log(source.source))
     read_from = lake.target(raw, RAW)
     parts = list(inputs.parts(raw, AlwaysTrue()))
@@ -103,8 +105,11 @@ def _unread(lake: Lake, subject: Subject, keys: Keys | None) -> list[tuple[str, 
     quarantine = lake.find(names.quarantine(subject.source))
     if quarantine is None:
         return []
-    table = re.escape(subject.object.rpartition(".")[2].encode())
-    patterns = [[table, *_patterns(subject, number)] for number in range(len(subject.keys))]
+    patterns = [
+        [re.escape(name.rpartition(".")[2].encode()), *_patterns(subject, identity)]
+        for identity in subject.identities
+        for name in names_of(identity.era.segments)
+    ]
     found: Counter[tuple[str, int]] = Counter()
     fields = ("file", "place", "value", "object", SEALED)
     scan = with_columns(quarantine, QUARANTINE).scan(row_filter=unset("object"), selected_fields=fields)
@@ -123,12 +128,11 @@ def _unread(lake: Lake, subject: Subject, keys: Keys | None) -> list[tuple[str, 
     return sorted(found)
 
 
-def _patterns(subject: Subject, number: int) -> list[bytes]:
+def _patterns(subject: Subject, identity: Identity) -> list[bytes]:
     """Return a pattern for each column of a key: one of its names, a few signs, and the value as a word of its own."""
-    key = subject.keys[number]
     found = []
-    for column in subject.key_columns:
+    for column in subject.key_columns(identity.era.key):
         called = b"|".join(re.escape(name.encode()) for name in column.called)
-        value = re.escape(str(key[column.name]).encode())
+        value = re.escape(str(identity.key[column.name]).encode())
         found.append(b"(?:" + called + rb")\W{1,8}0*" + value + rb"(?:\W|$)")
     return found

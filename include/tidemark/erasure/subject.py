@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyiceberg.expressions import And, BooleanExpression, Or
 from pyiceberg.table import Table
 
+from tidemark.ddl.lineages import Segment
+from tidemark.erasure.matches import Match
 from tidemark.errors import ConfigurationError
 from tidemark.events import Operation
 from tidemark.lake import names
 from tidemark.lake.branches import marker
-from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
 from tidemark.normalization.erased_keys import Erasure, KeyColumn, canonical, digest_of
-from tidemark.queries.explain import find_table, history_of, literal, log_of
+from tidemark.queries import row_events
+from tidemark.queries.explain import find_table, literal
+from tidemark.queries.row_events import Identity, RowEvents
 from tidemark.queries.row_key import key_given
 from tidemark.queries.row_life import Key
 from tidemark.queries.row_life_scan import LogRow
 from tidemark.queries.row_life_steps import Reader
 from tidemark.tables.column_rules import masks_recorded, names_recorded
+from tidemark.tables.eras import names_of, of_table, segments_of
 from tidemark.tables.shard_rules import recorded
 
 Place = tuple[str, int, int]
@@ -37,65 +37,75 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The row that is to be erased, under all of its keys."""
+    """The row that is to be erased, under all of its keys and all names of its table."""
 
     source: str
     object: str
     target: Identifier
     standing: TableRow
     """Where the published table stands."""
-    reader: Reader
-    keys: Sequence[Key]
+    events: RowEvents
+    identities: Sequence[Identity]
+    """Its keys, each in the era in which it had it."""
 
     @property
-    def key_columns(self) -> tuple[KeyColumn, ...]:
-        """How the key is read from images."""
-        columns = self.reader.columns
-        return tuple(
-            KeyColumn(name=name, type=columns[name].type, called=_called(self.reader, name)) for name in self.reader.key
-        )
+    def reader(self) -> Reader:
+        """How images are read."""
+        return self.events.reader
 
-    def digests(self, secret: bytes) -> list[str]:
-        """Return the keyed hash of each key."""
-        return [digest_of(secret, self.object, self._texts(key)) for key in self.keys]
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The names that events of its table came under."""
+        return segments_of(self.events.table)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its table, each once."""
+        return names_of(self.segments)
+
+    def key_columns(self, key: Sequence[str]) -> tuple[KeyColumn, ...]:
+        """Return how a key is read from images."""
+        columns = self.reader.columns
+        return tuple(KeyColumn(name=name, type=columns[name].type, called=_called(self.reader, name)) for name in key)
 
     def erasures(self, secret: bytes, before: int, horizon: str) -> tuple[Erasure, ...]:
-        """Return the erasure of each key, up to a time and a position."""
+        """Return the erasure of each key under each name, up to a time and a position."""
         return tuple(
-            Erasure(object=self.object, columns=self.key_columns, digest=digest, before=before, horizon=horizon)
-            for digest in self.digests(secret)
+            Erasure(
+                object=segment.object,
+                columns=self.key_columns(each.era.key),
+                digest=digest_of(secret, segment.object, self._texts(each)),
+                before=before,
+                horizon=horizon,
+                begins=segment.begins,
+                ends=segment.ends,
+            )
+            for each in self.identities
+            for segment in each.era.segments
         )
 
-    def condition(self, columns: Sequence[str] = ()) -> BooleanExpression:
-        """Return the condition that a row has one of the keys; ``columns`` are other names of the key's columns."""
-        named = columns or self.reader.key
-        each = [
-            reduce(And, (equals(name, value) for name, value in zip(named, self._literals(key), strict=True)))
-            for key in self.keys
-        ]
-        return reduce(Or, each)
+    def matches(self, ends: str | None = None) -> list[Match]:
+        """Return which published rows are those of the subject; ``ends``: of those of positions before it."""
+        found = []
+        for each in self.identities:
+            of_era = each.era.segments[-1].ends
+            end = min((at for at in (of_era, ends) if at is not None), default=None)
+            found.append(Match(dict(self._literals(each)), each.era.segments[0].begins, end))
+        return found
 
-    def holds(self, columns: Sequence[str] = ()) -> Callable[[pa.RecordBatch], pa.Array]:
-        """Return a function that tells which rows of a batch have one of the keys."""
-        named = columns or self.reader.key
+    def matches_of_state(self) -> list[Match]:
+        """Return which rows of the state table are those of the subject: it has the key that holds now."""
+        now = self.reader.key
+        values = [[value for _, value in self._literals(each)] for each in self.identities if each.era.key == now]
+        return [Match({f"k{number}": value for number, value in enumerate(key)}) for key in values]
 
-        def holds(rows: pa.RecordBatch) -> pa.Array:
-            found = pa.repeat(pa.scalar(value=False), rows.num_rows)
-            for key in self.keys:
-                one = pa.repeat(pa.scalar(value=True), rows.num_rows)
-                for name, value in zip(named, self._literals(key), strict=True):
-                    column = rows.column(name)
-                    one = pc.and_(one, pc.fill_null(pc.equal(column, pa.scalar(value).cast(column.type)), False))  # noqa: FBT003
-                found = pc.or_(found, one)
-            return found
+    def _literals(self, identity: Identity) -> list[tuple[str, Any]]:
+        columns = self.reader.columns
+        return [(name, literal(identity.key[name], columns[name].type)) for name in identity.era.key]
 
-        return holds
-
-    def _literals(self, key: Key) -> list[Any]:
-        return [literal(key[name], self.reader.columns[name].type) for name in self.reader.key]
-
-    def _texts(self, key: Key) -> list[tuple[str, str]]:
-        return [(name, canonical(key[name], self.reader.columns[name].type) or "") for name in self.reader.key]
+    def _texts(self, identity: Identity) -> list[tuple[str, str]]:
+        columns = self.reader.columns
+        return [(name, canonical(identity.key[name], columns[name].type) or "") for name in identity.era.key]
 
 
 def _called(reader: Reader, name: str) -> tuple[str, ...]:
@@ -133,25 +143,27 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
     _refuse_folded(name, table)
     source, object_name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
     standing = ledger.published_tables()[object_name]
-    reader = Reader.of(lake, table, history_of(lake, table).until(standing.batch))
+    reader = Reader.of(lake, table, row_events.history(lake, table).until(standing.batch))
+    eras = of_table(table)
     if not reader.key:
         raise ConfigurationError(
             f"{name} has no key, so nothing tells one row from another: give it a `key:` in the source file, "
             f"`tidemark rebuild {source} {object_name}`, then erase"
         )
-    called = names_recorded(table)
-    if unlike := sorted(set(reader.key) & (masks_recorded(table).kinds.keys() | called.keys() | set(called.values()))):
+    _refuse_unreadable(name, table, {column for era in eras for column in era.key})
+    if unknown := [era.key for era in eras if not era.key or not set(era.key) <= reader.columns.keys()]:
+        was = f"the key {list(unknown[0])}, of which a column is gone" if unknown[0] else "no key"
         raise ConfigurationError(
-            f"{name}: the key column {unlike[0]!r} is masked or renamed, so the key is not as messages tell it, and a "
-            "message that comes again would not be recognised. Nothing was erased. Publish the key as it is, "
-            f"`tidemark rebuild {source} {object_name}`, run, then erase"
+            f"{name} had {was} for a time, so nothing tells which rows of that time are those of the key. Nothing was "
+            "erased. Load the table anew at the source (a complete load replaces what came before), run, then erase"
         )
     first = key_given(name, given, reader.columns, reader.key)
-    keys = _all_keys(lake, table, reader, first)
-    if len(keys) > 1 and not follow:
-        others = "; ".join(" ".join(f"{column}={value}" for column, value in key.items()) for key in keys[1:])
+    events = RowEvents(lake, table, reader)
+    identities, others = _all_keys(events, first)
+    if others and not follow:
+        told = "; ".join(" ".join(f"{column}={value}" for column, value in each.key.items()) for each in others)
         raise ConfigurationError(
-            f"{name}: the row had other keys, before or later: {others}. `--follow` erases the row under all of them. "
+            f"{name}: the row had other keys, before or later: {told}. `--follow` erases the row under all of them. "
             f"Look first with `tidemark explain` whether another row has one of these keys now"
         )
     return Subject(
@@ -159,9 +171,20 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
         object=object_name,
         target=target,
         standing=standing,
-        reader=reader,
-        keys=keys,
+        events=events,
+        identities=[*identities, *others],
     )
+
+
+def _refuse_unreadable(name: str, table: Table, key: Collection[str]) -> None:
+    """Refuse keys that messages do not tell as they are published."""
+    called, source = names_recorded(table), table.properties[SOURCE_PROPERTY]
+    if unlike := sorted(set(key) & (masks_recorded(table).kinds.keys() | called.keys() | set(called.values()))):
+        raise ConfigurationError(
+            f"{name}: the key column {unlike[0]!r} is masked or renamed, so the key is not as messages tell it, and a "
+            "message that comes again would not be recognised. Nothing was erased. Publish the key as it is, "
+            f"`tidemark rebuild {source} {table.properties[OBJECT_PROPERTY]}`, run, then erase"
+        )
 
 
 def _refuse_folded(name: str, table: Table) -> None:
@@ -173,19 +196,27 @@ def _refuse_folded(name: str, table: Table) -> None:
         )
 
 
-def _all_keys(lake: Lake, table: Table, reader: Reader, first: Key) -> list[Key]:
-    keys: list[Key] = [first]
-    for key in keys:  # grows
-        for step in reader.steps(log_of(lake, table), key, lambda _: None):
-            for other in (step.moved_from, step.moved_to):
-                if other is not None and None not in other.values() and other not in keys:
-                    keys.append(dict(other))
-    return keys
+def _nothing(_: LogRow) -> None:
+    return None
 
 
-def events_of(lake: Lake, subject: Subject, covers: Callable[[LogRow], bool]) -> tuple[set[Place], int]:
+def _all_keys(events: RowEvents, first: Key) -> tuple[list[Identity], list[Identity]]:
+    """Return the keys of a row in each era, and those that it had before or after it moved to another key."""
+    own = events.identities(first, _nothing)
+    found = list(own)
+    for identity in found:  # grows
+        for step in events.steps_in(identity.era, identity.key, _nothing):
+            for other, later in ((step.moved_from, False), (step.moved_to, True)):
+                if other is None or None in other.values():
+                    continue
+                moved = Identity(era=identity.era, key=dict(other))
+                more = [*events.before(moved, _nothing), *(events.after(moved, _nothing) if later else ())]
+                found += [each for each in [moved, *more] if each not in found]
+    return own, found[len(own) :]
+
+
+def events_of(subject: Subject, covers: Callable[[LogRow], bool]) -> tuple[set[Place], int]:
     """Return the places of the subject's events in the change log that an erasure covers, and how many it does not."""
-    table = lake.load(subject.target)
     found: set[Place] = set()
     newer: set[Place] = set()
 
@@ -193,9 +224,8 @@ def events_of(lake: Lake, subject: Subject, covers: Callable[[LogRow], bool]) ->
         if row["operation"] != Operation.TRUNCATE:
             (found if covers(row) else newer).add((row["file"], row["place"], row["row"]))
 
-    for key in subject.keys:
-        for _ in subject.reader.steps(log_of(lake, table), key, note):
-            pass
+    for identity in subject.identities:
+        subject.events.steps_in(identity.era, identity.key, note)
     return found, len(newer)
 
 

@@ -12,6 +12,7 @@ from pyiceberg.expressions import (
     GreaterThanOrEqual,
     In,
     IsNull,
+    LessThan,
     LessThanOrEqual,
     NotNull,
     StartsWith,
@@ -22,6 +23,7 @@ _GREATER_THAN: Any = GreaterThan
 _GREATER_THAN_OR_EQUAL: Any = GreaterThanOrEqual
 _IN: Any = In
 _IS_NULL: Any = IsNull
+_LESS_THAN: Any = LessThan
 _LESS_THAN_OR_EQUAL: Any = LessThanOrEqual
 _NOT_NULL: Any = NotNull
 _STARTS_WITH: Any = StartsWith
@@ -37,6 +39,12 @@ def equals(column: str, value: str | int) -> BooleanExpression:
 def above(column: str, value: str | int) -> BooleanExpression:
     """Return the condition that a column holds a greater value."""
     expression: BooleanExpression = _GREATER_THAN(column, value)
+    return expression
+
+
+def below(column: str, value: str | int) -> BooleanExpression:
+    """Return the condition that a column holds a smaller value."""
+    expression: BooleanExpression = _LESS_THAN(column, value)
     return expression
 
 

@@ -81,8 +81,11 @@ FEED_PROPERTIES: Mapping[str, str] = {
 
 KEY_PROPERTY = "tidemark.key"
 
-KEYED_SINCE_PROPERTY = "tidemark.keyed-since"
-"""Of a table whose key changed: position of the first event that has its key. Empty: it has had this key always."""
+ERAS_PROPERTY = "tidemark.key-eras"
+"""JSON, of a table whose key changed: each key, with the position of its first event (``tables.eras``)."""
+
+SEGMENTS_PROPERTY = "tidemark.segments"
+"""JSON, of a table that was renamed: each name of its events, with the position that it begins at, and the end."""
 
 OBJECT_PROPERTY = "tidemark.object"
 

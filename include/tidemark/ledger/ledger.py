@@ -24,6 +24,7 @@ from tidemark.lake.names import Identifier
 from tidemark.ledger import offset_rows, storage
 from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.contradiction_rows import ContradictionRow
+from tidemark.ledger.erasure_rows import ErasureRow
 from tidemark.ledger.landing_rows import IntervalRow, RefusalRow
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import DisorderRow, SpanRow
@@ -32,7 +33,6 @@ from tidemark.ledger.rows import (
     BatchRow,
     ContentRow,
     CutRow,
-    ErasureRow,
     FileRow,
     LedgerRow,
     RebuildRow,

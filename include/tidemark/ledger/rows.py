@@ -244,24 +244,6 @@ class ReprocessingRow(LedgerRow, frozen=True, kw_only=True):
     batch: int
 
 
-BEGUN, DONE = "begun", "done"
-"""States of an erasure: its key is refused from then on; nothing of its row is left."""
-
-
-class ErasureRow(LedgerRow, frozen=True, kw_only=True):
-    """A key whose row was erased: how it is recognised, and never the key."""
-
-    TABLE = "erasures"
-    object: str
-    digest: str
-    reading: str
-    secret: str
-    before: datetime
-    horizon: str
-    state: str
-    cut: int | None = None
-
-
 class CutRow(LedgerRow, frozen=True, kw_only=True):
     """A cut and its state."""
 

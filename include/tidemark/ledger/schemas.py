@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tidemark.lake.log_schemas import INSTANT
 from tidemark.ledger.check_schema import CHECKS, CONTRADICTIONS
+from tidemark.ledger.erasure_schema import ERASURES
 from tidemark.ledger.offset_schema import OFFSETS
 from tidemark.ledger.reconciliation_schema import RECONCILIATIONS
 
@@ -198,25 +199,6 @@ CUTS = pa.schema(
 )
 """Cuts of a source. ``state``: ``candidate`` (compacted), ``checked``, ``failed``, ``held`` (awaits approval),
 ``publishing`` (tables are being moved), ``published``, ``replaced``."""
-
-ERASURES = pa.schema(
-    [
-        ("source", pa.string()),
-        ("object", pa.string()),
-        ("digest", pa.string()),
-        ("reading", pa.string()),
-        ("secret", pa.string()),
-        ("before", INSTANT),
-        ("horizon", pa.string()),
-        ("state", pa.string()),
-        ("cut", pa.int32()),
-        ("at", INSTANT),
-    ]
-)
-"""Keys whose rows were erased. ``digest`` is a keyed hash of the key, ``reading`` says how keys are read from images
-(JSON), ``secret`` is by what the secret of the hash is recognised. Events of the key are of the erased row if they were
-committed up to ``before``; events without a commit time, if their position is not above ``horizon``. ``state``:
-``begun`` (written before anything is removed) or ``done``. ``cut`` is the cut of the erasure."""
 
 TRANSACTIONS = pa.schema(
     [

@@ -80,9 +80,14 @@ class Erasure(msgspec.Struct, frozen=True, kw_only=True):
     """Epoch µs: an event that was committed later is of a new row."""
     horizon: str
     """The highest position that the table had; it decides for events without a commit time."""
+    begins: str = ""
+    ends: str | None = None
+    """The positions from which on, and before which, the row had this key, and its events came under this name."""
 
     def covers(self, committed_at: int | None, position: str) -> bool:
-        """Return whether an event of the key is of the erased row, and not of one that came after the erasure."""
+        """Return whether an event of the key is of the erased row, not of one that came later, or has the key now."""
+        if position < self.begins or (self.ends is not None and position >= self.ends):
+            return False
         return position <= self.horizon if committed_at is None else committed_at <= self.before
 
 

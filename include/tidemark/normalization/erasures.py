@@ -26,8 +26,8 @@ from tidemark.lake.file_edits import Edit
 from tidemark.lake.filters import among, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, ERASED, RAW, VARIED, RowKind
+from tidemark.ledger.erasure_rows import ErasureRow
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import ErasureRow
 from tidemark.ledger.tally import Content, Tally
 from tidemark.normalization import spans
 from tidemark.normalization.erased_keys import ErasedKeys, Erasure, KeyColumn, fingerprint
@@ -87,6 +87,8 @@ def erasure_of(row: ErasureRow) -> Erasure:
         digest=row.digest,
         before=to_micros(row.before),
         horizon=row.horizon,
+        begins=row.begins or "",
+        ends=row.ends,
     )
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.table import Table
 
-from tidemark.ddl.history import Emptying, SchemaHistory, histories
+from tidemark.ddl.history import Emptying
 from tidemark.errors import UnknownNameError
 from tidemark.events import Operation
 from tidemark.lake import names as table_names
@@ -30,15 +30,16 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.waiting import waiting
-from tidemark.queries import named_tables, row_life
+from tidemark.queries import named_tables, row_events, row_life
+from tidemark.queries.row_events import RowEvents
 from tidemark.queries.row_key import key_given
 from tidemark.queries.row_life import Chapter, Key, Outcome, Step
 from tidemark.queries.row_life_masks import shown
-from tidemark.queries.row_life_scan import FIELDS, LogRow, micros
-from tidemark.queries.row_life_steps import Aside, Reader, made
+from tidemark.queries.row_life_scan import FIELDS, LogRow, made, micros
+from tidemark.queries.row_life_steps import Aside, Reader
 from tidemark.queries.shard_views import folded_name, is_view, names_of, shard_of
 from tidemark.sources.routes import SHARD_COLUMN
-from tidemark.tables import column_rules, reasons, row_checks
+from tidemark.tables import column_rules, eras, reasons, row_checks
 from tidemark.tables.schemas import OWN_PREFIX, POSITION
 from tidemark.values.plain_types import Value
 from tidemark.values.types import decimal_parts
@@ -101,10 +102,10 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     name = str(identifier)
     table, given = shard_of(table, name, given)
     standing = _standing(lake, table)
-    history = history_of(lake, table)
+    history = row_events.history(lake, table)
     reader = Reader.of(lake, table, history.until(standing.batch))
     wanted = key_given(name, given, reader.columns, reader.key)
-    steps = list(reader.steps(log_of(lake, table), wanted, standing.aside))
+    steps = RowEvents(lake, table, reader).steps(wanted, standing.aside)
     steps += _emptied(lake, table, history.emptyings, standing)
     start = min((step.position for step in steps if step.operation != Operation.TRUNCATE), default=None)
     own = [step for step in steps if start is not None and step.position >= start]
@@ -120,7 +121,7 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
         chapters = row_life.tell(_with_lone_halves_marked(lake, table, own, standing), soft=reader.soft)
     else:
         chapters = row_life.tell_bag(_with_set_aside_marked(lake, table, own), set(kept.column(POSITION).to_pylist()))
-    past = Expired(lake, table.properties[SOURCE_PROPERTY]).among(names_of(table))
+    past = Expired(lake, table.properties[SOURCE_PROPERTY]).among(eras.names_of(eras.segments_of(table)))
     expired = max((batch for _, batch in past), default=0)
     left_out = column_rules.recorded(table).get("where") if kept.num_rows > rows.num_rows else None
     return Life(table=name, key=wanted, chapters=chapters, rows=rows, expired=expired, left_out=left_out)
@@ -156,12 +157,6 @@ def _standing(lake: Lake, table: Table) -> _Standing:
     return _Standing(batch, (Outcome.WAITING, waits), waits_for, undone)
 
 
-def history_of(lake: Lake, table: Table) -> SchemaHistory:
-    """Return the schema changes of a published table."""
-    name = table.properties[OBJECT_PROPERTY]
-    return histories(Ledger(lake, table.properties[SOURCE_PROPERTY]), [name]).get(name, SchemaHistory())
-
-
 def _emptied(lake: Lake, table: Table, emptyings: Sequence[Emptying], standing: _Standing) -> Iterator[Step]:
     """Yield the statements and initial loads that emptied the table, which act like TRUNCATEs."""
     if not emptyings:
@@ -173,7 +168,7 @@ def _emptied(lake: Lake, table: Table, emptyings: Sequence[Emptying], standing: 
         for row in _timed(changelog.scan(row_filter=stated, selected_fields=FIELDS).to_arrow()):
             if row["batch"] == batches[row["position"]]:
                 yield _emptying(row, standing)
-    mine = And(equals("kind", RowKind.CHANGE), equals("object", table.properties[OBJECT_PROPERTY]))
+    mine = And(equals("kind", RowKind.CHANGE), eras.condition(eras.segments_of(table)))
     for emptying in emptyings:
         if emptying.load:  # any row of the load represents it
             rows = And(mine, starts_with("position", f"{emptying.position}."))
@@ -241,7 +236,7 @@ def _with_lone_halves_marked(lake: Lake, table: Table, steps: Sequence[Step], st
     there = set(mine)
     if missing:
         changelog = lake.load(table_names.change_log(table.properties[SOURCE_PROPERTY]))
-        where = And(equals("object", table.properties[OBJECT_PROPERTY]), among("position", missing))
+        where = And(eras.condition(eras.segments_of(table)), among("position", missing))
         rows = _timed(
             changelog.scan(row_filter=And(equals("kind", RowKind.CHANGE), where), selected_fields=FIELDS).to_arrow()
         )
@@ -254,13 +249,6 @@ def _with_lone_halves_marked(lake: Lake, table: Table, steps: Sequence[Step], st
         else step
         for step in steps
     ]
-
-
-def log_of(lake: Lake, table: Table) -> pa.RecordBatchReader:
-    """Return the change events of a published table, with ``FIELDS``."""
-    changelog = lake.load(table_names.change_log(table.properties[SOURCE_PROPERTY]))
-    mine = And(equals("kind", RowKind.CHANGE), equals("object", table.properties[OBJECT_PROPERTY]))
-    return changelog.scan(row_filter=mine, selected_fields=FIELDS).to_arrow_batch_reader()
 
 
 def _with_values(table: Table, reader: Reader, wanted: Key) -> BooleanExpression:

@@ -66,6 +66,8 @@ class Step:
     """Whether it is the old half of an update in two events."""
     partial: bool = False
     """Whether its image, or the image of its other half, may lack columns."""
+    replaces: bool = False
+    """Of a table without a key: whether it takes such a row away, and adds one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

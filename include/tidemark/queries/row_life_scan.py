@@ -1,4 +1,4 @@
-"""Finds the rows of the change log that may concern one key, by searching the images as text."""
+"""Finds the rows of the change log that may concern one key, by searching the images as text; makes steps of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.events import Operation
+from tidemark.queries.row_life import Step
+from tidemark.values.iso8601 import instant
 from tidemark.values.plain_types import Value
 
 LogRow = dict[str, Any]
@@ -52,3 +54,19 @@ def _found(batch: pa.RecordBatch, pattern: str) -> pa.Array:
     sides = (pc.match_substring_regex(batch.column(side), pattern) for side in ("before", "after"))
     before, after = (pc.fill_null(side, False) for side in sides)  # noqa: FBT003
     return pc.or_(before, after)
+
+
+def made(row: LogRow, **fields: Any) -> Step:  # noqa: ANN401  the fields of a Step
+    """Return the step of a row with ``FIELDS``, whose time is a number (``micros``)."""
+    transaction = {"id": row["transaction_id"], "number": row["transaction_number"], "last": row["transaction_last"]}
+    return Step(
+        operation=row["operation"],
+        position=row["position"],
+        committed_at=None if row["committed_at"] is None else f"{instant(row['committed_at'])}Z",
+        transaction=transaction if row["transaction_id"] is not None else None,
+        file=row["file"],
+        place=row["place"],
+        row=row["row"],
+        batch=row["batch"],
+        **fields,
+    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -19,17 +18,17 @@ from tidemark.ddl.names import ColumnNames
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding, Operation, Shape
 from tidemark.lake.lake import Lake
-from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
+from tidemark.lake.properties import SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
 from tidemark.queries.row_life_columns import defaults, is_followed
 from tidemark.queries.row_life_masks import MaskedText, masked, told
-from tidemark.queries.row_life_scan import LogRow, comparable, may_hold, micros
+from tidemark.queries.row_life_scan import LogRow, comparable, made, may_hold, micros
 from tidemark.queries.shard_views import is_view, own_columns
+from tidemark.tables import eras
 from tidemark.tables import reasons as fold_reasons
 from tidemark.tables.column_rules import derived_columns, masks_recorded, names_recorded
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
-from tidemark.values.iso8601 import instant
 from tidemark.values.masking import Masks
 from tidemark.values.plain import read_value
 from tidemark.values.plain_types import Value
@@ -49,6 +48,9 @@ class Reader:
 
     columns: Mapping[str, TableColumn]
     key: tuple[str, ...]
+    """By which events are told apart."""
+    told_apart_by: tuple[str, ...]
+    """The key of the table: steps tell the cells of all other columns."""
     shapes: Mapping[str, Shape]
     names: ColumnNames
     """Today's names for the columns of images."""
@@ -64,7 +66,7 @@ class Reader:
         """Return a reader for a table; ``history`` has the DDL of the batches that the published table holds."""
         fields = [TableColumn(column.name, str(column.field_type)) for column in table.schema().fields]
         ledger = Ledger(lake, table.properties[SOURCE_PROPERTY])
-        shapes = ledger.shapes_of(table.properties[OBJECT_PROPERTY])
+        shapes = ledger.shapes_of(*eras.names_of(eras.segments_of(table)))
         # A column whose name begins with Tidemark's prefix belongs to a candidate.
         not_theirs = {*OWN_COLUMNS, *own_columns(table), *derived_columns(table)}
         columns = {
@@ -79,6 +81,7 @@ class Reader:
         return cls(
             columns=columns,
             key=tuple(key_of(table)),
+            told_apart_by=tuple(key_of(table)),
             shapes=shapes,
             names=names,
             defaults=defaults(history, names, columns),
@@ -114,6 +117,25 @@ class Reader:
             if None not in key.values() and key not in found:
                 found.append(key)
         return found
+
+    def keys_with(self, batches: pa.RecordBatchReader, values: Key) -> Iterator[dict[str, Value]]:
+        """Yield the keys of the rows to which an event gave some values, as far as the event tells them."""
+        sought = [
+            *(each for each in values if each in self.key),
+            *[each for each in values if each not in self.key][:1],
+        ]
+        patterns = [self._pattern(name, values[name]) for name in sought]
+        for batch in batches:
+            few = batch.filter(may_hold(batch, [pattern for pattern in patterns if pattern]))
+            for row in few.drop_columns(["committed_at"]).to_pylist():  # whose years Python may not have
+                if row["after"] is None:
+                    continue
+                after, before = self._image(row, "after")[0], self._image(row, "before", only=self.key)[0]
+                key = {name: _first(after.get(name), before.get(name) if row["partial"] else None) for name in self.key}
+                cells = {**self._defaults(row), **after}
+                told = {name: cells.get(name) for name in self._written(row)} | key
+                if None not in key.values() and self.same(told, values, [name for name in values if name in told]):
+                    yield key
 
     def _pattern(self, name: str, value: Value) -> str | None:
         """Return a pattern that every image with this value matches, unless there is a backslash in the image.
@@ -159,15 +181,16 @@ class Reader:
         new_key = {name: _first(image.get(name), old.get(name) if row["partial"] else None) for name in self.key}
         old_key = {name: _first(old.get(name), new_key[name]) for name in self.key}
         moved = any(
-            None not in {old_key[name], new_key[name]} and not self._same(old_key, new_key, [name]) for name in self.key
+            None not in {old_key[name], new_key[name]} and not self.same(old_key, new_key, [name]) for name in self.key
         )
-        arrives, leaves = self._same(new_key, wanted, self.key), moved and self._same(old_key, wanted, self.key)
+        arrives, leaves = self.same(new_key, wanted, self.key), moved and self.same(old_key, wanted, self.key)
         if not arrives and not leaves:
             return None
         writes = row["operation"] != Operation.DELETE and not half
         image, fault = self._image(row, side)
         image = {**self._defaults(row), **image}
-        cells = {name: image.get(name) for name in self._written(row) if name not in self.key}
+        written = [name for name in self.columns if name in self.key or name in self._written(row)]
+        cells = {name: {**image, **new_key}.get(name) for name in written if name not in self.told_apart_by}
         shown = {}
         if self.soft and (leaves or not writes) and row["before"] is not None:
             shown = {**self._defaults(row), **self._image(row, "before")[0]}
@@ -175,7 +198,7 @@ class Reader:
             row,
             deletes=leaves or not writes,
             cells=cells if arrives and writes else {},
-            leaves={name: value for name, value in shown.items() if name not in self.key},
+            leaves={name: value for name, value in shown.items() if name not in self.told_apart_by},
             moved_from=old_key if moved and arrives else None,
             moved_to=new_key if leaves else None,
             aside=_aside(
@@ -199,11 +222,12 @@ class Reader:
         missing = row["absent"] or ()
         absent = {name: old.get(name) for name, column in self._columns_of(row) if column.name in missing}
         new = {**defaults, **absent, **after}
-        adds = row["after"] is not None and self._same(new, wanted, list(wanted))
-        if not adds and not (row["before"] is not None and self._same(old, wanted, list(wanted))):
+        adds = row["after"] is not None and self.same(new, wanted, list(wanted))
+        takes = row["before"] is not None and self.same(old, wanted, list(wanted))
+        if not adds and not takes:
             return None
-        cells = {name: new.get(name) for name in self.columns} if adds else {}
-        return made(row, deletes=not adds, cells=cells)
+        cells = {name: new.get(name) for name in self.columns if name not in self.told_apart_by} if adds else {}
+        return made(row, deletes=not adds, cells=cells, replaces=adds and takes)
 
     def _defaults(self, row: LogRow) -> dict[str, Value]:
         """Return the cells of columns that were added after the event: the default, which the row got at the source."""
@@ -246,7 +270,8 @@ class Reader:
         written = captured | self._defaults(row).keys()
         return [name for name in self.columns if name in written]
 
-    def _same(self, one: Key, other: Key, names: Sequence[str]) -> bool:
+    def same(self, one: Key, other: Key, names: Sequence[str]) -> bool:
+        """Return whether rows have the same values in some columns."""
         return all(self._equal(name, one.get(name), other[name]) for name in names)
 
     def _equal(self, name: str, one: Value, other: Value) -> bool:
@@ -257,22 +282,6 @@ class Reader:
 
 def _first(*values: Value) -> Value:
     return next((value for value in values if value is not None), None)
-
-
-def made(row: LogRow, **fields: Any) -> Step:  # noqa: ANN401  the fields of a Step
-    """Return the step of a row with ``FIELDS``, whose time is a number (``row_life_scan.micros``)."""
-    transaction = {"id": row["transaction_id"], "number": row["transaction_number"], "last": row["transaction_last"]}
-    return Step(
-        operation=row["operation"],
-        position=row["position"],
-        committed_at=None if row["committed_at"] is None else f"{instant(row['committed_at'])}Z",
-        transaction=transaction if row["transaction_id"] is not None else None,
-        file=row["file"],
-        place=row["place"],
-        row=row["row"],
-        batch=row["batch"],
-        **fields,
-    )
 
 
 def _aside(fault: str | None, *, null_key: bool = False, torn: bool = False) -> Aside | None:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.ddl import history
 from tidemark.ddl import names as ddl_names
+from tidemark.ddl.lineages import Segment
 from tidemark.events import Shape
 from tidemark.lake import names as table_names
 from tidemark.lake.lake import Lake
@@ -17,8 +18,9 @@ from tidemark.lake.log_schemas import RowKind
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
+from tidemark.queries import row_events
 from tidemark.spark.session import open_session
-from tidemark.tables import epochs
+from tidemark.tables import epochs, eras
 from tidemark.tables.column_rules import derived_columns, masks_recorded, names_recorded
 from tidemark.tables.plan import Shard
 from tidemark.tables.schemas import OWN_COLUMNS
@@ -53,14 +55,15 @@ def typed_changes(lake: Lake, identifier: Identifier) -> DataFrame:
         ``before`` and ``after``, with masks as in the table; in no order.
     """
     table = lake.load(identifier)
-    source, name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
+    source = table.properties[SOURCE_PROPERTY]
     made = derived_columns(table)
     fields = [column for column in table.schema().fields if column.name not in {*OWN_COLUMNS, *made}]
     columns = [TableColumn(column.name, str(column.field_type)) for column in fields]
     folded = recorded(table)
     changelog = open_session().table(lake.spark_name(table_names.change_log(source)))
-    shapes: Mapping[str, Shape] = Ledger(lake, source).shapes_of(*(folded or [name]))
-    frame = changelog.where((F.col("kind") == RowKind.CHANGE) & F.col("object").isin(*(folded or [name])))
+    segments = [Segment(each, "", None) for each in folded] or eras.segments_of(table)
+    shapes: Mapping[str, Shape] = Ledger(lake, source).shapes_of(*eras.names_of(segments))
+    frame = changelog.where((F.col("kind") == RowKind.CHANGE) & eras.are_within(segments))
     by_shape: NamesByShape = {}
     if folded:
         shards = _shards(lake, table, folded)
@@ -97,8 +100,7 @@ def _past(
     """
     ledger, name = Ledger(lake, table.properties[SOURCE_PROPERTY]), table.properties[OBJECT_PROPERTY]
     row = ledger.published_tables().get(name)
-    known = history.histories(ledger, [name]).get(name)
-    renamings = known.until(row.batch).renamings if row and known else ()
+    renamings = row_events.history(lake, table).until(row.batch).renamings if row else ()
     wire = {column.name for shape in shapes for column in shape.columns}
     spelled = [*wire, *(column.name for column in columns)]
     names = ddl_names.ColumnNames(renamings, spelled, names_recorded(table))

@@ -20,7 +20,6 @@ from datetime import datetime, timedelta
 from pyiceberg.expressions import And
 from pyiceberg.table import Table
 
-from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.events import Operation, changed, encode_position
 from tidemark.lake import names as table_names
 from tidemark.lake.filters import above, equals
@@ -30,11 +29,13 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
+from tidemark.queries import row_events
 from tidemark.queries.row_life_scan import FIELDS, LogRow
 from tidemark.queries.row_life_steps import Reader
 from tidemark.reconciliation import canonical
 from tidemark.reconciliation.kinds import Pairs
 from tidemark.sources.model import Source
+from tidemark.tables import eras
 
 _LATE = timedelta(seconds=5)
 """An event beyond a place in the log is committed after it, so far as the clock of the source does not go back."""
@@ -105,7 +106,7 @@ class Events:
         if changelog is None:
             return
         reader = self._reader()
-        where = And(equals("kind", RowKind.CHANGE), equals("object", self.row.object))
+        where = And(equals("kind", RowKind.CHANGE), eras.condition(eras.segments_of(self.table)))
         scan = changelog.scan(row_filter=And(where, above("batch", first)), selected_fields=FIELDS)
         for part in scan.to_arrow_batch_reader():
             rows = part.drop_columns(["committed_at"]).to_pylist()  # whose years Python may not have
@@ -130,9 +131,7 @@ class Events:
         return {id_: row.since for id_, row in newest.items() if id_ and row.state == ledger_transactions.OPEN}
 
     def _reader(self) -> Reader:
-        ledger = Ledger(self.lake, self.source)
-        history = histories(ledger, [self.row.object]).get(self.row.object, SchemaHistory())
-        return Reader.of(self.lake, self.table, history)
+        return Reader.of(self.lake, self.table, row_events.history(self.lake, self.table))
 
 
 def _storable(text: str) -> str:

@@ -9,32 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from types import MappingProxyType
 
 import msgspec
 import structlog
+from pyiceberg.expressions import And, BooleanExpression, Or
 
-from tidemark.compaction import renamed
 from tidemark.erasure import certificate as certificates
 from tidemark.erasure import cut as erasing_cut
-from tidemark.erasure import logs
+from tidemark.erasure import logs, refusals
 from tidemark.erasure.certificate import Certificate
 from tidemark.erasure.search import Places, by_file, dumps, search
 from tidemark.erasure.subject import Subject, find_subject, is_normalized
 from tidemark.errors import ConfigurationError, RetriableLakeError
-from tidemark.lake import copies, foreign
+from tidemark.lake import copies
 from tidemark.lake.catalog import home
 from tidemark.lake.file_edits import Found
-from tidemark.lake.filters import among, equals
+from tidemark.lake.filters import equals, unset
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
+from tidemark.ledger.erasure_rows import BEGUN, DONE, ErasureRow
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import BEGUN, DONE, ErasureRow
 from tidemark.normalization import erasures, retrying
-from tidemark.normalization.erased_keys import EVER, EVERYWHERE, fingerprint
+from tidemark.normalization.erased_keys import EVER, EVERYWHERE, Erasure, fingerprint
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
-from tidemark.tables.schemas import keyed_since
+from tidemark.tables.eras import of_table
 from tidemark.values.iso8601 import to_micros
 
 log = structlog.get_logger(__name__)
@@ -74,65 +75,61 @@ def run(
     retrying.finish_retry(lake, source.source)
     cuts.finish(lake, ledger)
     subject = find_subject(lake, ledger, table, key, follow=follow)
-    _require_one_key_and_name(lake, ledger, source, subject)
+    refusals.require_known(lake, ledger, source, subject)
     if not is_normalized(lake, source.source):
         raise RetriableLakeError(
             f"{source.source}: messages landed that are not normalized yet; run normalize, then erase again"
         )
-    digests = subject.digests(secret)
-    mine = [row for row in known if row.digest in digests]
+    mine = _of_command(known, subject.erasures(secret, EVER, EVERYWHERE))
     if verify:
         return _verified(lake, ledger, source, subject, secret, mine)
     places = search(lake, ledger, source, subject, secret, subject.erasures(secret, EVER, EVERYWHERE))
     if dry_run:
-        return _report(source, subject, certificates.searched(lake, subject, places, {}), places, {"dry_run": 1})
-    if mine and all(row.state == DONE for row in mine) and not _is_anything(lake, subject, places, unread=unread):
+        found = certificates.searched(lake, ledger, subject, places, {})
+        return _report(source, subject, found, places, {"dry_run": 1})
+    is_done = bool(mine) and all(row.state == DONE for row in mine)
+    if is_done and not _is_anything(lake, ledger, subject, places, unread=unread):
         return _verified(lake, ledger, source, subject, secret, mine)
-    _require_own(lake, subject)
-    rows = _begun(ledger, subject, secret, places)
+    refusals.require_own(lake, ledger, subject)
+    rows = _begun(ledger, subject, secret, places, mine)
     removed, cut = _erased(lake, ledger, source, subject, places, unread=unread)
     done = [msgspec.structs.replace(row, state=DONE, cut=cut) for row in rows]
     report = _certified(lake, ledger, source, subject, secret, done, removed, told=places)
-    ledger.replace(ErasureRow, done, among("digest", digests))
+    ledger.replace(ErasureRow, done, _are(done))
     return report
 
 
-def _require_one_key_and_name(lake: Lake, ledger: Ledger, source: Source, subject: Subject) -> None:
-    """Refuse tables of which events came by another key, or under another name: they would not be found.
+def _of_command(known: Sequence[ErasureRow], erasures: Sequence[Erasure]) -> list[ErasureRow]:
+    """Return the rows of earlier attempts: those of these keys, and those that a command began together with them.
 
-    Raises:
-        ConfigurationError: there are such events.
+    Once its events are erased, nothing tells which keys a row had in earlier eras.
     """
-    tables = renamed.known_to(ledger, source, subject.standing.batch).tables.values()
-    names = {each.object for lineage in tables for each in lineage.segments}
-    if subject.object in names or keyed_since(lake.find(subject.target)):
-        raise ConfigurationError(
-            f"{subject.object} got another key or another name at the source, and an erasure finds events by one key "
-            "and one name: nothing is erased. Take the rows out of the dumps, and run the source again in a new lake"
-        )
+    asked = {(each.digest, each.begins) for each in erasures}
+    mine = [row for row in known if (row.digest, row.begins or "") in asked]
+    times = {row.before for row in mine}
+    return [*mine, *(row for row in known if row.before in times and row not in mine)]
 
 
-def _require_own(lake: Lake, subject: Subject) -> None:
-    """Refuse tables that another writer changed: the cut of the erasure would publish what that writer did.
-
-    Raises:
-        ConfigurationError: one was changed.
-    """
-    told = [text for _, table, _ in erasing_cut.tables_of(lake, subject) if (text := foreign.changes(table))]
-    if told:
-        again = f"`tidemark rebuild {subject.source} {subject.object}`"
-        raise ConfigurationError(f"{'. '.join(told)}. Undo it, or {again}, then erase")
+def _are(rows: Sequence[ErasureRow]) -> BooleanExpression:
+    """Return the condition that a row of the ledger is one of these."""
+    each: list[BooleanExpression] = []
+    for row in rows:
+        begins = Or(equals("begins", row.begins or ""), unset("begins"))
+        each.append(And(equals("digest", row.digest), begins))
+    return reduce(Or, each)
 
 
-def _is_anything(lake: Lake, subject: Subject, places: Places, *, unread: bool) -> bool:
-    published = erasing_cut.find(lake, subject).values()
+def _is_anything(lake: Lake, ledger: Ledger, subject: Subject, places: Places, *, unread: bool) -> bool:
+    published = erasing_cut.find(lake, ledger, subject).values()
     return bool(places.erasable or (unread and places.unread) or any(each.files for each in published))
 
 
-def _begun(ledger: Ledger, subject: Subject, secret: bytes, places: Places) -> list[ErasureRow]:
-    """Write to the ledger that the keys are erased, before anything is."""
+def _begun(
+    ledger: Ledger, subject: Subject, secret: bytes, places: Places, earlier: Sequence[ErasureRow]
+) -> list[ErasureRow]:
+    """Write to the ledger that the keys are erased, before anything is; with those that an attempt before began."""
     now = datetime.now(UTC)
-    spans = [span.newest for span in ledger.spans() if span.object == subject.object]
+    spans = [span.newest for span in ledger.spans() if span.object in subject.names]
     rows = [
         ErasureRow(
             object=each.object,
@@ -142,10 +139,15 @@ def _begun(ledger: Ledger, subject: Subject, secret: bytes, places: Places) -> l
             before=now,
             horizon=each.horizon,
             state=BEGUN,
+            begins=each.begins,
+            ends=each.ends,
         )
         for each in subject.erasures(secret, to_micros(now), max(spans, default=""))
     ]
-    ledger.replace(ErasureRow, rows, among("digest", [row.digest for row in rows]))
+    told = {(row.digest, row.begins) for row in rows}
+    others = [row for row in earlier if row.state == BEGUN and (row.digest, row.begins) not in told]
+    rows += [msgspec.structs.replace(row, before=now) for row in others]
+    ledger.replace(ErasureRow, rows, _are(rows))
     log.info("erasing", source=subject.source, table=str(subject.target), events=len(places.events))
     return rows
 
@@ -153,16 +155,19 @@ def _begun(ledger: Ledger, subject: Subject, secret: bytes, places: Places) -> l
 def _erased(
     lake: Lake, ledger: Ledger, source: Source, subject: Subject, places: Places, *, unread: bool
 ) -> tuple[dict[str, Found], int]:
-    """Remove the rows from the logs, then from what is published, then every file that is not needed any more."""
+    """Remove the rows from all messages, from what is published, from the change log; then files that nothing needs."""
     with copies.rehearsal(source.source):  # drops what a rehearsal that was cut short left
         pass
-    removed = logs.erase(lake, subject, places, unread=unread)
-    events = logs.recount(lake, ledger, subject)
+    removed = logs.erase_messages(lake, subject, places, unread=unread)
+    erased = sum(row["detail"] is None for row in logs.erased_events(lake, subject))
+    events = erased + logs.count_events(lake, subject, places)
     last = cuts.last_published(ledger)
     rows = ledger.tables(equals("object", subject.object))
     counted = sum(row.erased or 0 for row in rows if last is not None and row.cut <= last.cut)
     number, published = erasing_cut.publish(lake, ledger, subject, max(0, events - counted))
-    erasing_cut.purge(lake, subject, number)
+    removed |= logs.erase_events(lake, subject, places)
+    logs.recount(lake, ledger, subject)
+    erasing_cut.purge(lake, ledger, subject, number)
     return {**removed, **published}, number
 
 
@@ -190,13 +195,15 @@ def _certified(
     written = Certificate(
         source=subject.source,
         table=str(subject.target),
+        names=subject.names,
         key_columns=list(subject.reader.key),
-        digests=[row.digest for row in rows],
+        earlier_key_columns=[list(era.key) for era in of_table(subject.events.table)[:-1]],
+        digests=list(dict.fromkeys(row.digest for row in rows)),
         secret=fingerprint(secret),
         erased_up_to=max(row.before for row in rows).isoformat(),
         cut=max((row.cut for row in rows if row.cut is not None), default=None),
         searched_at=datetime.now(UTC).isoformat(),
-        places=certificates.searched(lake, subject, found, removed, erased),
+        places=certificates.searched(lake, ledger, subject, found, removed, erased),
         newer_events=found.newer,
         unread_messages=by_file(found.unread),
         dumps=dumps(told or found),

@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import BooleanType, IcebergType, IntegerType, MapType, NestedField, StringType, TimestamptzType
 
 from tidemark.lake.branches import cut_tags, rows_in
-from tidemark.lake.properties import KEY_PROPERTY, KEYED_SINCE_PROPERTY, VOID_DOC
+from tidemark.lake.properties import KEY_PROPERTY, VOID_DOC
 from tidemark.tables.plan import Plan
 from tidemark.values.types import iceberg_type, wider
 
@@ -188,11 +188,6 @@ def unsettled_columns(table: Table | None) -> set[str]:
 def key_of(table: Table | None) -> list[str]:
     """Return the key columns of a table; no columns for a bag, or if there is no table."""
     return json.loads(table.properties.get(KEY_PROPERTY, "[]")) if table is not None else []
-
-
-def keyed_since(table: Table | None) -> str:
-    """Return the position from which on a table has its key; empty if it has had this key always."""
-    return table.properties.get(KEYED_SINCE_PROPERTY, "") if table is not None else ""
 
 
 def _unpublished(table: Table) -> set[str]:
