@@ -149,6 +149,7 @@ STEPS = ("run 0", "run 2", "rebuilt otherwise", "restored", "after the restore")
 MASKED = Identifier("fed", "masked")
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("step", STEPS)
 def test_replaying_a_feed_gives_the_published_table(step: str, story: Story) -> None:
     """Row by row, after each of: cuts, a cut without a feed, a rebuild to other columns and keys, a restore.

@@ -125,6 +125,7 @@ def _aside(lake: Lake, source: str) -> list[tuple[str, str, str]]:
     return sorted((row["object"], row["reason"], row["detail"]) for row in rows)
 
 
+@pytest.mark.more
 def test_any_delivery_publishes_the_same_rows(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Late events, copies, splits, TRUNCATE, loads, changed keys: as the model says; and so after a rebuild."""
     dice = random.Random(7)  # noqa: S311  a test's own mixing

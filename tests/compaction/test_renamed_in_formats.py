@@ -18,7 +18,7 @@ from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import STAGES
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 FORMATS: dict[str, Written] = {"canal_json": Canal, "dts_avro": Dts, "datahub_blob": Blob}
 _HISTORIES = {

@@ -31,7 +31,7 @@ from tidemark import jars
 from tidemark.jars import jar_paths
 from tidemark.services.processes import LOOPBACK, Server, answers, free_port, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.more]
 
 ROOT = Path(__file__).parents[2]
 LOCKS = Path(__file__).with_name("object_store")
