@@ -707,7 +707,7 @@ def test_ddl_that_is_not_understood_is_told_and_holds_nothing_back(followed: Any
     [_, note] = status_of(lake, source.source)["ddl_not_followed"]["shop.t"]
     assert note.startswith("DDL followed in part, column 'u' was added and the value of '( UUID ( ) )' is not known")
     assert "rows from before the statement keep null in it" in note
-    assert "ADD n int DEFAULT 5" in note
+    assert "ADD n int DEFAULT ..." in note
 
 
 def test_the_change_log_shows_old_events_under_the_names_of_today(
