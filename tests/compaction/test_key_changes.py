@@ -192,7 +192,7 @@ def test_rows_are_those_of_the_source_in_any_delivery(cases: list[dict[str, Stag
 def test_the_ledger_closes(cases: list[dict[str, StageReport]], lake: Lake) -> None:
     """Every event of every run is accounted for, and none went to quarantine in the end."""
     for row in Ledger(lake, "key_changes").read("tables"):
-        names = ("applied", "superseded", "duplicate", "held", "quarantined")
+        names = ("applied", "superseded", "duplicate", "held", "quarantined", "erased")
         assert row["events"] == sum(row[name] for name in names), row
 
 
