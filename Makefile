@@ -35,7 +35,7 @@ env: ## Write .env with random secrets for docker-compose.yaml; an .env that is 
 	@$(PYTHON) docker/env.py .env
 
 ##@ Develop
-test: lint types contracts ## Run lint, types, import contracts and every test (about half an hour on two cores)
+test: lint types contracts ## Run lint, types, import contracts and every test (25 minutes on two cores)
 	$(PYTEST) --verbose
 
 prove: $(READY) ## Run what takes long: thousands of generated histories, every crash window and demo source, a day of Airflow (an hour and a half)
