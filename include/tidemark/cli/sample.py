@@ -117,9 +117,9 @@ def _note(sample: Sample, event: ChangeEvent) -> None:
     seen.rows.add(event)
     if not any(seen.keys) and event.operation in _WHOLE and event.after is not None:
         rows = seen.loaded.setdefault(event.operation, [])
-        row = {name: bytes(value) for name, value in _members.decode(event.after).items()}
-        if len(rows) < _ROWS and row not in rows:
-            rows.append(row)
+        if len(rows) < _ROWS:
+            row = {name: bytes(value) for name, value in _members.decode(event.after).items()}
+            rows += [row] if row not in rows else []
     untyped = []
     for column in event.shape.columns if event.shape else ():
         kind = table_type(column.type) if column.type else None

@@ -150,15 +150,15 @@ def derive(
         ),
         batches=batches,
     )
-    done = inputs.run(messages.parts, partial(work, decoding=decoding))
-    while decoding.protection is not None:
-        wider = protecting.widened(decoding.protection, ledger, done)
-        if wider == decoding.protection:
+    while True:
+        done = inputs.run(messages.parts, partial(work, decoding=decoding))
+        known = decoding.protection
+        wider = None if known is None else protecting.widened(known, ledger, done)
+        if wider == known:
             break
         # A statement among the messages gives a masked column another name, which images already use.
         protecting.discard(done, outputs)
         decoding = replace(decoding, protection=wider)
-        done = inputs.run(messages.parts, partial(work, decoding=decoding))
     noted = [times for task in done for times in task.file_times]
     found = disorders(noted, file_order.places(files, decoding.width_at)) if noted else []
     return Derived(tasks=done, transactions=transactions, log=log, disorders=found)

@@ -35,6 +35,7 @@ from tidemark.normalization.tasks import Done
 from tidemark.sources.model import Source
 from tidemark.values.iso8601 import to_micros
 from tidemark.values.masking import secret_in
+from tidemark.values.sealed_messages import exchanged
 
 SECRET_VARIABLE = "TIDEMARK_ERASE_SECRET"  # noqa: S105  the name of it
 
@@ -149,8 +150,7 @@ def _checksums(rows: pa.RecordBatch) -> pa.Array:
 def _without_bytes(rows: pa.RecordBatch) -> pa.RecordBatch:
     instead = {"value": pa.nulls(rows.num_rows, pa.binary()), "key": pa.nulls(rows.num_rows, pa.binary())}
     instead["checksum"] = pa.repeat(pa.scalar(ERASED), rows.num_rows)
-    columns = [instead.get(name, rows.column(name)) for name in rows.schema.names]
-    return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
+    return exchanged(rows, instead)
 
 
 def carried_over(

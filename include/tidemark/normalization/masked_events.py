@@ -202,9 +202,9 @@ class _Masker:
     ) -> dict[str, str | _Fault | None]:
         """Return the masked values of an image, by column."""
         found: dict[str, str | _Fault | None] = {}
-        for name, reading in readings.items() if members else ():
-            if not members or name not in members:
-                continue
+        members = members or _NO_MEMBERS
+        for name in readings.keys() & members.keys():
+            reading = readings[name]
             try:
                 value = read_value(bytes(members[name]), reading.typed, reading.declared)
             except UnreadableValueError:

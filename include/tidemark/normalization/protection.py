@@ -14,7 +14,7 @@ from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger.tally import LOAD, LoggedStatement, Tally
 from tidemark.normalization.masked_events import Masking
-from tidemark.values.sealed_messages import sealed_messages
+from tidemark.values.sealed_messages import exchanged, sealed_messages
 from tidemark.values.sealing import Keys, sealed_statement
 
 
@@ -35,8 +35,7 @@ class Protection:
             "operation": pa.array([dialect for dialect, _ in sealed], pa.string()),
             "detail": pa.array([text for _, text in sealed], pa.string()),
         }
-        columns = [instead.get(name, rows.column(name)) for name in rows.schema.names]
-        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+        return exchanged(rows, instead)
 
     def sealed_tally(self, tally: Tally) -> Tally:
         """Return what was counted, with its statements encrypted."""

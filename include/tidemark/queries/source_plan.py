@@ -122,21 +122,17 @@ def plan_of(source: Source, start: datetime | None = None, end: datetime | None 
     """
     given = (("--start", start), ("--end", end))
     arguments = tuple(word for option, bound in given if bound for word in (option, bound.isoformat()))
-    if lacks_embedded():
-        files = pending(source, None, 0, start, end)
-        idle = "" if files.fresh else nothing_new(source, files, start, end)
-        return SourcePlan(source=source.source, cut=0, files=files, nothing_new=idle, arguments=arguments)
-    lake = Lake.open()
-    ledger = Ledger(lake, source.source)
-    batch = int(marker(lake.find(names.raw(source.source)), "batch") or 0)
-    cut = ledger.last_cut()
+    lake = None if lacks_embedded() else Lake.open()
+    ledger = None if lake is None else Ledger(lake, source.source)
+    batch = 0 if lake is None else int(marker(lake.find(names.raw(source.source)), "batch") or 0)
+    cut = ledger.last_cut() if ledger else None
     files = pending(source, ledger, batch, start, end)
     return SourcePlan(
         source=source.source,
         cut=cut.cut if cut else 0,
         files=files,
         nothing_new="" if files.fresh else nothing_new(source, files, start, end),
-        changes=_changes(lake, ledger, source),
+        changes=_changes(lake, ledger, source) if lake and ledger else (),
         arguments=arguments,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -19,8 +19,7 @@ def sealed_messages(rows: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
     """Return messages with their bytes encrypted."""
     reference = pa.repeat(pa.scalar(keys.reference), rows.num_rows)
     instead = {name: _each(rows.column(name), keys.seal) for name in _COLUMNS} | {SEALED: reference}
-    columns = [instead.get(name, rows.column(name)) for name in rows.schema.names]
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+    return exchanged(rows, instead)
 
 
 def unsealed_messages(rows: pa.RecordBatch, keys: Keys | None) -> pa.RecordBatch:
@@ -48,8 +47,15 @@ def unsealed_messages(rows: pa.RecordBatch, keys: Keys | None) -> pa.RecordBatch
         if name in rows.schema.names
     }
     instead[SEALED] = pa.nulls(rows.num_rows, pa.string())
-    columns = [instead.get(name, rows.column(name)) for name in rows.schema.names]
-    return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
+    return exchanged(rows, instead)
+
+
+def exchanged(rows: pa.RecordBatch, instead: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """Return rows with other values in some of their columns; columns that the rows do not have are left out."""
+    for name, values in instead.items():
+        if (place := rows.schema.get_field_index(name)) >= 0:
+            rows = rows.set_column(place, rows.schema.field(place).with_type(values.type), values)
+    return rows
 
 
 def _each(column: pa.Array, change: Callable[[bytes], bytes]) -> pa.Array:
