@@ -12,6 +12,9 @@ READY := $(VENV)/ready
 
 # A worker takes whole files, and has one Spark of its own. With it a worker needs up to 5 GiB of memory.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
+# The tests of a module run in an order of chance. `make test` takes one that stays, so that a change is judged by what it
+# changed; `make prove` takes another one each time. SEED=... tries an order that failed.
+SEED ?= 3
 PYTEST = $(BIN)/pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
 
 ##@ Use
@@ -36,7 +39,7 @@ env: ## Write .env with random secrets for docker-compose.yaml; an .env that is 
 
 ##@ Develop
 test: lint types contracts ## Run lint, types, import contracts and every test (25 minutes on two cores)
-	$(PYTEST) --verbose
+	$(PYTEST) --verbose --randomly-seed=$(SEED)
 
 prove: $(READY) ## Run what takes long: thousands of generated histories, every crash window and demo source, a day of Airflow (an hour and a half)
 	TIDEMARK_PROVE=20 $(PYTEST) --verbose -m "more or prove"

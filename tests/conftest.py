@@ -98,7 +98,8 @@ def _lake_of_its_own(home: Path) -> Iterator[None]:
 
     Two modules that use one name for a source would else see each other's rows, in the one order that puts them on
     one worker. Besides, all sources of a lake share the ledger, and each commit reads and writes the whole metadata of
-    its table: after a hundred runs of other modules, a run would take twice as long.
+    its table: after a hundred runs of other modules, a run would take twice as long. The report goes too: the page of
+    all sources shows the days up to the newest of any source.
     """
     yield
     if (home / "catalog.db").exists():
@@ -106,6 +107,7 @@ def _lake_of_its_own(home: Path) -> Iterator[None]:
             catalog.execute("DELETE FROM iceberg_tables")
             catalog.execute("DELETE FROM iceberg_namespace_properties")
         shutil.rmtree(home / "warehouse", ignore_errors=True)
+    shutil.rmtree(home / "quality" / "site", ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
