@@ -5,9 +5,11 @@ Spark's plans take the time of small tables, not their rows. In ``make prove`` e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from support.debezium_log import Log, Message
 from support.histories import beside
 from support.reference import Change, Row
 from support.rounds import PROVING
@@ -44,6 +46,51 @@ class Seat(NamedTuple):
     def own_key(self, key: int) -> int:
         """The key as the case calls it."""
         return key - _ROOM * self.number
+
+    def log(self) -> Log:
+        """The log of the case, with columns of its own too."""
+        return Log(self.table) if self.count == 1 else _Beside(self)
+
+    def column(self, name: str) -> str:
+        """What a column of ``log()`` is called in the table: one letter names other columns in other cases."""
+        return name if self.count == 1 or len(name) > 1 else f"{name}_{self.number}"
+
+
+class _Beside(Log):
+    """The log of a case, with rows, columns, transactions and places that no other case of its table has."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat.table)
+        self.seat = seat
+
+    def put(self, at: int, before: Any = None, /, **row: Any) -> Message:
+        return super().put(at, before and self._own(before), **self._own(row))
+
+    def delete(self, at: int, **row: Any) -> Message:
+        return super().delete(at, **self._own(row))
+
+    def statement(self, at: int, text: str) -> Message:
+        return super().statement(at, re.sub(r"\b[a-z]\b(?!')", lambda found: self.seat.column(found[0]), text))
+
+    def _own(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        moved = {"id": row["id"] + _ROOM * self.seat.number} if "id" in row else {}
+        return {self.seat.column(name): value for name, value in {**row, **moved}.items()}
+
+    def _id(self, transaction: int | str) -> str:
+        return super()._id(f"{self.seat.number}-{transaction}")
+
+    def _message(self, at: int, **told: Any) -> Message:
+        return super()._message(self.seat.place(at), **told)
+
+
+def told_seats(tables: Mapping[str, str]) -> dict[str, Seat]:
+    """Seat each case, by its name, in the table that is told beside it; in ``make prove`` each in one of its own."""
+    names: dict[str, list[str]] = {}
+    for name, table in tables.items():
+        names.setdefault(name if PROVING else table, []).append(name)
+    return {
+        name: Seat(table, number, len(those)) for table, those in names.items() for number, name in enumerate(those)
+    }
 
 
 def seats(cases: Mapping[str, Delivery], kind: Callable[[str], str] = lambda _: "any") -> dict[str, Seat]:
