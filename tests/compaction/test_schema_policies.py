@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.types import LongType
 from pyspark.sql import SparkSession
 
+from support import plans
 from support.debezium_log import Log
 from support.histories import deliver
 from support.running import run_all
@@ -23,7 +25,9 @@ from tidemark.sources.files import validate
 from tidemark.sources.model import Source
 from tidemark.sources.schema_policy import SchemaPolicies
 from tidemark.stages import StageReport
+from tidemark.tables.planner import plan
 from tidemark.tables.schema_policies import name_taken
+from tidemark.tables.stored_names import NEW_PREFIX
 
 NAME = "policies"
 POLICIES: dict[str, Any] = {
@@ -175,6 +179,18 @@ def test_a_kept_column_gives_its_name_to_no_other() -> None:
         ([dropped], [added], SchemaPolicies.model_validate(leaves_out), False),
     ]:
         assert bool(name_taken(SchemaHistory(tuple(renamings), tuple(additions)), policies)) is taken
+
+
+def test_the_first_value_of_a_column_stops_no_strict_table(lake: Lake) -> None:
+    """Nor where a cut that was not published had begun the column."""
+    source = plans.source({"key": ["id"]}, schema="strict")
+    table = plans.published(lake, {"id": "long", "n": "string"}, (1, None), void=["n"])
+    for begun in (False, True):
+        if begun:
+            with table.update_schema() as update:
+                update.add_column(f"{NEW_PREFIX}n", LongType())
+        made = plan(source, plans.found(plans.shape(id="long", n="long"), table=table), table)
+        assert (made.begun, made.today) == ({"n": "n"}, {"n": None, f"{NEW_PREFIX}n": "n"})
 
 
 @pytest.mark.parametrize(

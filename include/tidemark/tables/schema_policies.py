@@ -15,6 +15,7 @@ from tidemark.tables.columns import Evolved, unsettled_names
 from tidemark.tables.evolving import Evolving
 from tidemark.tables.plan import Found
 from tidemark.tables.schemas import columns_of
+from tidemark.tables.stored_names import NEW_PREFIX
 
 CONSENT = "it is new at the source, and the source file says `schema: {table: hold}`: name it under `tables:`"
 """Why the events of a table wait that nobody asked for."""
@@ -60,12 +61,14 @@ def refuse(found: Found, table: Table, evolved: Evolved, evolving: Evolving, pol
     """
     existing, unsettled = dict(columns_of(table)), unsettled_names(evolving, table)
     stored = {new: old for old, new in evolved.today.items()}
+    # A column that a cut began and did not publish is there under a name of its own.
+    begun = {*evolved.begun, *(NEW_PREFIX + name for name in evolved.begun.values())}
     changes = [
         f"{old!r} is {'gone' if new is None else f'called {new!r}'}"
         for old, new in evolved.today.items()
         if _kind(new, policies) is Gone.STRICT
         and old in existing
-        and old not in evolved.begun
+        and old not in begun
         and not evolving.is_owners(old, new)
     ]
     for name, kind in evolved.columns:
