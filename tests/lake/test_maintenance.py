@@ -33,9 +33,9 @@ from tidemark.stages import StageReport
 
 pytestmark = pytest.mark.spark
 
-RUNS = 5
+RUNS = 3
 TABLE, OTHERS = Table("items"), Table("others")
-FEW = {"MANY_FILES": 5, "MANY_DELETE_FILES": 3}
+FEW = {"MANY_FILES": 3, "MANY_DELETE_FILES": 2}
 """Limits of these tests: a table is crowded after as many cuts. ``MANY_FILES`` is the usual limit."""
 
 
@@ -206,7 +206,7 @@ def test_a_table_that_needs_nothing_is_left_alone(shop: Shop, lake: Lake) -> Non
 def test_late_events_meet_the_same_state(shop: Shop, lake: Lake) -> None:
     """After the state is rewritten, deleted rows stay dead, and cells of rows written in parts keep their positions."""
     shop.maintain()
-    late = [TABLE.update(350, 1003, "revived?", "no"), TABLE.update(380, 3, "too late", "note that counts")]
+    late = [TABLE.update(250, 1002, "revived?", "no"), TABLE.update(280, 2, "too late", "note that counts")]
     shop.run(*late)
     assert _rows(lake, shop) == _expected(shop.changes)
     kinds = lake.load(("state", f"{shop.name}__items")).scan().to_arrow().column("kind").to_pylist()

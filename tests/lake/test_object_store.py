@@ -40,10 +40,9 @@ FETCHED = jars.folder().with_name("for-tests")
 """Beside the pinned jars: what only these tests need."""
 SECRETS = {"S3_ACCESS_KEY": "access", "S3_SECRET_KEY": "canary-7c02"}
 
-RUNS = ("run rested --start 2026-01-01 --end 2026-01-02", "run rested --start 2026-01-02 --end 2026-01-03")
+DAYS = ("run rested --start 2026-01-01 --end 2026-01-02", "run rested --start 2026-01-02 --end 2026-01-03")
 UPKEEP = ("rebuild rested", "maintain rested")
-"""In ``make prove`` only."""
-COMMANDS = (*RUNS, *UPKEEP) if PROVING else RUNS
+COMMANDS = (*DAYS, *UPKEEP) if PROVING else ("run rested",)
 PROGRAM = """\
 import sys
 
@@ -165,9 +164,9 @@ def catalog(store: str, tmp_path: Path) -> Iterator[str]:
 
 
 def test_rest_catalog_and_object_store_hold_the_model(catalog: str, store: str, tmp_path: Path) -> None:
-    """Two runs with the compose file's settings: rows are the model's, and all is in the bucket.
+    """A run of two days with the compose file's settings: rows are the model's, and all is in the bucket.
 
-    In ``make prove`` a rebuild and maintenance follow.
+    In ``make prove`` each day has a run, and a rebuild and maintenance follow.
     """
     table = Table("items")
     first = [table.insert(1, 1, "a", "b"), table.insert(2, 2, "x", "y")]

@@ -91,13 +91,32 @@ TABLES = {
 """Each is done to a table of its own; those of which the name begins with ``h`` have a history, with ``f`` a feed."""
 
 
+OWNED = {
+    TABLES["adds partition fields and a sort order"]: (["id_bucket_4"], ["2 ASC NULLS FIRST"], None),
+    TABLES["sets properties, also another file format"]: ([], [], "x"),
+}
+"""Partition fields, sort order and a property of the tables that have those of an owner."""
+
+
 class World(NamedTuple):
-    """What was published after others had touched the tables, and after the stopped ones were built again."""
+    """What was published after others had touched the tables, and after those of ``rebuilt`` were built again."""
 
     rows: dict[str, list[tuple[Any, ...]]]
     states: dict[str, tuple[str, str]]
-    rebuilt: dict[str, list[tuple[Any, ...]]]
     landed: dict[str, int | str]
+    layouts: dict[str, Any]
+    rebuilt: dict[str, list[tuple[Any, ...]]]
+    """Rows of the tables that had stopped, and of those with a layout of an owner."""
+    rebuilt_layouts: dict[str, Any]
+
+
+class Accidents(NamedTuple):
+    """What land and publish refused, and the rows after that and after the next run."""
+
+    of_land: str
+    of_publish: str
+    shown: list[tuple[Any, ...]]
+    rows: list[tuple[Any, ...]]
 
 
 def days(name: str) -> tuple[list[bytes], list[bytes]]:
@@ -128,6 +147,13 @@ def rows(lake: Lake, source: str, name: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[column] for column in columns) for row in found.to_pylist()), key=repr)
 
 
+def layout(lake: Lake, name: str) -> tuple[list[str], list[str], str | None]:
+    """The partition fields and the sort order of a table, and a property that only an owner sets."""
+    loaded = lake.load(Identifier(SOURCE, name))
+    fields = [field.name for field in loaded.spec().fields]
+    return fields, [str(field) for field in loaded.sort_order().fields], loaded.properties.get("owner.team")
+
+
 @pytest.fixture(scope="module")
 def world(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> World:
     """Two days of a source; others touch the tables after the first, and rebuilds follow after the second."""
@@ -140,9 +166,9 @@ def world(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
             spark.sql(statement.format(c=lake.name, t=f"{SOURCE}.{TABLES[what]}"))
     for what, act in PYICEBERG.items():
         act(lake, Identifier(SOURCE, TABLES[what]))
-    states = [f"state.{name}" for name in lake.tables("state") if name.startswith(f"{SOURCE}__")][:2]
+    state = next(f"state.{name}" for name in lake.tables("state") if name.startswith(f"{SOURCE}__"))
     ledger = [f"ledger.{name}" for name in ("files", "batches", "tables")]
-    for name in (f"raw.{SOURCE}", f"changelog.{SOURCE}", *states, *ledger):
+    for name in (f"raw.{SOURCE}", f"changelog.{SOURCE}", state, *ledger):
         spark.sql(_REWRITE.format(c=lake.name, t=name))
         spark.sql(_EXPIRE.format(c=lake.name, t=name))
     deliver(folder, 2, *TABLES.values())
@@ -151,12 +177,40 @@ def world(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     last = [row for row in Ledger(lake, SOURCE).tables() if row.cut == 2]
     told = {row.object.removeprefix("shop."): (row.state, row.reason or "") for row in last}
     shown = {name: rows(lake, SOURCE, name) for name in TABLES.values()}
-    stopped = [name for name, (state, _) in told.items() if state == "stopped"]
-    for name in stopped:
+    layouts = {name: layout(lake, name) for name in OWNED}
+    anew = [*OWNED, *(name for name, (state, _) in told.items() if state == "stopped")]
+    for name in anew:
         run_stage("rebuild", source, table=f"shop.{name}")
     for stage in ("compact", "check", "publish"):
         run_stage(stage, source)
-    return World(shown, told, {name: rows(lake, SOURCE, name) for name in stopped}, landed)
+    rebuilt = {name: rows(lake, SOURCE, name) for name in anew}
+    return World(shown, told, landed, layouts, rebuilt, {name: layout(lake, name) for name in OWNED})
+
+
+@pytest.fixture(scope="module")
+def accidents(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Accidents:
+    """A source whose logs are moved back after a day was decoded, and whose table is rewritten before publish."""
+    folder = tmp_path_factory.mktemp("accidents")
+    source = made(folder, "accidents")
+    deliver(folder, 1, "orders")
+    run_all(source)
+    changelog, raw = lake.load(names.change_log("accidents")), lake.load(names.raw("accidents"))
+    decoded, landed = changelog.metadata.current_snapshot_id, raw.metadata.current_snapshot_id
+    deliver(folder, 2, "orders")
+    for stage in ("land", "normalize"):
+        run_stage(stage, source)
+    raw.refresh().manage_snapshots().set_current_snapshot(snapshot_id=landed).commit()
+    with pytest.raises(ConfigurationError) as of_land:
+        run_stage("land", source)
+    changelog.refresh().manage_snapshots().set_current_snapshot(snapshot_id=decoded).commit()
+    for stage in ("land", "normalize", "compact", "check"):
+        run_stage(stage, source)
+    spark.sql(_REWRITE.format(c=lake.name, t="accidents.orders"))
+    with pytest.raises(PublishConflictError) as of_publish:
+        run_stage("publish", source)
+    shown = rows(lake, "accidents", "orders")
+    run_all(source)
+    return Accidents(str(of_land.value), str(of_publish.value), shown, rows(lake, "accidents", "orders"))
 
 
 @pytest.mark.parametrize("what", [what for what in TABLES if OUTCOMES[what] in {"fine", "built anew"}])
@@ -187,63 +241,25 @@ def test_nothing_lands_again_when_others_keep_the_logs(world: World) -> None:
     assert world.landed == {"files": 1, "messages": 3 * len(TABLES), "refused": 0, "batch": 2}
 
 
-def test_layout_of_an_owner_outlives_cuts_and_rebuilds(world: World, lake: Lake, tmp_path: Path) -> None:
+def test_layout_of_an_owner_outlives_cuts_and_rebuilds(world: World) -> None:
     """Partitions, sort order and properties are as the owner set them, after a cut and after a rebuild."""
-    source = made(tmp_path, SOURCE)
-    wanted = {
-        TABLES["adds partition fields and a sort order"]: (["id_bucket_4"], ["2 ASC NULLS FIRST"], None),
-        TABLES["sets properties, also another file format"]: ([], [], "x"),
-    }
-
-    def layout(name: str) -> tuple[list[str], list[str], str | None]:
-        loaded = lake.load(Identifier(SOURCE, name))
-        fields = [field.name for field in loaded.spec().fields]
-        return fields, [str(field) for field in loaded.sort_order().fields], loaded.properties.get("owner.team")
-
-    assert {name: layout(name) for name in wanted} == wanted
-    for name in wanted:
-        run_stage("rebuild", source, table=f"shop.{name}")
-    for stage in ("compact", "check", "publish"):
-        run_stage(stage, source)
-    assert {name: layout(name) for name in wanted} == wanted
-    for name in wanted:
-        assert rows(lake, SOURCE, name) == AFTER
+    assert world.layouts == OWNED
+    assert world.rebuilt_layouts == OWNED
+    for name in OWNED:
+        assert world.rebuilt[name] == AFTER
 
 
-def test_rewrite_between_check_and_publish_is_told_and_built_again(
-    spark: SparkSession, lake: Lake, tmp_path: Path
-) -> None:
+def test_rewrite_between_check_and_publish_is_told_and_built_again(accidents: Accidents) -> None:
     """Publish says that main moved, readers see the day before whole, and the next run publishes by itself."""
-    source = made(tmp_path / "landing", "between")
-    deliver(tmp_path / "landing", 1, "orders")
-    run_all(source)
-    deliver(tmp_path / "landing", 2, "orders")
-    for stage in ("land", "normalize", "compact", "check"):
-        run_stage(stage, source)
-    spark.sql(_REWRITE.format(c=lake.name, t="between.orders"))
-    with pytest.raises(PublishConflictError, match=r"main of between\.orders moved"):
-        run_stage("publish", source)
-    assert rows(lake, "between", "orders") == BEFORE
-    run_all(source)
-    assert rows(lake, "between", "orders") == AFTER
+    assert "main of accidents.orders moved" in accidents.of_publish
+    assert accidents.shown == BEFORE
+    assert accidents.rows == AFTER
 
 
-def test_logs_that_were_moved_back_lose_nothing(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+def test_logs_that_were_moved_back_lose_nothing(accidents: Accidents) -> None:
     """A change log that stands at an earlier batch is decoded again. A raw table that does is refused by land."""
-    source = made(tmp_path / "landing", "back")
-    deliver(tmp_path / "landing", 1, "orders")
-    run_all(source)
-    changelog, raw = lake.load(names.change_log("back")), lake.load(names.raw("back"))
-    decoded, landed = changelog.metadata.current_snapshot_id, raw.metadata.current_snapshot_id
-    deliver(tmp_path / "landing", 2, "orders")
-    for stage in ("land", "normalize"):
-        run_stage(stage, source)
-    raw.refresh().manage_snapshots().set_current_snapshot(snapshot_id=landed).commit()
-    with pytest.raises(ConfigurationError, match=r"raw\.back stands at batch 1, but batch 2 of it is decoded"):
-        run_stage("land", source)
-    changelog.refresh().manage_snapshots().set_current_snapshot(snapshot_id=decoded).commit()
-    run_all(source)
-    assert rows(lake, "back", "orders") == AFTER
+    assert "raw.accidents stands at batch 1, but batch 2 of it is decoded" in accidents.of_land
+    assert accidents.rows == AFTER
 
 
 def test_every_documented_row_is_tried() -> None:
