@@ -21,6 +21,14 @@ from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import RebuildRow
 
+MANY = 15
+"""Snapshots that a ledger table keeps in these tests."""
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "_MANY_SNAPSHOTS", MANY)
+
 
 def _files(lake: Lake, source: str) -> list[str]:
     scan = lake.load(("ledger", "rebuilds")).scan(row_filter=equals("source", source))
@@ -83,9 +91,9 @@ def _snapshots(lake: Lake) -> int:
 def test_old_snapshots_go_by_themselves(lake: Lake) -> None:
     """Whoever writes the one too many drops them; no row goes."""
     ledger = Ledger(lake, "of_many_intervals")
-    _begin(ledger, 45)
-    assert _snapshots(lake) < 40
-    assert len(ledger.intervals()) == 45
+    _begin(ledger, MANY + 5)
+    assert _snapshots(lake) < MANY
+    assert len(ledger.intervals()) == MANY + 5
 
 
 def test_a_fence_stays_when_old_snapshots_go(lake: Lake) -> None:
@@ -93,8 +101,8 @@ def test_a_fence_stays_when_old_snapshots_go(lake: Lake) -> None:
     ledger = Ledger(lake, "of_a_fence")
     _begin(ledger, 1)
     fences.shut(lake.load(("ledger", "intervals")), "of_a_fence", 3)
-    _begin(ledger, 45)
-    assert _snapshots(lake) < 40
+    _begin(ledger, MANY + 5)
+    assert _snapshots(lake) < MANY
     assert fences.token_of(lake.load(("ledger", "intervals")), "of_a_fence") == 3
 
 
@@ -130,9 +138,9 @@ def test_another_writer_may_drop_the_same_snapshots(lake: Lake, monkeypatch: pyt
 
     monkeypatch.setattr(storage, "commit_files", commit_before_another)
     ledger = Ledger(lake, "beside_another")
-    _begin(ledger, 45)
-    assert _snapshots(lake) < 40
-    assert len(ledger.intervals()) == 45
+    _begin(ledger, MANY + 5)
+    assert _snapshots(lake) < MANY
+    assert len(ledger.intervals()) == MANY + 5
 
 
 def test_a_row_is_not_written_again_where_old_snapshots_cannot_be_dropped(
@@ -146,7 +154,7 @@ def test_a_row_is_not_written_again_where_old_snapshots_cannot_be_dropped(
     ledger = Ledger(lake, "of_lost_races")
     with monkeypatch.context() as patched:
         patched.setattr(ExpireSnapshots, "commit", lost)
-        _begin(ledger, 45)
-    assert len(ledger.intervals()) == 45
+        _begin(ledger, MANY + 5)
+    assert len(ledger.intervals()) == MANY + 5
     _begin(ledger, 1)
-    assert _snapshots(lake) < 40
+    assert _snapshots(lake) < MANY

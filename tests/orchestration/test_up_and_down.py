@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from support.airflow_world import belonging_to
-
-pytestmark = [pytest.mark.airflow, pytest.mark.slow]
+from tidemark.services.airflow_settings import known_secrets
 
 ROOT = Path(__file__).parents[2]
+
+MODULE = ("-m", "tidemark.up")
+
+WITHOUT_AIRFLOW = """\
+import os
+from tidemark import up
+from tidemark.lake.catalog import home
+from tidemark.services.airflow import AirflowService
+from tidemark.services.airflow_settings import made_secrets
+from tidemark.services.postgres import EmbeddedPostgres
+from tidemark.services.processes import Server
+
+service = AirflowService(home(), dags=home(), environment={}, port=None)
+service.folder.mkdir()
+EmbeddedPostgres(service.folder / "postgres", made_secrets(service.folder)["postgres"]).start()
+command = ["sh", "-c", "setsid sleep 500 & sleep 500"]
+service._servers = [Server("scheduler", command, environment=os.environ, log=service.folder / "scheduler.log")]
+with up._recorded(service):
+    print(up._greeting(service.url, service.password, service.folder), flush=True)
+    service.watch()
+"""
+"""What ``make up`` does, with the database of Airflow, and with a server that has a task at work in Airflow's place."""
 
 
 class MakeUp:
@@ -27,20 +47,20 @@ class MakeUp:
         (home / "sources").mkdir()
         environment = {**os.environ, "TIDEMARK_HOME": str(home), "TIDEMARK_SOURCES": str(home / "sources")}
         self.environment = environment | {"PYTHONPATH": str(ROOT / "include"), "TIDEMARK_LANDING": str(home)}
-        self.command = [sys.executable, "-m", "tidemark.up"]
-        self.passwords = home / "airflow" / "passwords.json"
+        self.folder = home / "airflow"
 
-    def up(self) -> tuple[subprocess.Popen[str], str]:
-        """Start Airflow; return the process, and the lines that it printed."""
+    def up(self, *program: str) -> tuple[subprocess.Popen[str], str]:
+        """Start Airflow, or another program; return the process, and the lines that it printed."""
+        command = [sys.executable, *(program or MODULE)]
         process = subprocess.Popen(
-            self.command, env=self.environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+            command, env=self.environment, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
         assert process.stdout is not None
         return process, "".join(itertools.takewhile(lambda line: "make down" not in line, process.stdout))
 
     def down(self) -> str:
         """Stop Airflow; return what was printed."""
-        command = [*self.command, "down"]
+        command = [sys.executable, *MODULE, "down"]
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
 
     def airflow(self, *arguments: str) -> str:
@@ -51,7 +71,7 @@ class MakeUp:
 
     def password(self) -> str:
         """Return the password of the only user."""
-        return str(json.loads(self.passwords.read_text("utf-8"))["admin"])
+        return known_secrets(self.folder)["admin"]
 
 
 @pytest.fixture
@@ -63,9 +83,16 @@ def make(tmp_path: Path) -> Iterator[MakeUp]:
         other.kill()
 
 
-def test_down_stops_what_a_killed_up_left_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "program",
+    [("-c", WITHOUT_AIRFLOW), pytest.param(MODULE, marks=[pytest.mark.airflow, pytest.mark.slow, pytest.mark.prove])],
+    ids=["without Airflow", "Airflow"],
+)
+def test_down_stops_what_a_killed_up_left_and_nothing_else(
+    make: MakeUp, tmp_path: Path, program: Sequence[str]
+) -> None:
     """From another process; twice is no mistake."""
-    process, printed = make.up()
+    process, printed = make.up(*program)
     assert f"  password  {make.password()}\n" in printed
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -75,6 +102,8 @@ def test_down_stops_what_a_killed_up_left_and_nothing_else(make: MakeUp, tmp_pat
     assert make.down().startswith("Nothing to stop")
 
 
+@pytest.mark.airflow
+@pytest.mark.slow
 @pytest.mark.prove
 def test_down_stops_what_up_started_and_nothing_else(make: MakeUp, tmp_path: Path) -> None:
     """``make up`` ends by itself then; the password is printed once; `tidemark airflow` works with it and without."""
