@@ -1,7 +1,4 @@
-"""The Docker deployment without Docker: the file and its secrets, and its settings on real processes.
-
-Those are a Spark master and worker, and PostgreSQL as the catalog of PyIceberg and of Spark.
-"""
+"""The Docker deployment without Docker: the file and its secrets, and PostgreSQL as the catalog of both engines."""
 
 from __future__ import annotations
 
@@ -19,19 +16,22 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 from pyiceberg.catalog import load_catalog
+from pyspark.sql import SparkSession
 from sqlalchemy.engine import make_url
 
 from support.histories import Table, deliver, message
 from support.reference import fold
-from support.rounds import PROVING
+from support.spark_cluster import executors, spark_cluster, spark_submit
 from tidemark.jars import jar_paths
-from tidemark.lake import lake
 from tidemark.lake.catalog import catalog_properties
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
 from tidemark.services.postgres import EmbeddedPostgres
-from tidemark.services.processes import LOOPBACK, Server, answers, free_port, wait_until
+from tidemark.services.processes import LOOPBACK, free_port
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")
@@ -182,7 +182,7 @@ def test_both_engines_are_told_the_same_store(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(
         "tidemark.lake.lake.load_catalog", lambda *_args, **_properties: SimpleNamespace(commit_table=None)
     )
-    settings = lake.Lake("tidemark", catalog_properties()).spark_settings()
+    settings = Lake("tidemark", catalog_properties()).spark_settings()
     prefix = "spark.sql.catalog.tidemark"
     assert {name.removeprefix(f"{prefix}."): value for name, value in settings.items() if name != prefix} == {
         "cache-enabled": "false",
@@ -228,37 +228,35 @@ def _postgres(folder: Path) -> Iterator[str]:
         pgexec("pg_ctl", (*where, "-m", "fast", "stop"), **call)
 
 
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """A Spark master and one worker, started by the commands of docker-compose.yaml; the master's address."""
-    port, pages = free_port(None), [free_port(None), free_port(None)]
-    url = f"spark://{LOOPBACK}:{port}"
-    changes = {"spark-master": LOOPBACK, "7077": str(port), "8081": str(pages[0]), "spark://spark-master:7077": url}
-    environment = {**os.environ, "SPARK_LOCAL_IP": LOOPBACK, "SPARK_WORKER_DIR": str(tmp_path / "work")}
-    environment |= {"SPARK_WORKER_CORES": "2", "SPARK_WORKER_MEMORY": "2g", "PYSPARK_PYTHON": sys.executable}
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    servers: list[Server] = []
+@pytest.mark.spark
+def test_both_engines_open_the_same_tables_of_postgresql(catalog: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark, by the settings that are derived for it, reads what PyIceberg wrote, and the other way round."""
+    warehouse = (tmp_path / "warehouse").as_uri()
+    shared = Lake("in_postgresql", {"type": "sql", "uri": catalog, "warehouse": warehouse})
+    name = Identifier("shop", "items")
+    settings = shared.spark_settings()
+    for key, value in settings.items():
+        spark.conf.set(key, value)
     try:
-        for name, page in zip(("spark-master", "spark-worker"), pages, strict=True):
-            command = [{**changes, "8081": str(page)}.get(word, word) for word in SERVICES[name]["command"]]
-            command[0] = str(Path(sys.executable).with_name(command[0]))
-            servers.append(Server(name, command, environment=environment, log=tmp_path / f"{name}.log"))
-            wait_until(lambda page=page: answers(page), servers=servers, seconds=90, what=name)  # type: ignore[misc]
-        yield url
+        rows = pa.table({"id": [1, 2]})
+        shared.ensure(name, rows.schema, {}).append(rows)
+        assert sorted(row["id"] for row in spark.table(shared.spark_name(name)).collect()) == [1, 2]
+        spark.sql(f"INSERT INTO {shared.spark_name(name)} VALUES (3)")  # noqa: S608  the test's own
     finally:
-        for server in reversed(servers):
-            server.stop()
+        for key in settings:
+            spark.conf.unset(key)
+    found = shared.load(name)
+    assert sorted(found.scan().to_arrow().column("id").to_pylist()) == [1, 2, 3]
+    assert found.location().startswith(warehouse)
 
 
-@pytest.mark.more
+@pytest.mark.prove
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_same_settings_on_a_cluster_publish_the_same_rows(
-    catalog: str, master: str, tmp_path: Path, home: Path
-) -> None:
-    """A source run on a Spark cluster, its catalog in PostgreSQL for both engines, is the model's.
+def test_the_same_settings_on_a_cluster_publish_the_same_rows(catalog: str, tmp_path: Path, home: Path) -> None:
+    """A source run and maintained on a Spark cluster, its catalog in PostgreSQL for both engines, is the model's.
 
-    In ``make prove`` the cluster maintains its tables too.
+    ``make test`` has a cluster with the catalog and the store of docker-compose.yaml, in ``lake/test_object_store.py``.
     """
     table = Table("items")
     changes = [
@@ -289,26 +287,20 @@ def test_the_same_settings_on_a_cluster_publish_the_same_rows(
         "SPARK_LOCAL_IP": LOOPBACK,
     }
 
-    def tidemark(*arguments: str) -> str:
-        command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
-        command += ["--jars", ",".join(jar_paths()), "--conf", f"spark.executorEnv.PYTHONPATH={ROOT / 'include'}"]
-        command += ["--conf", f"spark.driver.host={LOOPBACK}", "--conf", "spark.ui.enabled=false"]
-        done = subprocess.run(
-            [*command, "--driver-memory", "1g", str(program), *arguments],
-            env=environment, check=False, capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr[-5000:]
-        return done.stdout
-
-    assert "clustered publish: cut=1 tables=1" in tidemark("run", "clustered")
-    if PROVING:
-        assert "clustered maintain: tables=" in tidemark("maintain", "clustered")
+    with spark_cluster(tmp_path, SERVICES) as master:
+        for command, told in (("run", "publish: cut=1 tables=1"), ("maintain", "maintain: tables=")):
+            done = subprocess.run(
+                [*spark_submit(master, jar_paths()), str(program), command, "clustered"],
+                env=environment, check=False, capture_output=True, text=True, timeout=300,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout + done.stderr[-5000:]
+            assert f"clustered {told}" in done.stdout
     found = load_catalog("tidemark", type="sql", uri=catalog, warehouse=warehouse).load_table(("clustered", "items"))
     assert found.location().startswith(warehouse)
     rows = [(row["id"], row["name"], row["note"]) for row in found.scan().to_arrow().to_pylist()]
     assert rows == [(row["id"], row["name"], row["note"]) for row in fold(changes)["items"].values()]
-    executors = list((tmp_path / "work").glob("app-*/*/stderr"))
-    assert executors, "no executor of the cluster took part"
+    logs = executors(tmp_path)
+    assert logs, "no executor of the cluster took part"
     password = str(make_url(catalog).password)
-    assert not [file for file in executors if password in file.read_text(encoding="utf-8")]
+    assert not [log for log in logs if password in log]
     assert not (tmp_path / "home" / "catalog.db").exists()

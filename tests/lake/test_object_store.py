@@ -1,7 +1,7 @@
-"""The five stages over what docker-compose.yaml names, without Docker: an Iceberg REST catalog and an object store.
+"""The five stages over what docker-compose.yaml names, without Docker: a Spark cluster, a catalog, an object store.
 
-The catalog is the server of the image, Iceberg's own; the store is moto, which speaks S3. Both are pinned, and fetched
-once.
+The catalog is the REST server of the image, Iceberg's own; the store is moto, which speaks S3. Both are pinned, and
+fetched once.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pyarrow import fs
 from support.histories import Table, deliver, message
 from support.reference import fold
 from support.rounds import PROVING
+from support.spark_cluster import executors, spark_cluster, spark_submit
 from tidemark import jars
 from tidemark.jars import jar_paths
 from tidemark.services.processes import LOOPBACK, Server, answers, free_port, wait_until
@@ -164,7 +165,7 @@ def catalog(store: str, tmp_path: Path) -> Iterator[str]:
 
 
 def test_rest_catalog_and_object_store_hold_the_model(catalog: str, store: str, tmp_path: Path) -> None:
-    """A run of two days with the compose file's settings: rows are the model's, and all is in the bucket.
+    """A cluster runs two days with the compose file's settings: rows are the model's, and all is in the bucket.
 
     In ``make prove`` each day has a run, and a rebuild and maintenance follow.
     """
@@ -191,12 +192,13 @@ def test_rest_catalog_and_object_store_hold_the_model(catalog: str, store: str, 
 
     deliver(tmp_path / "landing" / "2026-01-01", "0", map(message, first))
     deliver(tmp_path / "landing" / "2026-01-02", "0", map(message, then))
-    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--driver-memory", "1g"]
-    command += ["--jars", ",".join([*jar_paths(), str(bundle())]), "--conf", "spark.ui.enabled=false"]
-    command += [str(program), *COMMANDS]
-    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=1500)
+    with spark_cluster(tmp_path, COMPOSE["services"]) as master:
+        command = [*spark_submit(master, [*jar_paths(), str(bundle())]), str(program), *COMMANDS]
+        done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, done.stdout + done.stderr[-5000:]
-    assert SECRETS["S3_SECRET_KEY"] not in done.stdout + done.stderr
+    logs = executors(tmp_path)
+    assert logs, "no executor of the cluster took part"
+    assert not [text for text in (done.stdout, done.stderr, *logs) if SECRETS["S3_SECRET_KEY"] in text]
     for cut in range(1, 1 + len(COMMANDS) - ("maintain rested" in COMMANDS)):
         assert f"rested publish: cut={cut} tables=1" in done.stdout
     assert ("rested maintain: tables=" in done.stdout) == PROVING

@@ -88,7 +88,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = place / "landing" / f"{day:%Y-%m-%d}"
         folder.mkdir(parents=True)
         (folder / "orders.jsonl").write_text("".join(f"{message(day, number)}\n" for number in range(5)), "utf-8")
-    for name, minimum in (("erp", 0), ("held", 103), ("sent", 0), ("killed", 0)):
+    for name, minimum in (("erp", 0), ("held", 103), ("sent", 0)):
         text = SOURCE.format(name=name, landing=place / "landing", minimum=minimum)
         (place / "sources" / f"{name}.yaml").write_text(text, "utf-8")
     (place / "sources" / "crm.yaml").write_text("source: crm\nformat: canl_json\nlanding: /landing/*\n", "utf-8")
@@ -140,7 +140,7 @@ def airflow(
     with AirflowService(place, dags=place / "dags", environment=environment, port=None, schedules=False) as service:
         server.wait()
         connect(service, server.connection, "POST", "connections")
-        service.wait_dags(["cdc_erp", "cdc_held", "cdc_sent", "cdc_killed", "sleeper"])
+        service.wait_dags(["cdc_erp", "cdc_held", "cdc_sent", "sleeper"])
         yield service
         service.api.request("POST", "dags/sleeper/dagRuns", json={"logical_date": None})
         asleep = lambda: "sleep 600 " in belonging_to(service.folder)  # noqa: E731
@@ -150,23 +150,22 @@ def airflow(
 
 
 class Backfilled(NamedTuple):
-    """Runs of three sources, by the state that they ended with."""
+    """Runs of two sources, by the state that they ended with."""
 
     erp: dict[str, str]
     held: dict[str, str]
-    killed: dict[str, str]
     victim: str
-    """The run of ``killed`` whose first compact was killed."""
+    """The run of ``erp`` whose first compact was killed."""
 
 
 @pytest.fixture(scope="module")
 def backfilled(airflow: AirflowService) -> Backfilled:
-    """Backfill three sources side by side, kill the compact of one, and wait until all is over."""
-    for name, last in (("killed", DAYS[0]), ("erp", DAYS[-1]), ("held", DAYS[0])):
+    """Backfill two sources side by side, kill the first compact of one, and wait until all is over."""
+    for name, last in (("erp", DAYS[-1]), ("held", DAYS[0])):
         airflow.backfill(f"cdc_{name}", DAYS[0], last)
-    victim = kill_first(airflow, "killed", "compact")
-    runs = airflow.wait_runs(["cdc_erp", "cdc_held", "cdc_killed"], seconds=900)
-    return Backfilled(runs["cdc_erp"], runs["cdc_held"], runs["cdc_killed"], victim)
+    victim = kill_first(airflow, "erp", "compact")
+    runs = airflow.wait_runs(["cdc_erp", "cdc_held"], seconds=900)
+    return Backfilled(runs["cdc_erp"], runs["cdc_held"], victim)
 
 
 def connect(service: AirflowService, connection: str, method: str = "PATCH", path: str = PATH) -> None:
@@ -183,6 +182,11 @@ def published(place: Path, source: str) -> list[int]:
 def expected(days: list[datetime]) -> list[int]:
     """Return the keys of the rows that the dumps of these days hold."""
     return [100 * day.day + number for day in days for number in range(5)]
+
+
+def interval(day: datetime) -> dict[str, str]:
+    """Return the trigger form for the interval of a day."""
+    return {"start": day.isoformat(), "end": (day + timedelta(days=1)).isoformat()}
 
 
 @contextlib.contextmanager
@@ -236,8 +240,8 @@ def test_backfill_publishes_every_day_over_spark_connect(
     runs = backfilled.erp
     assert list(runs.values()) == ["success", "success"]
     assert published(place, "erp") == expected(DAYS)
-    first = min(runs)
-    attempts = {name: task["try_number"] for name, task in airflow.api.tasks("cdc_erp", first).items()}
+    first, second = sorted(runs)
+    attempts = {name: task["try_number"] for name, task in airflow.api.tasks("cdc_erp", second).items()}
     assert attempts == dict.fromkeys(STAGES, 1)
     found = airflow.api.task_states(["cdc_erp", "cdc_sent"])
     assert found["cdc_erp"] == {run: dict.fromkeys(STAGES, "success") for run in runs}
@@ -248,12 +252,13 @@ def test_backfill_publishes_every_day_over_spark_connect(
 def test_killed_stage_is_tried_again_and_its_cut_is_published_once(
     backfilled: Backfilled, airflow: AirflowService, place: Path
 ) -> None:
-    """A stage whose process dies is run again; those who wait for the asset hear of its cut, once."""
-    assert backfilled.killed == {backfilled.victim: "success"}
-    assert airflow.api.tasks("cdc_killed", backfilled.victim)["compact"]["try_number"] == 2
-    assert published(place, "killed") == expected(DAYS[:1])
-    events = airflow.api.request("GET", "assets/events", params={"source_dag_id": "cdc_killed"})["asset_events"]
-    assert [(event["extra"]["cut"], event["extra"]["rows"]) for event in events] == [(1, 5)]
+    """A stage whose process dies is run again; those who wait for the asset hear of each cut, once."""
+    assert backfilled.victim == min(backfilled.erp)
+    attempts = {name: task["try_number"] for name, task in airflow.api.tasks("cdc_erp", backfilled.victim).items()}
+    assert attempts == dict.fromkeys(STAGES, 1) | {"compact": 2}
+    assert published(place, "erp") == expected(DAYS)
+    events = airflow.api.request("GET", "assets/events", params={"source_dag_id": "cdc_erp"})["asset_events"]
+    assert sorted((event["extra"]["cut"], event["extra"]["rows"]) for event in events) == [(1, 5), (2, 10)]
 
 
 def test_failed_check_ends_the_run_and_is_not_tried_again(
@@ -318,18 +323,16 @@ def test_connection_alone_decides_that_stages_are_submitted(
     command line, and in no log.
     """
     connect(airflow, '{"conn_type": "spark", "host": "local[2]"}')
-    interval = {"start": EMPTY.isoformat(), "end": (EMPTY + timedelta(days=1)).isoformat()}
     with watched() as seen:
-        airflow.backfill("cdc_sent", DAYS[0], DAYS[0])
-        (full,) = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
+        full = airflow.api.trigger("cdc_sent", interval(DAYS[0]))
+        airflow.wait_runs(["cdc_sent"], seconds=550)
     with watched() as seen_without_files:
-        airflow.api.trigger("cdc_sent", interval)
+        empty = airflow.api.trigger("cdc_sent", interval(EMPTY))
         runs = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
     connect(airflow, server.connection)
-    assert list(runs.values()) == ["success", "success"]
+    assert runs == {full: "success", empty: "success"}
     assert published(place, "sent") == expected(DAYS[:1])
     assert not [command for command in seen_without_files if "/jobs/" in command]
-    (empty,) = runs.keys() - {full}
     assert submitted(airflow, full) == {"compact", "check"}
     assert submitted(airflow, empty) == set()
     assert seconds(airflow, "cdc_sent", empty) < seconds(airflow, "cdc_sent", full)
