@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pydantic import ValidationError
@@ -12,15 +12,14 @@ from pyspark.sql import SparkSession
 
 from support.histories import COLUMNS, Table, deliver, message
 from support.reference import Change
-from support.running import run_all
-from tidemark.compaction import finding
+from support.running import die_at, run_all
 from tidemark.errors import ConfigurationError, ExpectationError
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
-from tidemark.stages import compact
+from tidemark.stages import StageReport, compact
 from tidemark.stages.publish import run as publish
 
 Make = Callable[..., Source]
@@ -60,7 +59,7 @@ def _source(make: Make, **fields: Any) -> Source:
     return make("debezium_json", tables=tables, **fields)
 
 
-def _run(source: Source, name: str, changes: Iterable[Change]) -> dict[str, str]:
+def _run(source: Source, name: str, changes: Iterable[Change]) -> dict[str, Any]:
     """Run land to check over new changes; the cut's number and state, and what check says."""
     if lines := [message(change) for change in changes]:
         deliver(Path(source.landing).parent, name, lines)
@@ -124,73 +123,87 @@ def test_a_cut_that_deletes_too_much_waits_for_its_approval(source: Make, spark:
     assert run_all(shop)["publish"].problems == ()
 
 
-@pytest.mark.spark
-def test_a_crash_while_a_held_cut_is_replaced_leaves_nothing_to_approve(
-    source: Make, spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between dropping the held candidates and building new ones there is no cut to publish, and its number is gone."""
-    shop = _source(source, max_deletes=0)
-    _run(shop, "a", _loaded(T, 2))
-    publish(shop)
-    assert _run(shop, "b", [T.delete(20, 1)])["state"] == cuts.AWAITING_APPROVAL
+class Story(NamedTuple):
+    """What became of the cuts of a source that may delete nothing."""
 
-    class CrashError(Exception):
-        """The process ended here."""
-
-    def crash(*_: object) -> None:
-        raise CrashError
-
-    deliver(Path(shop.landing).parent, "c", [message(T.insert(30, 3, "n", "n"))])
-    run_stage("land", shop, None, None)
-    run_stage("normalize", shop, None, None)
-    with monkeypatch.context() as patch:
-        patch.setattr(finding, "find_tables", crash)
-        with pytest.raises(CrashError):
-            compact.run(shop)
-    for approve in (2, None):
-        with pytest.raises(ExpectationError, match="not built yet"):
-            publish(shop, approve=approve)
-    assert run_stage("check", shop, None, None).summary == {"tables": 0}
-    again = _run(shop, "d", [])
-    assert (again["cut"], again["state"]) == (3, cuts.AWAITING_APPROVAL)
-    publish(shop, approve=3)
-    assert _ids(lake, shop) == [2, 3]
+    moved: dict[str, Any]
+    ids: list[int]
+    """Of the items, after ``moved`` was published."""
+    emptied: dict[str, Any]
+    refused: list[str]
+    """What publish said after a crash, with and without an approval."""
+    judged: StageReport
+    """Of check, after the crash."""
+    again: dict[str, Any]
+    allowed: StageReport
+    others: list[int]
+    failed: dict[str, Any]
+    of_approval: str
+    """What publish said to an approval of ``failed``."""
+    rows: list[int]
 
 
-@pytest.mark.spark
-def test_what_counts_as_deleted(source: Make, spark: SparkSession, lake: Lake) -> None:
-    """TRUNCATE deletes all rows; a changed key, and a row deleted and inserted again, delete none."""
-    shop = _source(source, max_deletes=0)
-    changes = [*_loaded(T, 3), *_loaded(OTHER, 3)]
-    assert _run(shop, "a", changes)["state"] == cuts.CHECKED
-    publish(shop)
-    moved = [T.update(20, 11, "a", "b", was=(1,)), T.delete(21, 2), T.insert(22, 2, "again", "b")]
-    assert _run(shop, "b", moved)["state"] == cuts.CHECKED
-    publish(shop)
-    assert _ids(lake, shop) == [2, 3, 11]
-    emptied = _run(shop, "c", [OTHER.truncate(30), OTHER.insert(31, 1, "a", "b")])
-    assert emptied["state"] == cuts.AWAITING_APPROVAL
-    assert f"3 of 3 rows of {shop.source}.others (allowed: 0)" in emptied["problems"]
-
-    allowed = Source.model_validate({**shop.model_dump(by_alias=True), "max_deletes": 1})
-    assert run_stage("check", allowed, None, None).problems == ()  # the limit is that of the file as it is now
-    publish(allowed)
-    assert _ids(lake, shop, "others") == [1]
-
-
-@pytest.mark.spark
-def test_approval_does_not_help_a_cut_that_failed_another_check(source: Make, spark: SparkSession, lake: Lake) -> None:
-    """Only the limit of deletes can be approved away."""
+@pytest.fixture(scope="module")
+def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """Changes that delete no row, a TRUNCATE, a crash while its cut is replaced, another limit, a failed check."""
     checks = [{"type": "expect_column_values_to_not_be_null", "column": "name"}]
-    shop = source(
-        "debezium_json",
-        max_deletes=0,
-        tables={"shop.*": {"key": ["id"], "columns": COLUMNS, "checks": checks}},
-    )
-    _run(shop, "a", _loaded(T, 3))
+    tables = {"shop.*": {"key": ["id"], "columns": COLUMNS, "checks": checks}}
+    fields = {"source": "deleting", "format": "debezium_json", "tables": tables, "max_deletes": 0}
+    shop = Source.model_validate({**fields, "landing": str(tmp_path_factory.mktemp("deleting") / "*")})
+    _run(shop, "a", [*_loaded(T, 3), *_loaded(OTHER, 3)])
     publish(shop)
-    failed = _run(shop, "b", [T.delete(20, 1), T.insert(21, 4, None, "b")])
-    assert failed["state"] == cuts.FAILED
-    with pytest.raises(ExpectationError, match="failed a blocking check"):
-        publish(shop, approve=2)
-    assert _ids(lake, shop) == [1, 2, 3]
+    moved = _run(shop, "b", [T.update(20, 11, "a", "b", was=(1,)), T.delete(21, 2), T.insert(22, 2, "again", "b")])
+    publish(shop)
+    ids = _ids(lake, shop)
+    emptied = _run(shop, "c", [OTHER.truncate(30), OTHER.insert(31, 1, "a", "b")])
+
+    deliver(Path(shop.landing).parent, "d", [message(T.insert(40, 4, "n", "n"))])
+    for stage in ("land", "normalize"):
+        run_stage(stage, shop, None, None)
+    with pytest.MonkeyPatch.context() as patched:
+        die_at(patched, "tidemark.compaction.finding.find_tables", 1)
+        with pytest.raises(SystemExit):
+            compact.run(shop)
+    refused = [_refusal(shop, approve) for approve in (emptied["cut"], None)]
+    judged = run_stage("check", shop, None, None)
+    again = _run(shop, "d", [])
+
+    lenient = Source.model_validate({**shop.model_dump(by_alias=True), "max_deletes": 1})
+    allowed = run_stage("check", lenient, None, None)
+    publish(lenient)
+    others = _ids(lake, shop, "others")
+    failed = _run(shop, "e", [T.delete(50, 2), T.insert(51, 5, None, "b")])
+    of_approval = _refusal(shop, failed["cut"])
+    return Story(moved, ids, emptied, refused, judged, again, allowed, others, failed, of_approval, _ids(lake, shop))
+
+
+def _refusal(source: Source, approve: int | None) -> str:
+    with pytest.raises(ExpectationError) as refused:
+        publish(source, approve=approve)
+    return str(refused.value)
+
+
+@pytest.mark.spark
+def test_what_counts_as_deleted(story: Story) -> None:
+    """TRUNCATE deletes all rows; a changed key, and a row deleted and inserted again, delete none."""
+    assert (story.moved["state"], story.ids) == (cuts.CHECKED, [2, 3, 11])
+    assert story.emptied["state"] == cuts.AWAITING_APPROVAL
+    assert "3 of 3 rows of deleting.others (allowed: 0)" in story.emptied["problems"]
+    assert story.allowed.problems == ()  # the limit is that of the file as it is now
+    assert story.others == [1]
+
+
+@pytest.mark.spark
+def test_a_crash_while_a_held_cut_is_replaced_leaves_nothing_to_approve(story: Story) -> None:
+    """Between dropping the held candidates and building new ones there is no cut to publish, and its number is gone."""
+    assert all("not built yet" in text for text in story.refused)
+    assert story.judged.summary == {"tables": 0}
+    assert (story.again["cut"], story.again["state"]) == (story.emptied["cut"] + 1, cuts.AWAITING_APPROVAL)
+
+
+@pytest.mark.spark
+def test_approval_does_not_help_a_cut_that_failed_another_check(story: Story) -> None:
+    """Only the limit of deletes can be approved away."""
+    assert story.failed["state"] == cuts.FAILED
+    assert "failed a blocking check" in story.of_approval
+    assert story.rows == [2, 3, 4, 11]

@@ -19,7 +19,6 @@ from tidemark.lake.lake import Lake
 from tidemark.queries.explain import Life, explain
 from tidemark.queries.row_life import Chapter, Outcome
 from tidemark.sources.model import Source
-from tidemark.sources.schema_policy import SchemaPolicy
 from tidemark.tables.schemas import DELETED, POSITION
 
 pytestmark = pytest.mark.spark
@@ -59,6 +58,7 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sourc
     tables = {
         "shop.soft": {"key": ["id"], "columns": COLUMNS, "deletes": "soft"},
         "shop.bag": {"key": [], "columns": BAG_COLUMNS},
+        "shop.ignored": {"key": ["id"], "schema": "ignore"},
         "shop.*": {"key": ["id"]},
     }
     fields = {"source": "beside", "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
@@ -81,11 +81,8 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sourc
         BAG.delete(20, "a", 1), BAG.update(21, ("b", 2), ("a", 1)),
     ]  # fmt: skip
     late = [emptied.statement(10, "TRUNCATE TABLE {}"), emptied.put(11, id=1, a="new"), emptied.put(5, id=2, a="late")]
-    deliver(landing, "b", [*map(message, changes), *_ddl(RENAMED), *late])
+    deliver(landing, "b", [*map(message, changes), *_ddl(RENAMED), *_ddl(IGNORED), *late])
     run_all(source)
-    ignoring = source.model_copy(update={"schema_policy": SchemaPolicy.IGNORE})
-    deliver(landing, "c", _ddl(IGNORED))
-    run_all(ignoring)
     return source
 
 
