@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidemark.errors import UnreadableValueError
@@ -22,7 +23,6 @@ from tidemark.events import Column, Encoding, Shape
 from tidemark.values.images import read_images, ways
 from tidemark.values.plain import read_value
 from tidemark.values.table_columns import Image, TableColumn
-from tidemark.values.types import spark_type
 
 UNREADABLE = object()
 """What a value that does not fit is read as, by both readers."""
@@ -202,32 +202,47 @@ ANY = [
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("encoding", "told", "raws"), ANY, ids=[f"{encoding}-{told}" for encoding, told, _ in ANY])
-def test_any_type_that_a_source_file_gives(
-    spark: SparkSession, encoding: Encoding, told: str | None, raws: list[str]
-) -> None:
-    """Whatever stands in a column of whatever type: read exactly or refused, by both readers alike; nothing fails."""
-    shape = Shape((Column("v", told, encoding),))
-    rows = [(n, f'{{"v":{raw}}}', shape.id) for n, raw in enumerate(raws)]
-    images = [Image(F.col("i"), [TableColumn("v", kind)], f"as {kind}") for kind in KINDS]
-    read = read_images(spark.createDataFrame(rows, "n int, i string, shape string"), images, shapes={shape.id: shape})
-    values = [
-        F.col(f"`as {kind}`.c0").cast("string" if _is_time(kind) else spark_type(kind)).alias(kind) for kind in KINDS
+def test_any_type_that_a_source_file_gives(spark: SparkSession) -> None:
+    """Whatever stands in a column of whatever type: read exactly or refused, by both readers alike; nothing fails.
+
+    Each encoding has a column, and each type an image with all of them, so that all are read in one job.
+    """
+    shape = Shape(tuple(Column(f"v{case}", told, encoding) for case, (encoding, told, _) in enumerate(ANY)))
+    frame = _frame(spark, [raws for _, _, raws in ANY], shape)
+    images = [
+        Image(F.col("i"), [TableColumn(f"v{case}", kind) for case in range(len(ANY))], f"as {kind}") for kind in KINDS
     ]
+    read = read_images(frame, images, shapes={shape.id: shape})
+    shown = [F.array(*(_shown(f"as {kind}", case, kind) for case in range(len(ANY)))).alias(kind) for kind in KINDS]
     faults = [F.col(f"`as {kind}`.unreadable").alias(f"not {kind}") for kind in KINDS]
     unlike = []
-    rows_read = sorted(read.select("n", *values, *faults).collect(), key=lambda row: int(row["n"]))
-    for raw, row in zip(raws, rows_read, strict=True):
+    for row in read.select("case", "n", *shown, *faults).collect():
+        encoding, told, raws = ANY[row["case"]]
         for kind in KINDS:
-            found = UNREADABLE if row[f"not {kind}"] else _python(row[kind], kind.partition("(")[0])
+            raw, value = raws[row["n"]], row[kind][row["case"]]
+            found = UNREADABLE if row[f"not {kind}"] else _python(value, kind.partition("(")[0])
             wanted = plainly(raw, Column("v", kind, encoding), told)
             if kind == "float" and isinstance(wanted, float):
                 wanted = struct.unpack("<f", struct.pack("<f", wanted))[0]
             if kind == "binary" and (encoding in COUNTS or raw in {"1.10", "-0.5", "1.5e3"}):
                 wanted = found  # what a number is as bytes, nobody asks
             if not same(found, wanted):
-                unlike.append((raw, kind, found, wanted))
+                unlike.append((encoding, told, raw, kind, found, wanted))
     assert not unlike
+
+
+def _frame(spark: SparkSession, cases: Sequence[Sequence[str]], shape: Shape) -> DataFrame:
+    """Images of one column each: ``v0`` has the values of the first case."""
+    rows = [
+        (case, n, f'{{"v{case}":{raw}}}', shape.id) for case, raws in enumerate(cases) for n, raw in enumerate(raws)
+    ]
+    return spark.createDataFrame(rows, "case int, n int, i string, shape string")
+
+
+def _shown(image: str, case: int, kind: str) -> Expression:
+    """The value of a case; times as text, since Python has no such years."""
+    value = F.col(f"`{image}`.c{case}")
+    return value.cast("string") if _is_time(kind) else value
 
 
 def test_a_decimal_keeps_the_scale_that_its_message_tells() -> None:
@@ -237,13 +252,21 @@ def test_a_decimal_keeps_the_scale_that_its_message_tells() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("encoding", "kind", "raws"), CASES, ids=[f"{e}-{k}-{n}" for n, (e, k, _) in enumerate(CASES)])
-def test_spark_reads_as_the_plain_reader(spark: SparkSession, encoding: Encoding, kind: str, raws: list[str]) -> None:
-    """Each value is read exactly, or refused, by both readers alike."""
-    column = Column("v", kind, encoding)
-    wanted = [plainly(raw, column) for raw in raws]
-    found = by_spark(spark, raws, column, kind)
-    different = [(raw, a, b) for raw, a, b in zip(raws, wanted, found, strict=True) if not same(a, b)]
+def test_spark_reads_as_the_plain_reader(spark: SparkSession) -> None:
+    """Each value is read exactly, or refused, by both readers alike; each case in a column of its own, in one job."""
+    shape = Shape(tuple(Column(f"v{case}", kind, encoding) for case, (encoding, kind, _) in enumerate(CASES)))
+    frame = _frame(spark, [raws for _, _, raws in CASES], shape)
+    columns = [TableColumn(f"v{case}", kind) for case, (_, kind, _) in enumerate(CASES)]
+    read = read_images(frame, [Image(F.col("i"), columns, "read")], shapes={shape.id: shape})
+    values = [_shown("read", case, kind).alias(f"v{case}") for case, (_, kind, _) in enumerate(CASES)]
+    different = []
+    for row in read.select("case", "n", *values, "read.unreadable").collect():
+        encoding, kind, raws = CASES[row["case"]]
+        name, raw = f"v{row['case']}", raws[row["n"]]
+        found = UNREADABLE if row["unreadable"] else _python(row[name], kind.partition("(")[0])
+        wanted = plainly(raw, Column(name, kind, encoding))
+        if not same(wanted, found):
+            different.append((encoding, kind, raw, wanted, found))
     assert not different
 
 
