@@ -461,9 +461,13 @@ def connected(spark: SparkSession) -> Iterator[str]:
         service.stop(spark._jvm.scala.Option.empty(), spark._jvm.scala.Option.empty())
 
 
+@pytest.mark.prove
 @pytest.mark.slow
 def test_spark_connect_gives_the_same_verdict(spark: SparkSession, tmp_path: Path) -> None:
-    """A frame of Spark Connect is judged as one of a classic session, in the same JVM."""
+    """A frame of Spark Connect is judged as one of a classic session, in the same JVM.
+
+    ``make test`` has a check that passes and one that fails over Spark Connect, in ``orchestration/test_service.py``.
+    """
     script = (
         "import json, sys, pathlib, test_expectations as t\n"
         "session = t.SparkSession.builder.remote(sys.argv[1]).getOrCreate()\n"
