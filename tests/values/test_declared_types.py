@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
 from support.running import run_all
@@ -75,16 +76,68 @@ def test_a_decimal_whose_scale_changes_keeps_its_values(source: MakeSource, lake
     assert Decimal(str(life.chapters[0].cells["price"].new)) == Decimal("12.34")
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"), [("decimal(12, 4)", Decimal("12.3400")), ("string", "12.34"), ("double", 12.34)]
-)
-def test_a_declared_type_moves_no_point(
-    kind: str, value: object, source: MakeSource, lake: Lake, tmp_path: Path
-) -> None:
+POINTS: dict[str, tuple[str, object]] = {
+    "as_decimal": ("decimal(12, 4)", Decimal("12.3400")),
+    "as_string": ("string", "12.34"),
+    "as_double": ("double", 12.34),
+}
+"""Table, the type of its price in the source file, and what is published."""
+
+NOTES = ["1.10", "12345678901234567890.123", "1e3", '"1.10"', '"1e3"', "-0.50", "7", '"x"', "true"]
+
+
+class Declared(NamedTuple):
+    """A run over tables whose columns have types in the source file."""
+
+    source: Source
+    problems: list[str]
+    logs: Sequence[Mapping[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def declared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Declared:
+    """Prices, bytes, times and texts, of which some do not fit; and a misspelt name of a column."""
+    place = tmp_path_factory.mktemp("declared")
+    (place / "landing").mkdir()
+    columns: dict[str, dict[str, str]] = {name: {"price": kind} for name, (kind, _) in POINTS.items()}
+    columns |= {"codes": {"code": "string"}, "notes": {"id": "int", "note": "string"}}
+    columns |= {"misspelt": {"prise": "double", "id": "long"}}
+    tables = {f"shop.{name}": {"key": ["id"], "columns": told} for name, told in columns.items()}
+    tables |= {"shop.events": {"key": ["placed"]}, "shop.days": {"key": ["id"]}}
+    landing = str(place / "landing" / "*")
+    made = Source.model_validate(
+        {"source": "declared", "format": "debezium_json", "landing": landing, "tables": tables}
+    )
+    price = decimal("12.34", 2)
+    finer = logical("time.NanoTimestamp", "int64", 1648811502929775100)
+    long = ({"type": "double"}, "x" * 100)
+    messages = [insert(name, 1, price=price) for name in (*POINTS, "misspelt")]
+    told = [({"type": "bytes"}, base64.b64encode(code).decode()) for code in ("ä".encode(), b"\xff")]
+    messages += [insert("codes", number, code=code) for number, code in enumerate(told, 1)]
+    messages += [insert("events", 1, placed=finer), insert("days", 2, placed=finer), insert("days", 3, ratio=long)]
+    origin = '{"connector":"mysql","snapshot":"false","db":"shop","table":"notes","ts_ms":1,"file":"b.1","row":0,"pos":'
+    messages += [
+        f'{{"op":"c","before":null,"after":{{"id":{at},"note":{note}}},"source":{origin}{at}}}}}'.encode()
+        for at, note in enumerate(NOTES, 1)
+    ]
+    with capture_logs() as logs:
+        problems = _run(made, place, "a.json", *messages)
+    return Declared(made, problems, logs)
+
+
+def _set_aside(lake: Lake, *tables: str) -> list[str]:
+    """What is told of the rows of these tables that were set aside."""
+    rows = lake.load(("quarantine", "declared")).scan(selected_fields=("object", "reason", "detail")).to_arrow()
+    found = [row for row in rows.to_pylist() if row["object"] in {f"shop.{table}" for table in tables}]
+    assert {row["reason"] for row in found} == {"unreadable_value"}
+    return sorted(row["detail"] for row in found)
+
+
+@pytest.mark.parametrize("table", POINTS)
+def test_a_declared_type_moves_no_point(table: str, declared: Declared, lake: Lake) -> None:
     """The scale is the message's, not that of the source file."""
-    made = source("debezium_json", tables={"shop.prices": {"key": ["id"], "columns": {"price": kind}}})
-    assert not _run(made, tmp_path, "a.json", insert("prices", 1, price=decimal("12.34", 2)))
-    assert _rows(lake, made, "prices", "id, price") == [(1, value)]
+    assert not [problem for problem in declared.problems if table in problem]
+    assert _rows(lake, declared.source, table, "id, price") == [(1, POINTS[table][1])]
 
 
 def test_a_type_that_holds_no_value_of_a_column_stops_its_table(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
@@ -102,56 +155,38 @@ def test_a_type_that_holds_no_value_of_a_column_stops_its_table(source: MakeSour
     assert _rows(lake, made, "b", "id, placed") == [(2, "2026-01-01T00:00:00.123000")]
 
 
-def test_bytes_that_are_no_text_are_no_string(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_no_string(declared: Declared, lake: Lake) -> None:
     """A column of bytes may be published as text where it holds some; other bytes are set aside."""
-    made = source("debezium_json", tables={"shop.codes": {"key": ["id"], "columns": {"code": "string"}}})
-    told = [({"type": "bytes"}, base64.b64encode(code).decode()) for code in ("ä".encode(), b"\xff")]
-    messages = [insert("codes", number, code=code) for number, code in enumerate(told, 1)]
-    _run(made, tmp_path, "a.json", *messages)
-    assert _rows(lake, made, "codes", "id, code") == [(1, "ä")]
-    aside = lake.load(("quarantine", made.source)).scan(selected_fields=("reason", "detail")).to_arrow().to_pylist()
-    (detail,) = (row["detail"] for row in aside if row["reason"] == "unreadable_value")
+    assert _rows(lake, declared.source, "codes", "id, code") == [(1, "ä")]
+    (detail,) = _set_aside(lake, "codes")
     assert detail.startswith("column 'code': \"/w==\" is no string written as base64: ")
     assert detail.endswith("; `columns: {code: binary}` keeps its bytes")
 
 
-def test_what_is_set_aside_is_described(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+def test_what_is_set_aside_is_described(declared: Declared, lake: Lake) -> None:
     """The value, its column, its encoding and type, and the type that would keep it; of a key and of other columns."""
-    made = source("debezium_json", tables={"shop.events": {"key": ["placed"]}, "shop.days": {"key": ["id"]}})
-    finer = logical("time.NanoTimestamp", "int64", 1648811502929775100)
-    long = ({"type": "double"}, "x" * 100)
-    messages = [insert("events", 1, placed=finer), insert("days", 2, placed=finer), insert("days", 3, ratio=long)]
-    _run(made, tmp_path, "a.json", *messages)
-    aside = lake.load(("quarantine", made.source)).scan(selected_fields=("place", "detail")).to_arrow().to_pylist()
     time = "1648811502929775100 is no timestamp written as epoch_ns: finer than a microsecond"
     text = f'"{"x" * 79} is no double written as plain: not a number'
-    assert {row["place"]: row["detail"] for row in aside} == {
-        place: f"column '{name}': {reason}; `columns: {{{name}: string}}` keeps it as text"
-        for place, name, reason in ((1, "placed", time), (2, "placed", time), (3, "ratio", text))
-    }
+    of_time, of_text = (
+        f"column '{name}': {reason}; `columns: {{{name}: string}}` keeps it as text"
+        for name, reason in (("placed", time), ("ratio", text))
+    )
+    assert _set_aside(lake, "events") == [of_time]
+    assert _set_aside(lake, "days") == [of_time, of_text]
 
 
-def test_a_text_of_digits_and_a_number_are_what_they_were(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+def test_a_text_of_digits_and_a_number_are_what_they_were(declared: Declared, lake: Lake) -> None:
     """Numbers in a column that is published as text keep their digits, as many as there are."""
-    made = source("debezium_json", tables={"shop.notes": {"key": ["id"], "columns": {"id": "int", "note": "string"}}})
-    notes = ["1.10", "12345678901234567890.123", "1e3", '"1.10"', '"1e3"', "-0.50", "7", '"x"', "true"]
-    origin = '{"connector":"mysql","snapshot":"false","db":"shop","table":"notes","ts_ms":1,"file":"b.1","row":0,"pos":'
-    lines = [
-        f'{{"op":"c","before":null,"after":{{"id":{at},"note":{note}}},"source":{origin}{at}}}}}'.encode()
-        for at, note in enumerate(notes, 1)
-    ]
-    assert not _run(made, tmp_path, "a.json", *lines)
-    assert [note for _, note in _rows(lake, made, "notes", "id, note")] == [note.strip('"') for note in notes]
+    assert not [problem for problem in declared.problems if "notes" in problem]
+    rows = _rows(lake, declared.source, "notes", "id, note")
+    assert [note for _, note in rows] == [note.strip('"') for note in NOTES]
 
 
-def test_a_type_for_a_column_that_is_not_there_is_told(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
+def test_a_type_for_a_column_that_is_not_there_is_told(declared: Declared) -> None:
     """A misspelt name in the source file gives no column its type, and does not go unseen."""
-    columns = {"prise": "double", "id": "long"}
-    made = source("debezium_json", tables={"shop.prices": {"key": ["id"], "columns": columns}})
-    with capture_logs() as logs:
-        assert not _run(made, tmp_path, "a.json", insert("prices", 1, price=decimal("12.34", 2)))
-    (told,) = [entry for entry in logs if entry["event"] == "column_not_found"]
-    assert (told["object"], told["column"]) == ("shop.prices", "prise")
+    assert not [problem for problem in declared.problems if "misspelt" in problem]
+    (told,) = [entry for entry in declared.logs if entry["event"] == "column_not_found"]
+    assert (told["object"], told["column"]) == ("shop.misspelt", "prise")
     assert told["hint"].startswith("Did you mean 'price'?")
 
 
