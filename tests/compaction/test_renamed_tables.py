@@ -65,6 +65,20 @@ CASES = {
 }
 
 
+_ONE, _OTHER, _LAST = Log("filled_a"), Log("filled_b"), Log("filled_c")
+_FILLED = [
+    _ONE.put(1, id=1, v="a"),
+    _OTHER.put(2, id=1, v="b"),
+    _ONE.ddl(3, "ADD n int NOT NULL DEFAULT 7"),
+    _ONE.statement(4, "RENAME TABLE filled_a TO between, filled_b TO filled_a, between TO filled_b"),
+    _ONE.ddl(5, "ADD n int DEFAULT 9"),
+    _OTHER.put(6, id=2, v="new", n=8),
+    _OTHER.ddl(7, "RENAME TO filled_c, ADD m int NOT NULL DEFAULT TRUE, CHANGE COLUMN n number int"),
+    _LAST.put(8, id=3, v="newer", number=6, m=5),
+]
+"""Tables get columns with constants before, in and after the statements that rename them."""
+
+
 @pytest.fixture(scope="module")
 def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
     """All histories in each delivery, as tables of one source; the reports of its runs."""
@@ -73,7 +87,8 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[
     runs = [cut(done.log, delivery, _RUNS) for (_, delivery), done in CASES.items()]
     reports = []
     for run in range(_RUNS):
-        deliver(landing, f"run-{run}", [message for each in runs for message in each[run]])
+        filled = _FILLED if run == 0 else []
+        deliver(landing, f"run-{run}", [*(message for each in runs for message in each[run]), *filled])
         reports.append({stage: _run(stage, source) for stage in STAGES})
     return reports
 
@@ -108,6 +123,18 @@ def _expected() -> dict[str, Rows]:
     names = ((done, json.loads(message)["source"]["table"]) for done in CASES.values() for message in done.log)
     held = {name: rows for done in CASES.values() for name, rows in done.tables.items()}
     return {name: held.get(name, {}) for _, name in names} | held
+
+
+def test_statements_on_columns_go_with_their_table(told: list[dict[str, StageReport]], lake: Lake) -> None:
+    """Also those of a table that exchanged its name with another one, and of the statement that renames it."""
+    held = {name: lake.load((_SOURCE, name)).scan().to_arrow().to_pylist() for name in ("filled_a", "filled_c")}
+    found = {name: sorted([row["id"], row["v"], *_numbers(row)] for row in rows) for name, rows in held.items()}
+    assert found["filled_a"] == [[1, "b", 9]]
+    assert found["filled_c"] == [[1, "a", 7, 1], [2, "new", 8, 1], [3, "newer", 6, 5]]
+
+
+def _numbers(row: dict[str, Any]) -> list[Any]:
+    return [row[name] for name in ("n", "number", "m") if name in row]
 
 
 @pytest.mark.more

@@ -66,6 +66,11 @@ READ: list[tuple[str, str, list[Change]]] = [
     ("mysql", "ALTER TABLE t RENAME u", [RenameTable(T, Name(("u",)))]),
     (
         "mysql",
+        "ALTER TABLE t RENAME TO u, DROP COLUMN a, RENAME COLUMN b TO c",
+        [DropColumn(T, "a"), RenameColumn(T, "b", "c"), RenameTable(T, Name(("u",)))],
+    ),
+    (
+        "mysql",
         "rename /* gh-ost */ table `s`.`t` to `s`.`_t_del`, `s`.`_t_gho` to `s`.`t`",
         [RenameTable(ST, Name(("s", "_t_del"))), RenameTable(Name(("s", "_t_gho")), ST)],
     ),

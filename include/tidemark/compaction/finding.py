@@ -122,10 +122,9 @@ def _histories(run: Run, tables: Iterable[str], lineages: Lineages) -> dict[str,
     """Return the history of each table that DDL or loads concern."""
     wanted = {*tables, *run.published}
     parts = {part for name in wanted for part in run.routed.shards_of(name) or [name]}
-    known = histories(run.ledger, {own for part in parts for own in lineages.names_of(part)})
-    for name in wanted & lineages.tables.keys():
-        known[name] = history_of(known, lineages.tables[name].segments)
-    return known
+    by_name = histories(run.ledger, {own for part in parts for own in lineages.names_of(part)})
+    renamed = {name: history_of(by_name, lineages.tables[name].segments) for name in wanted & lineages.tables.keys()}
+    return by_name | renamed
 
 
 def _contents(run: Run, standing: Standing, withheld: Mapping[str, Withheld]) -> dict[str, list[ContentRow]]:

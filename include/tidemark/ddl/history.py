@@ -19,7 +19,7 @@ from tidemark.ddl import changes as ddl_changes
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.migrations import Copies, belongs_to
 from tidemark.ddl.names import Renaming
-from tidemark.ddl.stated_tables import known_table, meant
+from tidemark.ddl.stated_tables import known_table, meant, renamed_by
 from tidemark.events import TableId, encode_position
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
@@ -209,7 +209,7 @@ def by_statements(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[
         arrived = {
             known_table(change.new, row, known) for change in changes if isinstance(change, ddl_changes.RenameTable)
         }
-        for change in changes:
+        for number, change in enumerate(changes):
             name = known_table(change.table, row, known)
             if isinstance(change, ddl_changes.RenameTable):
                 old, new = (str(meant(named, row)).casefold() for named in (change.table, change.new))
@@ -220,6 +220,7 @@ def by_statements(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[
                     continue
             else:
                 copies.add(str(meant(change.table, row)).casefold(), row, change)
+                name = known_table(renamed_by(changes[number + 1 :], change.table, row), row, known) or name
             if name is not None:
                 found.setdefault(name, []).append((row, change))
     return {name: _history(stated) for name, stated in found.items()}

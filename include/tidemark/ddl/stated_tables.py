@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from tidemark.ddl.changes import Name
+from tidemark.ddl.changes import Change, Name, RenameTable
 from tidemark.events import TableId
 from tidemark.ledger.rows import StatementRow
 
@@ -37,3 +37,17 @@ def known_table(named: Name | None, row: StatementRow, known: Mapping[str, str])
     ending = "." + ".".join(named.parts).casefold()
     candidates = [name for folded, name in known.items() if f".{folded}".endswith(ending)]
     return candidates[0] if len(candidates) == 1 else None
+
+
+def renamed_by(later: Iterable[Change], named: Name | None, row: StatementRow) -> Name | None:
+    """Return the name that a table has behind the rest of a statement, which may rename it, too.
+
+    Events from the statement's position on have that name, and the changes of the statement are for these.
+    """
+    for change in later:
+        if (
+            isinstance(change, RenameTable)
+            and str(meant(change.table, row)).casefold() == str(meant(named, row)).casefold()
+        ):
+            named = change.new
+    return named
