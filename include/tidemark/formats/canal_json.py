@@ -37,7 +37,7 @@ from tidemark.events import (
     loaded,
 )
 from tidemark.formats import _mysql
-from tidemark.formats._canal import byte_lists, columns, incomplete
+from tidemark.formats._canal import byte_lists, columns, fixed_bytes, incomplete
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
 from tidemark.formats._statements import row_change, statement_only
 
@@ -164,7 +164,7 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
     for number, raw in enumerate(data):
         image = bytes(raw)
         if blobs:
-            image = byte_lists.rewritten(image, blobs, options.bytes)
+            image = fixed_bytes.as_stored(image, blobs, flat.mysqlType, options.bytes)
         layout, absent = _examine(image, typed)
         before: bytes | None = None
         after: bytes | None = image
@@ -174,7 +174,7 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
         elif operation is Operation.UPDATE:
             before, layout = _before(old[number], layout) if old else (None, layout)
             if blobs and before is not None:
-                before = byte_lists.rewritten(before, blobs, options.bytes)
+                before = fixed_bytes.as_stored(before, blobs, flat.mysqlType, options.bytes)
             # with full row images, every UPDATE has an old value; without one, the source logs MINIMAL images
             partial = bool(absent) or before is None or options.row_image == "partial"
         else:
