@@ -65,6 +65,14 @@ def test_a_table_keeps_the_events_of_the_names_it_had(
         assert _found(*told, *told) == tables
 
 
+def test_names_that_differ_in_case_alone_are_not_followed() -> None:
+    """Where both have events, which of them a statement means is not certain; where one has, nothing was renamed."""
+    both = OBJECTS | {"shop.A": TableId("shop", None, "A")}
+    for statement in ("RENAME TABLE A TO a", "RENAME TABLE a TO c"):
+        assert not lineages([_stated("1", statement)], both).followed
+    assert lineages([_stated("1", "RENAME TABLE A TO a")], OBJECTS).followed
+
+
 def test_every_event_belongs_to_one_table_at_most() -> None:
     """Segments of a name do not overlap, whatever renames there were."""
     rows = [

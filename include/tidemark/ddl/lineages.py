@@ -7,6 +7,7 @@ delivery nor on its split into runs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -88,13 +89,15 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
     """Return the tables that renames made of the names of a source; none by tools that change a schema.
 
     A statement that renames a table of which no event is known is not followed, with none of its renames: what rows
-    the table has is not known.
+    the table has is not known. Nor is one between names that differ in their case alone, where both have events: names
+    in statements are read without it.
 
     Args:
         rows: statements of the source.
         objects: the tables that have events, by their names in source files.
     """
     known = {name.casefold(): name for name in objects}
+    spellings = Counter(map(str.casefold, objects))
     held = {name.casefold(): _Open(table=table) for name, table in objects.items()}
     followed: set[tuple[str, str]] = set()
     seen: set[tuple[str, str]] = set()
@@ -104,7 +107,7 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
             continue
         seen.add((row.position, row.statement))
         after = _moved(held, pairs)
-        if after is None:
+        if after is None or any(spellings[name] > 1 for pair in pairs for name in (pair.old, pair.new)):
             continue
         followed.add((row.position, row.statement))
         vacated = {name: _Open(table=held[name].table, begins=row.position) for name in held.keys() - after.keys()}
