@@ -135,6 +135,53 @@ def test_a_second_load_without_marks_is_held_until_the_source_file_says_so(
     assert_ledger_closes(lake, told.source)
 
 
+def test_both_logs_in_one_run_are_held_until_the_source_file_says_so(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake
+) -> None:
+    """The server failed over between two events of a dump, the first that the source delivers."""
+    shop = source("debezium_json", tables={"shop.*": {"key": ["id"]}})
+    old = [_changed("c", at, 120, 1000 + at, id=at, status="new") for at in (1, 2, 3)]
+    promoted = [_changed("u", 30, 4, 500, id=1, status="paid"), _changed("d", 31, 4, 600, id=2, status="new")]
+    deliver(Path(shop.landing).parent, "a", [*old, *promoted])
+    assert "log_restarts: [2026-05-30T02:26:40Z]" in _held(shop)
+    told = _with(shop, log_restarts=["2026-05-30T02:26:40Z"])
+    assert _problem(_again(told)) == ""
+    assert _rows(lake, told) == {1: "paid", 3: "new"}
+    assert_ledger_closes(lake, told.source)
+
+
+def _by_datahub(sequence: int, recorded: int, status: str, *, id: int) -> bytes:  # noqa: A002  the column
+    """A row by DataHub in a record of Kafka, hours after the start; of a load (-1), it tells no time itself."""
+    told = {"dbType": "MySQL", "dbName": "shop", "tableName": "orders"}
+    columns = [{"name": "id", "type": "LONG"}, {"name": "status", "type": "STRING"}]
+    at = -1 if sequence < 0 else START + recorded * HOUR
+    payload = {"op": "INSERT" if sequence < 0 else "UPDATE_AFTER", "sequenceId": str(sequence)}
+    images = {"before": None, "after": {"dataColumn": {"id": id, "status": status}}}
+    payload |= {**images, "timestamp": {"eventTime": at, "systemTime": at}}
+    schema = {"dataColumn": columns, "primaryKey": ["id"], "source": told}
+    value = json.dumps({"schema": schema, "payload": payload, "version": "0.0.1"})
+    place = {"topic": "t", "partition": 0, "offset": 100 * recorded + id, "timestamp": START + recorded * HOUR}
+    return json.dumps({**place, "key": None, "value": value}).encode()
+
+
+def test_a_second_load_that_tells_no_time_is_held_until_the_source_file_says_so(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake
+) -> None:
+    """Its records tell when it was."""
+    shop = source("datahub_blob", max_deletes=1)
+    landing = Path(shop.landing).parent
+    first = [_by_datahub(-1, 0, "new", id=number) for number in (1, 2, 3)]
+    deliver(landing, "a", [*first, _by_datahub(7, 1, "paid", id=1)])
+    assert _problem(run_all(shop)) == ""
+    then = {1: "refunded", 2: "paid", 4: "new"}
+    deliver(landing, "b", [_by_datahub(-1, 96, status, id=number) for number, status in then.items()])
+    assert "shop.orders: 3 rows of it were loaded since" in _held(shop)
+    told = _with(shop, tables={"shop.orders": {"reloads": ["2026-06-01T00:00:00Z"]}})
+    assert _problem(_again(told)) == ""
+    assert _rows(lake, told) == then
+    assert_ledger_closes(lake, told.source)
+
+
 _RUNS, _HISTORIES = 3, how_many(usually=6, proving=24)
 
 

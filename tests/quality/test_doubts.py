@@ -44,6 +44,13 @@ def _loaded(batch: int, hours: tuple[int, int], rows: int) -> SpanRow:
     )
 
 
+def _untimed(batch: int, rows: int) -> SpanRow:
+    return SpanRow(batch=batch, object="t", newest=encode_position(loaded(1, 0, 9)), unplaced=rows)
+
+
+MYSQL_BACK = encode_position((1, 4, 500, "", 0, 1, 0, 9, "", 0, 1))
+POSTGRES_BACK = encode_position((1, 500, 0, 1, "", 0, 1, 0, 9, ""))
+
 KAFKA = (1, 0)
 """Begins a place in a dump with Kafka's offsets: the partition follows."""
 
@@ -100,6 +107,38 @@ CASES: dict[str, tuple[str, list[SpanRow], dict[str, set[str]]]] = {
         [_span(1, (1, 3), *KAFKA, 9), _span(2, (5, 7), *KAFKA, 20, unplaced=2, unplaced_last=_at(5))],
         {"t": {UNPLACED_LOAD}},
     ),
+    "a_second_load_without_times": (
+        "replicate_json",
+        [_span(1, (1, 3), 20, 1), _untimed(2, 3)],
+        {"t": {UNPLACED_LOAD}},
+    ),
+    "a_first_load_without_times": ("replicate_json", [_untimed(1, 3), _untimed(2, 3)], {}),
+    "an_incremental_load_without_times": ("debezium_json", [_span(1, (1, 3), 20, 1), _untimed(2, 3)], {}),
+    "a_load_behind_changes_in_the_first_run": (
+        "canal_json",
+        [_span(2, (1, 3), *KAFKA, 9, unplaced=4, unplaced_last=_at(3), behind=2, behind_from=_at(3))],
+        {"t": {UNPLACED_LOAD}},
+    ),
+    "an_incremental_load_behind_changes": (
+        "debezium_json",
+        [_span(2, (1, 3), 3, 9, unplaced=2, behind=2)],
+        {},
+    ),
+    "two_logs_in_one_run": (
+        "debezium_json",
+        [_span(2, (1, 3), 120, 9, back=_at(2), back_to=MYSQL_BACK)],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "a_long_transaction_in_one_run": (
+        "debezium_json",
+        [_span(2, (1, 3), 120, 9, back=_at(2), back_to=POSTGRES_BACK)],
+        {},
+    ),
+    "files_out_of_order_in_one_run": (
+        "canal_json",
+        [_span(2, (1, 3), 0, 0, "b", 1, back=_at(2), back_to=encode_position((1, 0, 0, "a", 1, 0)))],
+        {},
+    ),
     "the_first_load_in_parts": ("canal_json", [_loaded(1, (1, 2), 9), _loaded(2, (3, 4), 9)], {}),
     "the_first_load_comes_late": ("canal_json", [_span(1, (3, 4), *KAFKA, 9), _loaded(2, (1, 2), 9)], {}),
 }
@@ -121,3 +160,10 @@ def test_a_doubt_says_what_decides_it() -> None:
     (load,) = doubts_about(_source("canal_json"), CASES["a_second_load"][1], 1)["t"]
     assert load.value == 3
     assert "`tables: {t: {reloads: [2026-03-01T05:00:00Z]}}`" in load.reason
+    (turned,) = doubts_about(_source("debezium_json"), CASES["two_logs_in_one_run"][1], 0)["t"]
+    assert "`log_restarts: [2026-03-01T02:00:00Z]`" in turned.reason
+    (behind,) = doubts_about(_source("canal_json"), CASES["a_load_behind_changes_in_the_first_run"][1], 0)["t"]
+    assert behind.value == 2
+    assert "reloads: [2026-03-01T03:00:00Z]" in behind.reason
+    (untimed,) = doubts_about(_source("replicate_json"), CASES["a_second_load_without_times"][1], 1)["t"]
+    assert "reloads: [MOMENT]" in untimed.reason

@@ -44,6 +44,11 @@ If the messages of a format tell no order of their own, so that a position is ``
 A format whose positions have a delivery (``events.placed``) has ``HAS_DELIVERIES = True``. One whose DDL has a position
 in the log that rows of all tables share has ``PLACES_STATEMENTS = True``: renames of tables are followed. If only some
 of its statements have one, it has a function ``placing_of(parts)``, which takes the parts of an encoded position.
+
+A format with ``MARKS_LOADS = True`` tells the complete initial loads of its sources (``ChangeEvent.load``). The
+function ``ranks_by_commit(parts)`` says of an encoded position whether it rises with the commits of the log that it
+counts in, in each partition: a later change with a lower position is then of another log. Without it, nothing is
+concluded.
 """
 
 from __future__ import annotations
@@ -73,11 +78,13 @@ __all__ = [
     "gather",
     "has_deliveries",
     "informed",
+    "marks_loads",
     "names",
     "orders_by_dump",
     "orders_by_offset",
     "pairs_updates",
     "placing_of",
+    "ranks_by_commit",
     "resolve",
 ]
 
@@ -230,6 +237,17 @@ def orders_by_offset(module: Format) -> bool:
 def has_deliveries(module: Format) -> bool:
     """Return whether positions say where an event was delivered, so that copies of it have several."""
     return bool(getattr(module, "HAS_DELIVERIES", False))
+
+
+def marks_loads(module: Format) -> bool:
+    """Return whether messages tell complete initial loads, so that other loaded rows replace nothing."""
+    return bool(getattr(module, "MARKS_LOADS", False))
+
+
+def ranks_by_commit(module: Format, position: str) -> bool:
+    """Return whether the encoded position of a change rises with the commits in its log."""
+    of_format: Callable[[Sequence[str]], bool] | None = getattr(module, "ranks_by_commit", None)
+    return of_format is not None and of_format(position.split("."))
 
 
 class Placing(Enum):

@@ -39,6 +39,7 @@ from tidemark.events import (
 from tidemark.formats import _mysql
 from tidemark.formats._canal import byte_lists, columns, fixed_bytes, incomplete
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
+from tidemark.formats._positions import of_offsets
 from tidemark.formats._statements import row_change, statement_only
 
 TOOLS = ("Canal", "Alibaba DTS", "TiCDC", "Flink CDC", "Huawei DRS")
@@ -85,6 +86,7 @@ _ANNOTATED = (
 
 
 ORDERS_BY_OFFSET = True
+ranks_by_commit = of_offsets
 
 
 class Options(BaseModel):

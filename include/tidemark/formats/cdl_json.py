@@ -45,7 +45,7 @@ OPERATIONS = {"INSERT": Operation.INSERT, "UPDATE": Operation.UPDATE, "DELETE": 
 """Operations of version 1.0."""
 
 DEBEZIUM_OPERATIONS = {"c": Operation.INSERT, "u": Operation.UPDATE, "d": Operation.DELETE}
-"""Operations of version 2.0. In both versions, rows of an initial load are inserts; there is no ``r``."""
+"""Operations of version 2.0. Rows of an initial load are inserts, which version 2.0 marks; there is no ``r``."""
 
 VERSIONS = ("1.0", "2.0")
 
@@ -186,10 +186,11 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
         raise UnknownOperationError(f"`op` is {payload.op!r}; CDL has {', '.join(DEBEZIUM_OPERATIONS)}")
     source = payload.source or _NO_SOURCE
     committed_at = debezium_source.micros(source.ts_us, source.ts_ms)
+    is_loaded = operation is Operation.INSERT and not debezium_source.is_streamed(source)
     return Found(
-        operation=operation,
+        operation=Operation.SNAPSHOT if is_loaded else operation,
         table=_table(source.db, source.schema, source.table, options),
-        position=_position(_cdl.lsn(source.lsn), committed_at, message),
+        position=_position(None if is_loaded else _cdl.lsn(source.lsn), committed_at, message),
         after=_image(payload.after),
         committed_at=committed_at,
         captured_at=debezium_source.micros(None, payload.ts_ms),
@@ -200,8 +201,7 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
 def _position(lsn: int | None, committed_at: int | None, message: Message) -> Position:
     """Return ``lsn``, then the place in the dump, because changes of one transaction may share an ``lsn``.
 
-    A row without ``lsn`` belongs to an initial load, or its database has none. Such rows rank below all others, in the
-    order of their times.
+    Rows of an initial load, and of databases that have no ``lsn``, rank below all others, in the order of their times.
     """
     if lsn is None:
         return loaded((committed_at or 0) // 1000, *message.order)
@@ -220,7 +220,7 @@ def _change(found: Found, payload: Payload, layouts: _cdl.Layouts | None, option
     else:
         layout = _layout(after, layouts.after if layouts else None)
         absent = unavailable(after, layout, options.unavailable_value)
-        if operation is Operation.INSERT:
+        if operation is not Operation.UPDATE:
             before = None
         elif before is not None and not layout.fits(before):
             layout = layout.widened(members(before))

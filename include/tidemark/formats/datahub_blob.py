@@ -38,6 +38,7 @@ from tidemark.formats import Placing, _mysql
 from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.blob import Described, Envelope, Payload, RowState, Timestamps, described
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped
+from tidemark.formats._positions import of_a_sequence
 
 TOOLS = ("Alibaba DataHub (Blob topics)", "DataWorks Data Integration")
 
@@ -52,6 +53,7 @@ OPERATIONS = {
 }
 
 PAIRS_UPDATES = True
+ranks_by_commit = of_a_sequence
 
 ORDERS_BY_OFFSET = True
 

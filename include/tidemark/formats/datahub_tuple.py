@@ -24,6 +24,7 @@ from tidemark.events import TIMES, ChangeEvent, ControlEvent, Event, Message, Op
 from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.tuple import SETS, Added, plan, record_types
 from tidemark.formats._json import ABSENT, NULL, check_utf8, members, read, table_of_option
+from tidemark.formats._positions import of_a_sequence
 from tidemark.values import iso8601
 
 TOOLS = ("Alibaba DataHub (Tuple topics)", "DataWorks Data Integration", "Alibaba DTS")
@@ -33,6 +34,7 @@ UNTOLD = ("the key", "types, unless the answer carries its RecordSchema", "schem
 OPERATIONS = {"I": Operation.INSERT, "U": Operation.UPDATE, "D": Operation.DELETE}
 
 PAIRS_UPDATES = True
+ranks_by_commit = of_a_sequence
 
 IMAGES = {
     ("I", "N", "Y"): "after",

@@ -31,7 +31,7 @@ from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.envelope import Envelope, Payload, Row
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
-from tidemark.formats._debezium.source import Source
+from tidemark.formats._debezium.source import Source, ranks_by_commit  # noqa: F401  asked for by its name
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 
 TOOLS = ("Debezium", "Flink CDC", "Lindorm (dialect: lindorm)")
@@ -54,7 +54,7 @@ OPERATIONS = {
 _SNAPSHOT, _UPDATE, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.UPDATE, Operation.DELETE, Operation.TRUNCATE
 """Every message is compared with them. Looking them up in their enumeration would cost more than the comparison."""
 
-HAS_DELIVERIES = PLACES_STATEMENTS = True
+HAS_DELIVERIES = PLACES_STATEMENTS = MARKS_LOADS = True
 
 _envelope = msgspec.json.Decoder(Envelope)
 

@@ -50,6 +50,7 @@ from tidemark.formats._dts.names import key_of, subject_of, table_of
 from tidemark.formats._dts.record import Image, Record
 from tidemark.formats._dts.types import FAMILIES, MYSQL, NONE
 from tidemark.formats._dts.values import Style
+from tidemark.formats._positions import of_offsets
 
 TOOLS = ("Alibaba DTS",)
 
@@ -228,6 +229,11 @@ def placing_of(parts: Sequence[str]) -> Placing:
     The longest place in the dump is four parts, between the rank and the number in the message.
     """
     return Placing.LOG if len(parts) > 6 else Placing.DUMP
+
+
+def ranks_by_commit(parts: Sequence[str]) -> bool:
+    """Return whether a position rises with the commits: log and offset do, and offsets of Kafka."""
+    return placing_of(parts) is Placing.LOG or of_offsets(parts)
 
 
 def _transaction(record: Record) -> Transaction | None:

@@ -29,6 +29,7 @@ from tidemark.errors import MalformedMessageError, UnknownOperationError, Unknow
 from tidemark.events import Column, ControlEvent, Encoding, Event, Message, changed
 from tidemark.formats import NOTHING, Known
 from tidemark.formats._json import RowLayout, members, read
+from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._replicate.changes import change, schema_change
 from tidemark.formats._replicate.structure import Structure, facts, index, structure_of_bytes
 from tidemark.formats._replicate.types import column
@@ -49,6 +50,8 @@ from tidemark.formats._replicate.wire import (
 TOOLS = ("Qlik Replicate",)
 
 UNTOLD = ("anything about a row whose metadata message did not land",)
+
+ranks_by_commit = of_a_sequence
 
 __all__ = ["METADATA_MARK", "Options", "decode", "metadata"]
 

@@ -27,6 +27,7 @@ from tidemark.errors import MalformedMessageError, UnknownOperationError
 from tidemark.events import ControlEvent, Event, Message, changed
 from tidemark.formats import NOTHING, Known
 from tidemark.formats._json import ABSENT, NULL, read
+from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._replicate.changes import change, schema_change
 from tidemark.formats._replicate.structure import index, structure, structure_of_row
 from tidemark.formats._replicate.wire import DATA, MAGIC, METADATA, METADATA_MARK, Headers, MetadataBody, Row, content
@@ -35,6 +36,8 @@ from tidemark.formats._replicate.wire import Options as CommonOptions
 TOOLS = ("Qlik Replicate",)
 
 UNTOLD = ("anything about a row whose metadata message did not land",)
+
+ranks_by_commit = of_a_sequence
 
 __all__ = ["METADATA_MARK", "Body", "Envelope", "Options", "decode", "metadata"]
 

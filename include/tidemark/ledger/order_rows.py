@@ -42,6 +42,10 @@ class SpanRow(LedgerRow, frozen=True, kw_only=True):
     last: datetime | None = None
     unplaced: int = 0
     unplaced_last: datetime | None = None
+    behind: int | None = None
+    behind_from: datetime | None = None
+    back: datetime | None = None
+    back_to: str | None = None
 
     @classmethod
     def of(cls, batch: int, name: str, span: Span) -> SpanRow:
@@ -55,4 +59,8 @@ class SpanRow(LedgerRow, frozen=True, kw_only=True):
             last=instant_of(span.last),
             unplaced=span.unplaced,
             unplaced_last=instant_of(span.unplaced_last),
+            behind=span.behind or None,
+            behind_from=instant_of(span.behind_from),
+            back=instant_of(span.back),
+            back_to=span.back_to or None,
         )

@@ -105,12 +105,18 @@ SPANS = pa.schema(
         ("last", INSTANT),
         ("unplaced", pa.int64()),
         ("unplaced_last", INSTANT),
+        ("behind", pa.int64()),
+        ("behind_from", INSTANT),
+        ("back", INSTANT),
+        ("back_to", pa.string()),
         ("at", INSTANT),
     ]
 )
 """What the change events of a table in a batch span: highest and lowest position, earliest and latest commit time.
 ``unplaced`` counts rows of initial loads that nothing ranks among the changes, ``unplaced_last`` is when the last of
-them was read."""
+them was read; ``behind`` counts those that were delivered behind changes, ``behind_from`` is the time of the first.
+``back`` is the time of the earliest change that was delivered behind a higher position, and is later than all before
+it; ``back_to`` is the position of one."""
 
 SHAPES = pa.schema(
     [

@@ -62,6 +62,15 @@ class Span(msgspec.Struct):
     """Rows of initial loads that nothing ranks among the changes."""
     unplaced_last: int | None = None
     """When the last of these rows was read, epoch µs."""
+    behind: int = 0
+    """Such rows that were delivered behind changes of their table, in the same partition or file."""
+    behind_from: int | None = None
+    """Time of the earliest of them, epoch µs."""
+    back: int | None = None
+    """Commit time of the earliest change that lies below a change which was delivered before it, and is later than all
+    of these; epoch µs."""
+    back_to: str = ""
+    """Position of such a change."""
 
     def add(self, other: Span) -> None:
         """Widen the span by another one."""
@@ -71,6 +80,15 @@ class Span(msgspec.Struct):
         self.last = either(max, self.last, other.last)
         self.unplaced += other.unplaced
         self.unplaced_last = either(max, self.unplaced_last, other.unplaced_last)
+        self.behind += other.behind
+        self.behind_from = either(min, self.behind_from, other.behind_from)
+        self.back, self.back_to = either(min, self.back, other.back), other.back_to or self.back_to
+
+
+def is_placed(position: str) -> bool:
+    """Return whether an encoded position is a place in the log: its first part is odd (``events.loaded``)."""
+    first = position.partition(".")[0][2:]
+    return first.isdecimal() and int(first) % 2 == 1
 
 
 def either(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:

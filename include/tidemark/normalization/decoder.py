@@ -6,9 +6,8 @@ message once, in the decoder of its format. A value that all events of a batch s
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import cast
 
@@ -30,7 +29,7 @@ from tidemark.events import (
 )
 from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RowKind
-from tidemark.ledger.tally import LOAD, Content, LoggedStatement, Span, Tally, either
+from tidemark.ledger.tally import LOAD, Content, LoggedStatement, Span, Tally, either, is_placed
 from tidemark.normalization import spans
 from tidemark.normalization.arrow_rows import (
     NAME_LIST,
@@ -40,9 +39,11 @@ from tidemark.normalization.arrow_rows import (
     messages_of,
     transaction_columns,
 )
+from tidemark.normalization.courses import Courses, Logs
 from tidemark.normalization.decoded_batch import DecodedBatch, EventGroup
 from tidemark.normalization.erased_keys import AGAIN, ErasedEvent
 from tidemark.normalization.loads import MOST_LOADS, LoadTracker
+from tidemark.normalization.logged_statements import logged_statement
 from tidemark.normalization.offsets import OffsetsSeen
 from tidemark.normalization.shapes import Shapes
 from tidemark.normalization.transaction_tracker import Tracker
@@ -87,6 +88,7 @@ class Decoder:
         self._contents = Counter[Content]()
         self._loads: dict[tuple[TableId, Position], LoadTracker] = {}
         self._tally = Tally()
+        self._courses = Courses()
         self.offsets = OffsetsSeen()
 
     def add(self, raw: pa.RecordBatch) -> None:
@@ -97,14 +99,20 @@ class Decoder:
         except (pa.ArrowException, OverflowError, ValueError) as error:
             self._add_in_parts(raw, error)
             return
+        logs, indexes = Logs(raw), {str(table): group.indexes for table, group in decoded.changes.items()}
+        unplaced: set[str] = set()
         for write, partition, rows in batches:
             write(partition, rows)
             self._track(partition, rows)
             if write == self._write and partition[1] == RowKind.CHANGE:
-                self._tally.spans.setdefault(str(partition[2]), Span()).add(spans.of_rows(rows))
+                table = str(partition[2])
+                span = self._courses.span(table, rows, logs, indexes[table])
+                self._tally.spans.setdefault(table, Span()).add(span)
+                if not is_placed(span.oldest):
+                    unplaced.add(table)
             elif partition[1] == RowKind.CONTROL:
                 self._tally.heard = either(max, self._tally.heard, spans.newest_of_controls(rows))
-        self._count(raw, decoded)
+        self._count(raw, decoded, unplaced)
 
     def _track(self, partition: Partition, rows: pa.RecordBatch) -> None:
         if self._tracker is None:
@@ -142,7 +150,8 @@ class Decoder:
         for reason, refused in decoded.refused.items():
             yield self._set_aside, (self._batch, reason, None), self._quarantined(raw, refused)
 
-    def _count(self, raw: pa.RecordBatch, decoded: DecodedBatch) -> None:
+    def _count(self, raw: pa.RecordBatch, decoded: DecodedBatch, unplaced: Collection[str] = ()) -> None:
+        """Count what became of messages; ``unplaced`` are the tables that have rows without a place in the log."""
         tally, landed = self._tally, raw.num_rows
         quarantined = sum(map(len, decoded.refused.values()))
         tally.landed += landed
@@ -152,12 +161,12 @@ class Decoder:
         for table, changes in decoded.changes.items():
             for content, count in changes.contents.items():
                 self._contents[Content(table, *content)] += count
-            if any(content[0] == Operation.SNAPSHOT for content in changes.contents):
+            if str(table) in unplaced or any(content[0] == Operation.SNAPSHOT for content in changes.contents):
                 self._note_loads(table, changes.events)
         for (kind, _), others in decoded.others.items():
             if kind is RowKind.SCHEMA_CHANGE:
                 landed_at = raw.column("landed_at").cast(pa.int64()).take(pa.array(others.indexes, pa.int32()))
-                tally.statements += filter(None, map(_logged_statement, others.events, landed_at.to_pylist()))
+                tally.statements += filter(None, map(logged_statement, others.events, landed_at.to_pylist()))
 
     def _note_loads(self, table: TableId, events: Sequence[ChangeEvent]) -> None:
         self._tally.spans.setdefault(str(table), Span()).add(spans.of_loaded(events))
@@ -277,23 +286,3 @@ def _operation_and_detail(event: SchemaChange | ControlEvent | ErasedEvent) -> t
         return event.dialect, event.statement
     control = cast(ControlEvent, event)
     return control.kind, control.kind if control.counts is None else msgspec.json.encode(control.counts).decode()
-
-
-_CHANGING = re.compile(r"\b(?:alter|drop|rename|replace|truncate)\b", re.IGNORECASE)
-
-_LONGEST_STATEMENT = 65_537
-"""Characters of a statement that the ledger gets: one more than are parsed, so that a longer one is recognised."""
-
-
-def _logged_statement(event: SchemaChange, landed_at: int) -> LoggedStatement | None:
-    """Return the statement for the ledger; None if the ledger does not need it.
-
-    It is not needed if it cannot change columns or rows of a table that is there already, or if the message has the
-    table's shape.
-    """
-    if event.shape is not None or not _CHANGING.search(event.statement):
-        return None
-    position = encode_position(event.position)
-    times = (event.committed_at, event.captured_at, landed_at)
-    at = next(time for time in times if time is not None)
-    return LoggedStatement(event.table, position, event.dialect, event.statement[:_LONGEST_STATEMENT], at)

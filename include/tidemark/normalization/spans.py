@@ -41,7 +41,8 @@ def of_loaded(events: Iterable[ChangeEvent]) -> Span:
     span = Span()
     for event in events:
         # The first part of a position is even where the row has no place in the log (`events.loaded`).
-        if event.operation is Operation.SNAPSHOT and event.load is None and int(event.position[0]) % 2 == 0:
+        is_row = event.operation in {Operation.SNAPSHOT, Operation.INSERT}
+        if is_row and event.load is None and int(event.position[0]) % 2 == 0:
             at = event.captured_at if event.committed_at is None else event.committed_at
             span.add(Span(unplaced=1, unplaced_last=at))
     return span

@@ -1,7 +1,8 @@
 """New events that nothing ranks for certain: of a log that may have begun anew, of a load that may replace a table.
 
-Both are found in the ledger alone (``spans``). A doubt holds the cut back, and a person decides: the source file says
-``log_restarts`` or ``reloads``, or the cut is approved as it is (docs/adr/0030).
+Both are found in the ledger alone (``spans``): by the times of new events beside those of published ones, and by the
+order in which the events of one batch were delivered. A doubt holds the cut back, and a person decides: the source file
+says ``log_restarts`` or ``reloads``, or the cut is approved as it is (docs/adr/0030, docs/adr/0060).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from tidemark import formats
 from tidemark.ledger.order_rows import SpanRow
+from tidemark.ledger.tally import is_placed
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.model import Source
 
@@ -50,6 +52,9 @@ def doubts_about(source: Source, spans: Iterable[SpanRow], published: int) -> di
         doubts = _went_back(source, before, now)
         for name in tables:
             found[name] += doubts
+    turned = [span for rows in new.values() for span in rows if _turned(source, span)]
+    for name in {span.object for span in turned if not found[span.object]}:
+        found[name].append(_turn(source, turned))
     for name, rows in new.items():
         found[name] += _unplaced(source, name, old[name], rows)
     return {name: doubts for name, doubts in found.items() if doubts}
@@ -83,38 +88,71 @@ def _went_back(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow]
         return []
     if max(span.newest for span in now) >= max(span.newest for span in before):
         return []
-    reason = (
+    seen = (
         f"its changes from {_text(begins)} on are later than all that is published (to {_text(ended)}), and their "
-        f"positions lie below it. If the source's log began anew (failover, upgrade, restore, new topic), write "
+        f"positions lie below it"
+    )
+    return [_new_log(source, seen, begins)]
+
+
+def _turned(source: Source, span: SpanRow) -> bool:
+    """Return whether a batch holds the end of one log and the beginning of another, as its order of delivery tells."""
+    return bool(span.back_to) and formats.ranks_by_commit(formats.resolve(source.format), str(span.back_to))
+
+
+def _turn(source: Source, turned: Iterable[SpanRow]) -> Doubt:
+    begins = min(span.back for span in turned if span.back is not None)
+    seen = (
+        f"changes from {_text(begins)} on were delivered behind changes with higher positions, and are later than all "
+        f"of these"
+    )
+    return _new_log(source, seen, begins)
+
+
+def _new_log(source: Source, seen: str, begins: datetime) -> Doubt:
+    reason = (
+        f"{seen}. If the source's log began anew (failover, upgrade, restore, new topic), write "
         f"`log_restarts: [{_text(begins)}]` into the source file and run `tidemark run {source.source} --reprocess` "
         f"for the intervals since then; if they are late events of the same log, approve the cut"
     )
-    return [Doubt(LOG_WENT_BACK, 1, reason)]
+    return Doubt(LOG_WENT_BACK, 1, reason)
 
 
-def _unplaced(source: Source, name: str, old: Iterable[SpanRow], new: Iterable[SpanRow]) -> list[Doubt]:
-    """Return the doubt about rows that were loaded after changes of the table were published, and rank below these."""
-    ended = max((span.last for span in old if _placed(span) and span.last), default=None)
-    if ended is None:
+def _unplaced(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[SpanRow]) -> list[Doubt]:
+    """Return the doubt about rows that were loaded after changes of their table, and rank below these.
+
+    That is so if they were read after the newest published change. Rows without a time may be, if any change is
+    published. Rows that were delivered behind changes in one partition or file are.
+    """
+    placed = [span for span in old if _placed(span)]
+    ended = max((span.last for span in placed if span.last), default=None)
+    late = [span for span in new if ended and span.unplaced_last is not None and span.unplaced_last > ended]
+    unmarked = [] if formats.marks_loads(formats.resolve(source.format)) else new
+    untimed = [span for span in unmarked if placed and span.unplaced and span.unplaced_last is None]
+    behind = [span for span in unmarked if span.behind]
+    if ended and late:
+        count, at = sum(span.unplaced for span in late), [span.first or span.unplaced_last for span in late]
+        seen = f"after {_text(ended)}, the newest change that is published"
+    elif untimed:
+        count, at, seen = sum(span.unplaced for span in untimed), [], "since, at a time that they do not tell"
+    elif behind:
+        count, at = sum(span.behind or 0 for span in behind), [span.behind_from for span in behind]
+        seen = "behind changes of it"
+    else:
         return []
-    loaded = [span for span in new if span.unplaced_last is not None and span.unplaced_last > ended]
-    if not loaded:
-        return []
-    count = sum(span.unplaced for span in loaded)
-    at = min(span.first or span.unplaced_last or ended for span in loaded)
+    moment = min((_text(each) for each in at if each), default="MOMENT")
+    where = "" if moment != "MOMENT" else " (a time before the load, as Kafka's records or paths of dumps tell time)"
     reason = (
-        f"{count} rows of it were loaded after {_text(ended)}, the newest change that is published. They rank below "
+        f"{count} rows of it were loaded {seen}. They rank below "
         f"all changes, so rows that are there already stay as they are. If the table was loaded anew, write `tables: "
-        f"{{{name}: {{reloads: [{_text(at)}]}}}}` into the source file and run `tidemark run {source.source} "
+        f"{{{name}: {{reloads: [{moment}]}}}}`{where} into the source file and run `tidemark run {source.source} "
         f"--reprocess` for the intervals since then: the load replaces the table; else approve the cut"
     )
     return [Doubt(UNPLACED_LOAD, count, reason)]
 
 
 def _placed(span: SpanRow) -> bool:
-    """Return whether the newest event of a span has a place in the log: the first part of its position is odd."""
-    first = span.newest.partition(".")[0][2:]
-    return first.isdecimal() and int(first) % 2 == 1
+    return is_placed(span.newest)
 
 
 def _any_placed(spans: Iterable[SpanRow]) -> bool:

@@ -58,8 +58,8 @@ def run(source: Source) -> StageReport:
         return _nothing_new(ledger, source)
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
-    doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), last.batch) if last else {}
     once, published = ReadOnce(lake, source.source), last.batch if last else 0
+    doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), published)
     now, before = (renamed.known_to(once, source, batch).followed for batch in (cut.batch, published))
     folded, followed = _folded(lake, rows), Followed(now, before)
     for name, in_doubt in doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed).items():

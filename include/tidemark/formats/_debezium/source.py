@@ -25,12 +25,22 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from tidemark.errors import MalformedMessageError
-from tidemark.events import Message, Operation, Position, TableId, Transaction, changed, loaded, placed
+from tidemark.events import (
+    Message,
+    Operation,
+    Position,
+    TableId,
+    Transaction,
+    changed,
+    encode_position,
+    loaded,
+    placed,
+)
 
 Number = int | str | None
 """A 64-bit number. Converters write it as a JSON number or as a string."""
@@ -95,10 +105,10 @@ _WRAP = 1 << 32
 
 _POSTGRES_TRANSACTION = re.compile(r"(\d+):\d+")
 
-Sequence = tuple[int, ...] | None
+Places = tuple[int, ...] | None
 
 
-def _binlog(source: Source, _total: int) -> Sequence:
+def _binlog(source: Source, _total: int) -> Places:
     number = _file_number(source.file)
     return None if number is None else (number, _offset(source.pos), whole_number(source.row) or 0)
 
@@ -131,12 +141,12 @@ def _file_number(file: str | None) -> int | None:
     return int(digits[1]) if digits else None
 
 
-def _wal(source: Source, total: int) -> Sequence:
+def _wal(source: Source, total: int) -> Places:
     lsn = whole_number(source.lsn)
     return (lsn, total) if lsn else None
 
 
-def _redo(source: Source, total: int) -> Sequence:
+def _redo(source: Source, total: int) -> Places:
     scn = whole_number(source.scn)
     if not scn:
         return None
@@ -145,17 +155,17 @@ def _redo(source: Source, total: int) -> Sequence:
     return (whole_number(source.commit_scn) or scn, scn, *block, whole_number(source.ssn) or 0, total)
 
 
-def _cdc_tables(source: Source, _total: int) -> Sequence:
+def _cdc_tables(source: Source, _total: int) -> Places:
     commit, change = _lsn(source.commit_lsn), _lsn(source.change_lsn)
     return (commit, change, whole_number(source.event_serial_no) or 0) if commit else None
 
 
-def _oplog(source: Source, _total: int) -> Sequence:
+def _oplog(source: Source, _total: int) -> Places:
     millis = whole_number(source.ts_ms)
     return (millis, whole_number(source.ord) or 0) if millis else None
 
 
-SEQUENCES: dict[str, Callable[[Source, int], Sequence]] = {
+SEQUENCES: dict[str, Callable[[Source, int], Places]] = {
     "mysql": _binlog,
     "mariadb": _binlog,
     "postgresql": _wal,
@@ -193,7 +203,21 @@ def statement_position(source: Source, message: Message) -> Position:
     return position(source, _TRUNCATE, None, message)
 
 
-_LOADED_AT: frozenset[Callable[[Source, int], Sequence]] = frozenset({_binlog, _wal, _redo, _cdc_tables})
+_DELIVERED = encode_position([""])
+"""The empty text before the delivery."""
+
+_BEFORE_IT_IN_POSTGRES = 4
+
+
+def ranks_by_commit(parts: Sequence[str]) -> bool:
+    """Return whether a position rises with the commits: in all logs with a place but PostgreSQL's.
+
+    There a change stands at its own place, and transactions come in the order of their commits.
+    """
+    return _DELIVERED in parts and parts.index(_DELIVERED) != _BEFORE_IT_IN_POSTGRES
+
+
+_LOADED_AT: frozenset[Callable[[Source, int], Places]] = frozenset({_binlog, _wal, _redo, _cdc_tables})
 """Sequences that are the same in all rows of an initial load: the place where the load began."""
 
 

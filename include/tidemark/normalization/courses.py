@@ -1,0 +1,141 @@
+"""The order in which changes of a table are delivered, beside their positions.
+
+A log goes on: what is delivered behind a change has a higher position, or was sent again. A change with a lower
+position that is later than all changes before it tells that the log began anew. A row of an initial load that has no
+place in the log, and is delivered behind changes of its table, tells that the table was loaded again.
+
+Partitions of Kafka are delivered each for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.ledger.tally import Span, is_placed
+from tidemark.normalization import spans
+
+_IN_FILES = ""
+"""The log of messages that are no records of Kafka."""
+
+_NEVER = int(np.iinfo(np.int64).min)
+"""In place of a time that is not known."""
+
+_ODD = pa.array(list("13579"))
+
+Which = np.ndarray[Any, np.dtype[np.bool_]]
+"""For each row, whether something holds."""
+
+
+class Logs:
+    """The partitions that the messages of one batch of ``raw`` are of."""
+
+    def __init__(self, raw: pa.RecordBatch) -> None:
+        records = pa.Table.from_batches([raw.select(["topic", "partition", "offset"])])
+        self._of_message: pa.Array | None = None
+        if records["offset"].null_count == len(records):
+            self._names = [_IN_FILES]
+            return
+        names = pc.binary_join_element_wise(
+            pc.fill_null(records["topic"], _IN_FILES), records["partition"].cast(pa.string()), "/"
+        )
+        names = pc.fill_null(names, _IN_FILES).combine_chunks().dictionary_encode()
+        self._names = names.dictionary.to_pylist()
+        if len(self._names) > 1:
+            self._of_message = names.indices
+
+    def parts(self, rows: pa.RecordBatch, indexes: Sequence[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the rows of each partition; ``indexes`` are those of their messages."""
+        if self._of_message is None:
+            yield self._names[0], rows
+            return
+        logs = self._of_message.take(pa.array(indexes, pa.int32()))
+        for number in pc.unique(logs).to_pylist():
+            yield self._names[number], rows.filter(pc.equal(logs, number))
+
+
+class _Reached(msgspec.Struct):
+    """How far the changes of one table have come in one partition, or in all files."""
+
+    newest: str = ""
+    """Their highest position."""
+    last: int = _NEVER
+    """Their latest commit time, epoch µs."""
+    file: str | None = None
+    """File of the change that came last; None: no change has come."""
+
+
+class Courses:
+    """Follows the changes of all tables through one batch, as one task sees them."""
+
+    def __init__(self) -> None:
+        self._reached: dict[tuple[str, str], _Reached] = {}
+
+    def span(self, table: str, rows: pa.RecordBatch, logs: Logs, indexes: Sequence[int]) -> Span:
+        """Return what the next change events of a table span, with what their order tells.
+
+        Args:
+            table: as source files name it.
+            rows: of the change log.
+            logs: of the messages.
+            indexes: of the message of each row.
+        """
+        span = spans.of_rows(rows)
+        for log, part in logs.parts(rows, indexes):
+            _follow(part, self._reached.setdefault((table, log), _Reached()), span, in_files=log == _IN_FILES)
+        return span
+
+
+def _follow(rows: pa.RecordBatch, reached: _Reached, span: Span, *, in_files: bool) -> None:
+    """Go on through rows, and add to the span what they tell."""
+    positions, files = pc.fill_null(rows.column("position"), ""), rows.column("file")
+    times = pc.fill_null(rows.column("committed_at").cast(pa.int64()), _NEVER).to_numpy()
+    placed = _placed(positions)
+    if placed.all() and positions[0].as_py() >= reached.newest and _rise(positions):
+        reached.newest, reached.file = positions[-1].as_py(), files[-1].as_py()
+        reached.last = max(reached.last, int(times.max()))
+        return
+    if not placed.all():
+        behind = _behind(placed, files, reached, in_files=in_files)
+        told = times[behind & (times != _NEVER)]
+        span.add(Span(behind=int(behind.sum()), behind_from=int(told.min()) if len(told) else None))
+    ranks = pc.rank(pa.concat_arrays([pa.array([reached.newest]), positions]), tiebreaker="dense").to_numpy()
+    ranks = ranks.astype(np.int64)
+    highest = np.maximum.accumulate(np.concatenate([ranks[:1], np.where(placed, ranks[1:], 0)]))
+    latest = np.maximum.accumulate(np.concatenate([[reached.last], np.where(placed, times, _NEVER)]))
+    back = placed & (ranks[1:] < highest[:-1]) & (latest[:-1] != _NEVER) & (times > latest[:-1])
+    if back.any():
+        first = int(np.flatnonzero(back)[0])
+        span.add(Span(back=int(times[back].min()), back_to=positions[first].as_py()))
+    if placed.any():
+        newest = positions.filter(pa.array(placed & (ranks[1:] == highest[-1])))
+        reached.newest = newest[0].as_py() if len(newest) else reached.newest
+        reached.last, reached.file = int(latest[-1]), files[int(np.flatnonzero(placed)[-1])].as_py()
+
+
+def _rise(positions: pa.Array) -> bool:
+    return bool(pc.all(pc.less_equal(positions[:-1], positions[1:])).as_py())
+
+
+def _placed(positions: pa.Array) -> Which:
+    """Return which positions are places in the log (``tally.is_placed``); mostly they begin with the same part."""
+    ends = pc.min_max(positions).as_py()
+    if ends["min"].partition(".")[0] == ends["max"].partition(".")[0]:
+        return np.full(len(positions), is_placed(ends["min"]))
+    first = pc.list_element(pc.split_pattern(positions, ".", max_splits=1), 0)
+    return np.asarray(pc.is_in(pc.utf8_slice_codeunits(first, -1), value_set=_ODD))
+
+
+def _behind(placed: Which, files: pa.Array, reached: _Reached, *, in_files: bool) -> Which:
+    """Return which rows have no place in the log, and come behind a change of the same partition or file."""
+    before = np.maximum.accumulate(np.concatenate([[-1], np.where(placed, np.arange(len(placed)), -1)]))[:-1]
+    seen = (before >= 0) | (reached.file is not None)
+    if in_files:
+        names = files.to_numpy(zero_copy_only=False)
+        seen &= np.where(before >= 0, names[before], reached.file) == names
+    return np.asarray(~placed & seen)

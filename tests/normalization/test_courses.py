@@ -1,0 +1,80 @@
+"""What the order of delivery tells of positions: a log that begins anew, a table that is loaded again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from tidemark.events import Position, changed, encode_position, loaded
+from tidemark.lake.log_schemas import CHANGE_LOG, RAW
+from tidemark.ledger.tally import Span
+from tidemark.normalization.courses import Courses, Logs
+
+
+class Told(NamedTuple):
+    """An event as it is delivered."""
+
+    position: Position
+    at: int | None
+    partition: int | None = None
+    """None: it comes in a file."""
+    file: str = "a"
+
+
+def _seen(*told: Told, cut: int | None = None) -> tuple[int, int | None, int | None]:
+    """How many loaded rows come behind changes, from when on, and when the log began anew; in one batch or in two."""
+    courses, found = Courses(), Span()
+    for part in (told,) if cut is None else (told[:cut], told[cut:]):
+        found.add(_span(courses, part))
+    return found.behind, found.behind_from, found.back
+
+
+def _span(courses: Courses, told: tuple[Told, ...]) -> Span:
+    raw = [
+        {"file": each.file, "place": place, "topic": "t", "partition": each.partition, "offset": place}
+        if each.partition is not None
+        else {"file": each.file, "place": place}
+        for place, each in enumerate(told)
+    ]
+    rows = [{"position": encode_position(each.position), "committed_at": each.at, "file": each.file} for each in told]
+    log = pa.RecordBatch.from_pylist(rows, schema=CHANGE_LOG)
+    return courses.span("t", log, Logs(pa.RecordBatch.from_pylist(raw, schema=RAW)), range(len(told)))
+
+
+def _change(place: int, at: int | None, partition: int | None = None, *, of: int = 3, file: str = "a") -> Told:
+    return Told(changed(of, place), at, partition, file)
+
+
+def _loaded(at: int | None, partition: int | None = None, file: str = "a") -> Told:
+    return Told(loaded(7), at, partition, file)
+
+
+CASES: dict[str, tuple[list[Told], tuple[int, int | None, int | None]]] = {
+    "a_log": ([_change(1, 1), _change(2, 2), _change(3, 2)], (0, None, None)),
+    "sent_again": ([_change(1, 1), _change(2, 2), _change(1, 1), _change(2, 2), _change(3, 3)], (0, None, None)),
+    "sent_again_behind_a_long_statement": ([_change(1, 5), _change(2, 1), _change(1, 5)], (0, None, None)),
+    "a_new_log": ([_change(1, 1, of=9), _change(1, 2), _change(2, 3)], (0, None, 2)),
+    "a_new_log_in_another_file": ([_change(1, 1, of=9), _change(1, 2, file="b")], (0, None, 2)),
+    "partitions_that_are_not_equally_far": (
+        [_change(8, 8, 0), _change(9, 1, 0), _change(2, 2, 1), _change(3, 3, 1)],
+        (0, None, None),
+    ),
+    "a_new_log_in_one_partition": ([_change(8, 8, 0, of=9), _change(1, 9, 1), _change(1, 10, 0)], (0, None, 10)),
+    "events_without_times": ([_change(2, None), _change(1, None)], (0, None, None)),
+    "a_load_and_changes": ([_loaded(5), _loaded(6), _change(1, 3)], (0, None, None)),
+    "a_load_behind_changes": ([_loaded(1), _change(1, 3), _loaded(4), _loaded(5)], (2, 4, None)),
+    "a_load_behind_changes_without_times": ([_change(1, 3, 0), _loaded(None, 0)], (1, None, None)),
+    "a_load_in_another_file": ([_change(1, 3), _loaded(4, file="b")], (0, None, None)),
+    "a_load_in_another_partition": ([_change(1, 3, 0), _loaded(4, 1)], (0, None, None)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_the_order_of_delivery_tells(name: str) -> None:
+    """Wherever the messages are cut into batches of the task."""
+    told, expected = CASES[name]
+    assert _seen(*told) == expected
+    for cut in range(1, len(told)):
+        assert _seen(*told, cut=cut) == expected
