@@ -117,7 +117,10 @@ def _cases() -> dict[str, Case]:
             (t["bag_sound"].delete(10, 1, "a"), t["bag_sound"].insert(11, 1, "a"), t["bag_sound"].insert(12, 1, "a"),
              t["bag_sound"].delete(13, 1, "a"), t["bag_sound"].delete(14, 1, "a")),
         )),
-        "parts": Case((first["parts"], (Table("parts", columns=("id", "name", "note")).update(10, 9, "b", ...),))),
+        "parts": Case(
+            (first["parts"], (Table("parts", columns=("id", "name", "note")).update(10, 9, "b", ...),)),
+            ((2, u, 1, 10),),
+        ),
     }  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 A merge of sound events inserts a row for each key that begins without one, and deletes one for each key that loses its
 row. The fold counts these keys. So the usual run costs no look at the table, and where the numbers differ, the batch
 meets the keys of the table once more. (A key too many and one too few hide each other in these numbers, not for long:
-the next events of either contradict the rows again.)
+the next events of either contradict the rows again.) Where deletes are soft or rows are written in parts, the numbers
+tell too little, and the folded keys meet those of the table.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tidemark.ledger.contradiction_rows import (
     ContradictionRow,
 )
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.order_rows import SpanRow
 from tidemark.sources.choices import Consequence
 from tidemark.spark.session import checkpointed
 from tidemark.text import harmless
@@ -55,6 +57,25 @@ def are_there(totals: Mapping[str, Any], merged: Merged) -> bool:
     return bool(breaks) or not as_needed
 
 
+def may_be(prepared: Prepared, folded: DataFrame, totals: Mapping[str, Any], merged: Merged | None, start: int) -> bool:
+    """Return whether new events may contradict the rows that they were merged into.
+
+    Args:
+        prepared: the table.
+        folded: ``folding.keyed.fold`` of its new events.
+        totals: ``folding.keyed.totals``.
+        merged: what the commits of the merge did; None where that does not tell it.
+        start: the snapshot that they were merged into.
+    """
+    if merged is not None:
+        return are_there(totals, merged)
+    if totals.get("breaks"):
+        return True
+    met = folded.join(idle_events.stood_at(prepared, start), frames.key_names(prepared.plan), "left")
+    stood = F.coalesce("stands", F.lit(contradictions.NO_ROW))
+    return not met.where(F.col("begins") * stood == -1).isEmpty()
+
+
 def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradiction]:
     """Return the contradictions between new events and the rows of a table.
 
@@ -63,10 +84,14 @@ def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradictio
         acted: ``folding.actions.actions`` of its new events.
         start: the snapshot that they were merged into.
     """
-    plan, keys = prepared.plan, frames.key_names(prepared.plan)
+    plan = prepared.plan
     sound = acted.where(F.col("set_aside").isNull())
-    dead = prepared.state.tombstones().groupBy(*keys).agg(F.max("position").alias("died_at"))
-    judged = contradictions.judged(sound, idle_events.stood_at(prepared, start), dead, known(prepared), plan)
+    if "idle" in acted.columns:
+        sound = sound.where(~F.col("idle"))
+    if plan.soft and (truncates := truncation.known(prepared)):  # elsewhere, events below a TRUNCATE are set aside
+        sound = sound.where(F.col("position") > truncates.position(plan))
+    stood, dead = idle_events.stood_at(prepared, start), idle_events.died_at(prepared)
+    judged = contradictions.judged(sound, stood, dead, known(prepared), plan)
     judged = checkpointed(judged)
     counts = {row["needs"]: int(row["count"]) for row in judged.groupBy("needs").count().collect()}
     asked = prepared.run.source.invariants
@@ -87,12 +112,14 @@ def before_images(prepared: Prepared, changes: DataFrame, start: int) -> list[Co
         start: the snapshot that they were merged into.
     """
     plan = prepared.plan
-    if prepared.run.source.invariants.before_images is Consequence.OFF or plan.found.halves:
+    if prepared.run.source.invariants.before_images is Consequence.OFF:
         return []
     told = compared.sides(changes.where(F.col("operation") != Operation.TRUNCATE), plan)
     if truncates := truncation.known(prepared):
         told = told.where(F.col("position") > truncates.newest[""].position)  # shards are not compared
-    differing = compared.differing(told, compared.stored(prepared.stored_at(start), plan), plan)
+    seen = known(prepared).seen
+    rows, dead = compared.stored(prepared.stored_at(start), plan), idle_events.died_at(prepared)
+    differing = compared.differing(told, rows, dead, plan, seen)
     differing = checkpointed(differing)
     count = differing.count()
     return [entry(differing, BEFORE_IMAGES, count, prepared)] if count else []
@@ -148,16 +175,21 @@ def _named(prepared: Prepared, row: Any) -> Iterator[str]:  # noqa: ANN401  a ro
 def known(prepared: Prepared) -> Known:
     """Return what is known of a table before its new events."""
     run, of_table = prepared.run, equals("object", prepared.plan.found.object)
+    spans = run.ledger.spans(of_table)
+    seen = _latest(row for row in spans if row.batch <= prepared.plan.found.after)
     if any(row.object == prepared.plan.found.object for row in run.ledger.erasures()):
-        return Known(emptied=False, loaded=None)  # an erased row is missing, and no event of it is lost
+        return Known(emptied=False, loaded=None, seen=seen)  # an erased row is missing, and no event of it is lost
     loads = run.ledger.contents(of_table, equals("operation", Operation.SNAPSHOT))
     batches = {row.batch for row in loads if row.batch <= run.cut.batch}
-    spans = [row for row in run.ledger.spans(of_table) if row.batch in batches]
-    times = [time for row in spans for time in (row.last, row.unplaced_last) if time is not None]
     truncate = truncation.known(prepared).newest.get("")
     by_load = {each.position for each in prepared.plan.found.history.emptyings if each.load}
     emptied = truncate is not None and truncate.position not in by_load
-    return Known(emptied=emptied, loaded=to_micros(max(times)) if times else None)
+    return Known(emptied=emptied, loaded=_latest(row for row in spans if row.batch in batches), seen=seen)
+
+
+def _latest(spans: Iterable[SpanRow]) -> int | None:
+    times = [time for row in spans for time in (row.last, row.unplaced_last) if time is not None]
+    return to_micros(max(times)) if times else None
 
 
 def note(ledger: Ledger, cut: int, built: Sequence[Built]) -> None:

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction.candidate import Prepared
-from tidemark.folding import frames
-from tidemark.tables.schemas import POSITION
+from tidemark.folding import contradictions, frames
+from tidemark.tables.schemas import DELETED, POSITION
 
 
 def against_rows(prepared: Prepared, folded: DataFrame, start: int) -> int:
@@ -24,8 +24,7 @@ def against_rows(prepared: Prepared, folded: DataFrame, start: int) -> int:
     """
     plan, keys = prepared.plan, frames.key_names(prepared.plan)
     own = folded.where(~F.col("moved_away")).select(*keys, "position", "deleted")
-    dead = prepared.state.tombstones().groupBy(*keys).agg(F.max("position").alias("died_at"))
-    met = own.join(stood_at(prepared, start), keys, "left").join(dead, keys, "left")
+    met = own.join(stood_at(prepared, start), keys, "left").join(died_at(prepared), keys, "left")
     older = F.greatest("stands_at", "died_at") >= F.col("position")
     # With soft deletes, the delete of a row that is not there makes one.
     missing = F.col("deleted") & F.col("stands_at").isNull() & F.lit(not plan.soft)
@@ -37,6 +36,18 @@ def by_cell(judged: DataFrame) -> int:
     return judged.where(~F.col("moved_away") & ~F.col("writes")).count()
 
 
+def died_at(prepared: Prepared) -> DataFrame:
+    """Return the keys that were deleted, each with the position of its newest delete, ``died_at``."""
+    keys = frames.key_names(prepared.plan)
+    return prepared.state.tombstones().groupBy(*keys).agg(F.max("position").alias("died_at"))
+
+
 def stood_at(prepared: Prepared, snapshot: int) -> DataFrame:
-    """Return the keys of a table in a snapshot, each with the position of its row, ``stands_at``."""
-    return prepared.stored_at(snapshot).select(*frames.key_columns(prepared.plan), F.col(POSITION).alias("stands_at"))
+    """Return the keys of a table in a snapshot, each with the position of its row, ``stands_at``, and ``stands``.
+
+    ``stands`` is ``contradictions.ROW``, or ``NO_ROW`` for a row that is deleted softly.
+    """
+    plan, rows = prepared.plan, prepared.stored_at(snapshot)
+    marked = F.coalesce(F.col(DELETED), F.lit(False)) if plan.soft else F.lit(False)
+    stands = F.when(marked, contradictions.NO_ROW).otherwise(contradictions.ROW).alias("stands")
+    return rows.select(*frames.key_columns(plan), F.col(POSITION).alias("stands_at"), stands)

@@ -140,7 +140,7 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
         deleted=marked if plan.soft else lost,
         committed_at=totals.committed_at or None,
         snapshots=prepared.snapshots(),
-        contradictions=_contradictions(prepared, fold, merged, start),
+        contradictions=_contradictions(prepared, fold, None if by_cell or plan.soft else merged, start),
     )
 
 
@@ -260,12 +260,12 @@ def _is_above(prepared: Prepared, oldest: str | None) -> bool:
     return newest is not None and newest < oldest
 
 
-def _contradictions(prepared: Prepared, fold: Fold, merged: Merged, start: int) -> list[Contradiction]:
+def _contradictions(prepared: Prepared, fold: Fold, merged: Merged | None, start: int) -> list[Contradiction]:
     """Return the contradictions between the new events and the rows that they were merged into, or among them."""
     found = []
-    if prepared.plan.compares and contradictions.are_there(fold.totals, merged):
-        found += contradictions.found(prepared, fold.acted(), start)
     if prepared.plan.compares:
+        if contradictions.may_be(prepared, fold.rows, fold.totals, merged, start):
+            found += contradictions.found(prepared, fold.acted(), start)
         found += contradictions.before_images(prepared, prepared.log.changes(), start)
     if fold.totals.get("differing"):
         sound = fold.acted().where(F.col("set_aside").isNull() & ~F.col("moved_away"))

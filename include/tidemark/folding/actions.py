@@ -151,6 +151,8 @@ def _read(events: DataFrame, plan: Plan, kept: Sequence[str]) -> DataFrame:
         "old text": F.when(whole_update & ~_same_key(plan), F.col("before")),
         "half": F.col("after").isNull() & update,
     }
+    if contradictions.tells_rows(plan):
+        texts[contradictions.NO_OLD_ROW] = F.col("before").isNull()
     new, old = F.col("`new text`"), F.col("`old text`")
     images = [Image(new, plan.columns, "image"), Image(old, _key_of(plan), "old")]
     if plan.soft:  # apart from the old key: a value that does not fit is no reason to set an update aside

@@ -1,7 +1,8 @@
 """Before images that are not the row before: of an UPDATE or DELETE, where an event between the two was lost.
 
-Pure ``DataFrame -> DataFrame`` functions. The row before is what the event before left, or the stored row. Only values
-that a before image tells are compared: a null there may as well stand for a value that was not captured.
+Pure ``DataFrame -> DataFrame`` functions. Each cell of the row before is what the newest event before left in it, or
+the stored cell. Only values that a before image tells are compared: a null there may as well stand for a value that was
+not captured.
 """
 
 from __future__ import annotations
@@ -11,53 +12,75 @@ from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Operation
 from tidemark.folding import contradictions, log_places
 from tidemark.folding.actions import cell
+from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_columns, key_names, value_numbers
 from tidemark.tables.plan import Plan
-from tidemark.tables.schemas import POSITION
+from tidemark.tables.schemas import DELETED, POSITION
 from tidemark.text import quoted
 from tidemark.values.images import UNREADABLE, read_images
 from tidemark.values.table_columns import Image, any_of, field
 
-_ORIGIN = ("position", "file", "place", "row")
+_KEPT = ("operation", "shape", "partial", "absent")
+_ORIGIN = ("position", "file", "place", "row", "committed_at")
 
 
 def sides(events: DataFrame, plan: Plan) -> DataFrame:
     """Return what each event leaves of a row, and what it says that the row was.
 
     Args:
-        events: row changes of the change log, with whole images, of a table with a key (no TRUNCATE).
+        events: row changes of the change log, of a table with a key (no TRUNCATE).
         plan: the table's plan.
 
     Returns:
-        ``k0 .. kn``, ``position``, ``file``, ``place``, ``row``; ``leaves``, a struct of ``c<n>`` (null: no row, or
-        one that cannot be compared); ``was``, the same of the before image (null: none). An event that changed its key
-        has two sides.
+        ``k0 .. kn``, ``position``, ``file``, ``place``, ``row``, ``committed_at``; ``leaves``, a struct of ``c<n>``:
+        null for a cell that stays as it was, else a struct of ``told`` (whether the value is known) and ``value``;
+        ``was``, a struct of ``c<n>``, the values of the before image (null: none). An event that changed its key has
+        two sides.
     """
-    texts = [F.coalesce("after", "before").alias("new text"), F.when(F.col("after").isNotNull(), F.col("before"))]
-    wanted = events.select("operation", "shape", *_ORIGIN, texts[0], texts[1].alias("old text"))
+    texts = [F.coalesce("after", "before"), F.when(F.col("after").isNotNull(), F.col("before"))]
+    told = {"new text": texts[0], "old text": texts[1], "is_old_only": F.col("after").isNull()}
+    wanted = events.select(*_KEPT, *_ORIGIN, *(text.alias(name) for name, text in told.items()))
     images = [Image(F.col(f"`{side} text`"), plan.columns, side) for side in ("new", "old")]
     read = read_images(wanted, images, shapes=plan.found.shapes, names=plan.found.names, masks=plan.masks)
+    deletes = F.col("operation") == Operation.DELETE
+    read = read.withColumn("deleted", deletes)  # as ``Captured`` asks for it
     numbers = value_numbers(plan)
-    after, before = (F.struct(*(cell(plan, n, side).alias(field(n)) for n in numbers)) for side in ("new", "old"))
+    captured = Captured(plan)
+    in_new, in_old = (
+        F.struct(*(F.when(~captured.lacks(n), cell(plan, n, side)).alias(field(n)) for n in numbers))
+        for side in ("new", "old")
+    )
     new_key = [F.col(f"new.{field(n)}") for n in plan.key_numbers]
     old_key = [F.coalesce(F.col(f"old.{field(n)}"), new) for n, new in zip(plan.key_numbers, new_key, strict=True)]
-    deletes = F.col("operation") == Operation.DELETE
     sound = F.col(f"new.{UNREADABLE}").isNull() & F.col(f"old.{UNREADABLE}").isNull()
-    told = F.when(sound & deletes, after).when(sound & F.col("old text").isNotNull(), before)
-    # A row of a load may have been read before or after the changes beside it.
-    left = F.when(sound & ~deletes & (F.col("operation") != Operation.SNAPSHOT), after)
+    was = F.when(sound & F.col("is_old_only"), in_new).when(sound & F.col("`old text`").isNotNull(), in_old)
     moved = F.coalesce(any_of([new != old for new, old in zip(new_key, old_key, strict=True)]), F.lit(False))
-    never = F.lit(False)
-    stays, arrives = _side(new_key, left, told), _side(new_key, left, F.when(never, told))
-    both = F.array(arrives, _side(old_key, F.when(never, left), told))
+    # A row of a load may have been read before or after the changes beside it.
+    is_known = sound & ~deletes & (F.col("operation") != Operation.SNAPSHOT)
+    half = F.col("is_old_only") & ~deletes  # it leaves what its new half leaves
+    left = F.struct(*(_left(plan, captured, n, half, is_known & ~(moved & F.col("partial"))) for n in numbers))
+    gone = F.struct(*(_cell(F.lit(False), cell(plan, n, "new")).alias(field(n)) for n in numbers))
+    stays, arrives = _side(new_key, left, was), _side(new_key, left, F.when(F.lit(False), was))
+    both = F.array(arrives, _side(old_key, gone, was))
     apart = read.withColumn("side", F.explode(F.when(moved, both).otherwise(F.array(stays))))
-    return apart.select("side.*", *_ORIGIN).where(~any_of([F.col(key).isNull() for key in key_names(plan)]))
+    apart = apart.select("side.*", *_ORIGIN)
+    return apart.where(~any_of([F.col(key).isNull() for key in key_names(plan)]))
+
+
+def _left(plan: Plan, captured: Captured, number: int, half: Expression, is_known: Expression) -> Expression:
+    """Return what an event leaves in a cell."""
+    left = _cell(F.coalesce(is_known, F.lit(False)), cell(plan, number, "new"))
+    return F.when(~half & (captured.writes(number) | ~is_known), left).alias(field(number))
+
+
+def _cell(told: Expression, value: Expression) -> Expression:
+    return F.struct(told.alias("told"), F.when(told, value).alias("value"))
 
 
 def _side(key: Sequence[Expression], leaves: Expression, was: Expression) -> Expression:
@@ -66,28 +89,51 @@ def _side(key: Sequence[Expression], leaves: Expression, was: Expression) -> Exp
 
 
 def stored(rows: DataFrame, plan: Plan) -> DataFrame:
-    """Return rows of the table as ``k0 .. kn``, ``stands_at`` and ``stands``, a struct of ``c<n>``."""
+    """Return rows of the table as ``k0 .. kn``, ``stands_at``, ``alive`` and ``stands``, a struct of ``c<n>``."""
     cells = (F.col(quoted(plan.columns[n].name)).alias(field(n)) for n in value_numbers(plan))
-    return rows.select(*key_columns(plan), F.col(POSITION).alias("stands_at"), F.struct(*cells).alias("stands"))
+    alive = ~F.coalesce(F.col(DELETED), F.lit(False)) if plan.soft else F.lit(True)
+    at = F.col(POSITION).alias("stands_at")
+    return rows.select(*key_columns(plan), at, alive.alias("alive"), F.struct(*cells).alias("stands"))
 
 
-def differing(told: DataFrame, rows: DataFrame, plan: Plan) -> DataFrame:
-    """Return the sides whose before image is not the row before.
+def differing(told: DataFrame, rows: DataFrame, dead: DataFrame, plan: Plan, seen: int | None) -> DataFrame:
+    """Return the sides whose before image is not the row before; none of a key with late events.
 
     Args:
         told: ``sides``.
         rows: ``stored``, as they were before the events.
+        dead: ``k0 .. kn`` and ``died_at`` of keys that were deleted.
         plan: the table's plan.
+        seen: ``contradictions.Known.seen``.
     """
-    keys, numbers = key_names(plan), value_numbers(plan)
-    met = contradictions.behind_each(told, plan, F.col("leaves")).join(rows, keys, "left")
-    is_new = log_places.log_place("stands_at") < log_places.log_place()
-    held = F.when(is_new & contradictions.is_placed("stands_at"), F.col("stands"))
-    follows = F.col("behind") != log_places.log_place()
-    before = F.when(F.col("is_first"), held).when(follows, F.col("left"))
-    pairs = [(F.col(f"was.{field(n)}"), F.col(f"before.{field(n)}")) for n in numbers]
-    differ = reduce(or_, [was.isNotNull() & ~was.eqNullSafe(now) for was, now in pairs], F.lit(False))
-    compared = met.withColumn("before", before)
-    return compared.where(F.col("before").isNotNull() & F.col("was").isNotNull() & differ).select(
-        *keys, "position", "file", "place"
-    )
+    keys, numbers, rises = key_names(plan), value_numbers(plan), contradictions.RISES
+    order = contradictions.order_of_key(plan)
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    marked = told.withColumn(rises, contradictions.rises(plan, seen, order))
+    behind = {
+        "behind": F.lag(log_places.log_place()).over(order),
+        "begins": F.first(log_places.log_place()).over(order),
+        **{f"left {field(n)}": F.last(_trusted(n), ignorenulls=True).over(before) for n in numbers},
+    }
+    met = marked.withColumns(behind).join(rows, keys, "left").join(dead, keys, "left")
+    held = F.coalesce(F.col("alive") & contradictions.is_placed("stands_at"), F.lit(False))
+    differ = [_differs(n, held) for n in numbers]
+    follows = F.coalesce(F.col("behind") != log_places.log_place(), F.lit(True))
+    late = F.coalesce(contradictions.newest_known() >= F.col("begins"), F.lit(False))
+    found = met.where(F.col("was").isNotNull() & F.col(rises) & follows & ~late & reduce(or_, differ, F.lit(False)))
+    return found.select(*keys, "position", "file", "place")
+
+
+def _trusted(number: int) -> Expression:
+    """Return what an event leaves in a cell, where it is certainly no copy of an earlier event."""
+    left = F.col(f"leaves.{field(number)}")
+    told = F.struct((left["told"] & F.col(contradictions.RISES)).alias("told"), left["value"].alias("value"))
+    return F.when(left.isNotNull(), told)
+
+
+def _differs(number: int, held: Expression) -> Expression:
+    """Return whether a cell of a before image is not the cell of the row before: the last one left, or the stored."""
+    was, left = F.col(f"was.{field(number)}"), F.col(f"`left {field(number)}`")
+    before, stands = left["value"], F.col(f"stands.{field(number)}")
+    other = F.when(left.isNotNull(), left["told"] & ~was.eqNullSafe(before)).otherwise(held & ~was.eqNullSafe(stands))
+    return was.isNotNull() & other

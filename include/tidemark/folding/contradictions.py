@@ -1,9 +1,11 @@
 """Events that contradict the rows: an UPDATE or DELETE of a row that was not there, an INSERT of one that was.
 
 Pure ``DataFrame -> DataFrame`` functions. What an event needs of its row is in the column ``needs`` of actions: 1, the
-row; -1, no row; 0, nothing. The same numbers say what an event leaves. Two events at one place of the log are not
-compared: they may be copies, and nothing but their delivery orders them. Nor is a row of an initial load, which may
-have been read before or after the changes beside it.
+row; -1, no row; 0, nothing; 2, nothing, and it leaves a row. The same numbers say what an event leaves. Two events at
+one place of the log are not compared: they may be copies, and nothing but their delivery orders them. Nor is a row of
+an initial load, which may have been read before or after the changes beside it.
+
+Of an update in two events, the old half needs the row, and the new half needs what the old half leaves.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from tidemark.folding import log_places
 from tidemark.folding.frames import key_names
 from tidemark.tables.plan import Plan
 
-ROW, NO_ROW, UNKNOWN = 1, -1, 0
+ROW, NO_ROW, UNKNOWN, ANY = 1, -1, 0, 2
 """What an event needs or leaves."""
 
 
@@ -31,15 +33,27 @@ class Known(NamedTuple):
     """Whether a TRUNCATE lies below all events that are judged: a key without a row has none."""
     loaded: int | None
     """Epoch µs: a key without a row had none when the table was loaded, and the load was over by then. None: never."""
+    seen: int | None
+    """Epoch µs: when the newest event was committed that the table has taken in. None: unknown."""
 
 
 def needs(plan: Plan, moved: Expression) -> Expression:
     """Return what an event needs of the row that it writes; ``moved``: whether its key changed, so that it is new."""
-    untold = F.col("operation") == Operation.SNAPSHOT
-    if plan.found.halves:  # one half of an update needs what the other one leaves
-        untold |= F.col("operation") == Operation.UPDATE
+    told = F.when((F.col("operation") == Operation.SNAPSHOT) | ~is_placed("position"), UNKNOWN)
+    if tells_rows(plan):  # the new half of an update; or a part of a row, which some sources write where none is
+        in_part = F.lit(True) if plan.found.halves else F.col("partial")
+        told = told.when((F.col("operation") == Operation.UPDATE) & in_part & F.col(NO_OLD_ROW), ANY)
     new = (F.col("operation") == Operation.INSERT) | moved
-    return _number(F.when(untold, UNKNOWN).when(new, NO_ROW).otherwise(ROW))
+    return _number(told.when(new, NO_ROW).otherwise(ROW))
+
+
+NO_OLD_ROW = "no old row"
+"""Column of read events, where ``tells_rows``: whether an event has no image of the row before it."""
+
+
+def tells_rows(plan: Plan) -> bool:
+    """Return whether an UPDATE has to tell the row before it, or else it may be of a row that is not there."""
+    return plan.compares and (plan.found.partial or plan.found.halves)
 
 
 def number(value: int) -> Expression:
@@ -51,15 +65,27 @@ def breaks(newest_first: WindowSpec) -> Expression:
     """Return whether an action contradicts the one behind it."""
     left = F.lead(_leaves()).over(newest_first)
     behind = F.lead(log_places.log_place()).over(newest_first)
-    return F.coalesce((F.col("needs") * left == -1) & (behind != log_places.log_place()), F.lit(False))
+    return _is_broken(F.col("needs"), left, behind)
+
+
+def breaks_in_parts(oldest_first: WindowSpec) -> Expression:
+    """Return whether an ``event`` contradicts the one before it, with idle halves of updates passed over."""
+    told = F.struct(_leaves("event.").alias("left"), log_places.log_place().alias("place"))
+    behind = F.last(F.when(~F.col("event.idle"), told), ignorenulls=True)
+    behind = behind.over(oldest_first.rowsBetween(Window.unboundedPreceding, -1))
+    return ~F.col("event.idle") & _is_broken(F.col("event.needs"), behind["left"], behind["place"])
+
+
+def _is_broken(needs: Expression, left: Expression, behind: Expression) -> Expression:
+    return F.coalesce((needs * left == -1) & (behind != log_places.log_place()), F.lit(False))
 
 
 def judged(acted: DataFrame, stored: DataFrame, dead: DataFrame, known: Known, plan: Plan) -> DataFrame:
     """Return the actions that contradict the rows or the actions before them.
 
     Args:
-        acted: the result of ``actions.actions``, sound ones alone.
-        stored: ``k0 .. kn`` and ``stands_at`` of the rows before.
+        acted: the result of ``actions.actions``, sound ones alone, without idle halves of updates.
+        stored: ``k0 .. kn``, ``stands_at`` and ``stands`` of the rows before.
         dead: ``k0 .. kn`` and ``died_at`` of keys that were deleted.
         known: what is known of the table.
         plan: the table's.
@@ -68,52 +94,84 @@ def judged(acted: DataFrame, stored: DataFrame, dead: DataFrame, known: Known, p
         ``k0 .. kn``, ``needs``, ``position``, ``file``, ``place``.
     """
     keys = key_names(plan)
-    met = behind_each(acted, plan, _leaves()).join(stored, keys, "left").join(dead, keys, "left")
-    before = F.when(F.col("is_first"), _stood(known)).when(F.col("behind") != log_places.log_place(), F.col("left"))
-    return met.where(F.col("needs") * before == -1).select(*keys, "needs", "position", "file", "place")
-
-
-def behind_each(events: DataFrame, plan: Plan, leaves: Expression) -> DataFrame:
-    """Return events with what the one before of the same key ``left``, its log place, ``behind``, and ``is_first``.
-
-    Args:
-        events: ``k0 .. kn``, ``position``, ``file``, ``place``, ``row``.
-        plan: the table's.
-        leaves: what an event leaves.
-    """
-    order = Window.partitionBy(*key_names(plan)).orderBy("position", "file", "place", "row")
-    return events.withColumns(
+    order = order_of_key(plan)
+    told = acted.withColumn(RISES, rises(plan, known.seen, order))
+    told = told.withColumns(
         {
-            "left": F.lag(leaves).over(order),
+            "left": F.lag(F.when(F.col(RISES), _leaves())).over(order),
             "behind": F.lag(log_places.log_place()).over(order),
             "is_first": F.row_number().over(order) == 1,
         }
     )
+    met = told.join(stored, keys, "left").join(dead, keys, "left")
+    newest = newest_known()
+    # A late event before it says nothing of what it found.
+    meets_row = F.col("is_first") | F.coalesce(F.col("behind") <= newest, F.lit(False))
+    left = F.when(F.col("behind") != log_places.log_place(), F.col("left"))
+    before = F.when(meets_row, _stood(known, newest)).otherwise(left)
+    told = met.where(F.col(RISES) & (F.col("needs") * before == -1))
+    return told.select(*keys, "needs", "position", "file", "place")
 
 
-def _stood(known: Known) -> Expression:
-    """Return what the first new event of a key found: a late one is not judged, nor what a load may have overtaken."""
-    newest = F.greatest("stands_at", "died_at")
-    late = F.substring_index(newest, DELIVERY, 1) >= log_places.log_place()
+def newest_known() -> Expression:
+    """Return the place in the log of what a table holds of a key (``stands_at``, ``died_at``); null for nothing."""
+    return F.substring_index(F.greatest("stands_at", "died_at"), DELIVERY, 1)
+
+
+def order_of_key(plan: Plan) -> WindowSpec:
+    """Return the order of the events of a key, the oldest first."""
+    return Window.partitionBy(*key_names(plan)).orderBy("position", "file", "place", "row")
+
+
+RISES = "rises"
+"""Column with the result of ``rises``."""
+
+
+def rises(plan: Plan, seen: int | None, order: WindowSpec) -> Expression:
+    """Return whether an event is certainly later than all others that stand before it, so that it is no copy of one.
+
+    Where a copy ranks as a new event, commit times alone tell the two apart, and only times that rise.
+
+    Args:
+        plan: the table's.
+        seen: ``Known.seen``.
+        order: ``order_of_key``.
+    """
+    if not plan.ranks_copies:
+        return F.lit(True)
+    before = F.max("committed_at").over(order.rowsBetween(Window.unboundedPreceding, -1))
+    latest = F.greatest(F.unix_micros(before), F.lit(seen).cast("bigint"))
+    at = F.unix_micros("committed_at")
+    return at.isNotNull() & F.coalesce(at > latest, F.lit(True))
+
+
+def _stood(known: Known, newest: Expression) -> Expression:
+    """Return what an event found that no other new one is before: a late one is not judged, nor what a load overtook.
+
+    Args:
+        known: what is known of the table.
+        newest: the place in the log of what the table holds of the key.
+    """
+    late = newest >= log_places.log_place()
     if known.emptied:
         no_row = F.lit(True)
     elif known.loaded is None:
         no_row = F.col("died_at").isNotNull()
     else:
         no_row = F.col("died_at").isNotNull() | (F.unix_micros("committed_at") > known.loaded)
-    stands = F.when(is_placed("stands_at"), ROW).otherwise(UNKNOWN)
+    stands = F.when(is_placed("stands_at"), F.col("stands")).otherwise(UNKNOWN)
     told = F.when(F.col("stands_at").isNotNull(), stands).when(no_row, NO_ROW).otherwise(UNKNOWN)
     return F.when(late, UNKNOWN).otherwise(told)
 
 
 def is_placed(position: str) -> Expression:
     """Return whether a position has a place in the log: its first part is odd (``events.changed``)."""
-    return F.substring_index(position, ".", 1).substr(3, 99).cast("decimal(38)") % 2 == 1
+    return F.right(F.substring_index(position, ".", 1), F.lit(1)).isin("1", "3", "5", "7", "9")
 
 
-def _leaves() -> Expression:
-    told = F.when(F.col("deleted"), NO_ROW).otherwise(ROW)
-    return _number(F.when(F.col("needs") == UNKNOWN, UNKNOWN).otherwise(told))
+def _leaves(event: str = "") -> Expression:
+    told = F.when(F.col(f"{event}deleted"), NO_ROW).otherwise(ROW)
+    return _number(F.when(F.col(f"{event}needs") == UNKNOWN, UNKNOWN).otherwise(told))
 
 
 def _number(value: Expression) -> Expression:

@@ -121,6 +121,7 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
     place = F.struct("file", "place", "row")
     payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent", "idle"]
+    payload += ["needs"] if plan.compares else []
     cells = [field(number) for number in value_numbers(plan)]
     # Copies of one event have one position. All actions of a key meet in one task, sorted, so that both groupings
     # stream through it, and so does a hot key.
@@ -147,6 +148,10 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
         F.count_if("differs").alias("differing"),
         F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), _acts_at())).alias("whole_at"),
     ]
+    if plan.compares:
+        oldest_first = Window.partitionBy(*keys).orderBy("position")
+        once = once.withColumn("breaks", contradictions.breaks_in_parts(oldest_first))
+        newest += [F.min_by("event.needs", _acts_at()).alias("begins"), F.count_if("breaks").alias("breaks")]
     if plan.soft:
         once = once.withColumn("died_at", _last_delete(keys))
         newest += [
@@ -161,6 +166,7 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
     marks = ["first", "keeps", "emptied_at"] if plan.soft else []
     overtaken = F.col("distinct") - F.coalesce((~F.col("newest.moved_away")).cast("int"), F.lit(0))
     counts = [F.col("duplicates"), overtaken.alias("overtaken"), F.col("differing"), F.col("whole_at")]
+    counts += [F.col("begins"), F.col("breaks")] if plan.compares else []
     return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)
 
 
@@ -223,12 +229,13 @@ def totals(plan: Plan) -> list[Expression]:
 
 def _begun() -> list[Expression]:
     """Return how many keys begin without a row, or may, and how many lose one: what a merge must find."""
-    row, no_row, unknown = contradictions.ROW, contradictions.NO_ROW, contradictions.UNKNOWN
+    row, no_row = contradictions.ROW, contradictions.NO_ROW
+    is_untold = ~F.col("begins").isin(row, no_row)
     return [
         F.count_if((F.col("begins") == no_row) & ~F.col("deleted")).alias("fresh"),
-        F.count_if((F.col("begins") == unknown) & ~F.col("deleted")).alias("maybe_fresh"),
+        F.count_if(is_untold & ~F.col("deleted")).alias("maybe_fresh"),
         F.count_if((F.col("begins") == row) & F.col("deleted")).alias("gone"),
-        F.count_if((F.col("begins") == unknown) & F.col("deleted")).alias("maybe_gone"),
+        F.count_if(is_untold & F.col("deleted")).alias("maybe_gone"),
         F.sum("breaks").alias("breaks"),
     ]
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import NEW_HALF, OLD_HALF, Operation
+from tidemark.folding import contradictions
 from tidemark.folding.frames import key_names
 from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import PARTIAL_KEY_CHANGE, TRUNCATED, torn_key
@@ -68,7 +69,8 @@ def settled(acted: DataFrame, plan: Plan) -> DataFrame:
     Returns:
         The new actions. Their new halves that may lack columns are set aside where the old half has another key. With
         ``idle``, whether the action is an old half that does nothing, and ``tears``, whether it is an old half for
-        which the new half is set aside.
+        which the new half is set aside. Where the plan ``compares``, a new half of which the old one is known ``needs``
+        its row.
     """
     is_earlier = F.col(EARLIER) if EARLIER in acted.columns else F.lit(False)
     keys = key_names(plan)
@@ -86,6 +88,9 @@ def settled(acted: DataFrame, plan: Plan) -> DataFrame:
         "set_aside": F.coalesce("set_aside", F.when(F.col("torn"), PARTIAL_KEY_CHANGE)),
         "detail": F.coalesce("detail", F.when(F.col("torn"), torn_key(plan.key))),
     }
+    if plan.compares:
+        is_told = told & ~F.col("half") & F.col("old key").isNotNull()
+        verdict["needs"] = F.when(is_told, contradictions.number(contradictions.ROW)).otherwise(F.col("needs"))
     left = judged.where(~F.col("is_back")).withColumns(verdict)
     return left.drop("is_back", "old key", "new key", "torn", EARLIER)
 

@@ -39,7 +39,8 @@ Updates of some formats may come as two messages, the old row and the new one (`
 has ``PAIRS_UPDATES = True``. An image that comes alone is then a whole row, and a column that it lacks is null.
 
 If the messages of a format tell no order of their own, so that a position is ``message.order``, the format has
-``ORDERS_BY_OFFSET = True``.
+``ORDERS_BY_OFFSET = True``. If a position only ends in ``message.order``, so that a copy of an event ranks as a new
+one, it has ``RANKS_COPIES = True``.
 
 A format whose positions have a delivery (``events.placed``) has ``HAS_DELIVERIES = True``. One whose DDL has a position
 in the log that rows of all tables share has ``PLACES_STATEMENTS = True``: renames of tables are followed. If only some
@@ -85,6 +86,7 @@ __all__ = [
     "pairs_updates",
     "placing_of",
     "ranks_by_commit",
+    "ranks_copies",
     "resolve",
 ]
 
@@ -232,6 +234,11 @@ def pairs_updates(module: Format) -> bool:
 def orders_by_offset(module: Format) -> bool:
     """Return whether positions are places in the dump, because the messages tell no order of their own."""
     return bool(getattr(module, "ORDERS_BY_OFFSET", False))
+
+
+def ranks_copies(module: Format) -> bool:
+    """Return whether a copy of an event ranks as a new one, because the place in the dump ends positions."""
+    return bool(getattr(module, "RANKS_COPIES", False))
 
 
 def has_deliveries(module: Format) -> bool:

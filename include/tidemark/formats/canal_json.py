@@ -88,6 +88,8 @@ _ANNOTATED = (
 ORDERS_BY_OFFSET = True
 ranks_by_commit = of_offsets
 
+RANKS_COPIES = True
+
 
 class Options(BaseModel):
     """Facts that Canal messages do not contain."""

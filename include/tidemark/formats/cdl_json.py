@@ -8,9 +8,8 @@
      "unique": {"id": 34}, "data": {"count1": 13, "id": 34, "time1": null, "decimalNum": null}, "before": null,
      "message_version": "1.0", "message_type": "0", "HEARTBEAT_IDENTIFIER": "279fb050-0143-45c1-b184-50bc48c2461c"}}
 
-Version 2.0 is Debezium's envelope (``after``, ``source``, ``op``). Both versions have ``before``, ``unique`` (the key),
-``LOB_COLUMNS``, ``message_version`` and ``message_type``. The content of a message shows its version. One dump may have
-both versions, for the same tables. Data messages have a HEARTBEAT_IDENTIFIER too.
+Version 2.0 is Debezium's envelope (``after``, ``source``, ``op``). Both have ``before``, ``unique`` (the key),
+``LOB_COLUMNS``, ``message_version`` and ``message_type``, and one dump may have both, for the same tables.
 """
 
 from __future__ import annotations
@@ -41,6 +40,7 @@ from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table
 
 TOOLS, UNTOLD = ("Huawei MRS CDL",), ("the database, in version 1.0", "precision and scale of decimals")
 
+RANKS_COPIES = True
 OPERATIONS = {"INSERT": Operation.INSERT, "UPDATE": Operation.UPDATE, "DELETE": Operation.DELETE}
 """Operations of version 1.0."""
 

@@ -56,6 +56,8 @@ TOOLS = ("Alibaba DTS",)
 
 UNTOLD = ("whether a number is unsigned", "text from bytes in a column that is always null")
 
+RANKS_COPIES: Final = True
+
 OPERATIONS: Final = {
     "INSERT": Operation.INSERT,
     "UPDATE": Operation.UPDATE,

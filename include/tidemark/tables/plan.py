@@ -146,6 +146,8 @@ class Plan:
     """Whether the copies of an event may have different positions (``events.placed``)."""
     compares: bool = False
     """Whether events are compared with the rows that they need (``folding.contradictions``)."""
+    ranks_copies: bool = False
+    """Whether a copy of an event ranks as a new one, because the place in the dump ends positions."""
     today: Mapping[str, str | None] = field(default_factory=dict)
     """Stored columns that get another name when the cut is published, with that name; None for a column that goes."""
     void: Collection[str] = frozenset()

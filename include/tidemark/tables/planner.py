@@ -76,12 +76,13 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         defaults=defaults,
         pairs_updates=not key and formats.pairs_updates(formats.resolve(source.format)),
         has_deliveries=formats.has_deliveries(formats.resolve(source.format)),
+        ranks_copies=formats.ranks_copies(formats.resolve(source.format)),
         keeps_versions=bool(promised.history),
         tracked=rules.tracked(evolving.rules.tracked(names)),
         tracking=promised.history.rule if isinstance(promised.history, History) else None,
         is_fed=promised.feed,
         soft=promised.deletes is choices.Deletes.SOFT,
-        compares=not checks and _compares(source, found, promised),
+        compares=not checks and _compares(source, found, bool(key)),
         row_checks=checks,
         masks=masks,
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
@@ -163,18 +164,18 @@ def _refuse_kept(source: str, found: Found, promised: model.Table, table: Table 
         )
 
 
-def _compares(source: model.Source, found: Found, promised: model.Table) -> bool:
-    """Return whether the rows that events need can be told: not where the place in the dump is the order.
+def _compares(source: model.Source, found: Found, has_key: bool) -> bool:  # noqa: FBT001  it is what is known
+    """Return whether the rows that events need can be told.
 
-    There, an event that is sent again is newer than the first one. Nor in parts of a row, while transactions wait, with
-    soft deletes, or where rows come from several names or keys.
+    They cannot while transactions wait, nor where rows come from several names or keys, or bring values from other
+    rows. Without a key, events must be told from their copies, and be whole.
     """
-    several = found.shards or found.eras or found.segments
-    if several or found.partial or found.withheld.left_out or promised.deletes is choices.Deletes.SOFT:
+    if found.shards or found.eras or found.segments or found.moves or found.withheld.left_out:
+        return False
+    if not has_key and (found.partial or formats.ranks_copies(formats.resolve(source.format))):
         return False
     asked = source.invariants
-    sought = {asked.missing_rows, asked.existing_rows, asked.before_images} != {choices.Consequence.OFF}
-    return sought and not formats.orders_by_offset(formats.resolve(source.format))
+    return {asked.missing_rows, asked.existing_rows, asked.before_images} != {choices.Consequence.OFF}
 
 
 def _refuse_layout(
