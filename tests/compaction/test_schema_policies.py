@@ -19,6 +19,7 @@ from tidemark.ddl.names import Renaming
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.quality.schema_drift import SCHEMA_DRIFT
+from tidemark.quality.unknown_members import UNKNOWN_MEMBERS
 from tidemark.quality.unknown_messages import UNKNOWN_MESSAGES
 from tidemark.queries.status import status_of
 from tidemark.sources.files import validate
@@ -79,7 +80,8 @@ def reports(spark: SparkSession, landing: Path) -> list[dict[str, StageReport]]:
     messages += [log.put(20, **AFTER) for log in logs]
     messages += [Log("reused").ddl(15, "ADD COLUMN b int DEFAULT 3"), Log("found").put(20, id=2, a="y")]
     unknown = Log("all").put(21, **AFTER).replace(b'"op": "c"', b'"op": "q"')
-    deliver(landing, "2", [*messages, unknown])
+    flagged = Log("all").put(22, **AFTER).replace(b'"op": "c"', b'"op": "c", "isPart": false')
+    deliver(landing, "2", [*messages, unknown, flagged])
     return [first, run_all(source)]
 
 
@@ -116,7 +118,7 @@ DRIFT = {
 
 @pytest.mark.spark
 def test_check_tells_what_changed_and_what_is_unknown(reports: list[dict[str, StageReport]], lake: Lake) -> None:
-    """Columns by table, and where a message with an unknown operation is; both warn. A first cut changes nothing."""
+    """Columns by table, and where a message with an unknown operation or member is; all warn. Not in a first cut."""
     rows = Ledger(lake, NAME).checks()
     found = {row.target.partition(".")[2]: sorted(row.columns) for row in rows if row.name == SCHEMA_DRIFT}
     assert {table: columns for table, columns in found.items() if table != "found"} == {
@@ -129,6 +131,8 @@ def test_check_tells_what_changed_and_what_is_unknown(reports: list[dict[str, St
     place = [text for text in told if f"1 {UNKNOWN_MESSAGES}. One is message " in text]
     assert len(place) == 1
     assert "/2" in place[0]
+    assert f"{NAME}: {UNKNOWN_MEMBERS} (table) warns: 1; expected 0" in told
+    assert any(" does not know the member isPart of message " in text for text in told)
     assert reports[1]["check"].problems == ()
 
 

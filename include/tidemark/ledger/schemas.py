@@ -224,6 +224,19 @@ TRANSACTIONS = pa.schema(
 ``batch``, ``seen`` is a ``tally.Seen`` as JSON. The row without an id, in state ``marked``, says that the source sends
 markers; its ``seen`` is a ``transactions.Facts`` as JSON."""
 
+UNKNOWN_MEMBERS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("batch", pa.int32()),
+        ("member", pa.string()),
+        ("file", pa.string()),
+        ("place", pa.int64()),
+        ("at", INSTANT),
+    ]
+)
+"""Members of messages that the format does not know: their path in a message, the first batch that has it, and the
+place of one such message."""
+
 SOURCE_FILES = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("declared", pa.string()), ("at", INSTANT)])
 """What the source file said, without defaults, as JSON, when messages were last read: one row a source. Of the landing
 path, which may hold the keys of a store, it is a digest."""
@@ -245,6 +258,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "transactions": TRANSACTIONS,
     "checks": CHECKS,
     "contradictions": CONTRADICTIONS,
+    "unknown_members": UNKNOWN_MEMBERS,
     "source_files": SOURCE_FILES,
     "reconciliations": RECONCILIATIONS,
     "erasures": ERASURES,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tidemark.dumps.file_names import in_order
 from tidemark.events import TIMES, Message, Transaction
-from tidemark.lake.log_schemas import INSTANT
+from tidemark.lake.log_schemas import ERASED, INSTANT
 
 _NO_TRANSACTION = Transaction()
 
@@ -29,6 +29,12 @@ def with_file_order(raw: pa.RecordBatch, width_at: Mapping[str, int]) -> pa.Reco
     files = raw.column("file").dictionary_encode()
     texts = pa.array([in_order(path, width_at) for path in files.dictionary.to_pylist()], pa.string())
     return raw.append_column(FILE_ORDER, texts.take(files.indices))
+
+
+def unerased(raw: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch of ``RAW`` without the messages whose bytes an erasure removed."""
+    erased = pc.fill_null(pc.equal(raw.column("checksum"), ERASED), pa.scalar(value=False))
+    return raw.filter(pc.invert(erased)) if pc.any(erased).as_py() else raw
 
 
 def messages_of(raw: pa.RecordBatch) -> Iterator[Message]:

@@ -15,6 +15,7 @@ from tidemark.dumps.wrapping import Reading
 from tidemark.lake.data_files import Target, WrittenFile
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.member_rows import UnknownMemberRow
 from tidemark.ledger.rows import FileRow
 from tidemark.ledger.tally import Tally
 from tidemark.normalization import erasures, file_order, inputs, open_transactions, protecting, tasks
@@ -68,6 +69,14 @@ class Derived:
             for batch, tally in task.tallies.items():
                 found[batch].append(tally)
         return found
+
+    def unknown_members(self) -> list[UnknownMemberRow]:
+        """Return the members of messages that the format does not know."""
+        return [
+            UnknownMemberRow(batch=each.batch, member=each.member, file=each.file, place=each.place)
+            for task in self.tasks
+            for each in task.unknown_members
+        ]
 
     def with_carried(self, carried: Done | None) -> Derived:
         """Return the same with rows that were not derived, but kept from before."""

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.dumps.wrapping import Reading
@@ -22,14 +21,15 @@ from tidemark.errors import ConfigurationError
 from tidemark.events import Message
 from tidemark.formats import Known, informed, orders_by_dump, resolve
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
-from tidemark.lake.log_schemas import ERASED, RowKind
+from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger.completeness import Landed
 from tidemark.ledger.tally import Tally
-from tidemark.normalization.arrow_rows import messages_of, with_file_order
+from tidemark.normalization.arrow_rows import messages_of, unerased, with_file_order
 from tidemark.normalization.decoder import Decoder, Recognise
 from tidemark.normalization.decoding import decode_message, metadata_of
 from tidemark.normalization.erased_keys import Decode, ErasedKeys, Noting
 from tidemark.normalization.file_times import FileTimes, TimesNoted
+from tidemark.normalization.members_seen import MembersSeen, UnknownMember
 from tidemark.normalization.new_logs import NewLogs, ranked
 from tidemark.normalization.protection import Protection
 from tidemark.normalization.raised_limits import with_raised_limit
@@ -56,6 +56,8 @@ class Done(msgspec.Struct, kw_only=True):
     """Of events that only their file orders."""
     erased: list[tuple[str, int, int]] = []
     """File, place and number in its message of each event whose row was erased."""
+    unknown_members: list[UnknownMember] = []
+    """Members of messages that the format does not know."""
     problem: str | None = None
     """Why the messages cannot be read: a key is missing. Nothing is to be committed then."""
 
@@ -186,7 +188,7 @@ def normalize(
     decoders: dict[int, Decoder] = {}
     tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled, landed=transactions.landed)
     times = TimesNoted()
-    by_dump = orders_by_dump(resolve(decoding.format_name))
+    by_dump, members = orders_by_dump(resolve(decoding.format_name)), MembersSeen(decoding.format_name)
 
     def write(partition: Partition, rows: pa.RecordBatch) -> None:
         writer.write(partition, rows if protection is None else protection.sealed_log(partition, rows))
@@ -204,6 +206,7 @@ def normalize(
                 decoder.add_logs(logs_of(messages))
             decoder.offsets.add(messages)
             kept = unerased(messages)
+            members.add(batches.get(part.batch, part.batch), kept)
             decoder.add_erased(messages.num_rows - kept.num_rows)
             whole = with_raised_limit(kept, decoding.reading, decoding.sizes)
             decoder.add(with_file_order(whole, decoding.width_at))
@@ -218,6 +221,7 @@ def normalize(
             transactions=tracker.close(),
             file_times=times.close(),
             erased=noting.places if noting else [],
+            unknown_members=members.close(),
         )
     )
 
@@ -234,12 +238,6 @@ def search(task: bytes, *, decoding: Decoding, raw: Target) -> bytes:
             for message in messages_of(whole):
                 noting(message)
     return msgspec.json.encode(Done(erased=noting.places))
-
-
-def unerased(messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the messages without those whose bytes an erasure removed."""
-    erased = pc.fill_null(pc.equal(messages.column("checksum"), ERASED), pa.scalar(value=False))
-    return messages.filter(pc.invert(erased)) if pc.any(erased).as_py() else messages
 
 
 class LogPart(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,5 +38,7 @@ class Invariants(BaseModel):
     """Columns of a published table that a cut adds, drops, renames or gives another type."""
     unknown_messages: Chosen = Consequence.WARN
     """Messages with an operation or a type of a column that the format does not know: the producer changed."""
+    unknown_members: Chosen = Consequence.WARN
+    """Members of messages, beside their rows, that the format does not know: told once, when they are new."""
     missing_offsets: Chosen = Consequence.WARN
     """Records of a partition of Kafka that did not land, between others that did."""

@@ -20,14 +20,14 @@ from tidemark.lake import names
 from tidemark.lake.catalog import home
 from tidemark.lake.filters import above, at_most, equals
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
+from tidemark.ledger import cuts, member_rows
 from tidemark.ledger.check_rows import CHECK
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization.identifying import other_format
 from tidemark.quality import contradictions as contradicting
-from tidemark.quality import freshness, missing_offsets, schema_drift, unknown_messages, volume
+from tidemark.quality import freshness, missing_offsets, schema_drift, unknown_members, unknown_messages, volume
 from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
 from tidemark.quality.judging import judge
@@ -129,6 +129,10 @@ def _of_messages(lake: Lake, ledger: Ledger, source: Source, cut: CutRow, publis
     quarantine = None if asked is Consequence.OFF else lake.find(names.quarantine(source.source))
     if quarantine is not None:
         yield from unknown_messages.judged(source.source, quarantine, (published, cut.batch), Severity(asked.value))
+    asked, new = source.invariants.unknown_members, (above("batch", published), at_most("batch", cut.batch))
+    members = [] if asked is Consequence.OFF else member_rows.unknown_members(ledger, *new)
+    if members:
+        yield unknown_members.judged(source.source, source.format, members, Severity(asked.value))
 
 
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
@@ -164,7 +168,7 @@ def _state(verdicts: Iterable[Verdict]) -> str:
 _APPROVABLE = (
     APPROVABLE
     | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
-    | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES}
+    | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES, unknown_members.UNKNOWN_MEMBERS}
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS
 )

@@ -29,6 +29,7 @@ from tidemark.lake.data_files import Target
 from tidemark.lake.filters import above, among
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
+from tidemark.ledger import member_rows
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
@@ -227,6 +228,7 @@ def _decode(
     if instead_of is None:
         derived.settle(ledger, newest)
     _note_disorders(ledger, derived.disorders, max(batches), replaced)
+    member_rows.note(ledger, derived.unknown_members(), replaced)
     lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
     ledger.replace(BatchRow, rows, replaced)
     marks = {"batch": str(newest), **erasures.marks(derived.tasks)}
