@@ -38,6 +38,7 @@ from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, 
 from tidemark.orchestration.assets import announce
 from tidemark.orchestration.gauges import sent_after
 from tidemark.orchestration.intervals import Interval, interval_of, with_passed_over
+from tidemark.orchestration.lineage import TellsLineage
 from tidemark.orchestration.links import DataDocsLink, QualityLink
 from tidemark.orchestration.submitted import failure, place_for_problems, taken
 from tidemark.sources.files import find_source
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 _again: Any = AirflowRescheduleException  # Any: Airflow does not type it
 
 CONNECTION = "spark_default"
-
 
 JOBS = INCLUDE.parent / "jobs"
 
@@ -81,7 +81,7 @@ class _Call:
     options: Mapping[str, Any]
 
 
-class StageOperator(SparkSubmitOperator):
+class StageOperator(TellsLineage, SparkSubmitOperator):
     """One stage over the interval of the run, for the given source, or else for the source that the form names.
 
     ``options`` are the fields of the trigger form that the stage takes as keyword arguments.
