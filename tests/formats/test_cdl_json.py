@@ -10,7 +10,7 @@ import pytest
 from support.cases import Case, cases
 from support.doc_tables import table
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError, UnknownTypeError
-from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, TableId, Transaction
+from tidemark.events import ChangeEvent, ControlEvent, Encoding, Message, Operation, TableId, Transaction
 from tidemark.formats import cdl_json
 
 ROW = {"id": 1, "status": "new", "note": None}
@@ -219,7 +219,8 @@ def test_types_of_the_page(physical: str, logical: str, type_: str, encoding: st
     for version, row in ((first(data={"c": None}), "data"), (second(after={"c": None}), "after")):
         event = decode({"schema": schema(column, row=row), "payload": version})
         told = None if type_.startswith("by the source file") else type_
-        assert event.shape.columns == (Column(name="c", type=told, encoding=Encoding(encoding)),)
+        (made,) = event.shape.columns
+        assert (made.name, made.type, made.encoding) == ("c", told, Encoding(encoding))
 
 
 @pytest.mark.parametrize(("told", "micros"), [

@@ -14,6 +14,9 @@ from support.histories import canal, deliver
 from support.running import run_all
 from tidemark.events import Column, Encoding, Shape
 from tidemark.formats import _mysql
+from tidemark.formats._connect import ConnectSchema
+from tidemark.formats._connect import column as connect_column
+from tidemark.formats._dts import types as dts_types
 from tidemark.formats._replicate.types import column as replicate_column
 from tidemark.formats._replicate.wire import TableColumn
 from tidemark.lake.lake import Lake
@@ -55,6 +58,42 @@ def test_numbers_of_replicate() -> None:
         name: replicate_column("a", TableColumn(ordinal=1, type=name)).bounds for name in ("INT1", "UINT4", "INT4")
     }
     assert found == {"INT1": "range -128 127", "UINT4": "range 0 4294967295", "INT4": UNSET}
+
+
+@pytest.mark.parametrize(
+    ("kind", "logical", "bounds"),
+    [
+        ("int8", None, "range -128 127"),
+        ("int16", None, "range -32768 32767"),
+        ("int16", "com.example.Odd", "range -32768 32767"),
+        ("int16", "io.debezium.time.Year", None),
+        ("int32", None, None),
+        ("string", None, None),
+    ],
+)
+def test_types_of_connect(kind: str, logical: str | None, bounds: str | None) -> None:
+    """Small integers have a range, in messages of Debezium and of CDL with their schemas."""
+    found = connect_column(ConnectSchema(type=kind, name=logical, field="a")).bounds
+    assert (None if found is UNSET else found) == bounds
+
+
+@pytest.mark.parametrize(
+    ("source", "number", "bounds"),
+    [
+        ("MySQL", 1, "range -128 255"),
+        ("DRDS", 9, "range -8388608 16777215"),
+        ("MySQL", 13, None),
+        ("MySQL", 3, None),
+        ("PostgreSQL", 21, "range -32768 32767"),
+        ("PPAS", 23, None),
+        ("Oracle", 2, None),
+        ("other", 1, None),
+    ],
+)
+def test_types_of_dts(source: str, number: int, bounds: str | None) -> None:
+    """MySQL's small integers may be unsigned: DTS does not tell, so their range is that of both."""
+    found = dts_types.column(source, "a", number, dts_types.INTEGER).bounds
+    assert (None if found is UNSET else found) == bounds
 
 
 def test_bounds_of_several_shapes_are_the_widest_and_only_if_all_are_known() -> None:

@@ -13,10 +13,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
 from tidemark.formats._json import NULL, RowLayout, check_utf8, members, read, unwrap
+from tidemark.values import bounds
 from tidemark.values.message_types import DIGITS
 
 _STRING = ("string", Encoding.PLAIN)
@@ -44,6 +46,9 @@ PHYSICAL: dict[str, tuple[str, Encoding]] = {
     "array": _STRING,
 }
 """Schema ``type`` to column type. Nested values are kept as their JSON text."""
+
+_RANGES = {bits: bounds.between(-(2 ** (size - 1)), 2 ** (size - 1) - 1) for bits, size in (("int8", 8), ("int16", 16))}
+"""Schema ``type`` to what it allows, where the type of the column allows more."""
 
 _GEOMETRIES = ("Point", "Geometry", "Geography", "Line", "Circle")
 
@@ -131,7 +136,8 @@ def column(field: ConnectSchema) -> Column:
         type_, encoding = PHYSICAL[field.type]
     else:
         raise UnknownTypeError(f"column '{name}' has the type '{field.type}'; Connect has {', '.join(PHYSICAL)}")
-    return Column(name=name, type=type_, encoding=encoding)
+    told = UNSET if field.name in LOGICAL else _RANGES.get(field.type, UNSET)
+    return Column(name=name, type=type_, encoding=encoding, bounds=told)
 
 
 def _cell(field: ConnectSchema) -> ConnectSchema | None:

@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import UNSET, UnsetType
+
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
+from tidemark.values import bounds
 
 BY_VALUE: Final = "by value"
 """Declared type of a column whose values are text or bytes: only each value shows which."""
@@ -35,6 +38,13 @@ MYSQL: Mapping[int, str] = {
     16: _UNSIGNED_LONG,  # bit
     **dict.fromkeys((245, 247, 248), "string"),  # json, enum, set
 }
+
+_MYSQL_RANGES: Mapping[int, str] = {
+    number: bounds.between(-(2 ** (bits - 1)), 2**bits - 1) for number, bits in ((1, 8), (2, 16), (9, 24))
+}
+"""Numbers of small integers to what they allow, signed or not: which of them, no message tells."""
+
+_POSTGRESQL_RANGES: Mapping[int, str] = {21: bounds.between(-(2**15), 2**15 - 1)}
 
 ORACLE: Mapping[int, str] = {
     **dict.fromkeys((1, 8, 58, 69, 96, 112, 182, 183, 208), "string"),
@@ -116,7 +126,15 @@ def column(source: str, name: str, number: int, kind: int) -> Column:
         type_ = None if declared in {None, "decimal", "timestamptz", BY_VALUE} else declared
     else:
         type_ = _typed(declared, kind)
-    return Column(name=name, type=type_, encoding=Encoding.BASE64 if type_ == "binary" else Encoding.TEXT)
+    encoding = Encoding.BASE64 if type_ == "binary" else Encoding.TEXT
+    return Column(name=name, type=type_, encoding=encoding, bounds=_bounds(source, number) if type_ == "int" else UNSET)
+
+
+def _bounds(source: str, number: int) -> str | UnsetType:
+    """Return what a type allows beyond what the type of its column does."""
+    numbers = FAMILIES.get(source)
+    ranges = _MYSQL_RANGES if numbers is MYSQL else _POSTGRESQL_RANGES if numbers is POSTGRESQL else {}
+    return ranges.get(number, UNSET)
 
 
 def _declared(source: str, name: str, number: int) -> str | None:
