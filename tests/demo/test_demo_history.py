@@ -15,6 +15,7 @@ from typing import NamedTuple, cast
 import pytest
 
 from support.reference import Alteration, Change, fold, read_change
+from tidemark.demo.comparison import OPTIONS
 from tidemark.demo.render import SOURCES, Counts, Rendered, deliver_late, render
 from tidemark.demo.story.landmarks import DAYS, HOT, LARGEST_SCALE
 from tidemark.demo.story.model import History, Row, RowEvent, Rows, apply
@@ -45,9 +46,12 @@ def shop() -> History:
     return history()
 
 
-@pytest.fixture(scope="module", params=sorted(SOURCES))
+@pytest.fixture(scope="module", params=sorted(SOURCES.keys() - {OPTIONS}))
 def dump(request: pytest.FixtureRequest, shop: History, tmp_path_factory: pytest.TempPathFactory) -> Dump:
-    """Return the dump of each source in turn, all of it written, nothing late delivered."""
+    """Return the dump of each source in turn, all of it written, nothing late delivered.
+
+    The source with options has other tables: see ``test_demo_options.py``.
+    """
     landing = tmp_path_factory.mktemp("landing")
     return Dump(render(request.param, shop, landing), landing, load_source(FOLDER / f"{request.param}.yaml"))
 

@@ -26,10 +26,13 @@ def environment_of_tasks(landing: Path) -> dict[str, str]:
     Args:
         landing: what ``TIDEMARK_LANDING`` in source files stands for.
     """
+    from tidemark.demo.secret import environment_of_masks
+
     local = '{"conn_type": "spark", "host": "local[*]"}'
     return {
         "TIDEMARK_SOURCES": str(default_folder()),
         "TIDEMARK_LANDING": str(landing),
+        **environment_of_masks(),
         "AIRFLOW_CONN_SPARK_DEFAULT": os.environ.get("AIRFLOW_CONN_SPARK_DEFAULT", local),
     }
 

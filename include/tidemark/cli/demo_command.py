@@ -24,17 +24,22 @@ Look next:
   set aside     {program} quarantine show {source}
   run it again  TIDEMARK_LANDING={landing} {program} run {source}    (lands nothing, changes nothing)"""
 
+_MASKED = """  its masks     export {variable}=$(cat {file})    (for runs, explain and __changes of {source})"""
+
 
 @app.command(rich_help_panel=SET_UP)
 @exits
 def demo(
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="SOURCE", help="Bundled sources; default: one of each format.")
+        list[str] | None,
+        typer.Argument(metavar="SOURCE", help="Bundled sources; default: one of each format, and shop_options."),
     ] = None,
 ) -> None:
     """Run bundled sources through Airflow on four days of dumps, and compare the tables that they publish."""
+    from tidemark.demo.comparison import OPTIONS
     from tidemark.demo.runner import DEFAULT
     from tidemark.demo.runner import run as run_demo
+    from tidemark.demo.secret import VARIABLE, secret_file
     from tidemark.lake.catalog import home
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers of the demo are stopped
@@ -53,3 +58,5 @@ def demo(
     landing = shlex.quote(str(home() / "demo" / "landing"))
     report = home() / "quality" / "site" / "index.html"
     typer.echo(_LOOK_NEXT.format(report=report, docs=docs, program=program, landing=landing, source=run[0]))
+    if OPTIONS in run:
+        typer.echo(_MASKED.format(source=OPTIONS, variable=VARIABLE, file=shlex.quote(str(secret_file()))))

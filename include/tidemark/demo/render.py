@@ -26,6 +26,7 @@ from tidemark.demo.renderers import (
 )
 from tidemark.demo.renderers.dump import DumpFile, Entry, Kind
 from tidemark.demo.story.model import History
+from tidemark.demo.story.shards import sharded
 from tidemark.errors import UnknownNameError
 
 SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
@@ -37,6 +38,7 @@ SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
     "shop_debezium_bare": debezium_json.dump_bare,
     "shop_dts": dts_avro.dump,
     "shop_lindorm": lindorm.dump,
+    "shop_options": lambda history: canal_json.dump(sharded(history)),
     "shop_replicate": replicate_json.dump,
     "shop_replicate_avro": replicate_avro.dump,
     "shop_shareplex": shareplex_json.dump,

@@ -2,7 +2,7 @@
 
 One Spark Connect server stays warm for all tasks. Airflow, with its scheduler, its DAG processor and an embedded
 PostgreSQL, runs beside it. All dumps are rendered from the same history, so the result is known: every source must
-publish the same tables, row by row.
+publish the same tables, row by row, or what the options of its tables make of them.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ import structlog
 
 from tidemark import INCLUDE
 from tidemark.demo.board import Board, States
+from tidemark.demo.comparison import OPTIONS, differences
 from tidemark.demo.render import SOURCES, STAGING, deliver_late, render
+from tidemark.demo.secret import environment_of_masks, make_secret
 from tidemark.demo.story.model import History
 from tidemark.demo.story.shop_history import history
 from tidemark.errors import ContractError, RetriableLakeError, UnknownNameError
 from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import Identifier
 from tidemark.queries.status import status_of
 from tidemark.services.airflow import AirflowService
 from tidemark.services.airflow_settings import USER
@@ -34,14 +35,13 @@ from tidemark.services.spark_connect import SparkConnectServer
 from tidemark.sources.files import default_folder
 from tidemark.sources.model import DAG_PREFIX
 from tidemark.spark.session import local_settings
-from tidemark.tables.schemas import COMMITTED_AT, POSITION
 
 log = structlog.get_logger(__name__)
 
 DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3, 4)]
 
 DEFAULT = tuple(name for name in SOURCES if name != "shop_debezium_bare")
-"""Sources of the demo by default: one of each format, and of each dialect."""
+"""Sources of the demo by default: one of each format, of each dialect, and one with options of tables."""
 
 _DAGS = INCLUDE.parent / "dags"
 
@@ -53,7 +53,7 @@ class Outcome:
     statuses: Sequence[Mapping[str, Any]]
     """The status of each source, as ``tidemark status --json`` prints it."""
     differences: Sequence[str]
-    """Published tables that differ from the final state of the history. If there are any, the demo has failed."""
+    """Published tables that are not what the history ends with. If there are any, the demo has failed."""
     seconds: float
 
 
@@ -79,9 +79,9 @@ def run(names: Iterable[str] = DEFAULT) -> Outcome:
         _run(names, landing, board)
         board.step("comparing the published tables")
         lake = Lake.open()
-        differences = [problem for name in names for problem in _differences(lake, name, shop)]
+        wrong = [problem for name in names for problem in differences(lake, name, shop)]
         statuses = [status_of(lake, name) for name in names]
-    return Outcome(statuses=statuses, differences=differences, seconds=time.monotonic() - began)
+    return Outcome(statuses=statuses, differences=wrong, seconds=time.monotonic() - began)
 
 
 def _run(names: Sequence[str], landing: Path, board: Board) -> None:
@@ -98,6 +98,7 @@ def _run(names: Sequence[str], landing: Path, board: Board) -> None:
         environment={
             "TIDEMARK_LANDING": str(landing),
             "TIDEMARK_SOURCES": str(default_folder()),
+            **environment_of_masks(),
             "AIRFLOW_CONN_SPARK_DEFAULT": server.connection,
             # The source files do not change during the demo, so Airflow need not read the DAGs again.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
@@ -113,10 +114,15 @@ def _run(names: Sequence[str], landing: Path, board: Board) -> None:
 
 
 def lay_out(names: Iterable[str], landing: Path) -> History:
-    """Write the dumps of bundled sources below ``landing``, unless they are there already; return their history."""
+    """Write the dumps of bundled sources below ``landing``, unless they are there already; return their history.
+
+    A source that masks columns gets its secret too.
+    """
     shop = history()
     for name in names:
         _render(name, shop, landing)
+        if name == OPTIONS:
+            make_secret()
     return shop
 
 
@@ -184,24 +190,3 @@ def _wait(airflow: AirflowService, requested: Mapping[str, str], board: Board) -
     failed = [f"{dag} {run}" for dag, run, state in ours if state != "success"]
     if failed:
         raise ContractError(f"failed in Airflow: {', '.join(failed)}; the tasks' logs are in {airflow.folder / 'logs'}")
-
-
-def _differences(lake: Lake, name: str, shop: History) -> list[str]:
-    final = shop.final_state()
-    return [f"{name}.{table}" for table in final if published(lake, name, table, shop) != _ordered(final[table])]
-
-
-def published(lake: Lake, source: str, table: str, shop: History) -> list[dict[str, Any]]:
-    """Return the rows of a published table, ordered by their values.
-
-    Columns that the shop's table no longer has are left out if they are null in every row. Formats without statements
-    leave such columns.
-    """
-    rows = lake.load(Identifier(source, table)).scan().to_arrow().drop_columns([POSITION, COMMITTED_AT])
-    today = {column.name for column in shop.columns(table)}
-    gone = [name for name in rows.column_names if name not in today and rows[name].null_count == len(rows)]
-    return _ordered(rows.drop_columns(gone).to_pylist())
-
-
-def _ordered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: [str(value) for value in row.values()])

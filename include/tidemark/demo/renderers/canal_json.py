@@ -35,7 +35,8 @@ _TYPES = {
     Operation.DELETE: "DELETE",
 }
 
-_PARTITIONS = {"customers": 0, "orders": 0, "order_lines": 1, "payments": 0, "stock_scans": 0}
+_PARTITIONS = {"order_lines": 1}
+"""Partition of the topic for each table that is not in partition 0."""
 
 _JDBC_TYPES = {
     "bigint": -5,
@@ -101,7 +102,7 @@ def _entries(transaction: Transaction) -> Iterator[Entry]:
         yield _entry(transaction, Kind.DDL, day, 0, _ddl(transaction, transaction.ddl), rows=emptied)
     for number, statement in enumerate(transaction.statements()):
         moved = day + timedelta(days=1) if transaction.split and number else day
-        partition = _PARTITIONS[statement[0].table]
+        partition = _PARTITIONS.get(statement[0].table, 0)
         message = _message(transaction, statement)
         yield _entry(transaction, Kind.ROWS, moved, partition, message, rows=len(statement))
 
