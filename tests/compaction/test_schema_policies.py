@@ -21,7 +21,9 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.quality.schema_drift import SCHEMA_DRIFT
 from tidemark.quality.unknown_members import UNKNOWN_MEMBERS
 from tidemark.quality.unknown_messages import UNKNOWN_MESSAGES
+from tidemark.queries.explain import explain
 from tidemark.queries.status import status_of
+from tidemark.queries.typed_changes import typed_changes
 from tidemark.sources.files import validate
 from tidemark.sources.model import Source
 from tidemark.sources.schema_policy import SchemaPolicies
@@ -34,6 +36,7 @@ NAME = "policies"
 POLICIES: dict[str, Any] = {
     "narrow": {"add": "ignore"},
     "keeping": {"drop": "keep", "rename": "keep"},
+    "kept": {"drop": "keep"},
     "no_drop": {"drop": "strict"},
     "no_type": {"type": "strict"},
     "retyped": {"type": "keep"},
@@ -47,6 +50,7 @@ AFTER = {"id": 2, "c": "c2", "d": 8}
 ROWS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "narrow": ("id c", [(1, "a1"), (2, "c2")]),
     "keeping": ("id c d a b", [(1, None, 7, "a1", "b1"), (2, "c2", 8, None, None)]),
+    "kept": ("id c d b", [(1, "a1", 7, "b1"), (2, "c2", 8, None)]),
     "no_drop": ("id a b", [(1, "a1", "b1")]),
     "no_type": ("id c d", [(1, "a1", 7), (2, "c2", 8)]),
     "retyped": ("id c d", [(1, "a1", 7), (2, "c2", 8)]),
@@ -107,9 +111,26 @@ def test_a_table_that_stops_names_the_changes_that_are_not_allowed(reports: list
     assert "column 'b' is kept (`schema: {drop: keep}`)" in problems["shop.reused"]
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("table", ["narrow", "keeping", "kept", "all"])
+def test_the_events_of_a_row_have_the_names_that_the_table_has(
+    table: str, reports: list[dict[str, StageReport]], lake: Lake
+) -> None:
+    """What is kept keeps its name in ``explain`` and ``__changes`` too, and what is renamed has its new one."""
+    names, rows = ROWS[table]
+    first = dict(zip(names.split(), rows[0], strict=True)) | {"id": 1}
+    (inserted,) = explain(lake, f"{NAME}.{table}", ["id=1"]).chapters
+    assert {name: str(cell.new) for name, cell in inserted.cells.items()} == {
+        name: str(value) for name, value in first.items() if name != "id"
+    }
+    (change,) = typed_changes(lake, (NAME, table)).where("after.id = 1").collect()
+    assert change["after"].asDict() == first | ({"d": None} if "d" in first else {})
+
+
 DRIFT = {
     "narrow": ["a renamed to c", "b dropped"],
     "keeping": ["c added as string", "d added as int"],
+    "kept": ["d added as int", "a renamed to c"],
     "no_type": ["d added as int", "a renamed to c", "b dropped"],
     "retyped": ["d added as int", "a renamed to c", "b dropped"],
     "all": ["d added as int", "a renamed to c", "b dropped"],

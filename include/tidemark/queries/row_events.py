@@ -23,9 +23,11 @@ from tidemark.lake.log_schemas import RowKind
 from tidemark.lake.properties import SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Step
+from tidemark.queries.row_life_columns import followed
 from tidemark.queries.row_life_masks import shown
 from tidemark.queries.row_life_scan import FIELDS, LogRow
 from tidemark.queries.row_life_steps import Aside, Reader
+from tidemark.queries.shard_views import is_view
 from tidemark.tables import eras
 from tidemark.tables.eras import Era
 from tidemark.values.plain_types import Value
@@ -35,12 +37,13 @@ Why = Callable[[LogRow], Aside | None]
 
 
 def history(lake: Lake, table: Table) -> SchemaHistory:
-    """Return the schema changes of a published table, under each of its names."""
+    """Return the schema changes that a published table followed, under each of its names."""
     segments = eras.segments_of(table)
     known = histories(Ledger(lake, table.properties[SOURCE_PROPERTY]), eras.names_of(segments))
-    if segments == (Segment(segments[-1].object, "", None),):
-        return known.get(segments[-1].object, SchemaHistory())
-    return history_of(known, segments)
+    plain = segments == (Segment(segments[-1].object, "", None),)
+    told = known.get(segments[-1].object, SchemaHistory()) if plain else history_of(known, segments)
+    # Of a folded table, another shard may still have a column that this one renamed.
+    return told if is_view(table) else followed(told, table)
 
 
 def log_of(lake: Lake, table: Table, segments: Sequence[Segment]) -> pa.RecordBatchReader:

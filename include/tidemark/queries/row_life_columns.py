@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+
+from pyiceberg.table import Table
 
 from tidemark.ddl.history import SchemaHistory
-from tidemark.ddl.names import ColumnNames
+from tidemark.ddl.names import ColumnNames, Renaming
 from tidemark.errors import UnreadableValueError
+from tidemark.tables.column_rules import names_recorded
 from tidemark.tables.defaults import value_of
 from tidemark.values.plain_types import Value
 from tidemark.values.table_columns import TableColumn
 
 
-def is_followed(history: SchemaHistory, columns: Mapping[str, TableColumn]) -> bool:
-    """Return whether the table follows the source's names. If the source file ignores DDL, it keeps the old names."""
-    given = [(renaming.position, renaming.new) for renaming in history.renamings]
-    given += [(addition.position, addition.name) for addition in history.additions if not addition.retyped]
-    return not any(
-        renaming.old in columns and not any(at >= renaming.position and name == renaming.old for at, name in given)
-        for renaming in history.renamings
-    )
+def followed(history: SchemaHistory, table: Table) -> SchemaHistory:
+    """Return what a published table followed of its schema changes.
+
+    A source file may say that columns are kept under their old names (``schema``): those are still there. A name that
+    the source file itself gives a column says nothing of the source's name.
+    """
+    given = set(names_recorded(table).values())
+    columns = {column.name.casefold() for column in table.schema().fields if column.name not in given}
+    came = [(each.position, each.new) for each in history.renamings if each.new]
+    came += [(each.position, each.name) for each in history.additions if not each.retyped]
+
+    def is_kept(renaming: Renaming) -> bool:
+        old = renaming.old.casefold()
+        return old in columns and not any(at >= renaming.position and name.casefold() == old for at, name in came)
+
+    return replace(history, renamings=tuple(each for each in history.renamings if not is_kept(each)))
 
 
 def defaults(

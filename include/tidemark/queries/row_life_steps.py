@@ -21,10 +21,10 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.properties import SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
-from tidemark.queries.row_life_columns import defaults, is_followed
+from tidemark.queries.row_life_columns import defaults
 from tidemark.queries.row_life_masks import MaskedText, masked, told
 from tidemark.queries.row_life_scan import LogRow, comparable, made, may_hold, micros
-from tidemark.queries.shard_views import is_view, own_columns
+from tidemark.queries.shard_views import own_columns
 from tidemark.tables import eras
 from tidemark.tables import reasons as fold_reasons
 from tidemark.tables.column_rules import derived_columns, masks_recorded, names_recorded
@@ -74,8 +74,6 @@ class Reader:
             for column in fields
             if column.name not in not_theirs and not column.name.startswith(OWN_PREFIX)
         }
-        # Of a folded table, another shard may still have a column that this one renamed.
-        history = history if is_view(table) or is_followed(history, columns) else SchemaHistory()
         spelled = [*(column.name for shape in shapes.values() for column in shape.columns), *columns]
         names = ColumnNames(history.renamings, spelled, names_recorded(table))
         return cls(
