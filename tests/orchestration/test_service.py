@@ -6,9 +6,12 @@ One Airflow for all tests. What its stop leaves behind is looked at when the tes
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import json
 import shutil
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,8 +41,12 @@ format: canal_json
 landing: {landing}/%Y-%m-%d/*.jsonl
 schedule: "@daily"
 start_date: 2026-01-01
+mask_at: landing
+mask_secret: ${{ORDERS_SECRET}}
+raw_key: ${{ORDERS_KEYS}}
 tables:
   shop.orders:
+    mask: {{item: hmac}}
     checks:
       - {{type: expect_column_values_to_be_between, column: id, min_value: {minimum}}}
 """
@@ -49,6 +56,8 @@ EMPTY = datetime(2026, 1, 5, tzinfo=UTC)
 PATH = "connections/spark_default"
 CANARY = "canary-5b1e"
 """Stands for the password of a catalog."""
+SECRETS = {"ORDERS_SECRET": "canary-of-masks-0000000", "ORDERS_KEYS": b64encode(b"canary".ljust(32, b"!")).decode()}
+"""Airflow connection -> its password: what the masks of each source need. No process has them in its environment."""
 SLEEPER = """\
 import subprocess
 from airflow.sdk import dag, task
@@ -140,6 +149,9 @@ def airflow(
     with AirflowService(place, dags=place / "dags", environment=environment, port=None, schedules=False) as service:
         server.wait()
         connect(service, server.connection, "POST", "connections")
+        for name, password in SECRETS.items():
+            told = {"connection_id": name, "conn_type": "generic", "password": password}
+            service.api.request("POST", "connections", json=told)
         service.wait_dags(["cdc_erp", "cdc_held", "cdc_sent", "sleeper"])
         yield service
         service.api.request("POST", "dags/sleeper/dagRuns", json={"logical_date": None})
@@ -173,15 +185,18 @@ def connect(service: AirflowService, connection: str, method: str = "PATCH", pat
     service.api.request(method, path, json={"connection_id": "spark_default", "port": None, **json.loads(connection)})
 
 
-def published(place: Path, source: str) -> list[int]:
-    """Return the keys of the published orders."""
+def published(place: Path, source: str) -> list[tuple[int, str]]:
+    """Return the published orders: keys and masked items."""
     table = load_catalog("tidemark", **catalog(place)).load_table((source, "orders"))
-    return sorted(table.scan(selected_fields=("id",)).to_arrow().column("id").to_pylist())
+    rows = table.scan(selected_fields=("id", "item")).to_arrow().to_pylist()
+    return sorted((row["id"], row["item"]) for row in rows)
 
 
-def expected(days: list[datetime]) -> list[int]:
-    """Return the keys of the rows that the dumps of these days hold."""
-    return [100 * day.day + number for day in days for number in range(5)]
+def expected(days: list[datetime]) -> list[tuple[int, str]]:
+    """Return the rows of the dumps of these days, as they are published."""
+    secret = SECRETS["ORDERS_SECRET"].encode()
+    items = [hmac.new(secret, f"item {number}".encode(), hashlib.sha256).hexdigest() for number in range(5)]
+    return [(100 * day.day + number, items[number]) for day in days for number in range(5)]
 
 
 def interval(day: datetime) -> dict[str, str]:
@@ -319,8 +334,8 @@ def test_connection_alone_decides_that_stages_are_submitted(
 ) -> None:
     """The same DAG runs by spark-submit once the connection says so; nothing else changes.
 
-    What needs no Spark is not submitted, and of an interval without files nothing is. The catalog's password is in no
-    command line, and in no log.
+    What needs no Spark is not submitted, and of an interval without files nothing is. The catalog's password, and the
+    secrets that Airflow connections hold, are in no command line, no log, and nothing that Airflow shows of a task.
     """
     connect(airflow, '{"conn_type": "spark", "host": "local[2]"}')
     with watched() as seen:
@@ -337,9 +352,13 @@ def test_connection_alone_decides_that_stages_are_submitted(
     assert submitted(airflow, empty) == set()
     assert seconds(airflow, "cdc_sent", empty) < seconds(airflow, "cdc_sent", full)
     assert any("jobs/compact.py" in command for command in seen)
-    assert not [command for command in seen if CANARY in command]
+    secrets = [CANARY, *SECRETS.values()]
+    assert not [command for command in seen for secret in secrets if secret in command]
     written = [*(airflow.folder / "logs").rglob("*.log"), *server.folder.glob("*.log")]
-    assert not [str(log) for log in written if CANARY.encode() in log.read_bytes()]
+    assert not [str(log) for log in written for secret in secrets if secret.encode() in log.read_bytes()]
+    shown = airflow.api.request("GET", f"dags/cdc_sent/dagRuns/{full}/taskInstances")
+    assert {len(each["rendered_fields"]) > 0 for each in shown["task_instances"]} == {True}
+    assert not [secret for secret in secrets if secret in json.dumps(shown)]
 
 
 def test_secrets_are_private_and_nothing_listens_beyond_this_machine(

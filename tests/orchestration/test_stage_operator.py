@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from tidemark.errors import ConfigurationError
 from tidemark.lake import locks
 from tidemark.orchestration import stage_operator
+from tidemark.orchestration.environment import secrets_of
 from tidemark.orchestration.intervals import interval_of
 from tidemark.orchestration.stage_operator import StageOperator
 from tidemark.stages import STAGES, StageReport
@@ -121,12 +122,23 @@ def test_missing_or_foreign_connection_fails_at_once(
         StageOperator(stage="land", source="erp").execute(context())
 
 
+def test_a_connection_without_a_password_fails_at_once(erp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret that is looked for in a connection must be there; what the environment holds is not looked for."""
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_TEST_CANARY", '{"conn_type": "generic"}')
+    with pytest.raises(AirflowFailException, match="'TIDEMARK_TEST_CANARY' has no password"):
+        StageOperator(stage="land", source="erp").execute(context())
+    monkeypatch.setenv("TIDEMARK_TEST_CANARY", "of the environment")
+    assert secrets_of("erp") == {}
+    assert StageOperator(stage="land", source="erp").execute(context()) is not None
+
+
 @pytest.fixture
 def erp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Declare a source in a home of its own, and a connection for spark-submit; return its folder of dumps."""
     (tmp_path / "sources").mkdir()
     (tmp_path / "landing").mkdir()
     text = f"source: erp\nformat: canal_json\nlanding: {tmp_path}/landing/*\nschedule: '@daily'\n"
+    text += "mask_secret: ${TIDEMARK_TEST_CANARY}\n"
     (tmp_path / "sources" / "erp.yaml").write_text(text, "utf-8")
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path / "sources"))
@@ -267,8 +279,8 @@ def test_what_needs_spark_is_submitted_and_its_status_is_understood(
 ) -> None:
     """spark-submit runs jobs/<stage>.py: held data and configuration end the task, the rest is tried again.
 
-    What the job says of it is in the error and in the log, at level ERROR. The job finds the library, and secrets stay
-    in the environment: they are in no command line.
+    What the job says of it is in the error and in the log, at level ERROR. The job finds the library. Secrets reach it
+    by the environment, also the one that only an Airflow connection holds: they are in no command line.
     """
     row = {"data": [{"id": "1"}], "mysqlType": {"id": "bigint"}, "sqlType": {"id": -5}, "old": None, "pkNames": ["id"]}
     head = {"database": "shop", "table": "orders", "type": "INSERT", "isDdl": False, "sql": "", "es": 1, "ts": 1}
@@ -282,7 +294,8 @@ def test_what_needs_spark_is_submitted_and_its_status_is_understood(
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__PASSWORD", "canary-7f3a")
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__URI", f"sqlite:///{tmp_path}/home/catalog.db")
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__WAREHOUSE", f"file://{tmp_path}/home/warehouse")
-    monkeypatch.setenv("TIDEMARK_TEST_CANARY", "canary-7f3a")
+    connection = {"conn_type": "generic", "password": "canary-7f3a"}
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_TEST_CANARY", json.dumps(connection))
     monkeypatch.setenv("TIDEMARK_TEST_TOLD", str(told))
     monkeypatch.setenv("TIDEMARK_TEST_STATUS", str(status))
     monkeypatch.setenv("TIDEMARK_TEST_PROBLEM", problem)
@@ -301,5 +314,6 @@ def test_what_needs_spark_is_submitted_and_its_status_is_understood(
     heard = json.loads(told.read_text("utf-8"))
     assert heard["arguments"] == ["erp"]
     assert heard["canary"] == "canary-7f3a"
+    assert "TIDEMARK_TEST_CANARY" not in os.environ
     assert "compact.py" in heard["command"]
     assert "canary" not in heard["command"]

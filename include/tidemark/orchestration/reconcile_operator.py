@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 
 from tidemark.errors import ConfigurationError
 from tidemark.orchestration.dags import TASKS
+from tidemark.orchestration.environment import secrets_of, variables
 from tidemark.sources.files import find_source
 from tidemark.sources.model import Source
 from tidemark.values.iso8601 import EPOCH
@@ -46,10 +47,12 @@ class ReconcileOperator(BaseOperator):
         try:
             source = find_source(self.source)
             name = source.reconcile.connection if source.reconcile else ""
-            for row in reconcile(source, context["params"].get("table"), connection=_connection(name)):
-                results[row.target] = row.result
-                counts = {word: getattr(row, word) for word in ("behind", "lost", "extra", "different")}
-                self.log.info("%s: %s %s%s", row.target, row.result, counts, f": {row.reason}" if row.reason else "")
+            with variables(secrets_of(self.source)):
+                for row in reconcile(source, context["params"].get("table"), connection=_connection(name)):
+                    results[row.target] = row.result
+                    counts = {word: getattr(row, word) for word in ("behind", "lost", "extra", "different")}
+                    why = f": {row.reason}" if row.reason else ""
+                    self.log.info("%s: %s %s%s", row.target, row.result, counts, why)
         except ConfigurationError as error:
             raise AirflowFailException(f"{type(error).__name__}: {error}") from error
         wrong = [target for target, result in results.items() if result == Result.DIFFERS]

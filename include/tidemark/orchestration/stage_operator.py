@@ -14,8 +14,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -36,6 +35,7 @@ from airflow.sdk.exceptions import (
 from tidemark import INCLUDE
 from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkWithheldError
 from tidemark.orchestration.assets import announce
+from tidemark.orchestration.environment import secrets_of, variables
 from tidemark.orchestration.gauges import sent_after
 from tidemark.orchestration.intervals import Interval, interval_of, with_passed_over
 from tidemark.orchestration.lineage import TellsLineage
@@ -115,7 +115,8 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
     def execute(self, context: Context) -> dict[str, int | str] | None:  # type: ignore[override]
         """Run the stage as the connection says, and return its summary for XCom; None after a submitted job."""
         self._skip_unless_meant(context)
-        with sent_after(self.stage, self.source or context["params"].get("source")):
+        source = self.source or context["params"].get("source")
+        with variables(secrets_of(source)), sent_after(self.stage, source):
             try:
                 connection = _connection()
                 call = self._call(context)
@@ -174,7 +175,7 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
             # hour at most.
             session = uuid5(NAMESPACE_URL, f"tidemark:{call.source}:{time.time() // _SESSION_SECONDS}")
             url = f"{SparkConnectHook(CONNECTION).get_connection_url()};session_id={session}"
-            with _environment("SPARK_REMOTE", url):
+            with variables({"SPARK_REMOTE": url}):
                 return self._run(call)
         if connection.extra_dejson.get("deploy-mode") == "cluster":
             return None  # this machine may not even reach the lake
@@ -284,17 +285,3 @@ def _connection() -> Connection:
             f"Airflow connection '{CONNECTION}' has type '{connection.conn_type}'. Allowed: {allowed}"
         )
     return connection
-
-
-@contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """Set an environment variable within the context, and restore it at the end."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before

@@ -163,12 +163,14 @@ class Source(BaseModel):
     log_restarts: tuple[Moment, ...] = ()
     """When the source's log began anew, by commit time: events from then on rank above all events before."""
     mask_secret: Annotated[str, BeforeValidator(fields.secret_variable)] | None = None
-    """Name of the environment variable that holds the secret of masks; in the file ``${NAME}``."""
+    """Name of the environment variable that holds the secret of masks, or of an Airflow connection whose password it
+    is; in the file ``${NAME}``."""
     mask_at: MaskAt = MaskAt.TABLE
     """Where masks are applied: ``table``, or ``landing``, so that no log holds a plain value of a masked column."""
     raw_key: Annotated[str, BeforeValidator(fields.secret_variable)] | None = None
-    """Name of the environment variable that holds the keys of ``mask_at: landing``; in the file ``${NAME}``. Base64 of
-    32 bytes each, with commas between: the first encrypts, all decrypt."""
+    """Name of the environment variable that holds the keys of ``mask_at: landing``, or of an Airflow connection whose
+    password they are; in the file ``${NAME}``. Base64 of 32 bytes each, with commas between: the first encrypts, all
+    decrypt."""
     migration_tables: StrictBool = False
     """Whether tables are published that schema-change tools made beside a table (``_orders_gho``, ``_orders_new``)."""
     tables: dict[str, Table] = Field(default_factory=dict)

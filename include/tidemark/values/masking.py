@@ -1,7 +1,8 @@
 """Masks of columns: what stands in a published table in place of a value, and the secret that keyed masks need.
 
-The source file names the environment variable that holds the secret. So the secret itself is in no model of a source
-file, in no plan, and in no property of a table. Spark's workers import this module, so it imports nothing slow.
+The source file names the environment variable that holds the secret. (A task of Airflow fills it from an Airflow
+connection of that name, if there is one.) So the secret itself is in no model of a source file, in no plan, and in no
+property of a table. Spark's workers import this module, so it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Masks(NamedTuple):
         Raises:
             ConfigurationError: the variable is not set, or its value is too short.
         """
-        return secret_in(self.variable) if Mask.HMAC in self.kinds.values() and self.variable else None
+        return secret_of_masks(self.variable) if Mask.HMAC in self.kinds.values() and self.variable else None
 
     def label(self, name: str) -> str | None:
         """Return how the values of a column are masked, and with which secret; None where they are not.
@@ -103,12 +104,23 @@ def keyed(secret: bytes, text: str) -> str:
     return hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()
 
 
-def secret_in(variable: str, purpose: str = "columns are masked") -> bytes:
+def secret_of_masks(variable: str) -> bytes:
+    """Return the secret of masks that an environment variable holds. Errors as ``secret_in``."""
+    return secret_in(variable, "columns are masked", elsewhere=by_connection(variable))
+
+
+def by_connection(variable: str) -> str:
+    """Return where a task of Airflow finds what an environment variable does not hold, for errors."""
+    return f" (a task of Airflow, and no other command, also takes the password of an Airflow connection '{variable}')"
+
+
+def secret_in(variable: str, purpose: str, *, elsewhere: str = "") -> bytes:
     """Return the secret that an environment variable holds.
 
     Args:
         variable: name of the variable.
         purpose: what is done with the secret, for the error.
+        elsewhere: where else it may be, for the error.
 
     Raises:
         ConfigurationError: the variable is not set, or its value is short enough to be found by trying.
@@ -119,10 +131,11 @@ def secret_in(variable: str, purpose: str = "columns are masked") -> bytes:
         raise ConfigurationError(
             f"{purpose} with the secret in the environment variable {variable}, which {state}: set it to a random text "
             f"of at least {SHORTEST_SECRET} characters (`openssl rand -hex 32`), keep it, and give it to every run"
+            f"{elsewhere}"
         )
     return value.encode()
 
 
 def check_of(variable: str) -> str:
     """Return a text that is the same for the same secret, and that tells nothing else of it."""
-    return keyed(secret_in(variable), "tidemark: is this the same secret?")[:8]
+    return keyed(secret_of_masks(variable), "tidemark: is this the same secret?")[:8]

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tidemark.errors import ConfigurationError
+from tidemark.values.masking import by_connection
 
 _KEY_BYTES, _NONCE_BYTES = 32, 12
 
@@ -72,7 +73,7 @@ def keys_in(variable: str) -> Keys:
     if not texts:
         raise ConfigurationError(
             f"messages are encrypted with the key in the environment variable {variable}, which is not set: set it to "
-            "a random key (`openssl rand -base64 32`), keep it, and give it to every run"
+            f"a random key (`openssl rand -base64 32`), keep it, and give it to every run{by_connection(variable)}"
         )
     keys = [_key(variable, number, text) for number, text in enumerate(texts, 1)]
     return Keys(variable, {_id_of(key): key for key in keys})
