@@ -38,6 +38,8 @@ PROMISED = 3.0
 
 MEASURED = ("land", "normalize", "compact")
 NAME = "bench"
+PARTITIONED = "bench_partitioned"
+"""The source with `--layout`: it takes the same dumps into a table of its own."""
 RUN, STAGE, WARM = "run", "stage", "warm"
 _MODES = {
     RUN: "each batch by `tidemark run` in a new process",
@@ -60,7 +62,7 @@ def main() -> int:
         shutil.rmtree(home, ignore_errors=True)
     where = f"{arguments.rows:,} rows in {arguments.tables} table(s)"
     if arguments.layout:
-        where += f", partitioned by {', '.join(arguments.layout)}"
+        where += f", and to another one, partitioned by {', '.join(arguments.layout)}"
     measured = (
         f"{arguments.changes:,} changes of {size} bytes in {FILES} files a batch, to {where}, "
         f"{_MODES[arguments.mode]}; medians of {len(batches)} batches, each published before the next."
@@ -84,7 +86,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tables", type=int, default=1, help="tables they are spread over (default: %(default)s)")
     parser.add_argument("--batches", type=int, default=5, help="batches measured (default: %(default)s)")
     parser.add_argument(
-        "--layout", action="append", default=[], metavar="FIELD", help=f"partition field, such as 'bucket(16, {KEY})'"
+        "--layout",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help=f"also measure a partitioned table; a partition field, such as 'bucket(16, {KEY})'",
     )
     parser.add_argument(
         "--peers",
@@ -102,61 +108,72 @@ def _arguments() -> argparse.Namespace:
 
 def _run(home: Path, arguments: argparse.Namespace) -> tuple[list[Costs], int]:
     """Load the table, then measure batch by batch; the costs, and the bytes of a message."""
-    settings = _source(home / "landing", arguments.layout)
+    sources = [_source(NAME, home / "landing", [])]
+    sources += [_source(PARTITIONED, home / "landing", arguments.layout)] if arguments.layout else []
     (home / "sources").mkdir()
-    (home / "sources" / f"{NAME}.yaml").write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML
+    for source in sources:
+        text = json.dumps(source)  # JSON is YAML
+        (home / "sources" / f"{source['source']}.yaml").write_text(text, encoding="utf-8")
     generator = Generator(arguments.rows, tables=arguments.tables)
     loaded = generator.initial_load(home / "landing" / "0")
     _say(f"initial load: {loaded.rows} rows in {loaded.size >> 20} MiB of JSON")
-    work = _prepared(arguments.mode, settings, loaded, home / "floor")
+    work = _prepared(arguments.mode, sources, loaded, home / "floor")
     for peer in arguments.peers:
         _peer(home, peer, peers.FETCH)  # by Spark's resolver, so in a process of its own
         _say(f"  {peer}: {_peer(home, peer, peers.LOAD, *loaded.files).cpu:.1f} s CPU")
-    _verify(generator.tables, loaded)
+    _verify(sources, generator.tables, loaded)
     _drop(loaded)
     batches = []
     for number in range(1, arguments.batches + 1):
         written = generator.changes(home / "landing" / str(number), arguments.changes)
         batches.append(work(written))
         batches[-1] |= {peer: _peer(home, peer, peers.MERGE, *written.files) for peer in arguments.peers}
-        _verify(generator.tables, written)
+        _verify(sources, generator.tables, written)
         _drop(written)
         _say(f"batch {number}: " + ", ".join(f"{name} {cost.cpu:.1f}" for name, cost in batches[-1].items()))
     return batches, written.size // written.messages
 
 
-def _prepared(mode: str, settings: dict[str, Any], loaded: Written, target: Path) -> Callable[[Written], Costs]:
+def _prepared(mode: str, settings: list[dict[str, Any]], loaded: Written, target: Path) -> Callable[[Written], Costs]:
     """Publish the initial load; return what measures a batch."""
     if mode != WARM:
-        _say(f"  run: {_command('run').cpu:.1f} s CPU")
-        return partial(_in_new_processes, commands=("run",) if mode == RUN else STAGES, target=target)
-    source = Source.model_validate(settings)
+        names = [each["source"] for each in settings]
+        for name in names:
+            _say(f"  run {name}: {_command('run', name).cpu:.1f} s CPU")
+        return partial(_in_new_processes, names=names, commands=("run",) if mode == RUN else STAGES, target=target)
+    sources = [Source.model_validate(each) for each in settings]
     session = open_session()
     # The first runs of everything compile it: they are not measured.
     floor.write(session, loaded.files[:3], target)
     floor.verify(session, target)
-    for stage, cost in _stages(source).items():
+    for stage, cost in _stages(sources).items():
         _say(f"  {stage}: {cost.cpu:.1f} s CPU, {cost.wall:.1f} s")
-    return partial(_warm, source=source, target=target)
+    return partial(_warm, sources=sources, target=target)
 
 
-def _source(landing: Path, partition: list[str]) -> dict[str, Any]:
+def _source(name: str, landing: Path, partition: list[str]) -> dict[str, Any]:
     table = {"key": [KEY], "columns": COLUMNS, **({"layout": {"partition": partition}} if partition else {})}
     return {
-        "source": NAME,
+        "source": name,
         "format": "debezium_json",
         "landing": str(landing / "*" / "*.jsonl"),
         "tables": {f"{DATABASE}.*": table},
     }
 
 
-def _warm(written: Written, *, source: Source, target: Path) -> Costs:
+def _warm(written: Written, *, sources: list[Source], target: Path) -> Costs:
     least = of_call(partial(floor.write, open_session(), written.files, target))
-    return {"floor": least, **_stages(source)}
+    return {"floor": least, **_stages(sources)}
 
 
-def _stages(source: Source) -> Costs:
-    return {stage: of_call(partial(_stage, stage, source)) for stage in STAGES}
+def _stages(sources: list[Source]) -> Costs:
+    return {
+        _step(stage, source.source): of_call(partial(_stage, stage, source)) for source in sources for stage in STAGES
+    }
+
+
+def _step(name: str, source: str) -> str:
+    return f"{name}, partitioned" if source == PARTITIONED else name
 
 
 def _stage(stage: str, source: Source) -> None:
@@ -165,14 +182,15 @@ def _stage(stage: str, source: Source) -> None:
         sys.exit(f"{stage} held something back: {'; '.join(done.problems)}")
 
 
-def _in_new_processes(written: Written, *, commands: tuple[str, ...], target: Path) -> Costs:
+def _in_new_processes(written: Written, *, names: list[str], commands: tuple[str, ...], target: Path) -> Costs:
     files = [str(file) for file in written.files]
     least = of_process([sys.executable, floor.__file__, str(target), *files], {})
-    return {"floor": least, **{command: _command(command) for command in commands}}
+    costs = {_step(command, name): _command(command, name) for name in names for command in commands}
+    return {"floor": least, **costs}
 
 
-def _command(name: str) -> Cost:
-    return of_process([_TIDEMARK, name, NAME], {})
+def _command(name: str, source: str) -> Cost:
+    return of_process([_TIDEMARK, name, source], {})
 
 
 def _peer(home: Path, name: str, step: str, *more: str | Path) -> Cost:
@@ -195,13 +213,16 @@ def _read(home: Path, names: list[str]) -> dict[str, Read]:
     return found
 
 
-def _verify(tables: list[str], written: Written) -> None:
+def _verify(sources: list[dict[str, Any]], tables: list[str], written: Written) -> None:
     """A figure counts only if the published tables are right."""
     lake = Lake.open()
-    sums = [sql.query(lake, f'SELECT count(*) AS n, sum(reference) AS r FROM {NAME}."{name}"') for name in tables]  # noqa: S608
-    rows, references = (sum(int(found[name][0].as_py()) for found in sums) for name in ("n", "r"))
-    if (rows, references) != (written.rows, written.references):
-        sys.exit(f"wrong result: rows and sum {(rows, references)}, expected {(written.rows, written.references)}")
+    for source in (each["source"] for each in sources):
+        queries = [f'SELECT count(*) AS n, sum(reference) AS r FROM {source}."{name}"' for name in tables]  # noqa: S608
+        sums = [sql.query(lake, query) for query in queries]
+        rows, references = (sum(int(found[name][0].as_py()) for found in sums) for name in ("n", "r"))
+        if (rows, references) != (written.rows, written.references):
+            wanted = written.rows, written.references
+            sys.exit(f"wrong result of {source}: rows and sum {(rows, references)}, expected {wanted}")
 
 
 def _drop(written: Written) -> None:

@@ -47,6 +47,7 @@ raw_key: ${{ORDERS_KEYS}}
 tables:
   shop.orders:
     mask: {{item: hmac}}
+    history: {{track: [item]}}
     checks:
       - {{type: expect_column_values_to_be_between, column: id, min_value: {minimum}}}
 """
@@ -185,9 +186,9 @@ def connect(service: AirflowService, connection: str, method: str = "PATCH", pat
     service.api.request(method, path, json={"connection_id": "spark_default", "port": None, **json.loads(connection)})
 
 
-def published(place: Path, source: str) -> list[tuple[int, str]]:
-    """Return the published orders: keys and masked items."""
-    table = load_catalog("tidemark", **catalog(place)).load_table((source, "orders"))
+def published(place: Path, source: str, name: str = "orders") -> list[tuple[int, str]]:
+    """Return the published orders, or their versions: keys and masked items."""
+    table = load_catalog("tidemark", **catalog(place)).load_table((source, name))
     rows = table.scan(selected_fields=("id", "item")).to_arrow().to_pylist()
     return sorted((row["id"], row["item"]) for row in rows)
 
@@ -251,10 +252,10 @@ def test_wrong_source_is_an_import_error_and_the_right_ones_stay(airflow: Airflo
 def test_backfill_publishes_every_day_over_spark_connect(
     backfilled: Backfilled, airflow: AirflowService, place: Path
 ) -> None:
-    """Two days through five stages each: the rows are published, each task tells its counts."""
+    """Two days through five stages each: the rows and their versions are published, each task tells its counts."""
     runs = backfilled.erp
     assert list(runs.values()) == ["success", "success"]
-    assert published(place, "erp") == expected(DAYS)
+    assert published(place, "erp") == published(place, "erp", "orders__history") == expected(DAYS)
     first, second = sorted(runs)
     attempts = {name: task["try_number"] for name, task in airflow.api.tasks("cdc_erp", second).items()}
     assert attempts == dict.fromkeys(STAGES, 1)

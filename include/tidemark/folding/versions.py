@@ -145,7 +145,8 @@ def versions(events: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFr
         steps[f"l{number}"] = F.last(cell, ignorenulls=True).over(so_far)
     apart: list[str] = []
     if plan.tracked is not None:
-        rows, steps, apart = _runs(rows.withColumns(steps), plan, life), {}, ["gone"]
+        told = rows.withColumns(steps) if steps else rows  # Spark Connect takes no empty list
+        rows, steps, apart = _runs(told, plan, life), {}, ["gone"]
         onward = Window.partitionBy(*life, *apart).orderBy("position")
     steps["closed"] = F.coalesce(F.lead("at").over(onward), over)
     opened = rows.withColumns(steps).where(~F.col("deleted"))
