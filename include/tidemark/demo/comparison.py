@@ -23,6 +23,9 @@ FEED = "orders__feed"
 
 _ADDS = frozenset({"insert", "update_postimage"})
 
+_OF_FEED = frozenset({"_change_type", "_change_ordinal", "_cut"})
+"""Columns of a feed that its table does not have."""
+
 
 def differences(lake: Lake, source: str, shop: History) -> list[str]:
     """Return the published tables of a source that are not what the history ends with."""
@@ -54,15 +57,12 @@ def _rows(lake: Lake, source: str, table: str) -> pa.Table:
 
 
 def _replayed(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows that the changes of a feed lead to."""
+    """Return the rows that the changes of a feed lead to. A row that is not there once shows how often it is."""
     rows: Counter[tuple[tuple[str, Any], ...]] = Counter()
     for change in changes:
         row = tuple((name, value) for name, value in change.items() if name not in _OF_FEED)
         rows[row] += 1 if change["_change_type"] in _ADDS else -1
-    return [dict(row) for row, count in rows.items() for _ in range(abs(count))]
-
-
-_OF_FEED = frozenset({"_change_type", "_change_ordinal", "_cut"})
+    return [dict(row) | ({} if count == 1 else {"times": count}) for row, count in rows.items() if count]
 
 
 def _ordered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
