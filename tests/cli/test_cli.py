@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from pathlib import Path
 
 import duckdb
@@ -16,6 +17,7 @@ from support.statuses import source_status
 from tidemark import __version__, formats
 from tidemark.cli.app import app
 from tidemark.demo.runner import Outcome
+from tidemark.demo.secret import secret_file
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
 
@@ -313,16 +315,19 @@ def test_decode_prints_events_without_spark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [None, "/srv/the lake"])
 def test_the_demo_ends_with_commands_for_what_was_run(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source that was run, in the home of the run, written as a shell takes it."""
-    told = Outcome(statuses=[source_status("shop_dts", {})], differences=[], seconds=1)
+    """A source that was run, in the home of the run, written as a shell takes it; and where a secret of masks is."""
+    told = Outcome(
+        statuses=[source_status(name, {}) for name in ("shop_dts", "shop_options")], differences=[], seconds=1
+    )
     monkeypatch.setattr("tidemark.demo.runner.run", lambda _: told)
     monkeypatch.setattr("sys.argv", ["tidemark"])
     if given:
         monkeypatch.setenv("TIDEMARK_HOME", given)
     else:
         monkeypatch.delenv("TIDEMARK_HOME")
-    done = RUNNER.invoke(app, ["demo", "shop_dts"])
+    done = RUNNER.invoke(app, ["demo", "shop_dts", "shop_options"])
     assert done.exit_code == 0, done.output
     prefix = "TIDEMARK_HOME='/srv/the lake' " if given else ""
     assert f"  set aside     {prefix}tidemark quarantine show shop_dts\n" in done.stdout
+    assert f"  its masks     export SHOP_MASK_SECRET=$(cat {shlex.quote(str(secret_file()))})" in done.stdout
     assert "shop_canal" not in done.stdout
