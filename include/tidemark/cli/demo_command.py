@@ -20,7 +20,7 @@ Look next:
   the report    {report}
   Data Docs     {docs}
   a table       {program} sql "SELECT * FROM {source}.customers LIMIT 5"
-  its events    {program} sql "SELECT operation, after.name FROM {source}.customers__changes LIMIT 5"
+  its events    {program} sql "SELECT operation, after.is_active FROM {source}.customers__changes LIMIT 5"
   set aside     {program} quarantine show {source}
   run it again  TIDEMARK_LANDING={landing} {program} run {source}    (lands nothing, changes nothing)"""
 
