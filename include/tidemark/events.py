@@ -30,7 +30,7 @@ class Operation(StrEnum):
 class Encoding(StrEnum):
     """How a column's value is written in the JSON of an image. The set is closed and the same for all formats.
 
-    ``values/encodings.py`` has the Spark expression for each encoding. JSON null is SQL NULL in every encoding.
+    ``values/plain.py`` defines each encoding. JSON null is SQL NULL in every encoding.
     """
 
     PLAIN = "plain"

@@ -1,4 +1,4 @@
-"""Reading images with Spark: every encoding at its extremes, exactly as the plain reader reads it, or not at all."""
+"""Reading images: every encoding at its extremes, exactly as the plain reader reads it, or not at all."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding, Shape
-from tidemark.values.images import read_images, ways
+from tidemark.values.image_reader import Cell, ImageReader
+from tidemark.values.images import read_images
 from tidemark.values.plain import read_value
 from tidemark.values.table_columns import Image, TableColumn
 
@@ -137,20 +139,18 @@ def plainly(raw: str, column: Column, told: str | None = None) -> Any:
     return PARSERS.get(kind, str)(value)
 
 
-def by_spark(spark: SparkSession, raws: Sequence[str], column: Column, told: str | None) -> list[Any]:
-    """Read values with the Spark expressions, in order."""
-    shape = Shape((Column(column.name, told, column.encoding), Column("other", "long")))
-    frame = spark.createDataFrame(
-        [(n, f'{{"{column.name}": {raw}, "other": 1}}', shape.id) for n, raw in enumerate(raws)],
-        "n int, i string, shape string",
-    )
-    columns = [TableColumn(column.name, column.type or "string")]
-    read = read_images(frame, [Image(F.col("i"), columns, "read")], shapes={shape.id: shape})
-    kind = columns[0].type.partition("(")[0]
-    value = F.col("read.c0").cast("string") if _is_time(kind) else F.col("read.c0")
-    rows = read.select("n", value.alias("value"), "read.unreadable").collect()
-    in_order = sorted(rows, key=lambda row: int(row["n"]))  # Spark would take a job more
-    return [UNREADABLE if row["unreadable"] else _python(row["value"], kind) for row in in_order]
+def by_reader(raws: Sequence[str], column: Column, told: str | None) -> list[Any]:
+    """Read values in one batch, in order."""
+    kind = column.type or "string"
+    source = Column(column.name, told, column.encoding)
+    reader = ImageReader([kind], {"of it": {0: Cell(source, kind)}})
+    texts = [f'{{"{column.name}": {raw}, "other": 1}}' for raw in raws]
+    rows = reader.read(pa.array(["of it"] * len(texts)), pa.array(texts)).to_pylist()
+    return [UNREADABLE if row["unreadable"] else _own(row["c0"]) for row in rows]
+
+
+def _own(value: Any) -> Any:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
 def _is_time(kind: str) -> bool:
@@ -201,48 +201,23 @@ ANY = [
 """Encoding, the type that the messages tell, and values."""
 
 
-@pytest.mark.spark
-def test_any_type_that_a_source_file_gives(spark: SparkSession) -> None:
+@pytest.mark.parametrize(("encoding", "told", "raws"), ANY, ids=[f"{encoding}-{told}" for encoding, told, _ in ANY])
+def test_any_type_that_a_source_file_gives(encoding: Encoding, told: str | None, raws: list[str]) -> None:
     """Whatever stands in a column of whatever type: read exactly or refused, by both readers alike; nothing fails.
 
-    Each encoding has a column, and each type an image with all of them, so that all are read in one job.
+    So it is in a batch with all the others, and in one of its own.
     """
-    shape = Shape(tuple(Column(f"v{case}", told, encoding) for case, (encoding, told, _) in enumerate(ANY)))
-    frame = _frame(spark, [raws for _, _, raws in ANY], shape)
-    images = [
-        Image(F.col("i"), [TableColumn(f"v{case}", kind) for case in range(len(ANY))], f"as {kind}") for kind in KINDS
-    ]
-    read = read_images(frame, images, shapes={shape.id: shape})
-    shown = [F.array(*(_shown(f"as {kind}", case, kind) for case in range(len(ANY)))).alias(kind) for kind in KINDS]
-    faults = [F.col(f"`as {kind}`.unreadable").alias(f"not {kind}") for kind in KINDS]
     unlike = []
-    for row in read.select("case", "n", *shown, *faults).collect():
-        encoding, told, raws = ANY[row["case"]]
-        for kind in KINDS:
-            raw, value = raws[row["n"]], row[kind][row["case"]]
-            found = UNREADABLE if row[f"not {kind}"] else _python(value, kind.partition("(")[0])
-            wanted = plainly(raw, Column("v", kind, encoding), told)
-            if kind == "float" and isinstance(wanted, float):
-                wanted = struct.unpack("<f", struct.pack("<f", wanted))[0]
-            if kind == "binary" and (encoding in COUNTS or raw in {"1.10", "-0.5", "1.5e3"}):
-                wanted = found  # what a number is as bytes, nobody asks
-            if not same(found, wanted):
-                unlike.append((encoding, told, raw, kind, found, wanted))
+    for kind in KINDS:
+        column = Column("v", kind, encoding)
+        together = by_reader(raws, column, told)
+        alone = [by_reader([raw], column, told)[0] for raw in raws]
+        for raw, *found in zip(raws, together, alone, strict=True):
+            wanted = plainly(raw, column, told)
+            if kind == "float":
+                wanted = _single(wanted)
+            unlike += [(raw, kind, each, wanted) for each in found if not same(each, wanted)]
     assert not unlike
-
-
-def _frame(spark: SparkSession, cases: Sequence[Sequence[str]], shape: Shape) -> DataFrame:
-    """Images of one column each: ``v0`` has the values of the first case."""
-    rows = [
-        (case, n, f'{{"v{case}":{raw}}}', shape.id) for case, raws in enumerate(cases) for n, raw in enumerate(raws)
-    ]
-    return spark.createDataFrame(rows, "case int, n int, i string, shape string")
-
-
-def _shown(image: str, case: int, kind: str) -> Expression:
-    """The value of a case; times as text, since Python has no such years."""
-    value = F.col(f"`{image}`.c{case}")
-    return value.cast("string") if _is_time(kind) else value
 
 
 def test_a_decimal_keeps_the_scale_that_its_message_tells() -> None:
@@ -251,32 +226,54 @@ def test_a_decimal_keeps_the_scale_that_its_message_tells() -> None:
     assert read_value(b'"BNI="', column, "decimal(8, 2)") == "12.34"
 
 
-@pytest.mark.spark
-def test_spark_reads_as_the_plain_reader(spark: SparkSession) -> None:
-    """Each value is read exactly, or refused, by both readers alike; each case in a column of its own, in one job."""
-    shape = Shape(tuple(Column(f"v{case}", kind, encoding) for case, (encoding, kind, _) in enumerate(CASES)))
-    frame = _frame(spark, [raws for _, _, raws in CASES], shape)
-    columns = [TableColumn(f"v{case}", kind) for case, (_, kind, _) in enumerate(CASES)]
-    read = read_images(frame, [Image(F.col("i"), columns, "read")], shapes={shape.id: shape})
-    values = [_shown("read", case, kind).alias(f"v{case}") for case, (_, kind, _) in enumerate(CASES)]
-    different = []
-    for row in read.select("case", "n", *values, "read.unreadable").collect():
-        encoding, kind, raws = CASES[row["case"]]
-        name, raw = f"v{row['case']}", raws[row["n"]]
-        found = UNREADABLE if row["unreadable"] else _python(row[name], kind.partition("(")[0])
-        wanted = plainly(raw, Column(name, kind, encoding))
-        if not same(wanted, found):
-            different.append((encoding, kind, raw, wanted, found))
+@pytest.mark.parametrize(("encoding", "kind", "raws"), CASES, ids=[f"{e}-{k}-{n}" for n, (e, k, _) in enumerate(CASES)])
+def test_a_batch_is_read_as_the_plain_reader_reads(encoding: Encoding, kind: str, raws: list[str]) -> None:
+    """Each value is read exactly, or refused, by both readers alike."""
+    column = Column("v", kind, encoding)
+    wanted = [plainly(raw, column) for raw in raws]
+    found = by_reader(raws, column, kind)
+    different = [(raw, a, b) for raw, a, b in zip(raws, wanted, found, strict=True) if not same(a, b)]
     assert not different
 
 
 @pytest.mark.spark
-@settings(max_examples=8, deadline=None)
+def test_spark_has_what_was_read(spark: SparkSession) -> None:
+    """Every value of every case reaches Spark's types as it is: a column for each case, an image for each value."""
+    columns = [Column(f"v{number}", kind, encoding) for number, (encoding, kind, _) in enumerate(CASES)]
+    shapes = {str(number): Shape((column,)) for number, column in enumerate(columns)}
+    images, wanted = [], []
+    for number, (_, _, raws) in enumerate(CASES):
+        images += [(len(images) + n, f'{{"v{number}":{raw}}}', str(number)) for n, raw in enumerate(raws)]
+        wanted += [plainly(raw, columns[number]) for raw in raws]
+    frame = spark.createDataFrame(images, "n int, i string, shape string")
+    table = [TableColumn(column.name, column.type or "string") for column in columns]
+    read = read_images(frame, [Image(F.col("i"), table, "read")], shapes=shapes)
+    # A time is compared as text, because Python's clock would shift it.
+    values = [
+        F.col(f"read.c{n}").cast("string") if _is_time(each.type) else f"read.c{n}" for n, each in enumerate(table)
+    ]
+    cells = [value.alias(f"c{n}") if isinstance(value, Expression) else value for n, value in enumerate(values)]
+    rows = sorted(read.select("n", "shape", "read.unreadable", *cells).collect(), key=lambda row: int(row["n"]))
+    unlike = []
+    for row, (_, image, shape), want in zip(rows, images, wanted, strict=True):
+        kind = CASES[int(shape)][1].partition("(")[0]
+        found = UNREADABLE if row["unreadable"] else _python(row[f"c{shape}"], kind)
+        if not same(found, _single(want) if kind == "float" else want):
+            unlike.append((image, found, want))
+    assert not unlike
+
+
+def _single(value: Any) -> Any:
+    """Return a number as a float of 32 bits holds it."""
+    return struct.unpack("<f", struct.pack("<f", value))[0] if isinstance(value, float) else value
+
+
+@settings(max_examples=50, deadline=None)
 @given(numbers=st.lists(st.decimals(allow_nan=False, allow_infinity=False, places=6), min_size=1, max_size=40))
-def test_decimals_are_never_rounded(spark: SparkSession, numbers: list[Decimal]) -> None:
+def test_decimals_are_never_rounded(numbers: list[Decimal]) -> None:
     """A decimal arrives digit by digit, quoted or bare, or is unreadable; it is never another number."""
     raws = [quoted for number in numbers for quoted in (f'"{number:f}"', f"{number:f}")]
-    for raw, found in zip(raws, by_spark(spark, raws, Column("v", "decimal(30, 4)", Encoding.TEXT), None), strict=True):
+    for raw, found in zip(raws, by_reader(raws, Column("v", "decimal(30, 4)", Encoding.TEXT), None), strict=True):
         assert found is UNREADABLE or found == Decimal(raw.strip('"'))
 
 
@@ -290,38 +287,3 @@ def test_text_that_looks_like_another_column_changes_nothing(spark: SparkSession
     read = read_images(frame, [Image(F.col("i"), columns, "read")], shapes={shape.id: shape}).first()
     assert read is not None
     assert read["read"]["c0"] == Decimal("1.2345678901234567890123")
-
-
-@pytest.mark.spark
-def test_shapes_that_are_written_alike_are_parsed_once(spark: SparkSession) -> None:
-    """A null leaves the type of a column open in its message's shape: an image is not parsed once more for that.
-
-    Nor is it for shapes that lack columns. Another kind of JSON for a column is another way.
-    """
-    columns = [TableColumn("n", "long"), TableColumn("t", "string"), TableColumn("b", "binary")]
-    told = [("long", "string"), (None, None), ("decimal(20, 0)", "string"), ("long", None)]
-    binary = Column("b", "binary", Encoding.BASE64)
-    shapes = {
-        str(number): Shape((Column("n", first, Encoding.TEXT), Column("t", second, Encoding.TEXT), binary))
-        for number, (first, second) in enumerate(told)
-    }
-    shapes |= {"narrow": Shape(shapes["0"].columns[:1]), "renamed": Shape((Column("m", "long", Encoding.TEXT),))}
-    names = {"renamed": {"m": "n"}}
-
-    def parsed(known: dict[str, Shape]) -> list[list[str]]:
-        return [list(parse.ids) for parse in ways(Image(F.col("i"), columns, "read"), known, names).parses]
-
-    assert parsed(shapes) == [["0", "1", "2", "3", "narrow", "renamed"]]
-    other = Shape((Column("n", "long", Encoding.EPOCH_DAYS), *shapes["0"].columns[1:]))
-    assert parsed({**shapes, "other": other}) == [["0", "1", "2", "3", "narrow", "renamed"], ["other"]]
-    images = [("0", '{"n": "1", "t": "x", "b": "AA=="}'), ("narrow", '{"n": "2", "t": "undeclared"}'),
-              ("renamed", '{"m": "3"}'), ("other", '{"n": 4, "t": "y"}')]  # fmt: skip
-    frame = spark.createDataFrame(images, "shape string, i string")
-    image = Image(F.col("i"), columns, "read")
-    read = read_images(frame, [image], shapes={**shapes, "other": other}, names=names).select("read.*").collect()
-    assert [tuple(row) for row in read] == [
-        (1, "x", b"\0", None),
-        (2, None, None, None),
-        (3, None, None, None),
-        (None, "y", None, "n"),
-    ]

@@ -8,7 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from support.options import SECRET, SECRET_VARIABLE, the_secret, told
 from tidemark.events import Column, Encoding, Shape
-from tidemark.values.images import UNREADABLE, read_images
+from tidemark.values.image_reader import UNREADABLE
+from tidemark.values.images import read_images
 from tidemark.values.masked_columns import mask_of
 from tidemark.values.masking import Mask, Masks
 from tidemark.values.table_columns import Image, TableColumn

@@ -32,7 +32,7 @@ from tidemark.tables import schemas
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, IS_CURRENT, POSITION, VALID_FROM, VALID_TO
 from tidemark.text import quoted
-from tidemark.values.table_columns import field
+from tidemark.values.image_reader import field
 
 _TRACKING = "tracking"
 """Marker of a history: what the source file said of the columns that make versions."""

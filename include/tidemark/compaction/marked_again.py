@@ -24,7 +24,7 @@ from tidemark.spark.session import checkpointed
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, POSITION
 from tidemark.text import quoted
-from tidemark.values.table_columns import field
+from tidemark.values.image_reader import field
 
 _VERSIONS = MapType(StringType(), StringType())
 

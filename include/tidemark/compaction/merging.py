@@ -22,7 +22,7 @@ from tidemark.sources.routes import SHARD_COLUMN
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, IS_CURRENT, OWN_PREFIX, POSITION, VALID_FROM, VALID_TO
 from tidemark.text import quoted
-from tidemark.values.table_columns import field
+from tidemark.values.image_reader import field
 
 THERE = f"{OWN_PREFIX}there"
 """Column of changed rows: whether the whole table has the row."""

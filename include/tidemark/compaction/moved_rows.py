@@ -19,7 +19,7 @@ from tidemark.lake.branches import lower_bound
 from tidemark.lake.filters import above, among, equals
 from tidemark.spark.session import checkpointed
 from tidemark.tables.plan import Plan
-from tidemark.values.table_columns import field
+from tidemark.values.image_reader import field
 
 _MOST_MOVES = 8
 """How often a row may have moved since its value was written; beyond, the value counts as unknown."""

@@ -8,6 +8,7 @@ their split into runs, or on copies.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
 from functools import reduce
@@ -18,11 +19,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.ddl.changes import Fill
-from tidemark.events import Encoding, Operation
+from tidemark.events import Operation
 from tidemark.folding import contradictions, row_checks
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.truncates import Truncates
+from tidemark.tables.defaults import value_of
 from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import (
     CHECK_FAILED,
@@ -35,9 +37,9 @@ from tidemark.tables.reasons import (
     torn_key,
 )
 from tidemark.text import quoted
-from tidemark.values.encodings import READERS
-from tidemark.values.images import UNREADABLE, read_images
-from tidemark.values.table_columns import Image, TableColumn, any_of, field
+from tidemark.values.image_reader import UNREADABLE, field
+from tidemark.values.images import read_images
+from tidemark.values.table_columns import Image, TableColumn, any_of
 from tidemark.values.types import spark_type
 
 KEPT = ("position", "committed_at", "shape", "partial", "absent", "batch", "file", "place", "row")
@@ -81,8 +83,6 @@ def actions(events: DataFrame, plan: Plan, truncated: Truncates | None, kept: Se
     if plan.row_checks:
         keyed, does = _judged(plan, keyed, writes), _kept_back(moved, verdict)
         left = F.col("side.of_old_key")
-    # The verdict comes out of a generator, because the optimizer pushes no filter below a generator. A filter that was
-    # pushed further down would parse the image again for every column that it uses.
     sides, alive = keyed.withColumn("side", F.explode(does)), ~F.col("side.deleted")
     acted = [
         F.when(left, was).otherwise(now).alias(name)
@@ -144,8 +144,8 @@ def _read(events: DataFrame, plan: Plan, kept: Sequence[str]) -> DataFrame:
     """Return the events with typed images: ``image``, ``old`` (the old key) and, with soft deletes, ``was``."""
     update = F.col("operation") == Operation.UPDATE
     whole_update = F.col("after").isNotNull() & update
-    # In a projection of their own: Spark interprets an expression that is given to `from_json` directly. And the rows
-    # that are parsed no longer carry the images as they arrived; most old images are never looked at.
+    # In a projection of their own: the rows that are read no longer carry the images as they arrived, and most old
+    # images are never looked at.
     texts = {
         "new text": F.coalesce("after", "before"),
         "old text": F.when(whole_update & ~_same_key(plan), F.col("before")),
@@ -191,9 +191,9 @@ def default_value(plan: Plan, column: TableColumn, fill: Fill) -> Expression:
     """Return what rows get in a column that was added, as a value of its type, which the plan made sure can hold it."""
     if column.name in plan.masks.kinds:
         return F.lit(plan.masks.told(column.name, fill.text)).cast(spark_type(column.type))
-    if column.type == "binary" and fill.octets is not None:
-        return F.lit(fill.octets)
-    return READERS[Encoding.TEXT](F.lit(fill.text), column.type).cast(spark_type(column.type))
+    value = value_of(column, fill)
+    literal = F.lit(base64.b64decode(value)) if isinstance(value, str) and column.type == "binary" else F.lit(value)
+    return literal.cast(spark_type(column.type))
 
 
 _LEADING = 4

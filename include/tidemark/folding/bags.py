@@ -18,8 +18,9 @@ from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import INCOMPLETE_IMAGE, MISFIT, TRUNCATED, UNREADABLE_VALUE
 from tidemark.tables.schemas import COMMITTED_AT, POSITION
 from tidemark.text import quoted
-from tidemark.values.images import UNREADABLE, by_table_name, read_images
-from tidemark.values.table_columns import Image, field
+from tidemark.values.image_reader import UNREADABLE, field
+from tidemark.values.images import by_table_name, read_images
+from tidemark.values.table_columns import Image
 
 _ORIGIN = ("batch", "file", "place", "row")
 
@@ -58,16 +59,15 @@ def read_rows(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame
     columns = list(enumerate(column.name for column in plan.columns))
     old = F.struct(*(_old(plan, number, name).alias(field(number)) for number, name in columns))
     new = F.struct(*(_new(plan, number, name).alias(field(number)) for number, name in columns))
-    move = F.struct(
+    return judged.select(
+        "position",
+        "committed_at",
+        *_ORIGIN,
         reason.alias("set_aside"),
         detail.alias("detail"),
         F.when(F.col("before").isNotNull() & ~_is_insertion(), old).alias("old"),
         F.when(F.col("after").isNotNull(), new).alias("new"),
     )
-    # Out of a generator, as in `folding.actions`: the optimizer pushes no filter below it, which would parse the image
-    # again.
-    moved = judged.withColumn("move", F.explode(F.array(move)))
-    return moved.select("position", "committed_at", *_ORIGIN, "move.*")
 
 
 def _by_table_names(plan: Plan, names: Expression) -> Expression:

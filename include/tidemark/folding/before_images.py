@@ -23,8 +23,9 @@ from tidemark.folding.frames import key_columns, key_names, value_numbers
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import DELETED, POSITION
 from tidemark.text import quoted
-from tidemark.values.images import UNREADABLE, read_images
-from tidemark.values.table_columns import Image, any_of, field
+from tidemark.values.image_reader import UNREADABLE, field
+from tidemark.values.images import read_images
+from tidemark.values.table_columns import Image, any_of
 
 _KEPT = ("operation", "shape", "partial", "absent")
 _ORIGIN = ("position", "file", "place", "row", "committed_at")

@@ -13,7 +13,8 @@ from tidemark.folding.truncates import Truncates
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import DELETED
 from tidemark.text import quoted
-from tidemark.values.table_columns import any_of, field
+from tidemark.values.image_reader import field
+from tidemark.values.table_columns import any_of
 
 REST = ""
 """Key in the versions of a row. It stands for every column that is not named there; no column has this name."""

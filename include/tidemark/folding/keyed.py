@@ -15,7 +15,7 @@ from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.truncates import Truncates
 from tidemark.tables.plan import Plan
 from tidemark.text import quoted
-from tidemark.values.table_columns import field
+from tidemark.values.image_reader import field
 
 
 def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Truncates | None = None) -> DataFrame:

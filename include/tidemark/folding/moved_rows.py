@@ -22,8 +22,9 @@ from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import PARTIAL_KEY_CHANGE
+from tidemark.values.image_reader import field
 from tidemark.values.masking import Mask
-from tidemark.values.table_columns import any_of, field
+from tidemark.values.table_columns import any_of
 
 LACKS, SPOT = "lacks", "spot"
 """Columns of change events: whether it is an INSERT with placeholders; the place of the log that a pair shares."""

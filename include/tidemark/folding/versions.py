@@ -20,7 +20,7 @@ from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.log_places import LOG_PLACE
 from tidemark.tables.plan import Plan
-from tidemark.values.table_columns import field
+from tidemark.values.image_reader import field
 
 KEPT = (*actions.KEPT, "captured_at", "landed_at")
 """Columns of the change log that actions keep where versions are made from them."""

@@ -19,7 +19,8 @@ from tidemark.ledger.rows import Snapshots
 from tidemark.spark.session import open_session
 from tidemark.tables.schemas import key_of
 from tidemark.text import quoted
-from tidemark.values.table_columns import any_of, field
+from tidemark.values.image_reader import field
+from tidemark.values.table_columns import any_of
 
 
 def differences(lake: Lake, source: str) -> dict[str, dict[str, int]]:

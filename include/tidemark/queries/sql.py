@@ -1,6 +1,6 @@
 """``tidemark sql``: SQL over the published tables. PyIceberg reads the tables, and DuckDB answers the query.
 
-Spark starts only for ``<table>__changes``, because compact's Spark expressions read the typed images.
+Spark starts only for ``<table>__changes``, because its workers read the images.
 """
 
 from __future__ import annotations

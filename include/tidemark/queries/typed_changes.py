@@ -26,8 +26,9 @@ from tidemark.tables.plan import Shard
 from tidemark.tables.schemas import OWN_COLUMNS
 from tidemark.tables.shard_rules import recorded
 from tidemark.tables.shards import Shards
+from tidemark.values.image_reader import field
 from tidemark.values.images import NamesByShape, read_images
-from tidemark.values.table_columns import Image, TableColumn, field
+from tidemark.values.table_columns import Image, TableColumn
 
 _META = (
     "operation",

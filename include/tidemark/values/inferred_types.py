@@ -19,7 +19,8 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from tidemark.values.parsing import LONG_TEXTS
+_LONG_TEXTS = {"maxStringLen": str(1 << 30)}
+"""Spark's JSON reader takes no text of more than 20,000,000 characters by itself; a message may have longer ones."""
 
 EXACT = "decimal(38, 18)"
 """The type of numbers with a fraction. A value that it cannot hold exactly is unreadable."""
@@ -55,7 +56,7 @@ def types_of(events: DataFrame, columns: Sequence[str], *, of_numbers: bool = Fa
 
 
 def _numbers_of(text: Expression, columns: Sequence[str]) -> Expression:
-    parsed = F.from_json(text, StructType([StructField(name, VariantType()) for name in columns]), LONG_TEXTS)
+    parsed = F.from_json(text, StructType([StructField(name, VariantType()) for name in columns]), _LONG_TEXTS)
     values = {name: parsed.getField(name) for name in columns}
     is_number = {name: F.schema_of_variant(value).rlike("^(BIGINT|DECIMAL|DOUBLE)") for name, value in values.items()}
     return F.to_variant_object(F.struct(*(F.when(is_number[name], values[name]).alias(name) for name in columns)))

@@ -1,8 +1,8 @@
 """The plain reader of column values: what each ``Encoding`` means, one value at a time, exact or not at all.
 
-``tidemark decode`` prints values with it, and the tests compare the Spark expressions of ``values.encodings`` with it.
-A value is first brought from its encoding to text or bytes. The text must then fit the column's type: it is never
-rounded or replaced by a default.
+``tidemark decode`` prints values with it. ``values.image_reader`` reads batches with it, where no compiled code of
+``values.columnar`` is surely right. A value is first brought from its encoding to text or bytes. The text must then fit
+the column's type: it is never rounded or replaced by a default.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _floating(fit: str) -> Callable[[str | bytes, Column], str]:
 
 
 def _as_date(written: str | bytes, column: Column) -> str:
-    days, rest = divmod(iso8601.read(_string(written, column))[0], iso8601.DAY)
+    days, rest = divmod(_wall_clock(_string(written, column)), iso8601.DAY)
     if rest:
         raise ValueError("a date with a time of day")
     _readable(days * iso8601.DAY)
@@ -102,8 +102,15 @@ def _as_date(written: str | bytes, column: Column) -> str:
 
 
 def _as_timestamp(written: str | bytes, column: Column) -> str:
-    """Return the wall-clock time as written. A zone in the text does not shift it."""
-    return iso8601.instant(_readable(iso8601.read(_string(written, column))[0]))
+    return iso8601.instant(_readable(_wall_clock(_string(written, column))))
+
+
+def _wall_clock(text: str) -> int:
+    """Return a wall-clock time as written. UTC in the text does not shift it; with another zone it is an instant."""
+    micros, offset = iso8601.read(text)
+    if offset:
+        raise ValueError("an instant with an offset, and no wall-clock time")
+    return micros
 
 
 def _as_timestamptz(written: str | bytes, column: Column) -> str:

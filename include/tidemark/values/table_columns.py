@@ -8,8 +8,6 @@ from typing import NamedTuple
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.text import quoted
-
 
 class TableColumn(NamedTuple):
     """A column of a published table."""
@@ -17,11 +15,6 @@ class TableColumn(NamedTuple):
     name: str
     type: str
     """Iceberg type string."""
-
-
-def field(number: int) -> str:
-    """Return the field name of column ``number`` in a read image. It has letters and digits only."""
-    return f"c{number}"
 
 
 _LONGEST_OR = 16
@@ -51,13 +44,3 @@ class Image(NamedTuple):
     """The table's columns."""
     into: str
     """Name of the struct column that the image is read into."""
-
-    @property
-    def may_be_bare(self) -> Expression:
-        """Whether the image may have a number that the JSON reader writes anew (``verbatim.may_be_bare``)."""
-        return F.col(quoted(self.bare))
-
-    @property
-    def bare(self) -> str:
-        """Name of that column: it is worked out once for each image, and not for each of its values."""
-        return f"tidemark bare {self.into}"

@@ -1,0 +1,195 @@
+"""Batches of images: rows in any mixture keep their places, and odd ones cost the others nothing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidemark.errors import UnreadableValueError
+from tidemark.events import Column, Encoding
+from tidemark.values import base64_arrays, image_reader, typed_values
+from tidemark.values.image_reader import WHOLE, Cell, ImageReader
+from tidemark.values.plain import read_value
+
+KINDS = ["long", "string", "decimal(10, 2)", "timestamp"]
+FULL = {number: Cell(Column(f"v{number}", None, Encoding.PLAIN), kind) for number, kind in enumerate(KINDS)}
+SHAPES = {
+    "full": FULL,
+    "narrow": {0: FULL[0]},
+    "renamed": {1: Cell(Column("old name", "string"), "string")},
+    "quoted": {n: Cell(Column(f"v{n}", None, Encoding.TEXT), kind) for n, kind in enumerate(KINDS)},
+}
+
+
+def read(
+    rows: list[tuple[str | None, str | None]], shapes: dict[str, dict[int, Cell]] = SHAPES
+) -> list[tuple[Any, ...]]:
+    """Return what the reader gives for shapes and images, as a worker has it."""
+    reader = pickle.loads(pickle.dumps(ImageReader(KINDS, shapes)))  # noqa: S301  as Spark sends it
+    ids, texts = (pa.array([row[side] for row in rows], pa.string()) for side in (0, 1))
+    return [tuple(each.values()) for each in reader.read(ids, texts).to_pylist()]
+
+
+def test_a_mixture_of_shapes_keeps_its_order() -> None:
+    """Null images, unknown shapes and missing columns give nulls; each row stands where it stood."""
+    rows = [
+        ("narrow", '{"v0":1,"v1":"left out"}'),
+        ("full", None),
+        ("full", '{"v3":"2026-01-31 00:00:01","v2":1.10,"v1":"x","v0":2}'),
+        ("unheard of", '{"v0":3}'),
+        (None, '{"v0":3}'),
+        ("renamed", '{"old name":"y","v0":4}'),
+        ("quoted", '{"v0":"5","v1":"z","v2":"-0.10","v3":"2026-01-31T00:00:02Z"}'),
+        ("full", "{}"),
+        ("narrow", '{"v0":6}'),
+    ]
+    nothing = (None,) * 5
+    assert read(rows) == [
+        (1, None, None, None, None),
+        nothing,
+        (2, "x", Decimal("1.10"), datetime(2026, 1, 31, 0, 0, 1), None),  # noqa: DTZ001  a wall clock
+        nothing,
+        nothing,
+        (None, "y", None, None, None),
+        (5, "z", Decimal("-0.10"), datetime(2026, 1, 31, 0, 0, 2), None),  # noqa: DTZ001
+        nothing,
+        (6, None, None, None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '{"v0":1}{"v0":2}', '{"v0":1', '"v0":1}', "", " ", "[1]", "null", "5", '"text"', "{", "}", '{"v0":1}\n{"v0":2}',
+        '{"v1":"\\ud800"}', '{"v1":"\x01"}', '{"v0":01}', '{"v0":1e400}{', "{" * 5000, '{"x":' + "[" * 5000 + "}",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_image_that_is_no_object_moves_no_other_row(odd: str, place: int) -> None:
+    """It is unreadable as a whole, and its neighbours are what they would be without it."""
+    rows: list[tuple[str | None, str | None]] = [("full", '{"v0":7,"v1":"a"}'), ("full", '{"v0":8,"v1":"b"}')]
+    rows.insert(place, ("full", odd))
+    found = read(rows)
+    assert found.pop(place) == (None, None, None, None, WHOLE)
+    assert [row[:2] for row in found] == [(7, "a"), (8, "b")]
+
+
+def test_the_first_column_that_does_not_fit_is_named() -> None:
+    """In the order of the table, by its name in the image; the columns that fit are read all the same."""
+    rows = [
+        ("full", '{"v2":"x","v0":1.5,"v1":"a"}'),
+        ("full", '{"v2":1.005,"v0":9223372036854775807}'),
+        ("full", '{"v3":"2026-02-30 00:00:00"}'),
+        ("full", '{"v0":9223372036854775808,"v3":"2026-02-28 00:00:00"}'),
+        ("full", '{"v0":5,"v2":5}'),
+    ]
+    assert [(*row[:1], row[2], row[4]) for row in read(rows)] == [
+        (None, None, "v0"), (2**63 - 1, None, "v2"), (None, None, "v3"), (None, None, "v0"), (5, Decimal(5), None),
+    ]  # fmt: skip
+
+
+def test_a_name_that_stands_twice_counts_once() -> None:
+    """The last one counts, as for most readers of JSON, and the neighbours are read as before."""
+    rows = [("full", '{"v0":1,"v0":2,"other":1,"other":2}'), ("full", '{"v0":3}')]
+    assert [row[0] for row in read(rows)] == [2, 3]
+
+
+COMMON = [
+    (Encoding.PLAIN, "boolean", "true"), (Encoding.PLAIN, "int", "-5"), (Encoding.TEXT, "int", '"-5"'),
+    (Encoding.PLAIN, "long", str(2**63 - 1)), (Encoding.TEXT, "long", '"123456789012345678"'),
+    (Encoding.PLAIN, "float", "1.5"), (Encoding.PLAIN, "double", "0.1"), (Encoding.TEXT, "double", '"1.5e-7"'),
+    (Encoding.PLAIN, "decimal(18, 2)", "12.5"), (Encoding.TEXT, "decimal(18, 2)", '"12.50"'),
+    (Encoding.UNSCALED_BASE64, "decimal(18, 2)", '"BNI="'), (Encoding.PLAIN, "date", '"2026-01-31"'),
+    (Encoding.EPOCH_DAYS, "date", "20000"), (Encoding.EPOCH_MILLIS, "date", "86400000"),
+    (Encoding.PLAIN, "timestamp", '"2026-01-31T01:02:03.5Z"'), (Encoding.TEXT, "timestamp", '"2026-01-31 01:02:03"'),
+    (Encoding.EPOCH_MILLIS, "timestamp", "1767225600001"), (Encoding.EPOCH_NANOS, "timestamp", "1767225600000001000"),
+    (Encoding.PLAIN, "timestamptz", '"2026-01-31T01:02:03.123456+05:30"'), (Encoding.EPOCH_MICROS, "timestamptz", "-1"),
+    (Encoding.TEXT, "timestamptz", '"2026-01-31 01:02:03"'), (Encoding.TEXT_OR_MILLIS, "timestamp", '"1767225600001"'),
+    (Encoding.TEXT_OR_MICROS, "timestamp", "1767225600001"), (Encoding.TEXT_OR_MILLIS, "date", '"2026-01-31"'),
+    (Encoding.TEXT, "string", '"ä\\u0000"'), (Encoding.TEXT, "binary", '"abc"'),
+    (Encoding.BASE64, "binary", '"3q2+7w=="'), (Encoding.BASE64, "binary", '""'),
+    (Encoding.MICROS_OF_DAY, "string", "3723000001"), (Encoding.MILLIS_OF_DAY, "string", "3723000"),
+]  # fmt: skip
+"""Encoding, type and a value, as producers mostly write them."""
+
+
+def test_common_values_are_read_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain reader is not asked, whether there are nulls or not, and gives the same."""
+
+    def asked(raw: bytes, column: Column, _declared: str | None) -> None:
+        raise AssertionError(f"{raw!r} as {column}")
+
+    for encoding, kind, raw in COMMON:
+        column = Column("v", kind, encoding)
+        wanted = typed_values.array(kind, [read_value(raw.encode(), column), None]).to_pylist()
+        reader = ImageReader([kind], {"of it": {0: Cell(Column("v", kind, encoding), kind)}})
+        with monkeypatch.context() as patched:
+            patched.setattr(image_reader, "read_value", asked)
+            texts = pa.array([f'{{"v":{raw}}}', '{"v":null}', "{}"])
+            rows = reader.read(pa.array(["of it"] * 3), texts).to_pylist()
+        assert [row["c0"] for row in rows] == [*wanted, None]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12)
+    | st.dates().map(date.isoformat) | st.datetimes().map(str)
+    | st.decimals(allow_nan=False, allow_infinity=False).map(str)
+    | st.binary(max_size=12).map(lambda octets: base64.b64encode(octets).decode()),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["v0", "v1", "x"]), inner, max_size=2),
+    max_leaves=4,
+)  # fmt: skip
+TYPES = ["boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string", "binary",
+         "decimal(10, 2)", "decimal(38, 0)", "decimal(38, 38)"]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    encoding=st.sampled_from(list(Encoding)),
+    kind=st.sampled_from(TYPES),
+    told=st.sampled_from([None, "decimal(12, 2)", "decimal(12, -2)", "string", "long", "double"]),
+    values=st.lists(JSON, min_size=1, max_size=12),
+)
+def test_any_batch_is_read_as_the_plain_reader_reads(
+    encoding: Encoding, kind: str, told: str | None, values: list[Any]
+) -> None:
+    """Whatever the values, the encoding, and the types that the messages and the table have."""
+    raws = [json.dumps(value, ensure_ascii=False) for value in values]
+    source = Column("v0", told, encoding)
+    reader = ImageReader([kind], {"of it": {0: Cell(source, kind)}})
+    texts = pa.array([f'{{"other":{{"v0":[{raw}]}},"v0":{raw}}}' for raw in raws])
+    rows = reader.read(pa.array(["of it"] * len(raws)), texts).to_pylist()
+    for raw, row in zip(raws, rows, strict=True):
+        try:
+            value = read_value(raw.encode(), Column("v0", kind, encoding), told)
+        except UnreadableValueError:
+            assert (row["c0"], row["unreadable"]) == (None, "v0")
+        else:
+            assert row["unreadable"] is None
+            assert pa.array([row["c0"]], typed_values.arrow_type(kind)) == typed_values.array(kind, [value])
+
+
+@given(values=st.lists(st.none() | st.binary(max_size=20) | st.text(max_size=8), max_size=20), data=st.data())
+def test_base64_in_arrays_is_base64(values: list[bytes | str | None], data: st.DataObject) -> None:
+    """What is said to be sure is what Python's decoder gives; texts with padding that are Base64 are sure."""
+    texts = [base64.b64encode(each).decode() if isinstance(each, bytes) else each for each in values]
+    array = pa.array(["left out", *texts], pa.string())[1:]
+    octets, sure = base64_arrays.decoded(array)
+    assert [bool(each) for each, value in zip(sure, values, strict=True) if isinstance(value, bytes)] == [True] * sum(
+        isinstance(value, bytes) for value in values
+    )
+    found = [base64.b64decode(text, altchars=b"-_" if set("-_") & set(text) else None)
+             for text, known in zip(texts, sure, strict=True) if known and text is not None]  # fmt: skip
+    assert octets.array().to_pylist() == found
+    numbers, short = octets.numbers()
+    for octet, number, known in zip(found, numbers.tolist(), short.tolist(), strict=True):
+        assert known == (1 <= len(octet) <= 8)
+        assert not known or number == int.from_bytes(octet, signed=True)
