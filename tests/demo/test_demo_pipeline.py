@@ -69,8 +69,8 @@ def test_every_source_publishes_the_history(
 ) -> None:
     """Runs of two days each, a late file, a re-run: the tables are what the history ends with.
 
-    In ``make prove`` each of the four days has a run, and the file comes after the third. So has the source with options
-    always: what its policies do depends on the columns that a run finds.
+    In ``make prove`` each of the four days has a run, and the file comes after the third. So has the source with
+    options always: what its policies do depends on the columns that a run finds.
     """
     source = _source(name, tmp_path, monkeypatch)
     rendered = render(name, shop, tmp_path)

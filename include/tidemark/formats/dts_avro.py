@@ -55,7 +55,6 @@ from tidemark.formats._positions import of_offsets
 TOOLS = ("Alibaba DTS",)
 
 UNTOLD = ("whether a number is unsigned", "text from bytes in a column that is always null")
-
 RANKS_COPIES: Final = True
 
 OPERATIONS: Final = {

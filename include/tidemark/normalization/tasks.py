@@ -188,7 +188,7 @@ def normalize(
     decoders: dict[int, Decoder] = {}
     tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled, landed=transactions.landed)
     times = TimesNoted()
-    by_dump, members = orders_by_dump(resolve(decoding.format_name)), MembersSeen(decoding.format_name)
+    members = MembersSeen(decoding.format_name)
 
     def write(partition: Partition, rows: pa.RecordBatch) -> None:
         writer.write(partition, rows if protection is None else protection.sealed_log(partition, rows))
@@ -196,20 +196,13 @@ def normalize(
             times.add(str(partition[2]), rows)
 
     for part in msgspec.json.decode(task, type=list[RawPart]):
+        batch = batches.get(part.batch, part.batch)
         if part.batch not in decoders:
-            batch = batches.get(part.batch, part.batch)
             put_aside = partial(_put_aside, set_aside, part.batch, protection)
             decoders[part.batch] = Decoder(batch, decode, write, put_aside, tracker, decoding.declared)
-        decoder = decoders[part.batch]
         for messages in messages_in(part, raw, decoding.keys):
-            if by_dump:
-                decoder.add_logs(logs_of(messages))
-            decoder.offsets.add(messages)
-            kept = unerased(messages)
-            members.add(batches.get(part.batch, part.batch), kept)
-            decoder.add_erased(messages.num_rows - kept.num_rows)
-            whole = with_raised_limit(kept, decoding.reading, decoding.sizes)
-            decoder.add(with_file_order(whole, decoding.width_at))
+            kept = _feed(decoders[part.batch], messages, decoding)
+            members.add(batch, kept)
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     if protection is not None:
         tallies = {batch: protection.sealed_tally(tally) for batch, tally in tallies.items()}
@@ -224,6 +217,18 @@ def normalize(
             unknown_members=members.close(),
         )
     )
+
+
+def _feed(decoder: Decoder, messages: pa.RecordBatch, decoding: Decoding) -> pa.RecordBatch:
+    """Let a decoder take messages; return those that are not erased."""
+    if orders_by_dump(resolve(decoding.format_name)):
+        decoder.add_logs(logs_of(messages))
+    decoder.offsets.add(messages)
+    kept = unerased(messages)
+    decoder.add_erased(messages.num_rows - kept.num_rows)
+    whole = with_raised_limit(kept, decoding.reading, decoding.sizes)
+    decoder.add(with_file_order(whole, decoding.width_at))
+    return kept
 
 
 @telling

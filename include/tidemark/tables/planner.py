@@ -26,6 +26,7 @@ from tidemark.tables.plan import Default, Found, Plan
 from tidemark.tables.row_checks import RowCheck
 from tidemark.tables.schemas import DELETED, columns_of
 from tidemark.tables.targets import claim, named
+from tidemark.values.masking import Masks
 from tidemark.values.table_columns import TableColumn
 from tidemark.values.types import wider
 
@@ -57,9 +58,9 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     # The column that tells shards apart stands last, as Tidemark's own columns.
     columns = sorted(evolved.columns, key=lambda column: bool(found.shards) and column.name == SHARD_COLUMN)
     names = [column.name for column in columns]
+    stored_as = {name: stored.get(name, name) for name in names}
     key, masks = keys.planned(evolving, promised, table, names), evolving.rules.masks(names)
-    column_rules.refuse_unfit(found.object, key, masks, evolving.left_out())
-    column_rules.refuse_masked_otherwise(source.source, found.object, masks, evolving.message_columns())
+    _refuse_columns(source, evolving, key, masks)
     _refuse_kept(source.source, found, promised, table, key)
     checks = _row_checks(found, promised, table, key, evolved)
     defaults = _defaults(evolving, table, key, columns)
@@ -88,10 +89,14 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
         where=rules.where,
         derived=rules.derived,
-        column_rules=column_rules.told(
-            promised, masks, evolving.left_out(), {name: stored.get(name, name) for name in names}, built_by
-        ),
+        column_rules=column_rules.told(promised, masks, evolving.left_out(), stored_as, built_by),
     )
+
+
+def _refuse_columns(source: model.Source, evolving: Evolving, key: Sequence[str], masks: Masks) -> None:
+    table = evolving.found.object
+    column_rules.refuse_unfit(table, key, masks, evolving.left_out())
+    column_rules.refuse_masked_otherwise(source.source, table, masks, evolving.message_columns())
 
 
 def _evolved(source: model.Source, evolving: Evolving, table: Table | None) -> Evolved:
