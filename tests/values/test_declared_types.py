@@ -198,7 +198,7 @@ BARE = """{"op":"c","before":null,"after":{"id":1,"born":-1,"placed":17672256001
 def test_the_source_file_tells_how_values_are_written_where_no_message_does(
     source: MakeSource, lake: Lake, tmp_path: Path
 ) -> None:
-    """Debezium without schemas, as it is by default: times are counts, decimals the Base64 of an unscaled number."""
+    """Without schemas times are counts, and decimals Base64 of an unscaled number. A text of a schema may be hex."""
     columns = {"id": "long", "born": "date", "placed": "timestamp", "paid": "timestamp", "total": "decimal(8, 2)"}
     columns |= {"code": "binary", "nap": "string", "told": "timestamp"}
     encodings = {"born": "epoch_days", "placed": "epoch_ms", "paid": "epoch_us", "total": "unscaled_base64"}
@@ -207,10 +207,13 @@ def test_the_source_file_tells_how_values_are_written_where_no_message_does(
     message = BARE.replace("\n", "").encode()
     _run(made, tmp_path, "a.json", message)
     assert _rows(lake, made, "visits", "id") == []  # set aside: nothing tells that they are counts
-    tables = {"shop.*": {"key": ["id"], "columns": columns, "encodings": encodings}}
+    codes = {"key": ["id"], "columns": {"code": "binary"}, "encodings": {"code": "hex"}}
+    tables = {"shop.codes": codes, "shop.*": {"key": ["id"], "columns": columns, "encodings": encodings}}
     told = Source.model_validate({**made.model_dump(exclude={"tables"}, by_alias=True), "tables": tables})
     assert not run_stage("normalize", told, None, None, reprocess=True).problems
-    assert not _run(told, tmp_path, "b.json", message.replace(b'"id":1', b'"id":2').replace(b'"pos":4', b'"pos":5'))
+    second = message.replace(b'"id":1', b'"id":2').replace(b'"pos":4', b'"pos":5')
+    assert not _run(told, tmp_path, "b.json", second, insert("codes", 1, code=({"type": "string"}, "00ff7f10")))
+    assert _rows(lake, made, "codes", "id, code") == [(1, b"\x00\xff\x7f\x10")]
     midnight = datetime(2026, 1, 1)  # noqa: DTZ001  a wall clock
     times = (date(1969, 12, 31), midnight.replace(microsecond=123000), midnight.replace(microsecond=123456))
     row = (*times, Decimal("12.34"), b"\xff", "01:01:01", midnight)

@@ -99,7 +99,7 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
     operation = OPERATIONS.get(payload.op or "")
     if operation is None or operation is _SNAPSHOT:
         operation = _rarer_operation(payload.op, operation, source)
-    transaction = debezium_source.transaction(payload.transaction) if payload.transaction else None
+    transaction = debezium_source.transaction_of(payload.transaction, source, operation)
     table = debezium_source.table(source) or table_of_option(options.table)
     if operation is _TRUNCATE:
         row = Row(operation)

@@ -77,7 +77,7 @@ class Decoder:
             set_aside: takes rows of ``QUARANTINE``, of one (batch, reason, object) each time.
             tracker: follows the transactions of the events.
             declared: by table or pattern, the types and encodings that the source file declares; they apply to columns
-                for which the messages declare none.
+                whose encoding the messages do not tell.
         """
         self._batch = batch
         self._decode = decode

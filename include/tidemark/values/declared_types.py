@@ -82,12 +82,16 @@ def types_for(encoding: Encoding, kind: str) -> Sequence[str] | None:
 
 
 def as_declared(shape: Shape, written: DeclaredEncodings) -> Shape:
-    """Return the shape with the source file's type and encoding in each column where the messages declare neither."""
+    """Return the shape with the source file's type and encoding in each column whose encoding the messages do not tell.
+
+    A schema that calls a column text does not tell it: the text may be bytes in hexadecimal digits.
+    """
     return Shape(tuple(_as_declared(column, written) for column in shape.columns))
 
 
 def _as_declared(column: Column, written: DeclaredEncodings) -> Column:
-    if column.name not in written or column.type is not None or column.encoding is not Encoding.PLAIN:
+    told = column.encoding is not Encoding.PLAIN or column.type not in {None, "string"}
+    if column.name not in written or told:
         return column
     kind, encoding = written[column.name]
     return Column(column.name, kind, Encoding(encoding))

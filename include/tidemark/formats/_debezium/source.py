@@ -267,6 +267,15 @@ def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> 
     return Transaction(id=postgres[1] if postgres else block.id, number=whole_number(block.total_order), last=last)
 
 
+def transaction_of(block: TransactionBlock | None, source: Source, operation: Operation) -> Transaction | None:
+    """Return the transaction of a row change.
+
+    A TRUNCATE of MySQL and MariaDB is a transaction of its own, and MariaDB's connector sends no END for it.
+    """
+    is_alone = operation is _TRUNCATE and SEQUENCES.get(source.connector or "") is _binlog
+    return transaction(block, last=True if is_alone else None)
+
+
 def micros(ts_us: Number, ts_ms: Number) -> int | None:
     """Return the epoch µs of either field, None if neither is set. 0 means *not known*."""
     exact = None if ts_us is None else whole_number(ts_us)
