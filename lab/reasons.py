@@ -24,7 +24,11 @@ class Reason(pydantic.BaseModel, extra="forbid", frozen=True):
 def reasons(round_: str, setting: str, table: str) -> Iterator[Reason]:
     """Yield what is known of a table in this round and setting."""
     for each in known():
-        if each.table == table and re.fullmatch(each.rounds, round_) and re.fullmatch(each.settings, setting):
+        if (
+            re.fullmatch(each.table, table)
+            and re.fullmatch(each.rounds, round_)
+            and re.fullmatch(each.settings, setting)
+        ):
             yield each
 
 

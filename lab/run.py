@@ -23,16 +23,17 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from comparing import Difference, Truth, compare
 from databases import running
 from deliveries import DELIVERIES
 from matrix import ROUNDS, Round
-from producers import Debezium, Record, Setting
+from producers import Record, Setting
 from reasons import reasons
+from recording import record
 from truths import truths
 from workloads import workload
 
 import tidemark
+from support.comparing import Difference, Truth, compare
 from tidemark.lake import names
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -78,6 +79,11 @@ def main() -> int:
             settings = [one for one in each.connectors if not arguments.setting or one.name in arguments.setting]
             captured = _capture(each, settings, folder / each.name)
             for setting in settings:
+                if arguments.record:
+                    record(
+                        Path(arguments.record), _of_file(each, setting), captured.records[setting.name], captured.truths
+                    )
+                    continue
                 for delivery in arguments.delivery or (["in order"] if setting.of_values else DELIVERIES):
                     for outcome in _outcomes(each, setting, delivery, captured, folder):
                         _print(outcome)
@@ -91,18 +97,26 @@ def main() -> int:
 def _capture(each: Round, settings: Sequence[Setting], folder: Path) -> Captured:
     work = workload(each.database)
     with running(each.database, folder, each.server) as database:
-        database.execute(*work.tables)
-        database.execute(*work.loaded)
-        tool = Debezium(database, settings, folder / "debezium", work.of_values)
+        tool = each.tool(database, settings, folder / "tool", work.of_values)
         try:
-            tool.start()
+            if not tool.reads_rows:
+                tool.start()
+            database.execute(*work.tables, *work.loaded)
+            if tool.reads_rows:
+                tool.start()
             tool.have_come_to("begin")
+            if each.kill:
+                tool.store_places()
             database.execute(*work.changes)
             if each.kill:
                 tool.have_come_to("half")
                 tool.kill()
                 tool.start()
             database.execute(*work.later)
+            if each.kill:
+                tool.have_come_to("behind")
+                tool.kill()
+                tool.start()
             tool.have_come_to("end")
             tool.settle()
         finally:
@@ -115,9 +129,8 @@ def _outcomes(each: Round, setting: Setting, delivery: str, captured: Captured, 
     landing = folder / name
     landing.mkdir()
     source = tidemark.Source.model_validate({
-        "source": name, "format": "debezium_json", "landing": str(landing / "*.jsonl"),
-        "options": dict(setting.options),
-        "max_deletes": 1.0, "max_quarantined": 1.0, "tables": _said(each, setting),
+        "source": name, "landing": str(landing / "*.jsonl"), "max_deletes": 1.0, "max_quarantined": 1.0,
+        **_of_file(each, setting),
     })  # fmt: skip
     problems: list[str] = []
     begin = time.monotonic()
@@ -137,6 +150,11 @@ def _outcomes(each: Round, setting: Setting, delivery: str, captured: Captured, 
         left = functools.reduce(Difference.without, (one.columns for one in known), found)
         why = None if left else "; ".join(dict.fromkeys(one.why for one in known))
         yield Outcome(each.name, setting.name, delivery, truth.name, str(found), why, told[:6])
+
+
+def _of_file(each: Round, setting: Setting) -> dict[str, Any]:
+    """What the source file says because of the tool and its setting."""
+    return {"format": each.tool.format, "options": dict(setting.options), "tables": _said(each, setting)}
 
 
 def _said(each: Round, setting: Setting) -> dict[str, Any]:
@@ -183,6 +201,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--round", action="append", choices=[each.name for each in ROUNDS])
     parser.add_argument("--setting", action="append")
     parser.add_argument("--delivery", action="append", choices=DELIVERIES)
+    parser.add_argument("--record", help="a folder: write a few tables of one round and setting there, publish nothing")
     parser.add_argument("--keep", help="a folder in which everything stays, to be looked at")
     return parser.parse_args()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from comparing import Truth
 from databases import Database
+
+from support.comparing import Truth
 
 
 def _by_type(**types: str) -> dict[str, str]:

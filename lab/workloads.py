@@ -66,6 +66,6 @@ _VALUES_OF_MYSQL: Final = (
 
 _BINARY_OF_POSTGRESQL: Final = {"bytes": {"texts": ["b"]}, "bits": {"others": ["b8", "bv"]}}
 _BINARY_OF_MYSQL: Final = {
-    "bytes": {"bytes": ["b", "vb", "tb", "bl", "lb"], "byte_keys": ["k"]},
+    "bytes": {"bytes": ["b", "vb", "tb", "bl", "lb", "vt"], "byte_keys": ["k"]},
     "bits": {"bits": ["b8", "b10", "b64"]},
 }

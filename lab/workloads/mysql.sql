@@ -46,7 +46,7 @@ CREATE TABLE xa (id int PRIMARY KEY, t text);
 CREATE TABLE triggered (id int PRIMARY KEY, n int);
 CREATE TABLE trigger_log (id int AUTO_INCREMENT PRIMARY KEY, n int);
 CREATE TRIGGER logs AFTER UPDATE ON triggered FOR EACH ROW INSERT INTO trigger_log (n) VALUES (NEW.n);
-CREATE TABLE lab_signals (id varchar(20) PRIMARY KEY, type varchar(40), data text);
+CREATE TABLE lab_signals (id varchar(60) PRIMARY KEY, type varchar(40), data text);
 CREATE TABLE lab_marks (id int AUTO_INCREMENT PRIMARY KEY, mark text);
 
 -- loaded

@@ -124,10 +124,10 @@ def _bytes(value: Any) -> str:
 
 
 def _bits(value: Any) -> str:
-    """The number that the bits are: a text of zeros and ones, bytes with the first bit first, or a truth value."""
+    """The number that the bits are: a text of zeros and ones, bytes with the first bit first, or the number itself."""
     if isinstance(value, bytes):
         return str(int.from_bytes(value, "big"))
-    return str(int(value)) if isinstance(value, bool) else str(int(value or "0", 2))
+    return str(int(value or "0", 2)) if isinstance(value, str) else str(int(value))
 
 
 def _time(value: Any) -> str:
@@ -163,7 +163,9 @@ def _json(value: Any) -> str:
 
 
 def _well_known_binary(value: Any) -> str:
-    """The bytes of a geometry: hexadecimal text of the database, or the ``wkb`` of the capture tool's object."""
+    """The bytes of a geometry: hexadecimal text, the ``wkb`` of an object, or bytes behind the four of the SRID."""
+    if isinstance(value, bytes):
+        return value[4:].hex()
     written = _text(value)
     return base64.b64decode(json.loads(written)["wkb"]).hex() if written.startswith("{") else written.lower()
 

@@ -26,7 +26,7 @@ import org.apache.kafka.connect.source.SourceRecord;
  * Each record becomes a line of FILE.jsonl: its topic, and the texts of key and value as Kafka Connect's JSON converter makes
  * them of the settings key.converter.* and value.converter.* . A new process goes on behind the lines that are there.
  */
-public final class Capture {
+public final class CaptureByDebezium {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     public static void main(String[] files) throws Exception {
@@ -34,7 +34,7 @@ public final class Capture {
         for (String file : files) {
             engines.add(start(Path.of(file)));
         }
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> engines.forEach(Capture::close)));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> engines.forEach(CaptureByDebezium::close)));
         Thread.currentThread().join();
     }
 

@@ -1,0 +1,61 @@
+"""Recordings of the lab: a few tables of one setting, which a test publishes and compares again."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from producers import Record
+
+from support.comparing import Truth
+
+_TABLES: Final = ("numbers", "texts", "byte_keys", "key_moves", "bag", "emptied", "grown")
+
+
+def record(folder: Path, source: Mapping[str, Any], records: Sequence[Record], truths: Mapping[str, Truth]) -> None:
+    """Write the records of some tables, with their transactions and statements, and the rows that the database had.
+
+    Args:
+        folder: of the recording.
+        source: format, options and tables of the source file.
+        records: of all tables, in order.
+        truths: all tables.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"{each.line()}\n" for each in _of_tables(records))
+    (folder / "dump.jsonl.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))
+    of_tables = {name: said for name, said in source["tables"].items() if name.rsplit(".", 1)[-1] in _TABLES}
+    told = {
+        **source,
+        "tables": of_tables,
+        "truths": [dataclasses.asdict(truths[name]) for name in _TABLES if name in truths],
+    }
+    text = json.dumps(told, ensure_ascii=False, indent=1)
+    (folder / "recording.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+def _of_tables(records: Sequence[Record]) -> Iterator[Record]:
+    """Yield the records of the tables: rows and their tombstones, statements, and the markers of their transactions."""
+    payloads = [_payload(each) for each in records]
+    blocks = [payload.get("transaction") for payload in payloads if _table(payload) in _TABLES]
+    transactions = {block["id"] for block in blocks if block}
+    for each, payload in zip(records, payloads, strict=True):
+        table = _table(payload) or each.topic.rsplit(".", 1)[-1]
+        if table in _TABLES or ("status" in payload and payload["id"] in transactions):
+            yield each
+
+
+def _payload(record: Record) -> dict[str, Any]:
+    message = json.loads(record.value or "{}")
+    payload: dict[str, Any] = message.get("payload", message)
+    return payload
+
+
+def _table(payload: Mapping[str, Any]) -> str | None:
+    """The table of a row or a statement of Debezium."""
+    table: str | None = (payload.get("source") or {}).get("table")
+    return table
