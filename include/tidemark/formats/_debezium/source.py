@@ -203,10 +203,8 @@ def statement_position(source: Source, message: Message) -> Position:
     return position(source, _TRUNCATE, None, message)
 
 
-_DELIVERED = encode_position([""])
-"""The empty text before the delivery."""
-
-_BEFORE_IT_IN_POSTGRES = 4
+_DELIVERED, _BEFORE_IT_IN_POSTGRES = encode_position([""]), 4
+"""The empty text before the delivery, and how many parts are before it."""
 
 
 def ranks_by_commit(parts: Sequence[str]) -> bool:
