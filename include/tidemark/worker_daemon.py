@@ -15,7 +15,8 @@ import pyspark.sql.pandas.types  # noqa: F401
 from pyspark.daemon import manager
 
 import tidemark.dumps.tasks
-import tidemark.normalization.tasks  # noqa: F401  the forks begin with both
+import tidemark.normalization.tasks
+import tidemark.values.image_reader  # noqa: F401  the forks begin with all three
 from tidemark import formats
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -85,6 +86,7 @@ def _reader(image: Image, cells: Mapping[str, Mapping[int, Cell]]) -> Callable[.
     reader = ImageReader([column.type for column in image.columns], cells)
 
     def read(shapes: pa.Array, texts: pa.Array) -> pa.Array:
+        gc.freeze()  # as in `spark.on_workers`: Spark collects garbage after each task, among all imported modules
         return reader.read(shapes, texts)
 
     fields = [f"{field(number)}: {spark_type(column.type)}" for number, column in enumerate(image.columns)]
