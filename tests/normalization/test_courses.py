@@ -28,6 +28,8 @@ def _seen(*told: Told, cut: int | None = None) -> tuple[int, int | None, int | N
     courses, found = Courses(), Span()
     for part in (told,) if cut is None else (told[:cut], told[cut:]):
         found.add(_span(courses, part))
+    for _, turn in courses.turns():
+        found.add(turn)
     return found.behind, found.behind_from, found.back
 
 
@@ -62,6 +64,16 @@ CASES: dict[str, tuple[list[Told], tuple[int, int | None, int | None]]] = {
         (0, None, None),
     ),
     "a_new_log_in_one_partition": ([_change(8, 8, 0, of=9), _change(1, 9, 1), _change(1, 10, 0)], (0, None, 10)),
+    "a_new_log_and_then_the_old_one": ([_change(1, 1, of=9), _change(1, 4), _change(2, 1, of=9)], (0, None, None)),
+    "a_new_log_that_is_sent_again": (
+        [_change(1, 1, of=9), _change(1, 4), _change(2, 3), _change(1, 4), _change(2, 3)],
+        (0, None, 3),
+    ),
+    "times_that_go_to_and_fro_in_disorder": (
+        [_change(4, 2), _change(2, 3), _change(3, 1), _change(1, 4), _change(5, 2)],
+        (0, None, None),
+    ),
+    "a_time_that_is_not_known_behind_a_turn": ([_change(1, 1, of=9), _change(1, 2), _change(2, None)], (0, None, None)),
     "events_without_times": ([_change(2, None), _change(1, None)], (0, None, None)),
     "a_load_and_changes": ([_loaded(5), _loaded(6), _change(1, 3)], (0, None, None)),
     "a_load_behind_changes": ([_loaded(1), _change(1, 3), _loaded(4), _loaded(5)], (2, 4, None)),

@@ -67,10 +67,10 @@ class Span(msgspec.Struct):
     behind_from: int | None = None
     """Time of the earliest of them, epoch µs."""
     back: int | None = None
-    """Commit time of the earliest change that lies below a change which was delivered before it, and is later than all
-    of these; epoch µs."""
+    """Earliest commit time of the changes from one on that lies below a change which was delivered before it; they all
+    are later than all before it. Epoch µs."""
     back_to: str = ""
-    """Position of such a change."""
+    """Position of that change."""
 
     def add(self, other: Span) -> None:
         """Widen the span by another one."""

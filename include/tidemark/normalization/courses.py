@@ -1,8 +1,9 @@
 """The order in which changes of a table are delivered, beside their positions.
 
 A log goes on: what is delivered behind a change has a higher position, or was sent again. A change with a lower
-position that is later than all changes before it tells that the log began anew. A row of an initial load that has no
-place in the log, and is delivered behind changes of its table, tells that the table was loaded again.
+position tells that the log began anew, if it and all changes behind it are later than all changes before it. A row of
+an initial load that has no place in the log, and is delivered behind changes of its table, tells that the table was
+loaded again.
 
 Partitions of Kafka are delivered each for itself.
 """
@@ -30,6 +31,9 @@ _ODD = pa.array(list("13579"))
 
 Which = np.ndarray[Any, np.dtype[np.bool_]]
 """For each row, whether something holds."""
+
+Times = np.ndarray[Any, np.dtype[np.int64]]
+"""Epoch µs."""
 
 
 class Logs:
@@ -59,6 +63,17 @@ class Logs:
             yield self._names[number], rows.filter(pc.equal(logs, number))
 
 
+class _Turn(msgspec.Struct):
+    """Where a log may have begun anew: so it is told, unless a change follows that is no later than those before it."""
+
+    ended: int
+    """Latest commit time before it, epoch µs."""
+    began: int
+    """Earliest commit time from it on."""
+    position: str
+    """Of the first change from it on."""
+
+
 class _Reached(msgspec.Struct):
     """How far the changes of one table have come in one partition, or in all files."""
 
@@ -68,6 +83,7 @@ class _Reached(msgspec.Struct):
     """Their latest commit time, epoch µs."""
     file: str | None = None
     """File of the change that came last; None: no change has come."""
+    turn: _Turn | None = None
 
 
 class Courses:
@@ -77,7 +93,7 @@ class Courses:
         self._reached: dict[tuple[str, str], _Reached] = {}
 
     def span(self, table: str, rows: pa.RecordBatch, logs: Logs, indexes: Sequence[int]) -> Span:
-        """Return what the next change events of a table span, with what their order tells.
+        """Return what the next change events of a table span, with the loaded rows among them that are behind changes.
 
         Args:
             table: as source files name it.
@@ -90,12 +106,22 @@ class Courses:
             _follow(part, self._reached.setdefault((table, log), _Reached()), span, in_files=log == _IN_FILES)
         return span
 
+    def turns(self) -> Iterator[tuple[str, Span]]:
+        """Yield where the logs of tables began anew, after all changes were seen."""
+        for (table, _), reached in self._reached.items():
+            if reached.turn is not None:
+                yield table, Span(back=reached.turn.began, back_to=reached.turn.position)
+
 
 def _follow(rows: pa.RecordBatch, reached: _Reached, span: Span, *, in_files: bool) -> None:
-    """Go on through rows, and add to the span what they tell."""
+    """Go on through rows, and add the loaded rows that are behind changes to the span."""
     positions, files = pc.fill_null(rows.column("position"), ""), rows.column("file")
     times = pc.fill_null(rows.column("committed_at").cast(pa.int64()), _NEVER).to_numpy()
     placed = _placed(positions)
+    if placed.any() and reached.turn is not None:
+        reached.turn.began = min(reached.turn.began, int(times[placed].min()))
+        if reached.turn.began <= reached.turn.ended:
+            reached.turn = None
     if placed.all() and positions[0].as_py() >= reached.newest and _rise(positions):
         reached.newest, reached.file = positions[-1].as_py(), files[-1].as_py()
         reached.last = max(reached.last, int(times.max()))
@@ -104,18 +130,25 @@ def _follow(rows: pa.RecordBatch, reached: _Reached, span: Span, *, in_files: bo
         behind = _behind(placed, files, reached, in_files=in_files)
         told = times[behind & (times != _NEVER)]
         span.add(Span(behind=int(behind.sum()), behind_from=int(told.min()) if len(told) else None))
-    ranks = pc.rank(pa.concat_arrays([pa.array([reached.newest]), positions]), tiebreaker="dense").to_numpy()
-    ranks = ranks.astype(np.int64)
-    highest = np.maximum.accumulate(np.concatenate([ranks[:1], np.where(placed, ranks[1:], 0)]))
-    latest = np.maximum.accumulate(np.concatenate([[reached.last], np.where(placed, times, _NEVER)]))
-    back = placed & (ranks[1:] < highest[:-1]) & (latest[:-1] != _NEVER) & (times > latest[:-1])
-    if back.any():
-        first = int(np.flatnonzero(back)[0])
-        span.add(Span(back=int(times[back].min()), back_to=positions[first].as_py()))
     if placed.any():
-        newest = positions.filter(pa.array(placed & (ranks[1:] == highest[-1])))
-        reached.newest = newest[0].as_py() if len(newest) else reached.newest
-        reached.last, reached.file = int(latest[-1]), files[int(np.flatnonzero(placed)[-1])].as_py()
+        own = pa.array(placed)
+        _turn(positions.filter(own), times[placed], reached)
+        reached.file = files.filter(own)[-1].as_py()
+
+
+def _turn(positions: pa.Array, times: Times, reached: _Reached) -> None:
+    """Go on through changes that are not in order; note where the log begins anew."""
+    ranks = pc.rank(pa.concat_arrays([pa.array([reached.newest]), positions]), tiebreaker="dense").to_numpy()
+    highest = np.maximum.accumulate(ranks.astype(np.int64))
+    latest = np.maximum.accumulate(np.concatenate([[reached.last], times]))
+    earliest = np.minimum.accumulate(times[::-1])[::-1]
+    turns = (ranks[1:] < highest[:-1]) & (latest[:-1] != _NEVER) & (earliest > latest[:-1])
+    if reached.turn is None and turns.any():
+        first = int(np.flatnonzero(turns)[0])
+        reached.turn = _Turn(int(latest[first]), int(earliest[first]), positions[first].as_py())
+    if highest[-1] > ranks[0]:
+        reached.newest = positions[int(np.argmax(ranks[1:]))].as_py()
+    reached.last = int(latest[-1])
 
 
 def _rise(positions: pa.Array) -> bool:

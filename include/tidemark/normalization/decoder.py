@@ -200,6 +200,8 @@ class Decoder:
             LoggedStatement(table, encode_position(place), LOAD, msgspec.json.encode(load.result()).decode())
             for (table, place), load in self._loads.items()
         ]
+        for table, span in self._courses.turns():
+            self._tally.spans[table].add(span)
         self._tally.contents = list(self._contents.items())
         self._tally.shapes = self._shapes.entries()
         self._tally.offsets = self.offsets.close()
