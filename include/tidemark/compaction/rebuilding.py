@@ -87,6 +87,7 @@ def without_events(run: Run, tables: Collection[str], renamed: Mapping[str, Line
     built = []
     published = run.ledger.targets() if tables else {}
     for table in tables:
+        _empty_quarantine(run, table)
         target, request = published.get(table), run.requests[table]
         if target is None:
             run.ledger.answered([request])  # there is nothing to empty

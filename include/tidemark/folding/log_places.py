@@ -45,6 +45,15 @@ def identity() -> Expression:
     return F.when(has_delivery(), F.concat(log_place(), rest)).otherwise(F.col("position"))
 
 
+def told_order() -> Expression:
+    """Return what the log and the transaction tell of the order of changes: a position without its place in the dump.
+
+    Of a position without a delivery it is the whole. Positions of one source compare by it part by part.
+    """
+    number = F.coalesce(number_in_transaction(), F.lit(""))
+    return F.struct(log_place().alias("log"), number.alias("number"), rest().alias("rest"))
+
+
 def number_in_transaction() -> Expression:
     """Return the encoded number of the event in its transaction, the first part of the delivery; ``010`` for none."""
     delivery = F.substr("position", F.length(log_place()) + len(DELIVERY) + 1)

@@ -62,12 +62,16 @@ def near(changes: DataFrame) -> DataFrame:
 def pairs(acted: DataFrame, plan: Plan) -> Pairs:
     """Return the pairs; a place with more than one DELETE or INSERT tells none.
 
+    A pair is in the order that the log tells, not in that of the delivery: its two records have different keys, so they
+    may be in different partitions, files and runs.
+
     Args:
         acted: ``actions.actions`` of ``near``, of the whole change log.
         plan: the table's.
     """
     keys = key_names(plan)
-    event, one = F.struct("position", *keys), F.struct(log_places.identity(), *keys)
+    event = F.struct("position", *keys, log_places.told_order().alias("told"))
+    one = F.struct(log_places.identity(), *keys)
     grouped = acted.where(F.col("set_aside").isNull()).groupBy(SPOT)
     counted = grouped.agg(
         F.count_distinct(F.when(F.col("deleted"), one)).alias("deletes"),
@@ -77,10 +81,10 @@ def pairs(acted: DataFrame, plan: Plan) -> Pairs:
         F.max(F.when(F.col(LACKS), _lookup())).alias("lookup"),
         F.min(F.when(F.col(LACKS), F.col("batch"))).alias("came_in"),
     )
-    alone = (F.col("deletes") == 1) & (F.col("writes") == 1) & (F.col("old.position") < F.col("new.position"))
+    alone = (F.col("deletes") == 1) & (F.col("writes") == 1) & (F.col("old.told") < F.col("new.told"))
     olds = [F.col(f"old.{key}").alias(old) for key, old in zip(keys, _old_names(plan), strict=True)]
     rows = counted.where(alone).select("lookup", "came_in", "new.*", *olds, F.col("old.position").alias("until"))
-    return Pairs(rows.withColumnRenamed("position", "came"))
+    return Pairs(rows.drop("told").withColumnRenamed("position", "came"))
 
 
 def _lookup() -> Expression:
