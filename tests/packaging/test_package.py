@@ -63,7 +63,13 @@ def test_ranges_hold_what_is_pinned() -> None:
     """`pip install` may take what every test runs on; each pin stands in one list, and each range has a pin."""
     pins, declared = pinned(), project()
     extras = declared["optional-dependencies"]
-    ranges = [Requirement(text) for text in [*declared["dependencies"], *extras["airflow"], *extras["dev"]]]
+    ranges = [
+        Requirement(text)
+        for text in [
+            *declared["dependencies"],
+            *(each for name in ("airflow", "lineage", "dev") for each in extras[name]),
+        ]
+    ]
     assert sorted(each.name for each in ranges) == sorted(pins)
     for each in ranges:
         assert each.specifier.contains(pins[each.name]), (str(each), pins[each.name])
@@ -147,10 +153,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_is_imported_is_declared() -> None:
-    """Each library that a module imports is a dependency or comes with one; Airflow's are in the extra of that name."""
+    """Each library that a module imports is a dependency or comes with one; those for Airflow are in extras."""
     declared = project()
     plain = installed_with(declared["dependencies"])
-    extra = installed_with(declared["optional-dependencies"]["airflow"])
+    extras = declared["optional-dependencies"]
+    extra = installed_with([*extras["airflow"], *extras["lineage"]])
     known = packages_distributions()
     found: dict[str, set[str]] = {}
     for module in tidemark.PACKAGE.rglob("*.py"):

@@ -86,7 +86,9 @@ def _published(lake: Lake, rows: Iterable[TableRow]) -> Iterator[Any]:
     for row in rows:
         table = lake.find(row.identifier)
         if table is not None:
-            counted = {"outputStatistics": statistics.OutputStatisticsOutputDatasetFacet(rowCount=row.rows_after)}
+            counted: dict[str, Any] = {
+                "outputStatistics": statistics.OutputStatisticsOutputDatasetFacet(rowCount=row.rows_after)
+            }
             facets = _facets(row.identifier, table)
             yield OutputDataset(*_place(table.location()), facets=facets, outputFacets=counted)
 
@@ -113,7 +115,9 @@ def _checked(lake: Lake, rows: Iterable[TableRow], found: Iterable[CheckRow]) ->
             for check in found
             if check.target == row.target
         ]
-        told = {"dataQualityAssertions": quality.DataQualityAssertionsDatasetFacet(assertions=assertions)}
+        told: dict[str, Any] = {
+            "dataQualityAssertions": quality.DataQualityAssertionsDatasetFacet(assertions=assertions)
+        }
         yield InputDataset(*_place(table.location()), facets=_facets(row.identifier, table), inputFacets=told)
 
 

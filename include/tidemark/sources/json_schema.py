@@ -73,6 +73,9 @@ def schema() -> dict[str, Any]:
     table = definitions["Table"]["properties"]
     _as_written(table["reloads"]["items"])
     table["columns"]["additionalProperties"] = {"type": "string", "pattern": _TYPE}
+    of_table = definitions["Layout"]["properties"]["properties"]
+    kinds = ("string", "boolean", "number")  # the model makes texts of them
+    of_table["additionalProperties"] = {"anyOf": [{"type": kind} for kind in kinds]}
     _check_arguments(definitions["Check"])
     made["allOf"] = list(_options(definitions))
     return {"$schema": _DIALECT, **_plain(made), "title": "Source file of Tidemark"}
