@@ -1,4 +1,4 @@
-"""What the order of delivery tells of positions: a log that begins anew, a table that is loaded again."""
+"""What the order of delivery tells of positions: a log that begins anew."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Told(NamedTuple):
     file: str = "a"
 
 
-def _seen(*told: Told, cut: int | None = None) -> tuple[int, int | None, int | None]:
-    """How many loaded rows come behind changes, from when on, and when the log began anew; in one batch or in two."""
+def _seen(*told: Told, cut: int | None = None) -> int | None:
+    """When the log began anew; in one batch or in two."""
     courses, found = Courses(), Span()
     for part in (told,) if cut is None else (told[:cut], told[cut:]):
         found.add(_span(courses, part))
     for _, turn in courses.turns():
         found.add(turn)
-    return found.behind, found.behind_from, found.back
+    return found.back
 
 
 def _span(courses: Courses, told: tuple[Told, ...]) -> Span:
@@ -53,33 +53,32 @@ def _loaded(at: int | None, partition: int | None = None, file: str = "a") -> To
     return Told(loaded(7), at, partition, file)
 
 
-CASES: dict[str, tuple[list[Told], tuple[int, int | None, int | None]]] = {
-    "a_log": ([_change(1, 1), _change(2, 2), _change(3, 2)], (0, None, None)),
-    "sent_again": ([_change(1, 1), _change(2, 2), _change(1, 1), _change(2, 2), _change(3, 3)], (0, None, None)),
-    "sent_again_behind_a_long_statement": ([_change(1, 5), _change(2, 1), _change(1, 5)], (0, None, None)),
-    "a_new_log": ([_change(1, 1, of=9), _change(1, 2), _change(2, 3)], (0, None, 2)),
-    "a_new_log_in_another_file": ([_change(1, 1, of=9), _change(1, 2, file="b")], (0, None, 2)),
+CASES: dict[str, tuple[list[Told], int | None]] = {
+    "a_log": ([_change(1, 1), _change(2, 2), _change(3, 2)], None),
+    "sent_again": ([_change(1, 1), _change(2, 2), _change(1, 1), _change(2, 2), _change(3, 3)], None),
+    "sent_again_behind_a_long_statement": ([_change(1, 5), _change(2, 1), _change(1, 5)], None),
+    "a_new_log": ([_change(1, 1, of=9), _change(1, 2), _change(2, 3)], 2),
+    "a_new_log_in_another_file": ([_change(1, 1, of=9), _change(1, 2, file="b")], 2),
     "partitions_that_are_not_equally_far": (
         [_change(8, 8, 0), _change(9, 1, 0), _change(2, 2, 1), _change(3, 3, 1)],
-        (0, None, None),
+        None,
     ),
-    "a_new_log_in_one_partition": ([_change(8, 8, 0, of=9), _change(1, 9, 1), _change(1, 10, 0)], (0, None, 10)),
-    "a_new_log_and_then_the_old_one": ([_change(1, 1, of=9), _change(1, 4), _change(2, 1, of=9)], (0, None, None)),
+    "a_new_log_in_one_partition": ([_change(8, 8, 0, of=9), _change(1, 9, 1), _change(1, 10, 0)], 10),
+    "a_new_log_and_then_the_old_one": ([_change(1, 1, of=9), _change(1, 4), _change(2, 1, of=9)], None),
     "a_new_log_that_is_sent_again": (
         [_change(1, 1, of=9), _change(1, 4), _change(2, 3), _change(1, 4), _change(2, 3)],
-        (0, None, 3),
+        3,
     ),
     "times_that_go_to_and_fro_in_disorder": (
         [_change(4, 2), _change(2, 3), _change(3, 1), _change(1, 4), _change(5, 2)],
-        (0, None, None),
+        None,
     ),
-    "a_time_that_is_not_known_behind_a_turn": ([_change(1, 1, of=9), _change(1, 2), _change(2, None)], (0, None, None)),
-    "events_without_times": ([_change(2, None), _change(1, None)], (0, None, None)),
-    "a_load_and_changes": ([_loaded(5), _loaded(6), _change(1, 3)], (0, None, None)),
-    "a_load_behind_changes": ([_loaded(1), _change(1, 3), _loaded(4), _loaded(5)], (2, 4, None)),
-    "a_load_behind_changes_without_times": ([_change(1, 3, 0), _loaded(None, 0)], (1, None, None)),
-    "a_load_in_another_file": ([_change(1, 3), _loaded(4, file="b")], (0, None, None)),
-    "a_load_in_another_partition": ([_change(1, 3, 0), _loaded(4, 1)], (0, None, None)),
+    "a_time_that_is_not_known_behind_a_turn": ([_change(1, 1, of=9), _change(1, 2), _change(2, None)], None),
+    "events_without_times": ([_change(2, None), _change(1, None)], None),
+    "a_load_and_changes": ([_loaded(5), _loaded(6), _change(1, 3)], None),
+    "a_load_behind_changes": ([_loaded(1), _change(1, 3), _loaded(4), _loaded(5)], None),
+    "a_load_in_another_file": ([_change(1, 3), _loaded(4, file="b")], None),
+    "a_load_in_another_partition": ([_change(1, 3, 0), _loaded(4, 1)], None),
 }
 
 

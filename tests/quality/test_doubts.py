@@ -114,14 +114,9 @@ CASES: dict[str, tuple[str, list[SpanRow], dict[str, set[str]]]] = {
     ),
     "a_first_load_without_times": ("replicate_json", [_untimed(1, 3), _untimed(2, 3)], {}),
     "an_incremental_load_without_times": ("debezium_json", [_span(1, (1, 3), 20, 1), _untimed(2, 3)], {}),
-    "a_load_behind_changes_in_the_first_run": (
+    "a_load_and_changes_in_the_first_run": (
         "canal_json",
-        [_span(2, (1, 3), *KAFKA, 9, unplaced=4, unplaced_last=_at(3), behind=2, behind_from=_at(3))],
-        {"t": {UNPLACED_LOAD}},
-    ),
-    "an_incremental_load_behind_changes": (
-        "debezium_json",
-        [_span(2, (1, 3), 3, 9, unplaced=2, behind=2)],
+        [_span(2, (1, 3), *KAFKA, 9, unplaced=4, unplaced_last=_at(3))],
         {},
     ),
     "two_logs_in_one_run": (
@@ -162,8 +157,5 @@ def test_a_doubt_says_what_decides_it() -> None:
     assert "`tables: {t: {reloads: [2026-03-01T05:00:00Z]}}`" in load.reason
     (turned,) = doubts_about(_source("debezium_json"), CASES["two_logs_in_one_run"][1], 0)["t"]
     assert "`log_restarts: [2026-03-01T02:00:00Z]`" in turned.reason
-    (behind,) = doubts_about(_source("canal_json"), CASES["a_load_behind_changes_in_the_first_run"][1], 0)["t"]
-    assert behind.value == 2
-    assert "reloads: [2026-03-01T03:00:00Z]" in behind.reason
     (untimed,) = doubts_about(_source("replicate_json"), CASES["a_second_load_without_times"][1], 1)["t"]
     assert "reloads: [MOMENT]" in untimed.reason

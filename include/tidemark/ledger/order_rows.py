@@ -42,8 +42,6 @@ class SpanRow(LedgerRow, frozen=True, kw_only=True):
     last: datetime | None = None
     unplaced: int = 0
     unplaced_last: datetime | None = None
-    behind: int | None = None
-    behind_from: datetime | None = None
     back: datetime | None = None
     back_to: str | None = None
 
@@ -59,8 +57,6 @@ class SpanRow(LedgerRow, frozen=True, kw_only=True):
             last=instant_of(span.last),
             unplaced=span.unplaced,
             unplaced_last=instant_of(span.unplaced_last),
-            behind=span.behind or None,
-            behind_from=instant_of(span.behind_from),
             back=instant_of(span.back),
             back_to=span.back_to or None,
         )

@@ -105,8 +105,6 @@ SPANS = pa.schema(
         ("last", INSTANT),
         ("unplaced", pa.int64()),
         ("unplaced_last", INSTANT),
-        ("behind", pa.int64()),
-        ("behind_from", INSTANT),
         ("back", INSTANT),
         ("back_to", pa.string()),
         ("at", INSTANT),
@@ -114,7 +112,7 @@ SPANS = pa.schema(
 )
 """What the change events of a table in a batch span: highest and lowest position, earliest and latest commit time.
 ``unplaced`` counts rows of initial loads that nothing ranks among the changes, ``unplaced_last`` is when the last of
-them was read; ``behind`` counts those that were delivered behind changes, ``behind_from`` is the time of the first.
+them was read.
 ``back`` is the earliest time of the changes from one on that was delivered behind a higher position, where they all
 are later than all before it; ``back_to`` is the position of that one."""
 

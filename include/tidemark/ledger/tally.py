@@ -62,10 +62,6 @@ class Span(msgspec.Struct):
     """Rows of initial loads that nothing ranks among the changes."""
     unplaced_last: int | None = None
     """When the last of these rows was read, epoch µs."""
-    behind: int = 0
-    """Such rows that were delivered behind changes of their table, in the same partition or file."""
-    behind_from: int | None = None
-    """Time of the earliest of them, epoch µs."""
     back: int | None = None
     """Earliest commit time of the changes from one on that lies below a change which was delivered before it; they all
     are later than all before it. Epoch µs."""
@@ -80,8 +76,6 @@ class Span(msgspec.Struct):
         self.last = either(max, self.last, other.last)
         self.unplaced += other.unplaced
         self.unplaced_last = either(max, self.unplaced_last, other.unplaced_last)
-        self.behind += other.behind
-        self.behind_from = either(min, self.behind_from, other.behind_from)
         self.back, self.back_to = either(min, self.back, other.back), other.back_to or self.back_to
 
 

@@ -1,9 +1,7 @@
 """The order in which changes of a table are delivered, beside their positions.
 
 A log goes on: what is delivered behind a change has a higher position, or was sent again. A change with a lower
-position tells that the log began anew, if it and all changes behind it are later than all changes before it. A row of
-an initial load that has no place in the log, and is delivered behind changes of its table, tells that the table was
-loaded again.
+position tells that the log began anew, if it and all changes behind it are later than all changes before it.
 
 Partitions of Kafka are delivered each for itself.
 """
@@ -81,8 +79,6 @@ class _Reached(msgspec.Struct):
     """Their highest position."""
     last: int = _NEVER
     """Their latest commit time, epoch µs."""
-    file: str | None = None
-    """File of the change that came last; None: no change has come."""
     turn: _Turn | None = None
 
 
@@ -93,7 +89,7 @@ class Courses:
         self._reached: dict[tuple[str, str], _Reached] = {}
 
     def span(self, table: str, rows: pa.RecordBatch, logs: Logs, indexes: Sequence[int]) -> Span:
-        """Return what the next change events of a table span, with the loaded rows among them that are behind changes.
+        """Return what the next change events of a table span, and follow them.
 
         Args:
             table: as source files name it.
@@ -103,7 +99,7 @@ class Courses:
         """
         span = spans.of_rows(rows)
         for log, part in logs.parts(rows, indexes):
-            _follow(part, self._reached.setdefault((table, log), _Reached()), span, in_files=log == _IN_FILES)
+            _follow(part, self._reached.setdefault((table, log), _Reached()))
         return span
 
     def turns(self) -> Iterator[tuple[str, Span]]:
@@ -113,9 +109,9 @@ class Courses:
                 yield table, Span(back=reached.turn.began, back_to=reached.turn.position)
 
 
-def _follow(rows: pa.RecordBatch, reached: _Reached, span: Span, *, in_files: bool) -> None:
-    """Go on through rows, and add the loaded rows that are behind changes to the span."""
-    positions, files = pc.fill_null(rows.column("position"), ""), rows.column("file")
+def _follow(rows: pa.RecordBatch, reached: _Reached) -> None:
+    """Go on through rows."""
+    positions = pc.fill_null(rows.column("position"), "")
     times = pc.fill_null(rows.column("committed_at").cast(pa.int64()), _NEVER).to_numpy()
     placed = _placed(positions)
     if placed.any() and reached.turn is not None:
@@ -123,17 +119,9 @@ def _follow(rows: pa.RecordBatch, reached: _Reached, span: Span, *, in_files: bo
         if reached.turn.began <= reached.turn.ended:
             reached.turn = None
     if placed.all() and positions[0].as_py() >= reached.newest and _rise(positions):
-        reached.newest, reached.file = positions[-1].as_py(), files[-1].as_py()
-        reached.last = max(reached.last, int(times.max()))
-        return
-    if not placed.all():
-        behind = _behind(placed, files, reached, in_files=in_files)
-        told = times[behind & (times != _NEVER)]
-        span.add(Span(behind=int(behind.sum()), behind_from=int(told.min()) if len(told) else None))
-    if placed.any():
-        own = pa.array(placed)
-        _turn(positions.filter(own), times[placed], reached)
-        reached.file = files.filter(own)[-1].as_py()
+        reached.newest, reached.last = positions[-1].as_py(), max(reached.last, int(times.max()))
+    elif placed.any():
+        _turn(positions.filter(pa.array(placed)), times[placed], reached)
 
 
 def _turn(positions: pa.Array, times: Times, reached: _Reached) -> None:
@@ -162,13 +150,3 @@ def _placed(positions: pa.Array) -> Which:
         return np.full(len(positions), is_placed(ends["min"]))
     first = pc.list_element(pc.split_pattern(positions, ".", max_splits=1), 0)
     return np.asarray(pc.is_in(pc.utf8_slice_codeunits(first, -1), value_set=_ODD))
-
-
-def _behind(placed: Which, files: pa.Array, reached: _Reached, *, in_files: bool) -> Which:
-    """Return which rows have no place in the log, and come behind a change of the same partition or file."""
-    before = np.maximum.accumulate(np.concatenate([[-1], np.where(placed, np.arange(len(placed)), -1)]))[:-1]
-    seen = (before >= 0) | (reached.file is not None)
-    if in_files:
-        names = files.to_numpy(zero_copy_only=False)
-        seen &= np.where(before >= 0, names[before], reached.file) == names
-    return np.asarray(~placed & seen)

@@ -122,22 +122,18 @@ def _unplaced(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[S
     """Return the doubt about rows that were loaded after changes of their table, and rank below these.
 
     That is so if they were read after the newest published change. Rows without a time may be, if any change is
-    published. Rows that were delivered behind changes in one partition or file are.
+    published.
     """
     placed = [span for span in old if _placed(span)]
     ended = max((span.last for span in placed if span.last), default=None)
     late = [span for span in new if ended and span.unplaced_last is not None and span.unplaced_last > ended]
     unmarked = [] if formats.marks_loads(formats.resolve(source.format)) else new
     untimed = [span for span in unmarked if placed and span.unplaced and span.unplaced_last is None]
-    behind = [span for span in unmarked if span.behind]
     if ended and late:
         count, at = sum(span.unplaced for span in late), [span.first or span.unplaced_last for span in late]
         seen = f"after {_text(ended)}, the newest change that is published"
     elif untimed:
         count, at, seen = sum(span.unplaced for span in untimed), [], "since, at a time that they do not tell"
-    elif behind:
-        count, at = sum(span.behind or 0 for span in behind), [span.behind_from for span in behind]
-        seen = "behind changes of it"
     else:
         return []
     moment = min((_text(each) for each in at if each), default="MOMENT")
