@@ -27,13 +27,13 @@ def _seen(*told: Told, cut: int | None = None) -> int | None:
     """When the log began anew; in one batch or in two."""
     courses, found = Courses(), Span()
     for part in (told,) if cut is None else (told[:cut], told[cut:]):
-        found.add(_span(courses, part))
+        _follow(courses, part)
     for _, turn in courses.turns():
         found.add(turn)
     return found.back
 
 
-def _span(courses: Courses, told: tuple[Told, ...]) -> Span:
+def _follow(courses: Courses, told: tuple[Told, ...]) -> None:
     raw = [
         {"file": each.file, "place": place, "topic": "t", "partition": each.partition, "offset": place}
         if each.partition is not None
@@ -42,7 +42,7 @@ def _span(courses: Courses, told: tuple[Told, ...]) -> Span:
     ]
     rows = [{"position": encode_position(each.position), "committed_at": each.at, "file": each.file} for each in told]
     log = pa.RecordBatch.from_pylist(rows, schema=CHANGE_LOG)
-    return courses.span("t", log, Logs(pa.RecordBatch.from_pylist(raw, schema=RAW)), range(len(told)))
+    courses.follow("t", log, Logs(pa.RecordBatch.from_pylist(raw, schema=RAW)), range(len(told)))
 
 
 def _change(place: int, at: int | None, partition: int | None = None, *, of: int = 3, file: str = "a") -> Told:

@@ -117,9 +117,8 @@ def before_images(prepared: Prepared, changes: DataFrame, start: int) -> list[Co
     told = compared.sides(changes.where(F.col("operation") != Operation.TRUNCATE), plan)
     if truncates := truncation.known(prepared):
         told = told.where(F.col("position") > truncates.newest[""].position)  # shards are not compared
-    seen = known(prepared).seen
     rows, dead = compared.stored(prepared.stored_at(start), plan), idle_events.died_at(prepared)
-    differing = compared.differing(told, rows, dead, plan, seen)
+    differing = compared.differing(told, rows, dead, plan, _seen(prepared))
     differing = checkpointed(differing)
     count = differing.count()
     return [entry(differing, BEFORE_IMAGES, count, prepared)] if count else []
@@ -175,8 +174,7 @@ def _named(prepared: Prepared, row: Any) -> Iterator[str]:  # noqa: ANN401  a ro
 def known(prepared: Prepared) -> Known:
     """Return what is known of a table before its new events."""
     run, of_table = prepared.run, equals("object", prepared.plan.found.object)
-    spans = run.ledger.spans(of_table)
-    seen = _latest(row for row in spans if row.batch <= prepared.plan.found.after)
+    seen = _seen(prepared)
     if any(row.object == prepared.plan.found.object for row in run.ledger.erasures()):
         return Known(emptied=False, loaded=None, seen=seen)  # an erased row is missing, and no event of it is lost
     loads = run.ledger.contents(of_table, equals("operation", Operation.SNAPSHOT))
@@ -184,7 +182,14 @@ def known(prepared: Prepared) -> Known:
     truncate = truncation.known(prepared).newest.get("")
     by_load = {each.position for each in prepared.plan.found.history.emptyings if each.load}
     emptied = truncate is not None and truncate.position not in by_load
-    return Known(emptied=emptied, loaded=_latest(row for row in spans if row.batch in batches), seen=seen)
+    loaded = _latest(row for row in run.ledger.spans(of_table) if row.batch in batches)
+    return Known(emptied=emptied, loaded=loaded, seen=seen)
+
+
+def _seen(prepared: Prepared) -> int | None:
+    """Return ``Known.seen`` of a table."""
+    found = prepared.plan.found
+    return _latest(row for row in prepared.run.ledger.spans(equals("object", found.object)) if row.batch <= found.after)
 
 
 def _latest(spans: Iterable[SpanRow]) -> int | None:

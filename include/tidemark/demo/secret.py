@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 
 from tidemark.lake.catalog import home
+from tidemark.services.private_files import write_private
 
 VARIABLE = "SHOP_MASK_SECRET"
 
@@ -22,8 +22,7 @@ def make_secret() -> None:
     if file.exists():
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
-        handle.write(secrets.token_hex(32))
+    write_private(file, secrets.token_hex(32))
 
 
 def environment_of_masks() -> dict[str, str]:

@@ -112,9 +112,8 @@ SPANS = pa.schema(
 )
 """What the change events of a table in a batch span: highest and lowest position, earliest and latest commit time.
 ``unplaced`` counts rows of initial loads that nothing ranks among the changes, ``unplaced_last`` is when the last of
-them was read.
-``back`` is the earliest time of the changes from one on that was delivered behind a higher position, where they all
-are later than all before it; ``back_to`` is the position of that one."""
+them was read. ``back`` is the earliest time of the changes from one on that was delivered behind a higher position,
+where they all are later than all before it; ``back_to`` is the position of that one."""
 
 SHAPES = pa.schema(
     [

@@ -76,7 +76,8 @@ class Span(msgspec.Struct):
         self.last = either(max, self.last, other.last)
         self.unplaced += other.unplaced
         self.unplaced_last = either(max, self.unplaced_last, other.unplaced_last)
-        self.back, self.back_to = either(min, self.back, other.back), other.back_to or self.back_to
+        if other.back is not None and (self.back is None or other.back < self.back):
+            self.back, self.back_to = other.back, other.back_to
 
 
 def is_placed(position: str) -> bool:

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.ledger.tally import Span, is_placed
-from tidemark.normalization import spans
 
 _IN_FILES = ""
 """The log of messages that are no records of Kafka."""
@@ -88,8 +87,8 @@ class Courses:
     def __init__(self) -> None:
         self._reached: dict[tuple[str, str], _Reached] = {}
 
-    def span(self, table: str, rows: pa.RecordBatch, logs: Logs, indexes: Sequence[int]) -> Span:
-        """Return what the next change events of a table span, and follow them.
+    def follow(self, table: str, rows: pa.RecordBatch, logs: Logs, indexes: Sequence[int]) -> None:
+        """Go on through the next change events of a table.
 
         Args:
             table: as source files name it.
@@ -97,10 +96,8 @@ class Courses:
             logs: of the messages.
             indexes: of the message of each row.
         """
-        span = spans.of_rows(rows)
         for log, part in logs.parts(rows, indexes):
             _follow(part, self._reached.setdefault((table, log), _Reached()))
-        return span
 
     def turns(self) -> Iterator[tuple[str, Span]]:
         """Yield where the logs of tables began anew, after all changes were seen."""

@@ -106,7 +106,8 @@ class Decoder:
             self._track(partition, rows)
             if write == self._write and partition[1] == RowKind.CHANGE:
                 table = str(partition[2])
-                span = self._courses.span(table, rows, logs, indexes[table])
+                self._courses.follow(table, rows, logs, indexes[table])
+                span = spans.of_rows(rows)
                 self._tally.spans.setdefault(table, Span()).add(span)
                 if not is_placed(span.oldest):
                     unplaced.add(table)

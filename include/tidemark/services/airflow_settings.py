@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidemark import INCLUDE
+from tidemark.services.private_files import write_private
 from tidemark.services.processes import LOOPBACK
 
 DEFAULT_PORT = 8080
@@ -65,7 +66,7 @@ def made_secrets(folder: Path) -> dict[str, str]:
     if not _secrets_file(folder).exists():
         made = {name: secrets.token_urlsafe(size) for name, size in SECRETS.items()}
         made["fernet"] = urlsafe_b64encode(secrets.token_bytes(32)).decode()
-        _write_private(_secrets_file(folder), made)
+        write_private(_secrets_file(folder), json.dumps(made))
     return known_secrets(folder)
 
 
@@ -86,7 +87,7 @@ def environment_of(home: Path, *, dags: Path, database: str, url: str) -> dict[s
     folder = home / "airflow"
     known = made_secrets(folder)
     passwords = folder / "passwords.json"
-    _write_private(passwords, {USER: known["admin"]})
+    write_private(passwords, json.dumps({USER: known["admin"]}))
     path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
     scripts = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     return {
@@ -112,10 +113,3 @@ def environment_of(home: Path, *, dags: Path, database: str, url: str) -> dict[s
 
 def _secrets_file(folder: Path) -> Path:
     return folder / "secrets.json"
-
-
-def _write_private(file: Path, content: Mapping[str, str]) -> None:
-    """Write a JSON file that only its owner may read."""
-    file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
-        json.dump(content, handle)

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from tidemark import INCLUDE
+from tidemark.services.private_files import write_private
 from tidemark.services.processes import LOOPBACK, Server, answers, free_port, wait_until
 
 CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -74,9 +75,7 @@ class SparkConnectServer:
         """Start the server and return at once. Call ``wait`` before using it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         properties = self.folder / "spark.conf"
-        properties.unlink(missing_ok=True)
-        with os.fdopen(os.open(properties, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.writelines(f"{name} {_escaped(value)}\n" for name, value in self._settings.items())
+        write_private(properties, "".join(f"{name} {_escaped(value)}\n" for name, value in self._settings.items()))
         command = [
             str(Path(sys.executable).with_name("spark-submit")),
             *("--properties-file", str(properties)),

@@ -32,10 +32,6 @@ class Read(NamedTuple):
     """Which values are to be read by the plain reader; None for none."""
 
 
-MOST_WAYS = 2
-"""The most ways in which a column is tried."""
-
-
 def read(way: Way, wire: pa.Array) -> Read:
     """Return the values of a column, and which are doubtful: a value is never lost, whatever a reader says of it."""
     values, sure = way.typed(wire)

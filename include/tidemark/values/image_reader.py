@@ -122,7 +122,7 @@ class _Layout:
     def _compiled(self, batch: _Batch) -> dict[int, columnar.Read]:
         """Return the columns that Arrow's reader takes whole, each read in the first way in which it does."""
         found: dict[int, columnar.Read] = {}
-        for turn in range(columnar.MOST_WAYS):
+        for turn in range(max(map(len, self._ways.values()), default=0)):
             wanted = {
                 self._cells[number].source.name: (number, ways[turn])
                 for number, ways in self._ways.items()
