@@ -24,6 +24,9 @@ LOCK = PACKAGE / "jars.lock"
 PAGES_LOCK = PACKAGE / "pages.lock"
 """Jars of another kind: scripts and styles of pages, which Spark never sees."""
 
+FETCH = "`python -m tidemark.jars`, in a checkout `make setup`"
+"""The command that fetches the jars, for people."""
+
 
 class Jar(NamedTuple):
     """A jar that ``jars.lock`` pins: one line of it."""
@@ -62,7 +65,7 @@ def jar_paths() -> list[str]:
     paths = [folder() / jar.filename for jar in locked()]
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
-        raise ConfigurationError(f"jars missing in {folder()}: {', '.join(missing)}. Run `make setup`.")
+        raise ConfigurationError(f"jars missing in {folder()}: {', '.join(missing)}. {FETCH} fetches them")
     return [str(path) for path in paths]
 
 
@@ -125,7 +128,7 @@ def _verify(path: Path, jar: Jar) -> None:
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != jar.sha256:
         raise ConfigurationError(
-            f"{path.name} has SHA-256 {found}, but its lock pins {jar.sha256}: delete {path} and run `make setup`"
+            f"{path.name} has SHA-256 {found}, but its lock pins {jar.sha256}: delete {path}; {FETCH} fetches it"
         )
 
 

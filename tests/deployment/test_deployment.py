@@ -94,6 +94,31 @@ def test_the_helm_values_have_the_settings_of_the_image_and_no_secret() -> None:
     assert hasattr(importlib.import_module(module), name)
 
 
+def test_the_helm_values_need_no_script_of_the_official_image() -> None:
+    """Probes and the removal of old logs are commands that this image has; both addresses of the database are given.
+
+    Without them the chart calls /entrypoint and /clean-logs, and Airflow looks for asyncpg, none of which are here.
+    """
+    from airflow.cli.cli_parser import get_parser
+
+    values = yaml.safe_load((ROOT / "docker" / "helm-values.yaml").read_text(encoding="utf-8"))
+    home = values["airflowHome"]
+    assert f"AIRFLOW_HOME={home} " in (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    jobs = {"scheduler": "SchedulerJob", "dagProcessor": "DagProcessorJob", "triggerer": "TriggererJob"}
+    for component, job in jobs.items():
+        probes = [probe for name, probe in values[component].items() if name.endswith("Probe")]
+        assert len(probes) == (2 if component == "scheduler" else 1), component
+        for probe in probes:
+            program, *arguments = probe["command"]
+            assert program == "airflow"
+            assert get_parser().parse_args(arguments).job_type == job
+        shell, option, script = values[component]["logGroomerSidecar"]["args"]
+        assert (shell, option) == ("bash", "-c")
+        assert f"find {home}/logs " in script
+    given = {each["envName"]: each["secretName"] for each in values["secret"]}
+    assert given["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC"] == values["data"]["metadataSecretName"]
+
+
 def test_the_packages_of_the_system_stand_in_one_file() -> None:
     """The image and an Astro project install the same ones; the file is part of what Docker sees."""
     assert (ROOT / "packages.txt").read_text(encoding="utf-8").splitlines() == ["openjdk-17-jre-headless", "procps"]

@@ -35,13 +35,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_source_with_a_database_has_a_dag_of_its_own_schedule(folder: Path) -> None:
-    """In the zone of the source; a source without a database has none."""
+    """In the zone of the source, with a form like that of other DAGs; a source without a database has none."""
     found = DagBag(dag_folder=str(DAGS / "reconcile_sources.py"), bundle_path=DAGS, bundle_name="dags-folder")
     assert found.import_errors == {}
     assert set(found.dags) == {"reconcile_airy"}
     dag = found.dags["reconcile_airy"]
     assert dag.timetable == CronDataIntervalTimetable("30 5 * * *", timezone="Europe/Berlin")
     assert [task.task_id for task in dag.tasks] == ["reconcile"]
+    field = dag.params.get_param("table")
+    assert (field.schema["title"], "as orders" in str(field.description)) == ("Table", True)
 
 
 def test_the_task_uses_airflows_connection_and_fails_for_what_differs(

@@ -85,11 +85,10 @@ def java() -> Finding:
 
 def pinned_jars() -> Finding:
     """Return whether the jars that Spark needs are there, as ``jars.lock`` pins them."""
-    fetch = f"fetch them: `make setup`, or `{Path(sys.executable).name} -m tidemark.jars`"
     try:
         count = len(jars.verified())
     except ConfigurationError as error:
-        return problem("jars", str(error), fetch)
+        return problem("jars", str(error), f"fetch them: {jars.FETCH}")
     return ok("jars", f"{count} pinned jars in {jars.folder()}")
 
 

@@ -6,11 +6,11 @@ import json
 import os
 from typing import Any
 
-from airflow.sdk import DAG, BaseHook, BaseOperator, Context, CronDataIntervalTimetable, Param
+from airflow.sdk import DAG, BaseHook, BaseOperator, Context, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from tidemark.errors import ConfigurationError
-from tidemark.orchestration.dags import TASKS
+from tidemark.orchestration.dags import TASKS, table_param
 from tidemark.orchestration.environment import secrets_of, variables
 from tidemark.sources.files import find_source
 from tidemark.sources.model import Source
@@ -74,7 +74,7 @@ def build_reconciliation(source: Source) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args=dict(TASKS),
-        params={"table": Param(None, type=["null", "string"], description="Published table; default: all.")},
+        params={"table": table_param()},
         tags={"tidemark", "lake"},
     ) as dag:
         ReconcileOperator(source=source.source)

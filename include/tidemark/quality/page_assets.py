@@ -86,7 +86,7 @@ def lay_out(site: Path) -> None:
                     fresh.replace(folder / name)
                     found.add(name)
     if missing := sorted(_FILES.keys() - found):
-        log.warning("page_assets_missing", files=missing, next="make setup")
+        log.warning("page_assets_missing", files=missing, next=jars.FETCH)
 
 
 def own(template: str) -> str:
