@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from tidemark import INCLUDE
-from tidemark.cli.airflow_command import demo_landing, environment_of_tasks
+from tidemark.cli.airflow_command import demo_landing, environment_of_tasks, require_checkout
 from tidemark.cli.logs import configure_logging
 from tidemark.cli.progress import under_way
 from tidemark.demo import runner
@@ -38,6 +38,7 @@ _STOP_SECONDS = 90.0
 def main() -> None:
     """Start Airflow, print its address, and wait. The first ``make up`` of a folder prints the password too."""
     configure_logging()
+    require_checkout()
     with under_way("writing the dumps of the bundled sources"):
         environment = environment_of_tasks(_landing())
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -34,7 +34,7 @@ finally:
         (["--help"], set()),
         (["validate", str(ROOT / "examples" / "erp" / "erp.yaml")], set()),
         (["decode", "canal_json", DUMP], set()),
-        (["status"], {"pyiceberg", "sqlalchemy"}),
+        (["status"], {"pyiceberg"}),
     ],
     ids=lambda each: each[0] if isinstance(each, list) else "",
 )

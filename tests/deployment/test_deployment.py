@@ -124,6 +124,8 @@ def test_the_packages_of_the_system_stand_in_one_file() -> None:
     assert (ROOT / "packages.txt").read_text(encoding="utf-8").splitlines() == ["openjdk-17-jre-headless", "procps"]
     assert "COPY packages.txt" in (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
     assert "!packages.txt" in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    settings = yaml.safe_load((ROOT / "airflow_settings.yaml").read_text(encoding="utf-8"))
+    assert [each["conn_id"] for each in settings["airflow"]["connections"]] == ["spark_default"]
 
 
 def test_the_web_server_shows_the_report_that_tasks_write() -> None:

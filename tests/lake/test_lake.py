@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
+from sqlalchemy.exc import IntegrityError
 
 from tidemark.errors import PublishConflictError
 from tidemark.lake.branches import branch_from_main, drop_branch, fast_forward, head, marker
@@ -38,6 +39,20 @@ def test_table_is_made_once_with_its_partitioning(lake: Lake, table: Table) -> N
     assert again.metadata == table.metadata
     assert [field.name for field in again.spec().fields] == ["part"]
     assert head(again)
+
+
+def test_a_namespace_that_another_process_makes_at_this_moment_is_no_error(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both were told that it is not there; any other error stays one."""
+    lake.catalog.create_namespace("lake_tests_raced")
+    exists, answers = lake.catalog.namespace_exists, [False]
+    monkeypatch.setattr(lake.catalog, "namespace_exists", lambda name: answers.pop() if answers else exists(name))
+    lake.make_namespace("lake_tests_raced")
+    assert answers == []
+    monkeypatch.setattr(lake.catalog, "namespace_exists", lambda _name: False)
+    with pytest.raises(IntegrityError):
+        lake.make_namespace("lake_tests_raced")
 
 
 def test_fast_forward_moves_main_once(table: Table) -> None:

@@ -179,6 +179,13 @@ def test_wheel_works(wheel: Path, tmp_path: Path) -> None:
     where = run(tmp_path, sys.executable, "-c", "import tidemark; print(tidemark.__file__)", PYTHONPATH=str(site))
     assert Path(where.strip()).is_relative_to(site)
     _commands_work(tmp_path, sys.executable, "-c", program, PYTHONPATH=str(site))
+    for command in ("demo", "airflow"):  # at once, and not after a start of Spark
+        outside = {**os.environ, "PYTHONPATH": str(site), "TIDEMARK_HOME": str(tmp_path / "home")}
+        call = [sys.executable, "-c", program, command, "dags"]
+        done = subprocess.run(call, env=outside, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 2, done.stderr
+        assert "need a checkout of the repository" in done.stderr
+        assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.prove

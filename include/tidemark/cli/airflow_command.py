@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import typer
@@ -10,7 +11,26 @@ import typer
 from tidemark import INCLUDE
 from tidemark.cli.app import SET_UP, app
 from tidemark.cli.running import exits
+from tidemark.errors import ConfigurationError
 from tidemark.sources.files import default_folder
+
+DAGS = INCLUDE.parent / "dags"
+"""The DAGs of a checkout."""
+
+
+def require_checkout() -> None:
+    """Check that there are DAGs, and Airflow: the package alone brings neither.
+
+    Raises:
+        ConfigurationError: one of them is missing.
+    """
+    if not DAGS.is_dir():
+        raise ConfigurationError(
+            f"there is no {DAGS}: the demo and the Airflow of `make up` need a checkout of the repository, which has "
+            "the DAGs and the bundled sources"
+        )
+    if find_spec("airflow") is None:
+        raise ConfigurationError("Airflow is not installed here: `make setup` in the checkout installs it")
 
 
 def demo_landing() -> Path:
@@ -49,7 +69,8 @@ def airflow(context: typer.Context) -> None:
     from tidemark.lake.catalog import home
     from tidemark.services.airflow_commands import run
 
+    require_checkout()
     landing = Path(os.environ.get("TIDEMARK_LANDING") or demo_landing())
     environment = environment_of_tasks(landing)
-    if status := run(home(), context.args, dags=INCLUDE.parent / "dags", environment=environment):
+    if status := run(home(), context.args, dags=DAGS, environment=environment):
         raise typer.Exit(status)

@@ -58,10 +58,10 @@ def status(
 ) -> None:
     """Show each table's cut, rows, lag, withheld and quarantined events, and last verdict."""
     keep_pandas_out()
-    from tidemark.lake.lake import Lake
+    from tidemark.lake.reading import lake_to_read
     from tidemark.queries.status import failed_by_table, status_of
 
-    lake = Lake.existing()
+    lake = lake_to_read()
     names = [find_source(source).source] if source else [found.source for found in load_sources()]
     found = [status_of(lake, name) for name in names]
     if as_json:
@@ -85,11 +85,11 @@ def sql(
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Read the tables as published at a time.")] = None,
 ) -> None:
     """Query the published tables, and source.table__changes, which has every event of a table."""
-    from tidemark.lake.lake import Lake
+    from tidemark.lake.reading import lake_to_read
     from tidemark.queries import sql as sql_query
     from tidemark.queries.as_of import AsOf
 
-    answer = sql_query.query(Lake.existing(), statement, AsOf(cuts=cut or (), at=moment(at)))
+    answer = sql_query.query(lake_to_read(), statement, AsOf(cuts=cut or (), at=moment(at)))
     if layout is OutputFormat.JSON:
         sys.stdout.buffer.writelines(sql_query.as_json_lines(answer))
     elif layout is OutputFormat.CSV:

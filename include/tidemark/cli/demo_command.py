@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from tidemark.cli.airflow_command import require_checkout
 from tidemark.cli.app import SET_UP, app
 from tidemark.cli.printing import tell
 from tidemark.cli.running import exits
@@ -36,6 +37,7 @@ def demo(
     ] = None,
 ) -> None:
     """Run bundled sources through Airflow on four days of dumps, and compare the tables that they publish."""
+    require_checkout()
     from tidemark.demo.comparison import OPTIONS
     from tidemark.demo.runner import DEFAULT
     from tidemark.demo.runner import run as run_demo

@@ -59,13 +59,13 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
 
     from tidemark.lake import names as table_names
     from tidemark.lake.filters import equals
-    from tidemark.lake.lake import Lake
+    from tidemark.lake.reading import lake_to_read
     from tidemark.queries import sql
     from tidemark.values.sealed_messages import SEALED, unsealed_messages
     from tidemark.values.sealing import known_keys
 
     source = find_source(name)
-    table = Lake.existing().find(table_names.quarantine(source.source))
+    table = lake_to_read().find(table_names.quarantine(source.source))
     if table is None:
         return
     columns = ["reason", "detail", "object", "file", "place", *(["key", "value"] if with_bytes else [])]

@@ -6,14 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import quote, unquote
 
 from pyiceberg.exceptions import ForbiddenError, NotInstalledError, RESTError, UnauthorizedError
 from pyiceberg.utils.config import Config
-from sqlalchemy import create_engine, inspect
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
 from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.text import first_line
@@ -52,6 +49,10 @@ def require_catalog() -> None:
     configured = Config().get_catalog_config(catalog_name()) or {}
     if configured.get("type") != "sql":
         return
+    from sqlalchemy import create_engine, inspect  # noqa: PLC0415  for a database that a user configured
+    from sqlalchemy.engine import make_url  # noqa: PLC0415
+    from sqlalchemy.pool import NullPool  # noqa: PLC0415
+
     url = make_url(str(configured.get("uri", "")))
     files = [Path(name) for name in {url.database or "", unquote(url.database or "")}]
     if url.get_backend_name() == "sqlite" and not any(file.is_file() for file in files):
@@ -84,10 +85,12 @@ def is_configured() -> bool:
 
 def lacks_embedded() -> bool:
     """Return whether the embedded catalog is to be used, and was not made yet."""
-    return not is_configured() and not (home() / _EMBEDDED).is_file()
+    return not is_configured() and not embedded_file().is_file()
 
 
-_EMBEDDED = "catalog.db"
+def embedded_file() -> Path:
+    """Return where the embedded catalog is, or will be."""
+    return home() / "catalog.db"
 
 
 def told_properties() -> Mapping[str, str]:
@@ -106,7 +109,7 @@ def told_properties() -> Mapping[str, str]:
         raise ConfigurationError(f"TIDEMARK_HOME is {str(base)!r}: a path without '?' is needed.")
     return {
         "type": "sql",
-        "uri": f"sqlite:///{quote(str(base / _EMBEDDED))}",
+        "uri": f"sqlite:///{quote(str(embedded_file()))}",
         "warehouse": (base / "warehouse").as_uri(),
     }
 
@@ -121,15 +124,22 @@ def opening() -> Iterator[None]:
     """
     try:
         yield
-    except (ImportError, NotInstalledError, NoSuchModuleError, ArgumentError, ValueError) as error:
+    except (ImportError, NotInstalledError, _sql_errors().ArgumentError, ValueError) as error:
         raise ConfigurationError(
             f"catalog {catalog_name()!r} cannot be opened as it is configured: {first_line(error)}. Look at "
             "`.pyiceberg.yaml` and PYICEBERG_CATALOG__...; a database is told as `postgresql+psycopg://...`"
         ) from error
     except (PermissionError, UnauthorizedError, ForbiddenError) as error:
         raise ConfigurationError(f"catalog {catalog_name()!r} refuses this user: {first_line(error)}") from error
-    except (OSError, SQLAlchemyError, RESTError) as error:
+    except (OSError, _sql_errors().SQLAlchemyError, RESTError) as error:
         raise RetriableLakeError(f"catalog {catalog_name()!r} cannot be opened: {first_line(error)}") from error
+
+
+def _sql_errors() -> ModuleType:
+    """Return the errors of SQLAlchemy. Its import takes long, and what succeeds does not ask for them."""
+    from sqlalchemy import exc  # noqa: PLC0415
+
+    return exc
 
 
 def spark_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -143,6 +153,8 @@ def spark_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _jdbc_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    from sqlalchemy.engine import make_url  # noqa: PLC0415  for Spark alone
+
     url = make_url(properties["uri"])
     kept = {key: value for key, value in properties.items() if key not in {"type", "uri"}}
     jdbc = {**kept, "type": "jdbc", "jdbc.schema-version": "V1"}

@@ -29,14 +29,12 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 from pyiceberg.types import NestedField
-from sqlalchemy.exc import IntegrityError
 
 from tidemark.lake import names as table_names
 from tidemark.lake.branches import BRINGS, MARKER, ancestry, head, to
 from tidemark.lake.lake import Lake, as_iceberg, standing_in
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import VOID_DOC
-from tidemark.lake.retries import retried
 
 _LOGS = frozenset({"raw", "changelog", "quarantine", "ledger"})
 
@@ -62,10 +60,8 @@ class _Beside(Lake):
         copy = self._registered(real, identifier)
         self.catalog.commit_table(copy, (), (SetPropertiesUpdate(updates=dict(_NOT_ITS_OWN)), *updates))
 
-    # At this moment another table of the source may create the namespace too.
-    @retried(IntegrityError)
     def _registered(self, real: Table, identifier: Identifier) -> Table:
-        self.catalog.create_namespace_if_not_exists(self.namespace)
+        self.make_namespace(self.namespace)
         return self.catalog.register_table(self.at(identifier), real.metadata_location)
 
     def _drop(self, name: str) -> None:

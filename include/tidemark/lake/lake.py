@@ -23,7 +23,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.transforms import IdentityTransform
-from sqlalchemy.exc import IntegrityError
 
 from tidemark.errors import ConfigurationError
 from tidemark.lake.branches import MARKER
@@ -37,12 +36,12 @@ from tidemark.text import quoted
 
 
 class Lake:
-    """One catalog and the tables in it."""
+    """One catalog and the tables in it. ``catalog`` is given by what only reads (``reading``)."""
 
-    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+    def __init__(self, name: str, properties: Mapping[str, str], catalog: Catalog | None = None) -> None:
         self.name = name
         self.properties = dict(properties)
-        self.catalog: Catalog = guarded(load_catalog(name, **self.properties))
+        self.catalog: Catalog = catalog or guarded(load_catalog(name, **self.properties))
 
     @classmethod
     def open(cls) -> Lake:
@@ -125,8 +124,8 @@ class Lake:
         """
         return self._ensure(identifier, schema, properties, partition_by, location)
 
-    # At this moment another source may create the same namespace or ledger table: look again.
-    @retried(CommitFailedException, IntegrityError)
+    # At this moment another source may create the same ledger table: look again.
+    @retried(CommitFailedException)
     def _ensure(
         self,
         identifier: Identifier,
@@ -137,7 +136,7 @@ class Lake:
     ) -> Table:
         table = self.find(identifier)
         if table is None:
-            self.catalog.create_namespace_if_not_exists(self.at(identifier)[0])
+            self.make_namespace(self.at(identifier)[0])
             # Partitioned from its first spec on: otherwise engines check each row against filters on partitions.
             schema = as_iceberg(schema)
             spec = _identity_spec(schema, partition_by)
@@ -148,6 +147,14 @@ class Lake:
             with table.transaction() as transaction, transaction.update_snapshot().fast_append():
                 pass
         return table
+
+    def make_namespace(self, name: str) -> None:
+        """Create a namespace, unless it is there, or another process creates it at this moment."""
+        try:
+            self.catalog.create_namespace_if_not_exists(name)
+        except Exception:
+            if not self.catalog.namespace_exists(name):
+                raise
 
     def target(
         self, table: Table, schema: pa.Schema, *, plain: Iterable[str] = (), bounded: Iterable[str] = ()
