@@ -39,7 +39,7 @@ class Picture(NamedTuple):
 
 PICTURES = (
     Picture("report-table", "shop_canal/table-*orders.html", 1100, 620),
-    Picture("report-sources", "index.html", 1100, 760, "#days"),
+    Picture("report-sources", "index.html", 1100, 960, "#days"),
     Picture("report-source", "shop_canal/index.html", 1100, 900),
     Picture("report-phone", "shop_canal/table-*orders.html", 375, 760),
 )
@@ -50,6 +50,7 @@ SCHEMES = {"light": False, "dark": True}
 def main() -> None:
     """Take all pictures."""
     with tempfile.TemporaryDirectory() as profile, browser(Path(profile)) as tab:
+        tab.call("Emulation.setScrollbarsHidden", hidden=True)  # the whole page has none, and other line breaks
         for picture in PICTURES:
             page = min(site.folder().glob(picture.page))
             for scheme, is_dark in SCHEMES.items():
