@@ -21,6 +21,8 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
+from tidemark.queries.explain import explain
+from tidemark.queries.row_life_text import as_text
 from tidemark.sources.model import Source
 from tidemark.stages import STAGES, StageReport
 
@@ -97,6 +99,12 @@ def test_a_log_that_begins_anew_is_held_until_the_source_file_says_so(
     assert _problem(run_all(told)) == ""
     assert _rows(lake, told) == {1: "paid", 3: "x", 5: "new"}
     assert_ledger_closes(lake, told.source)
+    life = list(as_text(explain(lake, f"{told.source}.orders", ["id=1"])))
+    assert [line.endswith(", in log 2 of the source") for line in life if line.startswith("  position")] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_late_events_that_look_like_a_new_log_are_approved(

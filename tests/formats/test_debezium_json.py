@@ -209,6 +209,16 @@ def test_binlog_positions_compare_as_numbers() -> None:
     assert positions == sorted(positions)
 
 
+def test_a_month_in_the_name_of_the_log_comes_before_the_number_of_its_file() -> None:
+    """The numbers begin anew with each base name; a base name without a month is no part of the order."""
+    files = ["db1-bin.000900", "log-202511.000120", "log-202512.000001", "log-202601.000003", "log-20260131.000001"]
+    events = [decode(change("c", None, {"id": 1}, connector="mysql", file=file, pos=4)) for file in files]
+    assert [event.position for event in events] == sorted(event.position for event in events)
+    others = ("db2-2012.000003", "x-202613.000003")
+    same = [decode(change("c", None, {"id": 1}, connector="mysql", file=file, pos=4)) for file in others]
+    assert {event.position[1] for event in same} == {3}
+
+
 def test_a_delete_without_row_takes_the_record_key() -> None:
     """With REPLICA IDENTITY NOTHING only the key says which row went."""
     event = decode(

@@ -9,7 +9,7 @@ import pytest
 
 from tidemark.events import changed, encode_position, loaded
 from tidemark.ledger.order_rows import SpanRow
-from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, doubts_about
+from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, doubts_about
 from tidemark.sources.model import Source
 
 
@@ -26,6 +26,7 @@ def _span(batch: int, hours: tuple[int, int], *position: int | str, table: str =
         batch=batch,
         object=table,
         newest=encode_position(changed(*position)),
+        oldest=encode_position(changed(*position)),
         first=_at(hours[0]),
         last=_at(hours[1]),
         **loads,
@@ -60,6 +61,26 @@ CASES: dict[str, tuple[str, list[SpanRow], dict[str, set[str]]]] = {
         "debezium_json",
         [_span(1, (1, 2), 120, 900), _span(2, (3, 4), 4, 500)],
         {"t": {LOG_WENT_BACK}},
+    ),
+    "the_log_of_an_old_server_comes_late": (
+        "debezium_json",
+        [_span(1, (5, 6), 4, 500), _span(2, (1, 2), 120, 900)],
+        {"t": {TIME_WENT_BACK}},
+    ),
+    "the_log_of_an_old_server_beside_new_changes": (
+        "debezium_json",
+        [_span(1, (5, 6), 4, 500), _span(2, (1, 7), 120, 900)],
+        {},
+    ),
+    "old_messages_sent_once_more_to_a_topic": (
+        "canal_json",
+        [_span(1, (5, 6), *KAFKA, 500), _span(2, (1, 2), *KAFKA, 900)],
+        {"t": {TIME_WENT_BACK}},
+    ),
+    "old_messages_in_a_file": (
+        "canal_json",
+        [_span(1, (5, 6), 0, 0, "a", 1), _span(2, (1, 2), 0, 0, "b", 1)],
+        {},
     ),
     "late_events": ("debezium_json", [_span(1, (5, 6), 120, 900), _span(2, (3, 4), 119, 4)], {}),
     "late_events_beside_new_ones": ("debezium_json", [_span(1, (5, 6), 120, 9), _span(2, (3, 8), 119, 4)], {}),
@@ -152,6 +173,8 @@ def test_a_doubt_says_what_decides_it() -> None:
     (went_back,) = doubts_about(_source("debezium_json"), CASES["a_log_begins_anew"][1], 1)["t"]
     assert "`log_restarts: [2026-03-01T03:00:00Z]`" in went_back.reason
     assert "`tidemark run shop --reprocess`" in went_back.reason
+    (before,) = doubts_about(_source("debezium_json"), CASES["the_log_of_an_old_server_comes_late"][1], 1)["t"]
+    assert "`log_restarts: [2026-03-01T05:00:00Z]`" in before.reason
     (load,) = doubts_about(_source("canal_json"), CASES["a_second_load"][1], 1)["t"]
     assert load.value == 3
     assert "`tables: {t: {reloads: [2026-03-01T05:00:00Z]}}`" in load.reason

@@ -151,6 +151,44 @@ def _are_equal(row: Row, other: Row) -> bool:
     return all(one == two or (one != one and two != two) for one, two in pairs)  # noqa: PLR0124  as NaN does
 
 
+def with_moved_values(changes: Iterable[Change], large: Collection[str]) -> list[Change | Alteration]:
+    """Return the changes, in which a row that moved to another key has the large values that its INSERT lacks.
+
+    Such a move is a DELETE and an INSERT at one place. The values are those of the row as its DELETE found it. An
+    INSERT is left out where its DELETE is not there, or where a value is told nowhere: none of these values is null.
+
+    Args:
+        changes: of tables with a key, whose rows change keys so and not otherwise.
+        large: columns whose values may be lacking.
+    """
+    lives: dict[tuple[str, Key], Row] = {}
+    gone: dict[tuple[str, Position], Row] = {}
+    told: list[Change | Alteration] = []
+    for change in in_order(changes):
+        assert isinstance(change, Change)
+        if change.operation is Operation.TRUNCATE:
+            lives = {place: row for place, row in lives.items() if place[0] != change.table}
+            told.append(change)
+            continue
+        spot = (change.table, change.position[:-1])
+        place = (change.table, _key_of(change.after or change.before or {}, change))
+        if change.after is None:
+            kept = {name: value for name, value in (change.before or {}).items() if value is not None}
+            gone[spot] = {**lives.pop(place, {}), **kept}
+            told.append(change)
+            continue
+        if change.operation is Operation.INSERT and change.partial:
+            known = {name: value for name, value in gone.get(spot, {}).items() if name in large}
+            after = lives[place] = {**known, **change.after}
+            if any(after.get(name) is None for name in large if name not in change.after):
+                continue
+            change = change._replace(after=after, partial=False)  # noqa: PLW2901  what it says once it is filled
+        else:
+            lives[place] = {**lives.get(place, {}), **change.after} if change.partial else change.after
+        told.append(change)
+    return told
+
+
 def read_change(event: ChangeEvent, key: tuple[str, ...], types: Mapping[str, str]) -> Change:
     """Read the images of an event.
 

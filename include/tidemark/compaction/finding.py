@@ -228,6 +228,7 @@ def _found(news: _News) -> Found:
         partial=any(row.partial for row in news.contents),
         halves=any(row.half for row in news.contents),
         moves=any(row.moves for row in news.contents),
+        loads=any(row.operation == Operation.SNAPSHOT for row in new),
         withheld=news.withheld,
     )
 

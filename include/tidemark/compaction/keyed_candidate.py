@@ -19,6 +19,7 @@ from tidemark.compaction import (
     contradictions,
     history_candidate,
     idle_events,
+    loaded_again,
     marked_again,
     merging,
     moved_rows,
@@ -262,7 +263,7 @@ def _is_above(prepared: Prepared, oldest: str | None) -> bool:
 
 def _contradictions(prepared: Prepared, fold: Fold, merged: Merged | None, start: int) -> list[Contradiction]:
     """Return the contradictions between the new events and the rows that they were merged into, or among them."""
-    found = []
+    found = loaded_again.found(prepared, fold.acted(), fold.totals, start)
     if prepared.plan.compares:
         if contradictions.may_be(prepared, fold.rows, fold.totals, merged, start):
             found += contradictions.found(prepared, fold.acted(), start)

@@ -65,16 +65,8 @@ def late_keys(prepared: Prepared, folded: DataFrame, oldest: str | None) -> Data
 
 def _first_new_truncate(prepared: Prepared) -> str | None:
     """Return the position of the first TRUNCATE that is new to a table with partial images."""
-    found = prepared.plan.found
-    emptyings = truncation.new_emptyings(found)
-    if not (found.truncates or emptyings) or not prepared.log.whole().plan.found.partial:
-        return None
-    positions = [each.position for each in emptyings]
-    if found.truncates:
-        truncates = prepared.log.changes().where(F.col("operation") == Operation.TRUNCATE)
-        row = truncates.agg(F.min("position")).first()
-        positions += [row[0]] if row and row[0] else []
-    return min(positions)
+    first = truncation.first_new(prepared.log)
+    return first if first is not None and prepared.log.whole().plan.found.partial else None
 
 
 def rows(prepared: Prepared, late: DataFrame, truncates: Truncates) -> DataFrame:

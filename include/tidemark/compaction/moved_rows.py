@@ -10,6 +10,7 @@ from pyiceberg.expressions import And
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.compaction import truncation
 from tidemark.compaction.event_log import EventLog, Events
 from tidemark.events import Operation
 from tidemark.folding import actions, frames, keyed, moved_rows, update_halves
@@ -51,16 +52,19 @@ def acted(log: EventLog, events: Events, truncated: Truncates | None, kept: Sequ
 
 def _found(log: EventLog, read: DataFrame) -> DataFrame | None:
     """Return the values that INSERTs with placeholders lack; None if there are no such INSERTs."""
-    lacking = checkpointed(read.where(moved_rows.LACKS).select(*_asked(log.plan)))
+    asked = ("position", "set_aside", moved_rows.LACKS, moved_rows.SPOT)
+    lacking = checkpointed(read.where(moved_rows.LACKS).select(*asked))
     if lacking.isEmpty():
         return None
     every, pairs, plan = _everything(log)
+    truncates = truncation.of_whole_log(plan.found, log.whole().rows)
     wanted = checkpointed(moved_rows.lookups(lacking, pairs, plan))
     rounds = []
     for depth in range(_MOST_MOVES):
-        told = checkpointed(_told(moved_rows.events_of(every, wanted, plan), wanted, plan, depth))
+        events = moved_rows.events_of(every, wanted, plan, truncates)
+        told = checkpointed(_told(events, plan).withColumn("depth", F.lit(depth)))
         rounds.append(told)
-        missing = wanted.join(told.where(~moved_rows.is_complete(plan)).select("lookup", "emptied_at"), "lookup")
+        missing = wanted.join(told.where(~moved_rows.is_complete(plan)).select("lookup", "begun"), "lookup")
         wanted = checkpointed(moved_rows.behind(missing, pairs, plan))
         if wanted.isEmpty():
             break
@@ -88,21 +92,31 @@ def are_outdated(log: EventLog) -> bool:
     """Return whether new events are of rows before they moved, and the moved rows were written without them.
 
     The DELETE of a pair may come after its INSERT, which was set aside then. An event may have been held, because its
-    transaction was open. The table is built from its whole change log in all of these cases.
+    transaction was open. A TRUNCATE from before the move ends what was taken for the row's life. The table is built
+    from its whole change log in all of these cases.
     """
     found = log.plan.found
-    if not (found.moved and found.after) or _are_all_newer(log):
+    if not (found.moved and found.after):
+        return False
+    truncated = truncation.first_new(log)
+    if _are_all_newer(log, truncated):
         return False
     every, pairs, plan = _everything(log, ["transaction_id"])
     released = F.col("transaction_id").isin(*sorted(found.withheld.released))
     taken = (F.col("batch") <= found.after) & ~F.coalesce(released, F.lit(False))
+    if truncated is not None and not moved_rows.moved_after(pairs, truncated, found.after).isEmpty():
+        return True
     return not moved_rows.late(every, pairs, plan, found.after, taken).isEmpty()
 
 
-def _are_all_newer(log: EventLog) -> bool:
+def _are_all_newer(log: EventLog, truncated: str | None) -> bool:
     """Return whether all new events are newer than every row that has moved so far, as the ledger and statistics say.
 
     So it is in a stream without late events, and the change log is not read then.
+
+    Args:
+        log: the change log of the table.
+        truncated: position of the first new TRUNCATE, or of another event that empties the table.
     """
     found, run = log.plan.found, log.run
     if found.withheld.released:
@@ -114,18 +128,15 @@ def _are_all_newer(log: EventLog) -> bool:
     changelog = run.lake.load(names.change_log(run.source.source))
     files = changelog.scan(row_filter=And(of_table, above("batch", found.after))).plan_files()
     oldest = lower_bound(changelog, (task.file for task in files), "position")
-    return newest.keys() == batches and oldest is not None and oldest > max(newest.values(), default="")
+    last = max(newest.values(), default="")
+    is_newer = truncated is None or truncated > last
+    return newest.keys() == batches and oldest is not None and oldest > last and is_newer
 
 
-def _asked(plan: Plan) -> list[str]:
-    return ["position", *frames.key_names(plan), "set_aside", moved_rows.LACKS, moved_rows.SPOT]
-
-
-def _told(events: DataFrame, wanted: DataFrame, plan: Plan, depth: int) -> DataFrame:
-    folded = keyed.fold(events, plan, apart=["lookup"])
-    values = [F.col(field(n)).alias(f"f{n}") for n in frames.value_numbers(plan)]
-    rows = folded.select("lookup", "emptied_at", (~F.col("deleted")).alias("alive"), *values)
-    return wanted.select("lookup", "pair").join(rows, "lookup", "left").withColumn("depth", F.lit(depth))
+def _told(events: DataFrame, plan: Plan) -> DataFrame:
+    """Return the values that the events of each look-up tell."""
+    folded = keyed.fold(events, plan, apart=["lookup", "begun"])
+    return folded.select("lookup", "begun", *(F.col(field(n)).alias(f"f{n}") for n in frames.value_numbers(plan)))
 
 
 def _nearest(rounds: DataFrame, plan: Plan) -> DataFrame:
@@ -134,6 +145,4 @@ def _nearest(rounds: DataFrame, plan: Plan) -> DataFrame:
         F.min_by(f"f{n}", F.when(F.col(f"f{n}").isNotNull(), F.col("depth"))).alias(f"f{n}")
         for n in frames.value_numbers(plan)
     ]
-    first = F.col("depth") == 0
-    alive = F.max(F.when(first, F.col("alive"))).alias("alive")
-    return rounds.groupBy("lookup").agg(F.max("pair").alias("pair"), alive, *values)
+    return rounds.groupBy("lookup").agg(*values)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction import merging
 from tidemark.compaction.candidate import Prepared
+from tidemark.compaction.event_log import EventLog
 from tidemark.ddl.history import Emptying
 from tidemark.events import Operation
 from tidemark.folding import cells as row_cells
@@ -35,19 +36,45 @@ def known(prepared: Prepared) -> Truncates:
     Of new events, the newest of each shard; all of them where rows are deleted softly and written in parts.
     """
     found = prepared.plan.found
-    truncates = list(prepared.state.truncates)
+    truncates = [*prepared.state.truncates, *_of_statements(found)]
     if found.truncates:
-        at = F.coalesce(F.unix_micros("committed_at"), F.lit(0)).alias("at")
-        shard = (F.col("object") if found.shards else F.lit("")).alias("shard")
-        events = prepared.log.changes().where(F.col("operation") == Operation.TRUNCATE)
-        each = ["shard", "position"] if prepared.plan.soft else ["shard"]
-        newest = events.withColumn("shard", shard).groupBy(*each).agg(F.max(F.struct("position", at)).alias("newest"))
-        truncates += [
-            Truncate(row["newest"]["position"], row["newest"]["at"], row["shard"]) for row in newest.collect()
-        ]
-    # Statements of earlier batches as well: there may have been no table then that could keep them.
-    truncates += [Truncate(each.position, each.at, each.shard) for each in found.history.emptyings]
+        truncates += _of_events(prepared.log.changes(), found, every=prepared.plan.soft)
     return Truncates(truncates)
+
+
+def of_whole_log(found: Found, changes: DataFrame) -> Truncates:
+    """Return all TRUNCATEs that the whole change log of a table has.
+
+    Args:
+        found: the table, with the TRUNCATEs of all batches counted.
+        changes: the whole change log of the table.
+    """
+    return Truncates([*_of_statements(found), *(_of_events(changes, found, every=True) if found.truncates else [])])
+
+
+def _of_statements(found: Found) -> list[Truncate]:
+    # Statements of earlier batches as well: there may have been no table then that could keep them.
+    return [Truncate(each.position, each.at, each.shard) for each in found.history.emptyings]
+
+
+def _of_events(changes: DataFrame, found: Found, *, every: bool) -> list[Truncate]:
+    """Return the TRUNCATEs among events: the newest of each shard, or every one."""
+    at = F.coalesce(F.unix_micros("committed_at"), F.lit(0)).alias("at")
+    shard = (F.col("object") if found.shards else F.lit("")).alias("shard")
+    each = ["shard", "position"] if every else ["shard"]
+    events = changes.where(F.col("operation") == Operation.TRUNCATE).withColumn("shard", shard)
+    newest = events.groupBy(*each).agg(F.max(F.struct("position", at)).alias("newest"))
+    return [Truncate(row["newest"]["position"], row["newest"]["at"], row["shard"]) for row in newest.collect()]
+
+
+def first_new(log: EventLog) -> str | None:
+    """Return the position of the first event of this cut that empties the table; None if there is none."""
+    found = log.plan.found
+    positions = [each.position for each in new_emptyings(found)]
+    if found.truncates:
+        row = log.changes().where(F.col("operation") == Operation.TRUNCATE).agg(F.min("position")).first()
+        positions += [row[0]] if row and row[0] else []
+    return min(positions, default=None)
 
 
 def new_emptyings(found: Found) -> list[Emptying]:

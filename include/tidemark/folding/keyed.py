@@ -42,8 +42,8 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Tru
 
         With partial images also ``whole_at``, the position at which the row was last written whole (null: never), and
         ``p<n>``, the position at which a column was written (null: no event wrote it; in a row that is deleted softly:
-        no event told it). With soft deletes, ``emptied_at`` is where the row's life before the last one ended. For a
-        key that has only idle halves of updates, the row has the counts and no position: each is overtaken.
+        no event told it). For a key that has only idle halves of updates, the row has the counts and no position: each
+        is overtaken.
     """
     keys = [*apart, *key_names(plan)]
     return _by_cell(acted, plan, keys, truncates) if plan.found.partial else _newest(acted, plan, keys)
@@ -163,7 +163,7 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
     if plan.soft:
         folded = folded.withColumn("emptied_at", _emptied_at(plan, truncates))
     values = [column for number in value_numbers(plan) for column in _value_and_position(plan, number)]
-    marks = ["first", "keeps", "emptied_at"] if plan.soft else []
+    marks = ["first", "keeps"] if plan.soft else []
     overtaken = F.col("distinct") - F.coalesce((~F.col("newest.moved_away")).cast("int"), F.lit(0))
     counts = [F.col("duplicates"), overtaken.alias("overtaken"), F.col("differing"), F.col("whole_at")]
     counts += [F.col("begins"), F.col("breaks")] if plan.compares else []

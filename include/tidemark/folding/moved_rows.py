@@ -4,6 +4,9 @@ Pure ``DataFrame -> DataFrame`` functions. Debezium writes a change of the key a
 the source's log. An INSERT with placeholders is therefore the second half of such a pair: an inserted row is always
 logged whole. The values that it lacks are those of the row that moved, as it was at its delete. Such a value is never
 null, because only large values are replaced. So what is found is null exactly where it is not known.
+
+Only the last life of the row under its old key counts: what was written there since the key's row last went, or since
+another row came to the key.
 """
 
 from __future__ import annotations
@@ -13,13 +16,14 @@ from operator import and_
 from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Operation
 from tidemark.folding import log_places
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
+from tidemark.folding.truncates import Truncates
 from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import PARTIAL_KEY_CHANGE
 from tidemark.values.image_reader import field
@@ -97,24 +101,16 @@ def _old_names(plan: Plan) -> list[str]:
 
 
 def lookups(acted: DataFrame, found: Pairs, plan: Plan) -> DataFrame:
-    """Return where the values that INSERTs lack are looked up.
+    """Return where the values that INSERTs lack are looked up; an INSERT without its DELETE is not among them.
 
     Returns:
         ``lookup`` (identity of the INSERT), ``k0 .. kn`` and ``until``: the row of this key as the events before this
-        position left it; ``pair``: whether it is the row that moved. Else it is the row of the INSERT's own key.
+        position left it.
     """
     keys = key_names(plan)
-    lacking = acted.where(F.col(LACKS) & F.col("set_aside").isNull())
-    own = [F.col(key).alias(f"own {key}") for key in keys]
-    wanted = lacking.groupBy(_lookup().alias("lookup"), *own).agg(F.min("position").alias("first"))
-    joined = wanted.join(found.rows.drop("came", "came_in", *keys), "lookup", "left")
-    pair = F.col("until").isNotNull()
-    source = [
-        F.when(pair, F.col(old)).otherwise(F.col(f"own {key}")).alias(key)
-        for key, old in zip(keys, _old_names(plan), strict=True)
-    ]
-    until = F.coalesce(_just_after("until"), F.col("first"))
-    return joined.select("lookup", *source, until.alias("until"), pair.alias("pair"))
+    lacking = acted.where(F.col(LACKS) & F.col("set_aside").isNull()).select(_lookup().alias("lookup")).distinct()
+    olds = [F.col(old).alias(key) for key, old in zip(keys, _old_names(plan), strict=True)]
+    return found.rows.select("lookup", *olds, _just_after("until").alias("until")).join(lacking, "lookup", "left_semi")
 
 
 def _just_after(position: str) -> Expression:
@@ -126,37 +122,51 @@ def behind(missing: DataFrame, found: Pairs, plan: Plan) -> DataFrame:
     """Return where to look further: the key that a row moved from, which moved again.
 
     Args:
-        missing: ``lookups`` for which values are missing still, with ``emptied_at``: where an earlier life of the row
-            ended, or null.
+        missing: ``lookups`` for which values are missing still, with ``begun`` (``events_of``).
         found: all pairs.
         plan: the table's.
     """
     keys = key_names(plan)
     earlier = found.rows.withColumnRenamed("until", "gone").drop("lookup")
-    joined = missing.where("pair").join(F.broadcast(earlier), keys).where(F.col("came") < F.col("until"))
-    joined = joined.where(F.col("emptied_at").isNull() | (F.col("came") > F.col("emptied_at")))
+    joined = missing.join(F.broadcast(earlier), keys).where(F.col("came") < F.col("until"))
+    joined = joined.where(F.col("begun").isNull() | (F.col("came") >= F.col("begun")))
     last = F.max_by(F.struct("gone", *_old_names(plan)), "came").alias("last")
     newest = joined.groupBy("lookup").agg(last)
     olds = [F.col(f"last.{old}").alias(key) for key, old in zip(keys, _old_names(plan), strict=True)]
-    return newest.select("lookup", *olds, _just_after("last.gone").alias("until"), F.lit(True).alias("pair"))
+    return newest.select("lookup", *olds, _just_after("last.gone").alias("until"))
 
 
-def events_of(acted: DataFrame, wanted: DataFrame, plan: Plan) -> DataFrame:
-    """Return the actions that the rows which are looked up consist of, with their ``lookup``.
+def events_of(acted: DataFrame, wanted: DataFrame, plan: Plan, truncates: Truncates) -> DataFrame:
+    """Return the actions that the rows which are looked up consist of: those of the row's last life.
 
     Args:
         acted: ``actions.actions`` of the whole change log, with soft deletes.
         wanted: ``lookups`` or ``behind``.
         plan: the table's.
+        truncates: all of the whole change log.
+
+    Returns:
+        The actions with their ``lookup`` and with ``begun``: where the last life of the row began, because the row
+        before it went, or an INSERT with placeholders brought another one; null where nothing tells it.
     """
     keys = key_names(plan)
     sound = acted.where(F.col("set_aside").isNull())
     joined = sound.join(F.broadcast(wanted.select("lookup", "until", *keys)), keys)
-    return joined.where((F.col("position") < F.col("until")) & ~log_places.is_read_after("until")).drop("until")
+    events = joined.where((F.col("position") < F.col("until")) & ~log_places.is_read_after("until"))
+    is_last = _just_after("position") == F.col("until")
+    begins = F.col(LACKS) | (F.col("deleted") & ~is_last)
+    begun = F.max(F.when(begins, F.col("position"))).over(Window.partitionBy("lookup"))
+    if truncates:
+        over = F.filter(truncates.positions(plan), lambda position: position < F.col("until"))
+        begun = F.greatest(begun, F.array_max(over))
+    told = events.withColumn("begun", begun)
+    first = (F.col("position") == F.col("begun")) & F.col(LACKS)
+    own = F.col("begun").isNull() | (F.col("position") > F.col("begun")) | first | log_places.is_read_after("begun")
+    return told.where(own).drop("until")
 
 
 def late(acted: DataFrame, found: Pairs, plan: Plan, after: int, taken: Expression) -> DataFrame:
-    """Return new events of rows before they moved, where the INSERT came in an earlier batch and was filled then.
+    """Return new events of rows before they moved, where the INSERT came in an earlier batch, and was filled or not.
 
     Args:
         acted: ``actions.actions`` of the whole change log.
@@ -173,40 +183,34 @@ def late(acted: DataFrame, found: Pairs, plan: Plan, after: int, taken: Expressi
     return before.groupBy(*keys, "position").agg(F.max("taken").alias("taken")).where(~F.col("taken"))
 
 
+def moved_after(found: Pairs, position: str, after: int) -> DataFrame:
+    """Return the pairs behind a position, of which the INSERT came in an earlier batch than the next one."""
+    return found.rows.where((F.col("came_in") <= after) & (F.col("until") > position))
+
+
 def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
     """Return actions whose INSERTs with placeholders have the values that were found; others are set aside.
 
-    An INSERT without its DELETE stays a partial write if the row of its own key was there.
+    The row of the INSERT's own key, if there is one, is another row: it tells none of the values.
 
     Args:
         acted: ``actions.actions`` of ``marked`` events.
-        found: ``lookup`` (identity of the INSERT), ``pair``, ``alive`` (whether the row that was looked up was there)
-            and ``f<n>``: values.
+        found: ``lookup`` (identity of the INSERT) and ``f<n>``: values; of INSERTs that have their DELETE.
         plan: the table's.
     """
     joined = acted.join(F.broadcast(found), _lookup() == F.col("lookup"), "left")
     numbers = value_numbers(plan)
-    pair = F.coalesce(F.col("pair"), F.lit(False))
     captured = Captured(plan)
-    lacks = {n: captured.lacks(n) for n in numbers}
-    known = {n: F.coalesce(pair & F.col(f"f{n}").isNotNull(), F.lit(False)) for n in _told_numbers(plan)}
-    unknown = {n: lacks[n] & ~is_known for n, is_known in known.items()}
-    stays = ~pair & F.coalesce(F.col("alive"), F.lit(False))
-    torn = (
-        F.col(LACKS)
-        & F.col("set_aside").isNull()
-        & ~F.col("deleted")
-        & ~stays
-        & any_of([F.lit(False), *unknown.values()])
-    )
+    lacks = {n: F.col(LACKS) & ~F.col("deleted") & captured.lacks(n) for n in numbers}
+    unknown = {n: lacks[n] & F.col(f"f{n}").isNull() for n in _told_numbers(plan)}
+    torn = F.col("set_aside").isNull() & any_of([F.lit(False), *unknown.values()])
     names = F.array_compact(F.array(*(F.when(no, F.lit(plan.columns[n].name)) for n, no in unknown.items())))
-    taken = F.col(LACKS) & pair
     cells: dict[str, Expression] = {
-        field(n): F.when(taken & lacks[n], F.col(f"f{n}")).otherwise(F.col(field(n))) for n in numbers
+        field(n): F.when(lacks[n], F.col(f"f{n}")).otherwise(F.col(field(n))) for n in numbers
     }
     cells["set_aside"] = F.when(torn, PARTIAL_KEY_CHANGE).otherwise(F.col("set_aside"))
     cells["detail"] = F.when(torn, F.concat(F.lit(_UNKNOWN), F.array_join(names, ", "))).otherwise(F.col("detail"))
-    cells["partial"] = F.col("partial") & ~taken
+    cells["partial"] = F.col("partial") & ~F.col(LACKS)
     return joined.withColumns(cells).drop(*found.columns)
 
 

@@ -6,6 +6,7 @@ Source of the types: https://dev.mysql.com/doc/refman/8.4/en/data-types.html. So
 
 from __future__ import annotations
 
+import functools
 import re
 
 from msgspec import UNSET, UnsetType
@@ -44,12 +45,19 @@ _TYPES: dict[str, tuple[str, Encoding]] = {
     **dict.fromkeys(("datetime", "timestamp"), _TIMESTAMP),
     **dict.fromkeys(("char", "character", "varchar", "nchar", "nvarchar", "varcharacter", "long"), _STRING),
     **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), _STRING),
-    # TIME may be negative or above 24 h. ENUM and SET are labels or numbers, depending on the producer.
+    # TIME may be negative or above 24 h.
     **dict.fromkeys(("time", "enum", "set", "json", "uuid", "inet4", "inet6", "xmltype"), _STRING),
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector"), _BINARY),
     **dict.fromkeys(("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring"), _BINARY),
     **dict.fromkeys(("multipolygon", "geometrycollection", "geomcollection"), _BINARY),
 }
+
+_NUMBER = re.compile(r"[0-9]{1,18}$")
+
+_DATE = re.compile(r"(?<![0-9])(20[0-9]{2})([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12][0-9]|3[01]))?(?![0-9])")
+
+_AFTER_NUMBERS = 10**18
+"""A date stands before the number of a file."""
 
 _DECIMALS = frozenset({"decimal", "numeric", "dec", "fixed"})
 
@@ -74,6 +82,21 @@ _LABEL = re.compile(r"'((?:[^']|'')*)'")
 def truncates(statement: str) -> bool:
     """Return whether a statement begins with TRUNCATE, after any comments."""
     return _TRUNCATE.match(statement) is not None
+
+
+@functools.lru_cache(maxsize=64)
+def log_number(file: str | None) -> int | None:
+    """Return a number that rises with the files of a binary log: 3 for ``mysql-bin.000003``; None without a number.
+
+    Where the base name has a year and a month (``binlog-202601.000003``), the date comes first: with the next month's
+    base name, the numbers begin anew.
+    """
+    number = _NUMBER.search(file or "")
+    if number is None or file is None:
+        return None
+    date = _DATE.search(file[: number.start()])
+    day = f"{date[1]}{date[3]}{date[4] or '00'}" if date else "0"
+    return int(day) * _AFTER_NUMBERS + int(number[0])
 
 
 def column(name: str, text: str) -> Column:

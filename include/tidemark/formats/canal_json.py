@@ -37,7 +37,7 @@ from tidemark.events import (
     loaded,
 )
 from tidemark.formats import _mysql
-from tidemark.formats._canal import byte_lists, columns, fixed_bytes, incomplete
+from tidemark.formats._canal import byte_lists, columns, fixed_bytes, incomplete, labels
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
 from tidemark.formats._positions import of_offsets
 from tidemark.formats._statements import row_change, statement_only
@@ -47,7 +47,6 @@ TOOLS = ("Canal", "Alibaba DTS", "TiCDC", "Flink CDC", "Huawei DRS")
 UNTOLD = (
     "the order of changes, but by the place in the dump",
     "the zone of a TIMESTAMP",
-    "labels of Canal's ENUM and SET",
 )
 
 OPERATIONS = {
@@ -108,7 +107,7 @@ class Options(BaseModel):
 
 
 class FlatMessage(msgspec.Struct, gc=False):
-    """The wire envelope. Producers disagree about the numbers of ``sqlType``: only of vectors it decides the type."""
+    """The wire envelope. Producers disagree about the numbers of ``sqlType``: it is read of ENUM, SET and vectors."""
 
     type: str | None = None
     database: str | None = None
@@ -163,26 +162,27 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
     transaction = Transaction(id=flat.gtid) if flat.gtid else None
     typed = columns.layout_of(flat.mysqlType, flat.sqlType, flat.tidb) if flat.mysqlType else None
     blobs = typed.latin1 if typed is not None else ()
+    numbered = labels.numbered(flat.mysqlType, flat.sqlType) if typed is not None else None
+
+    def as_stored(image: bytes) -> bytes:
+        stored = fixed_bytes.as_stored(image, blobs, flat.mysqlType, options.bytes) if blobs else image
+        return labels.labelled(stored, numbered) if numbered else stored
+
     begin = loaded if operation is Operation.SNAPSHOT else changed
     events: list[Event] = []
     for number, raw in enumerate(data):
-        image = bytes(raw)
-        if blobs:
-            image = fixed_bytes.as_stored(image, blobs, flat.mysqlType, options.bytes)
+        image = as_stored(bytes(raw))
         layout, absent = _examine(image, typed)
         before: bytes | None = None
         after: bytes | None = image
         partial = False
         if operation is Operation.DELETE:
-            before, after, absent = image, None, ()
+            before, after = image, None
         elif operation is Operation.UPDATE:
             before, layout = _before(old[number], layout) if old else (None, layout)
-            if blobs and before is not None:
-                before = fixed_bytes.as_stored(before, blobs, flat.mysqlType, options.bytes)
+            before = as_stored(before) if before is not None else None
             # with full row images, every UPDATE has an old value; without one, the source logs MINIMAL images
             partial = bool(absent) or before is None or options.row_image == "partial"
-        else:
-            absent = ()
         event = ChangeEvent(
             table=table,
             operation=operation,
@@ -194,7 +194,7 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
             after=after,
             shape=layout.shape,
             partial=partial,
-            absent=absent,
+            absent=absent if operation is Operation.UPDATE else (),
             key=_key(flat.pkNames, layout),
         )
         events.append(event)

@@ -40,4 +40,4 @@ CONTRADICTIONS = pa.schema(
     ]
 )
 """Events of a table in a cut that contradict its rows, by kind (``missing_rows``, ``existing_rows``, ``before_images``,
-``different_copies``): how many, and the position and origin of the first."""
+``different_copies``, ``loaded_again``): how many, and the position and origin of the first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.ledger.rows import LedgerRow
 
 MISSING_ROWS, EXISTING_ROWS, DIFFERENT_COPIES = "missing_rows", "existing_rows", "different_copies"
-BEFORE_IMAGES = "before_images"
+BEFORE_IMAGES, LOADED_AGAIN = "before_images", "loaded_again"
 """Kinds of contradictions, as source files name them."""
 
 IN_WORDS = {
@@ -13,6 +13,7 @@ IN_WORDS = {
     EXISTING_ROWS: "inserts of rows that were there",
     BEFORE_IMAGES: "before images that are not the row before",
     DIFFERENT_COPIES: "events of which copies say something else",
+    LOADED_AGAIN: "loaded rows of keys that were loaded before",
 }
 """What events of each kind are; also the names of the invariants."""
 

@@ -86,6 +86,12 @@ def is_placed(position: str) -> bool:
     return first.isdecimal() and int(first) % 2 == 1
 
 
+def log_of(position: str) -> int:
+    """Return which log of the source an encoded position is in: 1, and one more for each restart or reload before."""
+    first = position.partition(".")[0][2:]
+    return int(first) // 2 + 1 if first.isdecimal() else 1
+
+
 def either(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
     """Return one of two numbers; the other one if one of them is None."""
     if one is None or other is None:

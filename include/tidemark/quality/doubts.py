@@ -20,6 +20,8 @@ from tidemark.sources.model import Source
 
 LOG_WENT_BACK = "tables whose log went back while time went on"
 
+TIME_WENT_BACK = "tables whose times went back while their log went on"
+
 UNPLACED_LOAD = "loaded rows that may replace the table"
 
 
@@ -49,7 +51,7 @@ def doubts_about(source: Source, spans: Iterable[SpanRow], published: int) -> di
     by_offset = formats.orders_by_offset(formats.resolve(source.format))
     for tables in _logs(old, new, by_offset=by_offset):
         before, now = ([span for name in tables for span in of[name] if _placed(span)] for of in (old, new))
-        doubts = _went_back(source, before, now)
+        doubts = [*_went_back(source, before, now), *_came_before(source, before, now)]
         for name in tables:
             found[name] += doubts
     turned = [span for rows in new.values() for span in rows if _turned(source, span)]
@@ -93,6 +95,23 @@ def _went_back(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow]
         f"positions lie below it"
     )
     return [_new_log(source, seen, begins)]
+
+
+def _came_before(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
+    """Return the doubt about new changes that are all earlier than all old ones and lie above them."""
+    begun = min((span.first for span in before if span.first), default=None)
+    ended = max((span.last for span in now if span.last), default=None)
+    lowest = min((span.oldest or "" for span in now), default="")
+    if begun is None or ended is None or ended >= begun or lowest <= max(span.newest for span in before):
+        return []
+    reason = (
+        f"its changes to {_text(ended)} are earlier than all that is published (from {_text(begun)}), and their "
+        "positions lie above it, so they would replace newer rows. If they are of another log (of a server from "
+        f"before, or sent once more), write `log_restarts: [{_text(begun)}]` into the source file and run `tidemark "
+        f"run {source.source} --reprocess` for all intervals since then: they rank below; if they are newer, approve "
+        "the cut"
+    )
+    return [Doubt(TIME_WENT_BACK, 1, reason)]
 
 
 def _turned(source: Source, span: SpanRow) -> bool:

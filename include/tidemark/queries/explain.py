@@ -116,8 +116,8 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     if reader.key:
         if row_checks.recorded(whole) != row_checks.told(()):
             own = _with_kept_back_marked(lake, table, own, set(kept.column(POSITION).to_pylist()))
-        if any(step.partial and row_life.new_half(step) == step.position for step in own):
-            own = _with_set_aside_marked(lake, table, own)  # the old half may have another key
+        if any(map(_needs_another_row, own)):
+            own = _with_set_aside_marked(lake, table, own)
         chapters = row_life.tell(_with_lone_halves_marked(lake, table, own, standing), soft=reader.soft)
     else:
         chapters = row_life.tell_bag(_with_set_aside_marked(lake, table, own), set(kept.column(POSITION).to_pylist()))
@@ -184,6 +184,11 @@ def _timed(rows: pa.Table) -> list[LogRow]:
 
 def _emptying(row: LogRow, standing: _Standing) -> Step:
     return made({**row, "operation": Operation.TRUNCATE}, deletes=True, aside=standing.aside(row))
+
+
+def _needs_another_row(step: Step) -> bool:
+    """Return whether an event may lack values of a row with another key: an old half, or a row that moved."""
+    return step.partial and (step.operation == Operation.INSERT or row_life.new_half(step) == step.position)
 
 
 def _with_set_aside_marked(lake: Lake, table: Table, steps: Sequence[Step]) -> list[Step]:

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from tidemark.ledger.tally import log_of
 from tidemark.queries import sql
 from tidemark.queries.explain import Life
 from tidemark.queries.row_life import Chapter
@@ -39,6 +40,8 @@ class LifeEvent(TypedDict):
     operation: str
     position: str
     """As in ``_cdc_position``."""
+    log: int
+    """1, and one more for each moment of ``log_restarts`` and ``reloads`` before the event. A later log outranks."""
     committed_at: str | None
     transaction: Mapping[str, object] | None
     """``id``, ``number`` of the event in it, ``last``: whether it ends there."""
@@ -69,6 +72,7 @@ def as_json_lines(life_of: Life) -> Iterator[bytes]:
             "event": chapter.number,
             "operation": step.operation,
             "position": step.position,
+            "log": log_of(step.position),
             "committed_at": step.committed_at,
             "transaction": step.transaction,
             "origin": {"file": step.file, "position": step.place},
@@ -107,7 +111,8 @@ def _chapter_lines(chapter: Chapter) -> Iterator[str]:
     transaction = f", transaction {_whole(step.transaction['id'])}" if step.transaction else ""
     yield f"  committed {step.committed_at or 'at a time not told'}{transaction}"
     yield f"  {harmless(step.file)}:{step.place}, batch {step.batch}"
-    yield f"  position {harmless(step.position)}"
+    log = log_of(step.position)
+    yield f"  position {harmless(step.position)}{f', in log {log} of the source' if log > 1 else ''}"
     for word, other in (("from", step.moved_from), ("to", step.moved_to)):
         if other is not None:
             yield f"  the key changed, {word} {_key(other)}"

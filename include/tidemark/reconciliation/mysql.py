@@ -10,6 +10,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from tidemark.events import TableId
+from tidemark.formats._mysql import log_number
 from tidemark.reconciliation.connections import Address
 from tidemark.reconciliation.databases import BATCH, CONNECT_SECONDS, Database, Place, SourceTable
 from tidemark.reconciliation.kinds import SourceColumn
@@ -73,8 +74,8 @@ class MySQL(Database):
             file, offset = self._log()
         if file is None:
             return Place(at=at, text=None)
-        number = file.rpartition(".")[2]
-        sequence = (int(number), offset) if number.isdecimal() and self._is_primary() else ()
+        number = log_number(file)
+        sequence = (number, offset) if number is not None and self._is_primary() else ()
         return Place(at=at, text=f"{file}:{offset}", sequence=sequence)
 
     def _is_primary(self) -> bool:

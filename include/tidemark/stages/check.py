@@ -28,7 +28,7 @@ from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization.identifying import other_format
 from tidemark.quality import contradictions as contradicting
 from tidemark.quality import freshness, missing_offsets, schema_drift, unknown_members, unknown_messages, volume
-from tidemark.quality.doubts import LOG_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
+from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
 from tidemark.quality.judging import judge
 from tidemark.quality.of_source import Finding, of_source
@@ -78,7 +78,7 @@ def run(source: Source) -> StageReport:
     findings = [*_of_messages(lake, ledger, source, cut, published), *_freshness(ledger, source, [*past, *rows])]
     whole = of_source(source.source, findings, docs)
     verdicts += whole.verdicts
-    for name, blocking in contradicting.blocking(contradictions, source.invariants).items():
+    for name, blocking in contradicting.blocking(contradictions, source).items():
         doubts[name] = [*doubts.get(name, ()), *blocking]
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
@@ -167,7 +167,7 @@ def _state(verdicts: Iterable[Verdict]) -> str:
 
 _APPROVABLE = (
     APPROVABLE
-    | {LOG_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
+    | {LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
     | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES, unknown_members.UNKNOWN_MEMBERS}
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS

@@ -77,6 +77,8 @@ class Found:
     """Whether an INSERT may lack values: it may be the second half of a change of the key (``folding.moved_rows``)."""
     moved: bool = False
     """Whether any batch had such an INSERT."""
+    loads: bool = False
+    """Whether new events are rows of an initial load."""
     inferred: Mapping[str, str] = field(default_factory=dict)
     """Types that were inferred from values, by column. Such columns are read as text and converted strictly."""
     history: SchemaHistory = field(default_factory=SchemaHistory)

@@ -3,7 +3,7 @@
 Positions by connector (https://debezium.io/documentation/reference/stable/connectors/, "Change event values"). All
 positions of one connector have the same parts:
 
-    mysql, mariadb  binlog file number, pos; the delivery; row, rank
+    mysql, mariadb  binlog file number, pos; the delivery; row, rank (``_mysql.log_number``)
     postgresql      lsn, total_order or 0, rank; the delivery: rows of one COPY share an lsn
     oracle          commit_scn, scn, three numbers of rs_id, ssn, total_order or 0, rank; the delivery
     sqlserver, db2  commit_lsn, change_lsn, event_serial_no, rank; the delivery
@@ -41,6 +41,7 @@ from tidemark.events import (
     loaded,
     placed,
 )
+from tidemark.formats._mysql import log_number
 
 Number = int | str | None
 """A 64-bit number. Converters write it as a JSON number or as a string."""
@@ -90,8 +91,6 @@ _SNAPSHOT, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.DELETE, Operation.
 _STREAMING = frozenset({None, False, "false", ""})
 """Values of ``source.snapshot`` outside an initial load. Inside: true, ``first``, ``last``, ``incremental``, ..."""
 
-_DIGITS = re.compile(r"([0-9]{1,18})$")
-
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]{1,40}")
 
 _RECORD = re.compile(r"\s*(?:0x)?([0-9a-f]{1,16})\.([0-9a-f]{1,16})\.([0-9a-f]{1,16})\s*", re.IGNORECASE)
@@ -109,7 +108,7 @@ Places = tuple[int, ...] | None
 
 
 def _binlog(source: Source, _total: int) -> Places:
-    number = _file_number(source.file)
+    number = log_number(source.file)
     return None if number is None else (number, _offset(source.pos), whole_number(source.row) or 0)
 
 
@@ -132,13 +131,6 @@ def _offset(pos: Number) -> int:
     if not -_WRAP < number < _LIMIT:
         raise MalformedMessageError(f"`source.pos` is {text[:80]!r}, which is no offset in a binary log")
     return number if number >= 0 else number + _WRAP
-
-
-@functools.lru_cache(maxsize=64)
-def _file_number(file: str | None) -> int | None:
-    """Return the number of a binary log file: 3 for ``mysql-bin.000003``."""
-    digits = _DIGITS.search(file or "")
-    return int(digits[1]) if digits else None
 
 
 def _wal(source: Source, total: int) -> Places:
