@@ -66,6 +66,7 @@ docs: $(READY) ## Build the documents as a site, to be opened as build/site/inde
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)/docs
 	$(BIN)/uv pip sync --quiet --python $(VENV)/docs/bin/python --require-hashes requirements-docs.lock
 	$(BIN)/python docs/reference/generate.py
+	$(VENV)/docs/bin/python docs/pictures/performance.py
 	rm -rf build/docs && mkdir -p build/docs/bench
 	cp -R README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md LICENSE docs build/docs
 	cp bench/*.md build/docs/bench && mv build/docs/docs/.nav.yml build/docs

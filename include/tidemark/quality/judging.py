@@ -44,7 +44,7 @@ def judge(
     """
     if not rows:
         return (), ()
-    session = open_session()
+    session = open_session(sum(row.rows_after or 0 for row in rows))
     from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
     asked = source.invariants.value_bounds

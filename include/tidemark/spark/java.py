@@ -18,6 +18,9 @@ JVM_OPTIONS = (
 )
 """Measured in docs/adr/0009. A cluster may set them by ``spark.executor.extraJavaOptions``."""
 
+QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""For a run of few rows: the compiler that is done soonest, with as much room as both have together."""
+
 
 def require_java() -> Path:
     """Return the program that Spark starts: ``JAVA_HOME/bin/java``, else the first ``java`` on the path.

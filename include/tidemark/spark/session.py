@@ -12,7 +12,6 @@ import sys
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
 from pathlib import Path
 from threading import Event
 
@@ -24,7 +23,7 @@ from tidemark.errors import SparkWithheldError
 from tidemark.jars import jar_paths
 from tidemark.lake.lake import Lake
 from tidemark.spark import jvm_lookups
-from tidemark.spark.java import JVM_OPTIONS, require_java
+from tidemark.spark.java import JVM_OPTIONS, QUICK_COMPILER, require_java
 from tidemark.spark.quiet_start import without_banner
 from tidemark.spark.shared_classes import archive_options
 
@@ -86,6 +85,9 @@ SESSION_SETTINGS: Mapping[str, str] = {
 }
 
 _FEW_ROWS = 200_000
+
+_QUICK_ROWS = 1_000_000
+"""Fewer rows than these are done before the JVM's optimizing compiler would have paid for itself (docs/adr/0045)."""
 
 _INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
@@ -162,8 +164,12 @@ def is_small(rows: int) -> bool:
     return rows < _FEW_ROWS
 
 
-def open_session() -> SparkSession:
+def open_session(rows: int | None = None) -> SparkSession:
     """Return the one session of this process; start Spark, or join the Spark that the environment names.
+
+    Args:
+        rows: about how many messages or events the caller has to work through, if it knows. They decide which compilers
+            the JVM has, if this call starts it.
 
     Raises:
         ConfigurationError: Java or the jars are not installed, or the catalog's kind is unknown to Spark.
@@ -171,7 +177,10 @@ def open_session() -> SparkSession:
     """
     if _withheld.is_set():
         raise SparkWithheldError("there is more to do than can be done without Spark")
-    return _open(os.environ.get("SPARK_REMOTE"))
+    remote = os.environ.get("SPARK_REMOTE")
+    if remote not in _sessions:
+        _sessions[remote] = _open(remote, is_quick=rows is not None and rows < _QUICK_ROWS)
+    return _sessions[remote]
 
 
 @contextmanager
@@ -190,8 +199,11 @@ def without_spark() -> Iterator[None]:
 _withheld = Event()
 
 
-@lru_cache(maxsize=1)
-def _open(remote: str | None) -> SparkSession:
+_sessions: dict[str | None, SparkSession] = {}
+"""By the address of the Connect server; None for the Spark of this process."""
+
+
+def _open(remote: str | None, *, is_quick: bool) -> SparkSession:
     lake = Lake.open()
     if remote:
         session = SparkSession.builder.remote(remote).getOrCreate()
@@ -204,7 +216,7 @@ def _open(remote: str | None) -> SparkSession:
         if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit, Java runs already
             require_java()
         with without_banner():
-            session = SparkSession.builder.config(map=dict(_local_settings())).getOrCreate()
+            session = SparkSession.builder.config(map=dict(_local_settings(is_quick=is_quick))).getOrCreate()
         jvm_lookups.remember(session.sparkContext._jvm)  # noqa: SLF001  PySpark's functions are looked up there
     for name, value in {**SESSION_SETTINGS, **lake.spark_settings()}.items():
         session.conf.set(name, value)
@@ -229,7 +241,10 @@ def local_settings() -> Mapping[str, str]:
     }
 
 
-def _local_settings() -> Mapping[str, str]:
+def _local_settings(*, is_quick: bool) -> Mapping[str, str]:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit, which sets master and jars
         return {"spark.sql.extensions": EXTENSIONS, "spark.app.name": "tidemark"}
-    return {**local_settings(), "spark.master": "local[*]", "spark.app.name": "tidemark"}
+    settings = dict(local_settings())
+    if is_quick:
+        settings[_OPTIONS] += f" {QUICK_COMPILER}"
+    return {**settings, "spark.master": "local[*]", "spark.app.name": "tidemark"}

@@ -18,6 +18,9 @@ _FEW_FILES, _FEW_BYTES = 256, 32 << 20
 _TASK_BYTES = 128 << 20
 """Bytes that a task should have at least, because starting it takes a worker a tenth of a second."""
 
+_MESSAGE_BYTES = 1000
+"""Bytes of a message of the usual size."""
+
 Part = tuple[Any, int]
 """A piece of work (a msgspec struct), and its approximate size in uncompressed bytes."""
 
@@ -34,10 +37,11 @@ def run(parts: Sequence[Part], work: Callable[[bytes], bytes], result: type[Resu
     """
     if not parts:
         return []
-    if len(parts) <= _FEW_FILES and sum(size for _, size in parts) <= _FEW_BYTES:
+    size = sum(size for _, size in parts)
+    if len(parts) <= _FEW_FILES and size <= _FEW_BYTES:
         return [msgspec.json.decode(work(msgspec.json.encode([part for part, _ in parts])), type=result)]
     tasks = [msgspec.json.encode(task) for task in _packed(parts)]
-    numbers = open_session().range(0, len(tasks), 1, len(tasks))
+    numbers = open_session(size // _MESSAGE_BYTES).range(0, len(tasks), 1, len(tasks))
     done = numbers.mapInArrow(on_workers.on_tasks(tasks, work), from_arrow_schema(on_workers.DONE))
     return [msgspec.json.decode(bytes(row["done"]), type=result) for row in done.collect()]
 

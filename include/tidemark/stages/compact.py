@@ -19,7 +19,7 @@ from tidemark.compaction.run import Cut, Run
 from tidemark.ddl.lineages import Lineages
 from tidemark.lake import names
 from tidemark.lake.branches import marker
-from tidemark.lake.filters import equals
+from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.event_counts import NO_EVENTS
@@ -68,12 +68,14 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     if not (requests or behind) and (nothing_new or pending.is_awaiting_approval(ledger, newest)):
         return _report(source, [], {})
     cut = Cut(number=cuts.next_number(lake, ledger), batch=newest)
+    standing = pending.standing_of(last, published, behind)
+    since = 0 if requests else standing.lowest
     this = Run(
-        session=open_session(),
+        session=open_session(sum(row.events for row in ledger.batches(above("batch", since)))),
         lake=lake,
         source=source,
         cut=cut,
-        standing=pending.standing_of(last, published, behind),
+        standing=standing,
         published=published,
         routed=routed,
         requests=requests,

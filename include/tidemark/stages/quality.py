@@ -73,8 +73,9 @@ def _judge(lake: Lake, source: Source, shown: dict[str, TableRow], cut: int) -> 
         return ()
     from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
-    session = open_session()
-    with tuned_for(session, [row.rows_after or 0 for row in shown.values()]):
+    sizes = [row.rows_after or 0 for row in shown.values()]
+    session = open_session(sum(sizes))
+    with tuned_for(session, sizes):
         candidates = [_shown(session, lake, source, row) for row in shown.values()]
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
 
