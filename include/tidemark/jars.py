@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -110,10 +111,25 @@ def install(jars: Sequence[Jar], target: Path) -> list[Path]:
     return [target / jar.filename for jar in jars]
 
 
-def _resolve(jars: list[Jar], cache: str) -> None:
+def _resolve(jars: Sequence[Jar], cache: str) -> None:
+    """Let Spark's resolver fetch jars into a folder, in a process of its own.
+
+    It writes a hundred lines, with warnings about hosts that nobody needs. They are told only if it fails.
+    """
+    packages = ",".join(f"{jar.group}:{jar.artifact}:{jar.version}" for jar in jars)
+    program = "import sys; from tidemark.jars import resolve; resolve(*sys.argv[1:])"
+    command = [sys.executable, "-c", program, packages, cache]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603  our own
+    if done.returncode:
+        raise ConfigurationError(
+            f"jars could not be fetched, which needs Java 17 and a way to Maven Central:\n{done.stdout}{done.stderr}"
+        )
+
+
+def resolve(packages: str, cache: str) -> None:
+    """Fetch packages, named by their coordinates and separated by commas, into a folder."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  heavy, and needed only when a jar is missing
 
-    packages = ",".join(f"{jar.group}:{jar.artifact}:{jar.version}" for jar in jars)
     settings: dict[str, bool | float | int | str | None] = {
         "spark.master": "local[1]",
         "spark.ui.enabled": "false",
@@ -132,6 +148,17 @@ def _verify(path: Path, jar: Jar) -> None:
         )
 
 
+def main() -> int:
+    """Fetch what is missing, say how many jars are where, and return the exit status."""
+    sys.stderr.write(f"fetching jars into {folder()}, unless they are there\n")
+    try:
+        count = len(fetch())
+    except ConfigurationError as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return error.exit_status
+    sys.stdout.write(f"{count} pinned jars are in {folder()}\n")
+    return 0
+
+
 if __name__ == "__main__":
-    for jar_path in fetch():
-        sys.stdout.write(f"{jar_path}\n")
+    sys.exit(main())

@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import tidemark
+from tidemark import jars
 from tidemark.errors import ConfigurationError, UnknownNameError
 
 ROOT = Path(__file__).parents[2]
@@ -150,6 +151,21 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     run(folder, UV, "build", "--quiet", "--wheel", "--out-dir", str(folder), str(ROOT))
     return next(folder.glob("*.whl"))
+
+
+def test_fetching_jars_is_one_line_and_what_spark_says_is_told_if_it_fails(tmp_path: Path) -> None:
+    """Spark's resolver writes a hundred lines, with warnings about hosts that nobody needs."""
+    call = [sys.executable, "-m", "tidemark.jars"]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert done.stdout == f"10 pinned jars are in {jars.folder()}\n"
+    assert len(done.stderr.splitlines()) == 1
+    without_java = {**os.environ, "TIDEMARK_JARS": str(tmp_path / "jars"), "PATH": str(tmp_path)}
+    without_java.pop("JAVA_HOME", None)
+    failed = subprocess.run(call, capture_output=True, text=True, check=False, env=without_java)
+    assert failed.returncode == ConfigurationError.exit_status
+    assert "needs Java 17 and a way to Maven Central" in failed.stderr
+    assert "JAVA_GATEWAY_EXITED" in failed.stderr
+    assert list((tmp_path / "jars").iterdir()) == []
 
 
 def test_what_is_imported_is_declared() -> None:

@@ -15,7 +15,7 @@ from tidemark.sources.files import default_folder, read_sources
 from tidemark.sources.model import Source
 from tidemark.text import first_line
 
-_BEGIN: Final = "`tidemark init NAME --format F SAMPLE...` writes a source file"
+_BEGIN: Final = "`tidemark init NAME SAMPLE...` writes a source file"
 
 _VALIDATE: Final = "correct the file; `tidemark validate` shows the line"
 
@@ -46,9 +46,7 @@ def known() -> tuple[list[Source], list[Finding]]:
         problem("source file", f"{each.path}:{each.line}: {each.key}: {each.message}", _VALIDATE) for each in problems
     ]
     if not sources and not wrong:
-        empty = warning(
-            "sources", f"no source file in {folder}", "`tidemark init NAME --format F SAMPLE...` writes one"
-        )
+        empty = warning("sources", f"no source file in {folder}", "`tidemark init NAME SAMPLE...` writes one")
         return [], [empty]
     return sources, [*wrong, ok("sources", f"{len(sources)} valid in {folder}")]
 
