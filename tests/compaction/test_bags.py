@@ -379,7 +379,7 @@ def _generated(name: str, seed: int) -> list[Change]:
     return changes
 
 
-_HISTORIES = how_many(usually=4, proving=40)
+_HISTORIES = how_many(usually=2, proving=40)
 
 
 @pytest.mark.more

@@ -1,0 +1,88 @@
+"""Types that are guessed from values: what becomes of a number, or a text, that does not fit one."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.cut_by_cut import CutByCut
+from support.debezium_log import Log
+from support.running import assert_ledger_closes
+from tidemark.lake.lake import Lake
+from tidemark.pipeline import run_stage
+
+pytestmark = pytest.mark.spark
+
+ENTRIES = {
+    "grown_h": {"history": True},
+    "grown_bag": {"key": []},
+    "strict_number": {"schema": "strict"},
+}
+"""What the source file says of tables, beside their key. One that is built anew lets its whole cut be built twice."""
+
+
+@pytest.fixture(scope="module")
+def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> CutByCut:
+    """Numbers that outgrow what was guessed in the second, third and fourth cut; in the last, two rebuilds as well."""
+    told = CutByCut(lake, "guessed", tmp_path_factory.mktemp("guessed"))
+    source = told.source(ENTRIES)
+    grown, h, bag, strict, numbers = map(Log, ("grown_t", "grown_h", "grown_bag", "strict_number", "numbers"))
+    first = [numbers.put(1, id=1, n=10, m=1, b=True), numbers.put(2, id=2, n=11, m=2, b=False)]
+    told.deliver("one", [*first, *(log.put(1, id=1, n=10) for log in (grown, h, bag, strict))])
+    told.run("one", source)
+    texts = [numbers.put(3, id=3, n="abc", m=3, b=True), numbers.put(4, id=4, n=12, m=4, b="maybe")]
+    halves = [log.put(2, id=2, n=10.5) for log in (h, bag, strict)]
+    told.deliver("two", [*texts, *halves, grown.put(2, id=2, n=11)])
+    told.run("two", source)
+    more = [numbers.put(5, id=5, n=13, m=5.5, b=True), numbers.put(6, id=6, n=14.5, m=6, b=None)]
+    told.deliver("three", [*more, h.put(3, id=3, n=10**19), h.put(3, id=4, n="abc"), grown.put(3, id=3, n="abc")])
+    told.run("three", source)
+    for table in ("numbers", "strict_number"):
+        run_stage("rebuild", source, table=f"shop.{table}")
+    told.deliver("four", [grown.put(4, id=4, n=10.5), grown.put(5, id=5, n=12)])
+    told.run("four", source)
+    return told
+
+
+def test_no_table_is_stopped_and_every_event_is_accounted_for(story: CutByCut, lake: Lake) -> None:
+    """Tables are built anew by themselves, and no problem is told."""
+    assert [story.problems(step) for step in story.reports] == [{}] * len(story.reports)
+    assert_ledger_closes(lake, "guessed")
+
+
+def test_a_number_that_outgrows_a_guessed_type_is_taken_as_if_it_had_been_there_at_first(
+    story: CutByCut, lake: Lake
+) -> None:
+    """The table is folded anew with the type of all its numbers; text among them stays where it is."""
+    half = Decimal("10.5").quantize(Decimal(10) ** -18)
+    for name in ("grown_h", "grown_bag", "grown_h__history"):
+        columns, rows = story.tables["two"][name]
+        assert sorted(row[columns.split().index("n")] for row in rows) == [Decimal(10), half], name
+    assert story.tables["two"]["grown_t"][1] == [(1, 10), (2, 11)]
+    assert story.tables["three"]["grown_h"][1] == [(1, Decimal(10)), (2, half), (3, Decimal(10**19))]
+    assert story.tables["four"]["grown_t"][1] == [(1, Decimal(10)), (2, Decimal(11)), (4, half), (5, Decimal(12))]
+    quarantined = lake.load(("quarantine", "guessed")).scan().to_arrow().to_pylist()
+    details = [row["detail"] for row in quarantined if str(row["object"]).startswith("shop.grown")]
+    detail = "column 'n': \"abc\" is no decimal(38, 18) written as plain: not a number"
+    assert details == [f"{detail}; `columns: {{n: string}}` keeps it as text"] * 2
+
+
+def test_a_table_that_is_built_anew_by_itself_makes_no_text_of_its_numbers(story: CutByCut, lake: Lake) -> None:
+    """Values set aside for a type that readers know stay so, whatever it is built anew for; asked to, it makes text."""
+    columns, rows = story.tables["three"]["numbers"]
+    names = columns.split()
+    values = [tuple(row[names.index(name)] for name in ("id", "n", "m", "b")) for row in rows]
+    more = Decimal("14.5").quantize(Decimal(10) ** -18), Decimal("5.5").quantize(Decimal(10) ** -18)
+    assert values == [(1, 10, 1, True), (2, 11, 2, False), (5, 13, more[1], True), (6, more[0], 6, None)]
+    assert len(story.tables["four"]["numbers"][1]) == 6
+    types = {field.name: str(field.field_type) for field in lake.load(("guessed", "numbers")).schema().fields}
+    assert (types["n"], types["b"]) == ("string", "string")
+
+
+def test_a_strict_source_sets_a_number_aside_that_outgrows_a_guess(story: CutByCut) -> None:
+    """No type changes that nobody allowed; a rebuild that is asked for takes the number in."""
+    assert story.tables["three"]["strict_number"][1] == [(1, 10)]
+    assert story.quarantined["three"].count("shop.strict_number") == 1
+    assert [row[0] for row in story.tables["four"]["strict_number"][1]] == [1, 2]
