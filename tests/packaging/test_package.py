@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -96,6 +97,23 @@ def test_release_notes_are_the_section_of_the_changelog() -> None:
     notes = runpy.run_path(str(ROOT / ".ci" / "release_notes.py"))["notes"]
     text = "# C\n\n## [Unreleased]\n\n## [0.2.0] - 2026-02-01\n\n- two\n\n## [0.1.0] - 2026-01-01\n\n- one\n"
     assert (notes("0.2.0", text), notes("0.1.0", text)) == ("- two\n", "- one\n")
+
+
+def test_workflows_call_what_is_there() -> None:
+    """Actions are pinned by a commit, as a tag may be moved; programs and targets of make that they run exist."""
+    targets = set(re.findall(r"(?m)^(\w+):", (ROOT / "Makefile").read_text("utf-8")))
+    commands = []
+    for file in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for job in yaml.safe_load(file.read_text("utf-8"))["jobs"].values():
+            for step in job["steps"]:
+                assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", step.get("uses", "actions/none@" + "0" * 40)), step
+                commands += [step["run"]] if "run" in step else []
+    assert {".ci/run", "make pythons OTHER=python${{ matrix.python }}"} <= set(commands)
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    for command in commands:
+        program, argument, *_ = [*command.split(), ""]
+        assert program != "make" or argument in targets, command
+        assert program != "python" or (ROOT / argument).exists(), command
 
 
 def test_import_is_quick() -> None:
