@@ -42,6 +42,15 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "check"), counted(0, "check")
+    ('1 check', '0 checks')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """Return a text with a question mark for each sign that is not printed."""
     return "".join(sign if sign.isprintable() else "?" for sign in text)

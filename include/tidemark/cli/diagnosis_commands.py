@@ -13,7 +13,7 @@ from tidemark.cli.layout import folded
 from tidemark.cli.printing import width
 from tidemark.cli.running import AsJson, End, SourceName, Start, exits, interval
 from tidemark.sources.files import find_source
-from tidemark.text import harmless
+from tidemark.text import counted, harmless
 
 
 @app.command(rich_help_panel=SET_UP)
@@ -40,8 +40,8 @@ def doctor(
     problems = sum(finding.level is Level.PROBLEM for finding in findings)
     if not as_json:
         warnings = sum(finding.level is Level.WARNING for finding in findings)
-        counts = [f"{n} {what}{'' if n == 1 else 's'}" for n, what in ((problems, "problem"), (warnings, "warning"))]
-        typer.echo(f"{len(findings)} things looked at: {', '.join(counts)}")
+        counts = f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}"
+        typer.echo(f"{len(findings)} things looked at: {counts}")
     if problems:
         raise typer.Exit(1)
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypedDict
 
 from tidemark.normalization.source_changes import Need
 from tidemark.queries.source_plan import PlannedChange, SourcePlan
-from tidemark.text import harmless
+from tidemark.text import counted, harmless
 
 _FILES_SHOWN: Final = 20
 
@@ -125,8 +125,11 @@ def _lines(plan: SourcePlan) -> Iterator[str]:
         yield f"  {file.path}  {file.size} bytes{before}"
     if len(files) > _FILES_SHOWN:
         yield f"  and {len(files) - _FILES_SHOWN} more; --json lists all"
-    since = f"since cut {plan.cut}" if plan.cut else "and nothing was published yet"
-    yield f"{plan.source}: {len(plan.changes)} changes in the source file {since}"
+    since = f" since cut {plan.cut}" if plan.cut else "; nothing was published yet"
+    if plan.cut or plan.changes:
+        yield f"{plan.source}: {counted(len(plan.changes), 'change')} in the source file{since}"
+    else:
+        yield f"{plan.source}: nothing was published yet"
     for each in plan.changes:
         yield f"  {each.change}"
         for touch in each.touches:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tidemark.ledger import cuts
 from tidemark.report.words import time
+from tidemark.text import counted
 
 URGENT, LOOK = "urgent", "look"
 """Something is held back; or it is not, and a person should know of it."""
@@ -37,7 +38,7 @@ def _of_cut(source: str, cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     failed = [check for check in cut["checks"] if not check["success"] and check["stage"] == "check"]
     blocking = [check for check in failed if check["severity"] == "block"]
     if state == cuts.FAILED:
-        text = f"Cut {number} failed {_count(len(blocking), 'check')}: {_names(blocking)}. Nothing of it is published."
+        text = f"Cut {number} failed {counted(len(blocking), 'check')}: {_names(blocking)}. Nothing of it is published."
         yield _item(URGENT, text, f"tidemark check {source} && tidemark publish {source}", number)
     elif state == cuts.AWAITING_APPROVAL:
         why = _names(blocking) or "too many messages cannot be read"
@@ -73,7 +74,7 @@ def _of_rest(source: str, status: Mapping[str, Any], quarantine: Mapping[str, An
     if waiting := status["transactions"]["open"]:
         events = sum(each["events"] for each in waiting)
         since = f"{time(waiting[0]['since'])} UTC"
-        text = f"{_count(len(waiting), 'transaction')} open since {since}; {_count(events, 'event')} held."
+        text = f"{counted(len(waiting), 'transaction')} open since {since}; {counted(events, 'event')} held."
         yield _item(LOOK, text, f"tidemark status {source}")
     if quarantine["messages"]:
         most = "" if quarantine["all_read"] else " or more"
@@ -102,7 +103,3 @@ def _names(checks: list[Mapping[str, Any]]) -> str:
 
 def _columns(columns: list[str]) -> str:
     return f" ({', '.join(columns)})" if columns else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
