@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import sqlite3
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 _OWN = pytest.StashKey[str]()
 _SECONDS = {"airflow": 40, "slow": 20, "spark": 2}
-"""About how long a test with a marker takes."""
+"""About how long a test takes that has one of these markers, or the fixture ``spark``."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -47,13 +46,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Let Python collect garbage more seldom, and pass over what tests and libraries are: they stay to the end."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000)
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only ``make prove`` runs, and put the files that take longest first.
@@ -65,8 +57,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("prove")]
     seconds: Counter[Path] = Counter()
     for item in items:
-        marked = next((weight for name, weight in _SECONDS.items() if item.get_closest_marker(name)), 0)
-        seconds[item.path] += marked
+        used = {*(mark.name for mark in item.iter_markers()), *getattr(item, "fixturenames", ())}
+        seconds[item.path] += next((weight for name, weight in _SECONDS.items() if name in used), 0)
     items.sort(key=lambda item: -seconds[item.path])
 
 

@@ -66,9 +66,8 @@ def _hmac(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def secret() -> Iterator[None]:
-    """The secret in the environment, and pages to look for it in."""
+    """The secret in the environment."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("TIDEMARK_REPORT", "on")
         patched.setenv(SECRET_VARIABLE, SECRET)
         yield
 
@@ -91,9 +90,11 @@ def landing(spark: SparkSession, secret: None, tmp_path_factory: pytest.TempPath
         KEYED.update(64, 1, three, two, was=(one,)), KEYED.delete(65, 2, two, two),
         BAG.delete(66, 1, one, two),
     ]  # fmt: skip
-    for number, changes in enumerate((first, second)):
-        deliver(landing, f"{number}", map(message, changes))
-        run_all(_source(landing))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TIDEMARK_REPORT", "on")  # values are looked for in the pages too
+        for number, changes in enumerate((first, second)):
+            deliver(landing, f"{number}", map(message, changes))
+            run_all(_source(landing))
     return landing
 
 

@@ -124,7 +124,6 @@ _USUALLY = {
     ("plain", "widened", "in_order"),
     ("hist", "widened", "in_disorder"),
     ("plain", "other", "in_disorder"),
-    ("plain", "narrowed", "in_order"),
     ("plain", "narrowed", "in_disorder"),
     ("plain", "gained", "in_disorder"),
 }

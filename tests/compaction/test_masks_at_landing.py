@@ -92,9 +92,8 @@ def _deliver(landing: Path, name: str, messages: list[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def secrets() -> Iterator[pytest.MonkeyPatch]:
-    """The secret and the key in the environment, and pages to look for values in."""
+    """The secret and the key in the environment."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("TIDEMARK_REPORT", "on")
         patched.setenv(SECRET_VARIABLE, SECRET)
         patched.setenv(KEY_VARIABLE, OLD_KEY)
         yield patched
@@ -126,9 +125,11 @@ def seen(spark: SparkSession, secrets: pytest.MonkeyPatch, home: Path, lake: Lak
     """Two runs of a source that masks at landing; then one of a source that masks the same at its tables."""
     landing = tmp_path_factory.mktemp("landed")
     earlier = files_with(home, CANARY)  # another test may have masked at the table; no file is written twice
-    for name, messages in {"1": _first(), "2": _second()}.items():
-        _deliver(landing, name, messages)
-        run_all(_source("landed", landing, mask_at="landing"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TIDEMARK_REPORT", "on")  # values are looked for in the pages too
+        for name, messages in {"1": _first(), "2": _second()}.items():
+            _deliver(landing, name, messages)
+            run_all(_source("landed", landing, mask_at="landing"))
     plain, number, key = (files_with(home, text) - earlier for text in (CANARY, str(NUMBER), OLD_KEY))
     run_all(_source("tabled", landing))
     assert_ledgers_close(lake, "landed", "tabled")

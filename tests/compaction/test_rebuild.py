@@ -55,7 +55,7 @@ def _canal(name: str, landing: Path, **tables: Any) -> Source:
     return Source.model_validate(fields)
 
 
-_HISTORIES = how_many(usually=4, proving=8)
+_HISTORIES = how_many(usually=2, proving=8)
 
 
 @pytest.mark.more
@@ -197,7 +197,6 @@ def crashing(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> t
         CRASHES,
         usually={
             "tidemark.lake.copies.Emptied.adopt",
-            "tidemark.stages.compact._report",
             "tidemark.ledger.cuts.fast_forward",
         },
     ),

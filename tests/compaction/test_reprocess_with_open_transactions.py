@@ -25,7 +25,7 @@ from tidemark.tables.schemas import DELETED
 
 pytestmark = pytest.mark.spark
 
-TABLES = [f"{kind}_t" for kind in how_many(usually=("bag", "keyed", "both"), proving=tuple(KINDS))]
+TABLES = [f"{kind}_t" for kind in how_many(usually=("bag", "both"), proving=tuple(KINDS))]
 _TRANSACTION, _EVENTS = "all", 2 * len(TABLES) + 1
 
 
