@@ -119,9 +119,10 @@ def _cases() -> dict[str, Case]:
         )),
         # Their positions are times and places in the dump: a copy in another file ranks as a new event.
         "resent": Case(
-            (first["resent"], (t["resent"].insert(10, 4, "b"), t["resent"].delete(11, 1, "a")),
-             (t["resent"].insert(10, 4, "b"), t["resent"].delete(11, 1, "a"), t["resent"].insert(30, 4, "c"))),
-            ((3, "existing_rows", 1, 0),), "1 inserts of rows that were there (id=4)",
+            (first["resent"],
+             (t["resent"].insert(10, 4, "b"), t["resent"].delete(11, 1, "a"), t["resent"].insert(12, 5, "b")),
+             (t["resent"].insert(10, 4, "b"), t["resent"].delete(11, 1, "a"), t["resent"].insert(30, 5, "c"))),
+            ((3, "existing_rows", 1, 0),), "1 inserts of rows that were there (id=5)",
         ),
         "bag_resent": Case(
             (first["bag_resent"], (t["bag_resent"].delete(11, 1, "a"),), (t["bag_resent"].delete(11, 1, "a"),))
