@@ -1,4 +1,4 @@
-"""The invariants that hold for every table; Spark computes them, without Great Expectations."""
+"""The invariants that hold for every table, judged without Great Expectations."""
 
 from __future__ import annotations
 
