@@ -53,7 +53,7 @@ def _cases() -> dict[str, Case]:
     """Return the cases by the name of the table; every table but ``unloaded`` begins with the rows 1 to 3."""
     t = {name: _case(name) for name in (
         "sound", "missing", "twice", "stands", "again", "late", "copies", "unloaded", "emptied", "moved", "both",
-        "inside", "bag", "bag_sound", "parts",
+        "inside", "bag", "bag_sound", "bag_resent", "parts", "resent",
     )}  # fmt: skip
     u, first = "missing_rows", {name: _loaded(table) for name, table in t.items()}
     return {
@@ -117,6 +117,16 @@ def _cases() -> dict[str, Case]:
             (t["bag_sound"].delete(10, 1, "a"), t["bag_sound"].insert(11, 1, "a"), t["bag_sound"].insert(12, 1, "a"),
              t["bag_sound"].delete(13, 1, "a"), t["bag_sound"].delete(14, 1, "a")),
         )),
+        # Their positions are times and places in the dump: a copy in another file ranks as a new event.
+        "resent": Case(
+            (first["resent"],
+             (t["resent"].insert(10, 4, "b"), t["resent"].delete(11, 1, "a"), t["resent"].insert(12, 5, "b")),
+             (t["resent"].insert(10, 4, "b"), t["resent"].delete(11, 1, "a"), t["resent"].insert(30, 5, "c"))),
+            ((3, "existing_rows", 1, 0),), "1 inserts of rows that were there (id=5)",
+        ),
+        "bag_resent": Case(
+            (first["bag_resent"], (t["bag_resent"].delete(11, 1, "a"),), (t["bag_resent"].delete(11, 1, "a"),))
+        ),
         "parts": Case(
             (first["parts"], (Table("parts", columns=("id", "name", "note")).update(10, 9, "b", ...),)),
             ((2, u, 1, 10),),
@@ -133,6 +143,8 @@ def _timed(change: Change) -> bytes:
     """Write a change, committed a second later for each place of the log."""
     envelope = json.loads(message(change))
     envelope["source"]["ts_ms"] = (_START + int(change.position[2])) * 1000
+    if change.table.endswith("resent"):  # of a database whose log Debezium tells no place of
+        envelope["source"] = {**envelope["source"], "connector": "other", "file": None, "pos": None}
     return json.dumps(envelope).encode()
 
 

@@ -323,7 +323,7 @@ def test_a_killed_restore_is_made_up_for(followed: Followed, lake: Lake, monkeyp
     assert len(told) == len(behind) == 1
     before = len(changes(lake, behind[0]))
     with monkeypatch.context() as patched:
-        patched.setattr("tidemark.compaction.changed_frames._FEW_BYTES", -1)
+        patched.setattr("tidemark.spark.changed_frames._FEW_BYTES", -1)
         assert _run(followed.source) == []
     for table in followed.streams:
         assert replayed(lake, table) == published(lake, table)

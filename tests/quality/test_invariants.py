@@ -14,7 +14,7 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
 from tidemark.pipeline import run_stage
-from tidemark.quality import invariants
+from tidemark.quality import key_counts
 from tidemark.sources.model import Source
 
 pytestmark = pytest.mark.spark
@@ -57,16 +57,20 @@ def candidate(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPath
     return made
 
 
-@pytest.mark.parametrize(("at_once", "small"), [(1, True), (3, False), (invariants._AT_ONCE, True)])
+@pytest.mark.parametrize(
+    ("small", "most"),
+    [(True, 0), (False, 100), (False, 0)],
+    ids=["read here", "written keys are sought", "all keys are counted"],
+)
 def test_each_table_is_told_what_is_wrong_with_it(
     candidate: Source,
     monkeypatch: pytest.MonkeyPatch,
-    at_once: int,
     small: bool,  # noqa: FBT001
+    most: int,
 ) -> None:
     """Keys that are null or there twice, and rows that the ledger does not know, are found in the table they are in."""
-    monkeypatch.setattr(invariants, "_AT_ONCE", at_once)
-    monkeypatch.setattr(invariants, "is_small", lambda _: small)
+    monkeypatch.setattr(key_counts, "is_small", lambda _: small)
+    monkeypatch.setattr(key_counts, "_BROADCAST", most)
     problems = sorted(run_stage("check", candidate, None, None).problems)
     found = [
         (name, kind)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
 from msgspec import UNSET
 from pyspark.sql import SparkSession
@@ -22,6 +24,7 @@ from tidemark.formats._replicate.wire import TableColumn
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.tally import shape_from
+from tidemark.quality.beyond_bounds import Beyond, First, in_batches
 from tidemark.quality.value_bounds import VALUE_BOUNDS
 from tidemark.sources.model import Source
 from tidemark.values.bounds import Bounds, parsed, widest
@@ -75,6 +78,67 @@ def test_types_of_connect(kind: str, logical: str | None, bounds: str | None) ->
     """Small integers have a range, in messages of Debezium and of CDL with their schemas."""
     found = connect_column(ConnectSchema(type=kind, name=logical, field="a")).bounds
     assert (None if found is UNSET else found) == bounds
+
+
+@pytest.mark.parametrize(
+    ("kind", "logical", "parameters", "bounds"),
+    [
+        ("string", "io.debezium.data.Enum", {"allowed": "new,paid"}, Bounds(labels=("new", "paid"), joined=True)),
+        ("string", "io.debezium.data.Enum", {"allowed": ""}, None),
+        ("string", "io.debezium.data.Enum", {}, None),
+        ("string", "io.debezium.data.EnumSet", {"allowed": "a,b"}, None),
+        ("string", None, {"type": "VARCHAR", "length": "20"}, Bounds(length=20)),
+        ("string", None, {"type": "ENUM", "length": "1"}, None),
+        ("string", None, {"type": "VARCHAR"}, None),
+        ("bytes", None, {"type": "CHAR", "length": "20"}, None),
+    ],
+)
+def test_parameters_of_debezium(kind: str, logical: str | None, parameters: dict[str, str], bounds: Bounds) -> None:
+    """Labels of an enum, and lengths of texts where the connector propagates them."""
+    told = {
+        name if name == "allowed" else f"__debezium.source.column.{name}": text for name, text in parameters.items()
+    }
+    found = connect_column(ConnectSchema(type=kind, name=logical, field="a", parameters=told)).bounds
+    assert (None if found is UNSET else parsed(str(found))) == bounds
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "bounds", "beyond"),
+    [
+        (["abc", "äöü", None, "abcd"], pa.string(), Bounds(length=3), ["abcd"]),
+        (
+            ["new", "NEW", "1", "", None, "3", "old", "a,b"],
+            pa.string(),
+            Bounds(labels=("new", "paid")),
+            ["3", "old", "a,b"],
+        ),
+        (["new", "a,b", "old"], pa.large_string(), Bounds(labels=("new",), joined=True), ["old"]),
+        ([-1, 0, 255, None, 256], pa.int32(), Bounds(low=0, high=255), [-1, 256]),
+        ([-1, 2**63 - 1], pa.int64(), Bounds(low=0, high=2**64 - 1), [-1]),
+        ([Decimal(2**64), Decimal(2**64 - 1)], pa.decimal128(20), Bounds(low=0, high=2**64 - 1), [Decimal(2**64)]),
+        ([Decimal("255.5"), Decimal(255)], pa.decimal128(38, 20), Bounds(low=0, high=255), [Decimal("255.5")]),
+        ([255.5, 255.0], pa.float64(), Bounds(low=0, high=255), [255.5]),
+    ],
+    ids=["length", "labels", "labels with commas", "int", "unsigned in a long", "unsigned", "decimal", "double"],
+)
+def test_which_values_are_beyond(values: list[Any], kind: pa.DataType, bounds: Bounds, beyond: list[Any]) -> None:
+    """Characters count, not bytes; a number of a label is one; null never is beyond."""
+    found = []
+    for number, value in enumerate(values):
+        row = {"c0": [value], "position": [f"{number}"], "k0": [7]}
+        batch = pa.record_batch(row, schema=pa.schema({"c0": kind, "position": pa.string(), "k0": pa.int64()}))
+        told = in_batches([batch], [bounds])
+        assert (told.first is not None) == bool(told.counts[0])
+        found += [value] if told.first else []
+    assert found == beyond
+
+
+def test_the_first_of_several_parts_is_told() -> None:
+    """By its position, whatever the order of files and rows; its key as text, of any type."""
+    keys = {"k0": pa.array([1, 2, None]), "k1": pa.array([b"\x01", b"\x02", b"\x03"])}
+    rows = pa.record_batch({"c0": ["aa", "bb", "c"], "position": ["5", "3", "1"], **keys})
+    found = in_batches([rows.slice(0, 1), rows.slice(1)], [Bounds(length=1)])
+    assert found == Beyond(counts=[2], first=First(position="3", key=["2", "02"]))
 
 
 @pytest.mark.parametrize(

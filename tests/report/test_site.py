@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -28,6 +29,7 @@ from tidemark.pipeline import REPORT_VARIABLE, run_stage
 from tidemark.queries.status import status_of
 from tidemark.report import site
 from tidemark.report.figures import CUTS, figures_of
+from tidemark.report.overview import overview
 from tidemark.sources.model import Source
 
 HOSTILE = "<script>alert('x')</script>"
@@ -191,6 +193,21 @@ def test_the_overview_says_what_needs_a_person_and_the_command() -> None:
     assert re.search(r"1 transaction open since \d{4}-\d\d-\d\d \d\d:\d\d UTC; (1 event|\d+ events) held\.", text)
     page = (site.folder() / "index.html").read_text(encoding="utf-8")
     assert 'href="held_one/cut-2.html" aria-label="held_one, 2026-03-10: held, 1 cuts, 9 events"' in page
+
+
+def test_what_is_urgent_is_in_sight_and_the_rest_unfolds() -> None:
+    """Few entries stand above the days; no urgent one is folded away, and none is lost."""
+
+    def summary(number: int, level: str) -> dict[str, Any]:
+        item = {"level": level, "text": f"{level} {number}", "command": None, "cut": None}
+        return {"source": f"s{number}", "days": {}, "attention": [item]}
+
+    for urgent, look, shown in ((0, 6, 6), (0, 9, 6), (2, 9, 6), (8, 3, 8), (0, 0, 0)):
+        given = [summary(n, "look") for n in range(look)] + [summary(n, "urgent") for n in range(urgent)]
+        found = overview(given)
+        assert [item["level"] for item in found["todo"]] == ["urgent"] * urgent + ["look"] * (shown - urgent)
+        assert len(found["todo"]) + len(found["more"]) == urgent + look
+        assert all(item["level"] == "look" for item in found["more"])
 
 
 def test_a_failed_cut_shows_its_failed_checks_first() -> None:

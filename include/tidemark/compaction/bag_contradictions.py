@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.compaction import contradictions
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Contradiction
-from tidemark.folding import bags
+from tidemark.folding import bags, log_places
 from tidemark.ledger.contradiction_rows import MISSING_ROWS
 from tidemark.sources.choices import Consequence
 from tidemark.spark.session import checkpointed
@@ -30,6 +30,8 @@ def missing_rows(prepared: Prepared, unseen: DataFrame, rows: DataFrame, start: 
     stored = bags.of_values(before, sides.where(F.col("delta") < 0))
     known = contradictions.known(prepared)
     is_told = F.lit(known.emptied) | (F.unix_micros("committed_at") > F.lit(known.loaded).cast("bigint"))
+    if prepared.plan.has_deliveries:  # a copy of an event without one takes out a row of its own
+        is_told &= log_places.has_delivery()
     missing = checkpointed(bags.missing(sides.unionByName(stored)).where(is_told).select("position"))
     count = missing.count()
     if not count:

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import StructField
 
-from tidemark.compaction.changed_frames import rows_of
 from tidemark.lake.changed_rows import SIDE, ChangedFile
+from tidemark.spark.changed_frames import rows_of
 from tidemark.tables.feeds import AFTER, BEFORE, CHANGE_ORDINAL, CHANGE_TYPE, CUT, DELETE, INSERT, FeedColumn, Shown
 from tidemark.text import quoted
 

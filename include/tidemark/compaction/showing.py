@@ -17,7 +17,6 @@ from pyspark.sql.types import StructField
 from tidemark.compaction import accounting, history_candidate, merging
 from tidemark.compaction.accounting import Merged
 from tidemark.compaction.candidate import put_on_branch
-from tidemark.compaction.changed_frames import rows_of
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.run import Run
 from tidemark.lake import changed_files
@@ -25,6 +24,7 @@ from tidemark.lake.branches import head, rows_in
 from tidemark.lake.changed_rows import SIDE
 from tidemark.lake.names import Identifier
 from tidemark.ledger.rows import Snapshots
+from tidemark.spark.changed_frames import rows_of
 from tidemark.tables import layouts
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, IS_CURRENT, POSITION, VALID_FROM, VALID_TO

@@ -130,19 +130,22 @@ RISES = "rises"
 def rises(plan: Plan, seen: int | None, order: WindowSpec) -> Expression:
     """Return whether an event is certainly later than all others that stand before it, so that it is no copy of one.
 
-    Where a copy ranks as a new event, commit times alone tell the two apart, and only times that rise.
+    Where a copy ranks as a new event, commit times alone tell the two apart, and only times that rise. It does in some
+    formats, and where a position has no delivery although others of its format have one: that of Debezium for a source
+    whose log it tells no place of ends in the place in the dump.
 
     Args:
         plan: the table's.
         seen: ``Known.seen``.
         order: ``order_of_key``.
     """
-    if not plan.ranks_copies:
+    if not plan.ranks_copies and not plan.has_deliveries:
         return F.lit(True)
     before = F.max("committed_at").over(order.rowsBetween(Window.unboundedPreceding, -1))
     latest = F.greatest(F.unix_micros(before), F.lit(seen).cast("bigint"))
     at = F.unix_micros("committed_at")
-    return at.isNotNull() & F.coalesce(at > latest, F.lit(True))
+    later = at.isNotNull() & F.coalesce(at > latest, F.lit(True))
+    return later if plan.ranks_copies else log_places.has_delivery() | later
 
 
 def _stood(known: Known, newest: Expression) -> Expression:

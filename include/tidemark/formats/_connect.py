@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
@@ -49,6 +49,9 @@ PHYSICAL: dict[str, tuple[str, Encoding]] = {
 
 _RANGES = {bits: bounds.between(-(2 ** (size - 1)), 2 ** (size - 1) - 1) for bits, size in (("int8", 8), ("int16", 16))}
 """Schema ``type`` to what it allows, where the type of the column allows more."""
+
+_CHARACTERS = frozenset({"CHAR", "VARCHAR", "VARCHAR2", "BPCHAR", "NCHAR", "NVARCHAR", "NVARCHAR2"})
+"""Types of databases whose length is in characters, or in units of which a character takes one or more."""
 
 _GEOMETRIES = ("Point", "Geometry", "Geography", "Line", "Circle")
 
@@ -136,8 +139,23 @@ def column(field: ConnectSchema) -> Column:
         type_, encoding = PHYSICAL[field.type]
     else:
         raise UnknownTypeError(f"column '{name}' has the type '{field.type}'; Connect has {', '.join(PHYSICAL)}")
-    told = UNSET if field.name in LOGICAL else _RANGES.get(field.type, UNSET)
-    return Column(name=name, type=type_, encoding=encoding, bounds=told)
+    return Column(name=name, type=type_, encoding=encoding, bounds=_bounds(field))
+
+
+def _bounds(field: ConnectSchema) -> str | UnsetType:
+    """Return what a field allows beyond what the type of its column does.
+
+    Debezium tells the labels of an enum, and the length of a text if ``column.propagate.source.type`` names the column.
+    """
+    told = field.parameters or {}
+    if field.name == "io.debezium.data.Enum" and told.get("allowed"):
+        return bounds.one_of_joined(told["allowed"])
+    if field.name in LOGICAL:
+        return UNSET
+    length = told.get("__debezium.source.column.length", "")
+    if field.type == "string" and told.get("__debezium.source.column.type", "").upper() in _CHARACTERS:
+        return bounds.length(int(length)) if _LENGTH.fullmatch(length) else UNSET
+    return _RANGES.get(field.type, UNSET)
 
 
 def _cell(field: ConnectSchema) -> ConnectSchema | None:
@@ -145,6 +163,8 @@ def _cell(field: ConnectSchema) -> ConnectSchema | None:
     parts = {part.field: part for part in field.fields or ()} if field.type == "struct" else {}
     return parts.get("value") if parts.keys() - {"deletion_ts", "ttl"} == {"value", "set"} else None
 
+
+_LENGTH = re.compile(r"[1-9][0-9]{0,9}")
 
 _INTEGER = re.compile(r"-?[0-9]{1,4}")
 

@@ -6,11 +6,11 @@ position deletes. ``changed_rows`` reads the rows. So the cost follows what was 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pyarrow.fs import FileSystem
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import FileFormat
+from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.table import FileScanTask, Table
 
 from tidemark.errors import ConfigurationError
@@ -26,7 +26,26 @@ def between(table: Table, before: int | None, after: int) -> Sequence[ChangedFil
     was = {} if before is None else _tasks(table, before)
     now = _tasks(table, after)
     paths = [path for path in {**was, **now} if _deletes(was.get(path)) != _deletes(now.get(path))]
-    return [_changed(was.get(path), now.get(path)) for path in paths]
+    changed = [(was.get(path), now.get(path)) for path in paths]
+    for file in not_parquet(task for either in changed for task in either if task):
+        raise ConfigurationError(
+            f"{file.file_path}: a feed reads Parquet alone. Rewrite the table's files with Iceberg's "
+            "`rewrite_data_files` (option `rewrite-all`), or leave `feed` out"
+        )
+    return [_changed(*either) for either in changed]
+
+
+def whole(tasks: Iterable[FileScanTask]) -> list[ChangedFile]:
+    """Return Parquet files of a snapshot, to read all their rows that it shows."""
+    return [_changed(None, task) for task in tasks]
+
+
+def not_parquet(tasks: Iterable[FileScanTask]) -> Iterator[DataFile]:
+    """Yield the files that ``changed_rows`` cannot read, delete files among them."""
+    for task in tasks:
+        for file in (task.file, *task.delete_files):
+            if file.file_format is not FileFormat.PARQUET:
+                yield file
 
 
 def file_system(table: Table) -> FileSystem:
@@ -49,12 +68,6 @@ def _changed(was: FileScanTask | None, now: FileScanTask | None) -> ChangedFile:
     either = now or was
     if either is None:
         raise ValueError("a file is in one of the snapshots")
-    for file in (either.file, *(now.delete_files if now else ()), *(was.delete_files if was else ())):
-        if file.file_format is not FileFormat.PARQUET:
-            raise ConfigurationError(
-                f"{file.file_path}: a feed reads Parquet alone. Rewrite the table's files with Iceberg's "
-                "`rewrite_data_files` (option `rewrite-all`), or leave `feed` out"
-            )
     rows = either.file.record_count
     if was and now:
         counts = {file.file_path: file.record_count for task in (was, now) for file in task.delete_files}

@@ -151,25 +151,27 @@ def _judge(
     context: FileDataContext, subject: Subject, declared: Sequence[_Check], invariants: Sequence[_Check]
 ) -> list[_Judged]:
     metrics = pd.DataFrame({name: [invariant.value] for name, invariant in subject.invariants.items()})
-    judged = _evaluate(context, CANDIDATE, subject.frame, declared)
-    if any(_raised(each.result) for each in judged):
-        _read_one(subject)
+    judged: list[_Judged] = []
+    if subject.frame is not None:
+        judged = _evaluate(context, CANDIDATE, subject.frame, declared)
+        if any(_raised(each.result) for each in judged):
+            _read_one(subject.table, subject.frame)
     judged += _evaluate(context, METRICS, metrics, invariants)
     if len(judged) != len(subject.checks) + len(subject.invariants):
         raise ExpectationError(f"{subject.table}: {len(judged)} results, fewer than checks declared; not published")
     return [_Judged(check, _without_values(check, result)) for check, result in judged]
 
 
-def _read_one(subject: Subject) -> None:
+def _read_one(table: str, frame: DataFrame) -> None:
     """Read one row, to distinguish checks that cannot be evaluated from a lost candidate or a lost Spark.
 
     Raises:
         RetriableLakeError: no row can be read. This is no failed check.
     """
     try:
-        subject.frame.limit(1).toArrow()  # unlike Python, Arrow knows every year that a row may hold
+        frame.limit(1).toArrow()  # unlike Python, Arrow knows every year that a row may hold
     except Exception as error:  # the kinds differ between classic Spark and Spark Connect
-        text = f"{subject.table}: Spark cannot read the candidate ({type(error).__name__}); run check again"
+        text = f"{table}: Spark cannot read the candidate ({type(error).__name__}); run check again"
         raise RetriableLakeError(text) from error
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.lake import names
 from tidemark.lake.catalog import home
@@ -13,27 +14,28 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
 from tidemark.quality import value_bounds
+from tidemark.quality.candidates import Candidate, opened
 from tidemark.quality.invariants import (
-    Opened,
-    count_keys,
     delete_invariants,
     history_invariants,
     key_invariants,
     ledger_invariants,
-    opened_candidate,
     quarantine_invariants,
 )
+from tidemark.quality.key_counts import counted
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
 from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
 from tidemark.spark.session import open_session, tuned_for
-from tidemark.tables.schemas import DELETED
+from tidemark.values.bounds import Bounds
 
 
 def judge(
     lake: Lake, ledger: Ledger, source: Source, rows: Sequence[TableRow], more: Mapping[str, Mapping[str, Invariant]]
 ) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
     """Return a verdict for each table of a cut, and sentences that say where the first of wrong values is.
+
+    Spark is opened only if a table is large, has declared checks or a history.
 
     Args:
         lake: the lake.
@@ -44,52 +46,63 @@ def judge(
     """
     if not rows:
         return (), ()
-    session = open_session(sum(row.rows_after or 0 for row in rows))
     from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
     asked = source.invariants.value_bounds
     bounds = {} if asked is Consequence.OFF else value_bounds.bounds_of(ledger, source, rows)
-    with tuned_for(session, [row.rows_after or 0 for row in rows]):
-        tables = [opened_candidate(session, lake, row, bounds.get(row.object, {})) for row in rows]
-        candidates, told = [], []
-        for opened, counts in zip(tables, count_keys(tables), strict=True):
-            invariants = key_invariants(opened, counts) | dict(more.get(opened.row.object, {}))
-            if opened.bounds:
-                beyond, place = _beyond(lake, source, opened, counts["beyond_bounds"])
+    with _session_when_needed(rows) as session:
+        subjects, told = [], []
+        for row in rows:
+            candidate = opened(lake, session, row)
+            invariants = key_invariants(candidate, counted(candidate)) | dict(more.get(row.object, {}))
+            if fitting := value_bounds.fitting(bounds.get(row.object, {}), candidate):
+                beyond, place = _beyond(lake, source, candidate, fitting)
                 invariants[value_bounds.VALUE_BOUNDS] = beyond
                 told += place
-            candidates.append(_candidate(session, lake, source, opened, invariants))
-        verdicts = evaluate_all(candidates, cut=f"{source.source}-cut-{rows[0].cut}", home=home())
+            subjects.append(_subject(source, candidate, invariants))
+        verdicts = evaluate_all(subjects, cut=f"{source.source}-cut-{rows[0].cut}", home=home())
     return verdicts, tuple(told)
 
 
-def _beyond(lake: Lake, source: Source, opened: Opened, count: int) -> tuple[Invariant, list[str]]:
+@contextmanager
+def _session_when_needed(rows: Sequence[TableRow]) -> Iterator[Callable[[], SparkSession]]:
+    """Give what opens the session, tuned for tables, at its first call; restore the settings at the end."""
+    with ExitStack() as settings:
+
+        @cache
+        def session() -> SparkSession:
+            sizes = [row.rows_after or 0 for row in rows]
+            found = open_session(sum(sizes))
+            settings.enter_context(tuned_for(found, sizes))
+            return found
+
+        yield session
+
+
+def _beyond(
+    lake: Lake, source: Source, candidate: Candidate, bounds: Mapping[str, Bounds]
+) -> tuple[Invariant, list[str]]:
     """Return the invariant about values beyond the bounds of their types, and a sentence about the first of them."""
     severity = Severity(source.invariants.value_bounds.value)
-    if not count:
-        return Invariant(value=0, severity=severity), []
-    found = value_bounds.invariant(opened.written, opened.bounds, severity)
     changelog = lake.find(names.change_log(source.source))
-    place = value_bounds.first(opened.written, opened.bounds, opened.key, changelog)
-    return found, [f"{opened.row.target}: {count} {value_bounds.VALUE_BOUNDS}: {place}"]
+    found, first = value_bounds.judged(candidate, bounds, severity, changelog)
+    told = f"{candidate.row.target}: {found.value} {value_bounds.VALUE_BOUNDS}: {first}"
+    return found, [told] if first else []
 
 
-def _candidate(
-    session: SparkSession, lake: Lake, source: Source, opened: Opened, found: Mapping[str, Invariant]
-) -> Subject:
-    row, frame = opened.row, opened.frame
+def _subject(source: Source, candidate: Candidate, found: Mapping[str, Invariant]) -> Subject:
+    row = candidate.row
     checks = source.table_for(row.object).checks
-    alive = frame.where(~F.col(DELETED)) if DELETED in frame.columns else frame
     return Subject(
         table=str(row.identifier),
-        frame=alive,
-        snapshot=opened.snapshot,
+        frame=candidate.alive if checks else None,
+        snapshot=candidate.snapshot,
         checks=[{"type": check.type, "severity": check.judged_as, **check.arguments} for check in checks],
         invariants={
             **found,
             **delete_invariants(source, row),
             **quarantine_invariants(source, row),
-            **history_invariants(session, lake, row, opened.key, alive),
+            **history_invariants(candidate),
             **ledger_invariants(row.counts),
         },
     )

@@ -1,31 +1,34 @@
 """Values that the source's own types rule out, as far as messages declare them: a sign that they were misread.
 
-The values that a cut wrote are counted in the query that counts keys. Only where one is beyond its bounds are they read
-again, to tell which.
+The files that a cut wrote are read one by one, where possible without Spark (``beyond_bounds``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial
 from typing import Any
 
+import msgspec
 from pyiceberg.table import Table
-from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.ddl.history import histories
 from tidemark.events import Shape
+from tidemark.lake import changed_files
 from tidemark.lake.filters import among, equals
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
+from tidemark.quality import beyond_bounds
+from tidemark.quality.beyond_bounds import Beyond, First
+from tidemark.quality.candidates import Candidate
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
+from tidemark.spark import on_workers, spread
 from tidemark.tables.column_rules import masks_recorded
 from tidemark.tables.schemas import POSITION
-from tidemark.text import harmless, quoted
+from tidemark.text import harmless
 from tidemark.values.bounds import Bounds, widest
 from tidemark.values.types import is_number
 
@@ -58,46 +61,48 @@ def _agreed(shapes: Iterable[Shape]) -> dict[str, Bounds]:
     return {name: found for name, texts in declared.items() if (found := widest(texts)) is not None}
 
 
-def fitting(bounds: Mapping[str, Bounds], table: Table, frame: DataFrame) -> dict[str, Bounds]:
+def fitting(bounds: Mapping[str, Bounds], candidate: Candidate) -> dict[str, Bounds]:
     """Return the bounds that the published columns can be compared with: neither masked nor of another kind."""
-    masked, kinds = masks_recorded(table).kinds, dict(frame.dtypes)
-    return {
-        name: each
-        for name, each in bounds.items()
-        if name in kinds and name not in masked and _is_number(kinds[name]) == (each.low is not None)
-    }
+    masked = masks_recorded(candidate.table).kinds
+    kinds = {name: str(field.field_type) for name, field in candidate.fields.items() if name not in masked}
+    return {name: each for name, each in bounds.items() if name in kinds and _is_of(kinds[name], each)}
 
 
-def _is_number(kind: str) -> bool:
-    return kind.startswith("decimal(") or is_number(kind.replace("bigint", "long"))
+def _is_of(kind: str, bounds: Bounds) -> bool:
+    return kind == "string" if bounds.low is None else is_number(kind)
 
 
-def outside(name: str, bounds: Bounds) -> Expression:
-    """Return whether a value is beyond its bounds; null is not."""
-    value = F.col(quoted(name))
-    if bounds.length is not None:
-        return F.char_length(value) > bounds.length
-    if bounds.labels is not None:
-        labels = [label.lower() for label in bounds.labels]
-        numbers = [str(number) for number in range(len(labels) + 1)]
-        return ~F.lower(value).isin(["", *labels, *numbers])
-    low, high = (F.lit(str(bound)).cast("decimal(20)") for bound in (bounds.low, bounds.high))
-    return (value < low) | (value > high)
+def judged(
+    candidate: Candidate, bounds: Mapping[str, Bounds], severity: Severity, changelog: Table | None
+) -> tuple[Invariant, str]:
+    """Return the invariant about the rows that a cut wrote, and where the first wrong value is; empty if there is none.
+
+    Args:
+        candidate: of the table.
+        bounds: by column (``fitting``).
+        severity: of the invariant.
+        changelog: of the source: it has the places of messages.
+    """
+    found = _found(candidate, list(bounds), list(bounds.values()))
+    told = zip(bounds.items(), found.counts, strict=True)
+    columns = tuple(f"{name}: {count} {_beyond(each)}" for (name, each), count in told if count)
+    first = "" if found.first is None else _first(found.first, candidate.key, changelog)
+    return Invariant(value=sum(found.counts), severity=severity, columns=columns), first
 
 
-def in_row(bounds: Mapping[str, Bounds]) -> Expression:
-    """Return the number of values of a row that are beyond their bounds."""
-    each = [F.coalesce(outside(*entry), F.lit(False)).cast("bigint") for entry in bounds.items()]
-    return reduce(lambda one, other: one + other, each)
-
-
-def invariant(written: DataFrame, bounds: Mapping[str, Bounds], severity: Severity) -> Invariant:
-    """Return the invariant for rows of which some have values beyond their bounds, with a few words for each column."""
-    counts = [F.count(F.when(outside(*entry), 1)).alias(f"c{number}") for number, entry in enumerate(bounds.items())]
-    (row,) = written.agg(*counts).collect()
-    found = {name: int(row[f"c{number}"]) for number, name in enumerate(bounds)}
-    told = tuple(f"{name}: {count} {_beyond(bounds[name])}" for name, count in found.items() if count)
-    return Invariant(value=sum(found.values()), severity=severity, columns=told)
+def _found(candidate: Candidate, names: Sequence[str], bounds: Sequence[Bounds]) -> Beyond:
+    """Return what is found in the files that the cut wrote; others were judged when they were written."""
+    columns = dict(zip(beyond_bounds.bounded_columns(bounds), names, strict=True)) | candidate.key_columns
+    columns[beyond_bounds.PLACE] = POSITION
+    if candidate.is_parquet:
+        parts = [(file, file.size) for file in changed_files.whole(candidate.written)]
+        work = partial(beyond_bounds.in_files, reading=candidate.reading(columns), bounds=bounds)
+        found = spread.run(parts, work, Beyond)
+    else:
+        find = partial(beyond_bounds.in_rows, bounds=bounds)
+        rows = candidate.rows(columns, written=True).mapInArrow(find, from_arrow_schema(on_workers.DONE))
+        found = [msgspec.json.decode(bytes(row["done"]), type=Beyond) for row in rows.collect()]
+    return beyond_bounds.together(found, len(bounds))
 
 
 def _beyond(bounds: Bounds) -> str:
@@ -108,17 +113,11 @@ def _beyond(bounds: Bounds) -> str:
     return f"outside {bounds.low} to {bounds.high}"
 
 
-def first(written: DataFrame, bounds: Mapping[str, Bounds], key: Sequence[str], changelog: Table | None) -> str:
-    """Return where the first of such rows is: its key as published, its position, and the place of its message."""
-    each = [F.coalesce(outside(*entry), F.lit(False)) for entry in bounds.items()]
-    any_of = reduce(lambda one, other: one | other, each)
-    keys = [F.col(quoted(name)).cast("string").alias(f"k{number}") for number, name in enumerate(key)]
-    row = written.where(any_of).orderBy(POSITION).select(POSITION, *keys).first()
-    if row is None:
-        return ""
-    position = str(row[POSITION])
-    named = ", ".join(f"{name}={row[f'k{number}']}" for number, name in enumerate(key))
-    return harmless(f"the first is {f'row {named}, ' if named else ''}position {position}{_place(changelog, position)}")
+def _first(first: First, key: Sequence[str], changelog: Table | None) -> str:
+    """Return where a row is: its key as published, its position, and the place of its message."""
+    named = ", ".join(f"{name}={value}" for name, value in zip(key, first.key, strict=True))
+    row = f"row {named}, " if named else ""
+    return harmless(f"the first is {row}position {first.position}{_place(changelog, first.position)}")
 
 
 def _place(changelog: Table | None, position: str) -> str:

@@ -30,8 +30,8 @@ class Subject:
 
     table: str
     """Published name, ``source.table``; the stable name of the suite and of the pages."""
-    frame: DataFrame
-    """The table's rows, in a frame of a classic session or of Spark Connect."""
+    frame: DataFrame | None
+    """The table's rows, in a frame of a classic session or of Spark Connect; None if no check is declared."""
     snapshot: int
     """Id of the Iceberg snapshot that ``frame`` reads."""
     checks: Sequence[Mapping[str, Any]]

@@ -7,11 +7,15 @@ from datetime import date, timedelta
 from typing import Any
 
 from tidemark.ledger import cuts
+from tidemark.report.attention import URGENT
 from tidemark.report.figures import WORST, Figures
 from tidemark.report.words import cut_page, file_name, todo
 
 _DAYS, _LEAST_DAYS = 30, 14
 """Most and fewest days that the page shows, up to the newest day of any source."""
+
+_AT_ONCE = 6
+"""What is shown of what needs a person, so that the days are in sight; what is urgent always is. The rest unfolds."""
 
 
 def summary_of(figures: Figures) -> dict[str, Any]:
@@ -59,9 +63,12 @@ def _badness(word: str) -> int:
 def overview(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the overview shows."""
     days = _shown_days({day for each in summaries for day in each["days"]})
-    items = [todo(item, source=each["source"]) for each in summaries for item in each["attention"]]
+    found = [todo(item, source=each["source"]) for each in summaries for item in each["attention"]]
+    items = sorted(found, key=lambda item: item["level"] != URGENT)
+    at_once = max(_AT_ONCE, sum(item["level"] == URGENT for item in items))
     return {
-        "todo": sorted(items, key=lambda item: item["level"] != "urgent"),
+        "todo": items[:at_once],
+        "more": items[at_once:],
         "days": [
             {"month": _month(day) if day[8:] == "01" or not place else "", "day": day[8:]}
             for place, day in enumerate(days)

@@ -1,7 +1,7 @@
 """What a type of the source allows, where the type of the published column allows more: a length, a range, labels.
 
-Shapes keep it as a text, ``length 20``, ``range 0 255`` or ``labels ["new", "paid"]``. Formats import this module, so
-it imports nothing slow.
+Shapes keep it as a text: ``length 20``, ``range 0 255``, ``labels ["new", "paid"]``, ``joined ["new", "paid"]``.
+Formats import this module, so it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ class Bounds(NamedTuple):
     high: int | None = None
     labels: tuple[str, ...] | None = None
     """The texts of an enum. The number of a label is allowed too, and the empty text, by which MySQL marks an error."""
+    joined: bool = False
+    """Whether a label may be several of these with commas between them."""
 
 
 def length(most: int) -> str:
@@ -38,11 +40,16 @@ def one_of(labels: Sequence[str]) -> str:
     return f"labels {msgspec.json.encode(labels).decode()}"
 
 
+def one_of_joined(labels: str) -> str:
+    """Return the bounds of an enum whose labels are told with commas between them, and may have commas in them."""
+    return f"joined {msgspec.json.encode(labels.split(',')).decode()}"
+
+
 def parsed(text: str) -> Bounds:
     """Return the bounds that a text of the functions above says.
 
-    >>> parsed("range -128 127"), parsed('labels ["a"]').labels
-    (Bounds(length=None, low=-128, high=127, labels=None), ('a',))
+    >>> parsed("range -128 127").low, parsed('labels ["a"]').labels
+    (-128, ('a',))
     """
     kind, _, rest = text.partition(" ")
     if kind == "length":
@@ -50,14 +57,14 @@ def parsed(text: str) -> Bounds:
     if kind == "range":
         low, high = map(int, rest.split(" "))
         return Bounds(low=low, high=high)
-    return Bounds(labels=msgspec.json.decode(rest, type=tuple[str, ...]))
+    return Bounds(labels=msgspec.json.decode(rest, type=tuple[str, ...]), joined=kind == "joined")
 
 
 def widest(texts: Iterable[str | msgspec.UnsetType]) -> Bounds | None:
     """Return what all of some bounds allow together; None if one is not known, or they are of several kinds.
 
     >>> widest(["length 20", "length 30"]), widest(["length 20", msgspec.UNSET])
-    (Bounds(length=30, low=None, high=None, labels=None), None)
+    (Bounds(length=30, low=None, high=None, labels=None, joined=False), None)
     """
     found = []
     for text in texts:
@@ -72,5 +79,5 @@ def widest(texts: Iterable[str | msgspec.UnsetType]) -> Bounds | None:
     if found and len(ranges) == len(found):
         return Bounds(low=min(low for low, _ in ranges), high=max(high for _, high in ranges))
     if found and all(each.labels is not None for each in found):
-        return Bounds(labels=tuple(dict.fromkeys(labels)))
+        return Bounds(labels=tuple(dict.fromkeys(labels)), joined=any(each.joined for each in found))
     return None

@@ -33,7 +33,7 @@ def rows_of(
     Args:
         session: the session.
         filesystem: access to the files.
-        files: ``lake.changed_files.between``.
+        files: as ``lake.changed_files`` gives them.
         columns: Iceberg's field id, and the name and type to return.
     """
     types = StructType([field for _, field in columns])

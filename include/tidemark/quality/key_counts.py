@@ -1,0 +1,106 @@
+"""Counts the rows and the keys of a candidate: how many rows there are, how many keys are null or occur twice.
+
+A small table is read in this process, which costs less than a plan of Spark. Of a large one, the metadata of its files
+tells how many rows there are and whether a key is null: a number that contradicts the ledger is counted before it is
+told. Only the keys that the cut wrote are searched for duplicates, among all keys: others were searched when they were
+written.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+from pyspark.sql.types import StructField
+
+from tidemark.lake import changed_files
+from tidemark.lake.changed_rows import SIDE, read
+from tidemark.quality.candidates import Candidate
+from tidemark.spark.changed_frames import rows_of
+from tidemark.spark.session import is_small
+
+_BROADCAST = 2_000_000
+"""Keys that each of Spark's workers may hold in memory, to meet them with those of the table without a shuffle."""
+
+
+class KeyCounts(NamedTuple):
+    """What was counted."""
+
+    rows: int
+    null_keys: int = 0
+    duplicate_keys: int = 0
+
+
+def counted(candidate: Candidate) -> KeyCounts:
+    """Return the counts of a candidate."""
+    if _is_read_here(candidate):
+        return _read_here(candidate)
+    rows, expected = _rows_told(candidate), candidate.row.rows_after or 0
+    rows = rows if rows == expected else candidate.frame.count()
+    if not candidate.key:
+        return KeyCounts(rows)
+    null_keys = 0 if _tells_no_null(candidate) else _null_keys(candidate)
+    return KeyCounts(rows, null_keys, _duplicate_keys(candidate) if candidate.written else 0)
+
+
+def _is_read_here(candidate: Candidate) -> bool:
+    exact = not any(pa.types.is_floating(field.type) for _, field in candidate.reading(candidate.key_columns).fields)
+    few = is_small(sum(task.file.record_count for task in candidate.tasks))
+    return few and exact and bool(candidate.key) and candidate.is_parquet
+
+
+def _read_here(candidate: Candidate) -> KeyCounts:
+    """Return the counts of a small table, whose keys are read in this process."""
+    names, reading = list(candidate.key_columns), candidate.reading(candidate.key_columns)
+    new = {task.file.file_path for task in candidate.written}
+    parts = [reading.schema.empty_table().append_column("written", pa.array([], pa.bool_()))]
+    for file in changed_files.whole(candidate.tasks):
+        part = pa.Table.from_batches(read(reading, file), reading.schema)
+        parts.append(part.append_column("written", pa.array(np.full(part.num_rows, file.location in new))))
+    keys = pa.concat_tables(parts).drop_columns([SIDE])
+    whole = keys.drop_null()
+    by_key = whole.group_by(names).aggregate([([], "count_all"), ("written", "max")])
+    twice = pc.and_(pc.greater(by_key["count_all"], 1), by_key["written_max"])
+    return KeyCounts(keys.num_rows, keys.num_rows - whole.num_rows, pc.sum(twice).as_py() or 0)
+
+
+def _rows_told(candidate: Candidate) -> int:
+    """Return how many rows there are, if each delete file deletes rows of these files that no other one deletes."""
+    deletes = {file.file_path: file.record_count for task in candidate.tasks for file in task.delete_files}
+    return sum(task.file.record_count for task in candidate.tasks) - sum(deletes.values())
+
+
+def _tells_no_null(candidate: Candidate) -> bool:
+    ids = [candidate.fields[name].field_id for name in candidate.key]
+    counts = [task.file.null_value_counts or {} for task in candidate.tasks]
+    return all(count.get(number) == 0 for count in counts for number in ids)
+
+
+def _null_keys(candidate: Candidate) -> int:
+    columns = candidate.key_columns
+    return candidate.rows(columns).where(" OR ".join(f"{own} IS NULL" for own in columns)).count()
+
+
+def _duplicate_keys(candidate: Candidate) -> int:
+    columns = candidate.key_columns
+    keys = candidate.rows(columns).where(" AND ".join(f"{own} IS NOT NULL" for own in columns))
+    few = sum(task.file.record_count for task in candidate.written) <= _BROADCAST
+    if few and len(candidate.written) < len(candidate.tasks):
+        keys = keys.join(F.broadcast(_written_keys(candidate, keys)), list(columns), "left_semi")
+    return keys.groupBy(*columns).count().where("count > 1").count()
+
+
+def _written_keys(candidate: Candidate, keys: DataFrame) -> DataFrame:
+    """Return the keys in the files that the cut wrote; a key may come more than once."""
+    columns = candidate.key_columns
+    if not candidate.is_parquet:
+        return candidate.rows(columns, written=True)
+    types = [
+        (candidate.fields[name].field_id, StructField(own, keys.schema[own].dataType)) for own, name in columns.items()
+    ]
+    files = changed_files.whole(candidate.written)
+    return rows_of(candidate.session(), changed_files.file_system(candidate.table), files, types).drop(SIDE)
