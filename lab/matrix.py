@@ -102,6 +102,9 @@ ROUNDS: Final = (
     Round("mysql-compressed", "mysql", (_DEFAULT, _TRANSACTIONS), {"binlog_transaction_compression": "ON"}),
     Round("mysql-partial-json", "mysql", (_DEFAULT,), {"binlog_row_value_options": "PARTIAL_JSON"}),
     Round("mysql-canal", "mysql", _CANAL, tool=Canal),
+    Round("mysql-canal-killed", "mysql", _CANAL, kill=True, tool=Canal),
+    Round("mysql-canal-mixed", "mysql", _CANAL, {"binlog_format": "MIXED"}, tool=Canal),
+    Round("mysql-canal-statement", "mysql", _CANAL, {"binlog_format": "STATEMENT"}, tool=Canal),
     Round("mariadb", "mariadb", _BINLOG),
     Round("mariadb-killed", "mariadb", (_DEFAULT, _TRANSACTIONS), kill=True),
 )
