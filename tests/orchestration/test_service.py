@@ -146,6 +146,9 @@ def airflow(
         "AIRFLOW_CONN_TIDEMARK_ALERTS": connection_for_notices(notices[0]),
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",  # no DAG changes
         "TIDEMARK_REPORT": "on",
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
+            {"type": "file", "log_file_path": str(place / "lineage"), "append": True}
+        ),
     }
     with AirflowService(place, dags=place / "dags", environment=environment, port=None, schedules=False) as service:
         server.wait()
@@ -263,6 +266,35 @@ def test_backfill_publishes_every_day_over_spark_connect(
     assert found["cdc_erp"] == {run: dict.fromkeys(STAGES, "success") for run in runs}
     told = airflow.api.request("GET", f"dags/cdc_erp/dagRuns/{first}/taskInstances/land/xcomEntries/return_value")
     assert "5" in str(told["value"])
+    _look_at_the_lineage(place)
+
+
+def _look_at_the_lineage(place: Path) -> None:
+    """Each task began and ended, and its end tells what it read and wrote; no event has a value or a secret."""
+    events = _lineage(place, "cdc_erp")
+    assert {event["eventType"] for event in events} >= {"START", "COMPLETE"}
+    started = {event["job"]["name"] for event in events if event["eventType"] == "START"}
+    assert started >= {f"cdc_erp.{stage}" for stage in STAGES}
+    over = {event["job"]["name"]: event for event in events if event["eventType"] == "COMPLETE"}
+    told = {stage: over[f"cdc_erp.{stage}"] for stage in STAGES}
+    assert {Path(each["name"]).name for each in told["land"]["inputs"]} == {"orders.jsonl"}
+    assert told["normalize"]["inputs"] == told["land"]["outputs"]
+    (orders,) = told["publish"]["outputs"]
+    assert orders["facets"]["symlinks"]["identifiers"][0]["name"] == "erp.orders"
+    assert {each["name"] for each in orders["facets"]["schema"]["fields"]} >= {"id", "item"}
+    assert orders["outputFacets"]["outputStatistics"]["rowCount"] == len(expected(DAYS))
+    (checked,) = told["check"]["inputs"]
+    assertions = checked["inputFacets"]["dataQualityAssertions"]["assertions"]
+    assert {each["assertion"] for each in assertions} >= {"expect_column_values_to_be_between", "duplicate keys"}
+    assert all(each["success"] for each in assertions)
+    text = (place / "lineage").read_text("utf-8")
+    assert not [word for word in (CANARY, *SECRETS.values(), "item 1", expected(DAYS)[0][1]) if word in text]
+
+
+def _lineage(place: Path, dag: str) -> list[dict[str, Any]]:
+    """Return the events of the tasks of a DAG, as OpenLineage's provider sent them."""
+    events = [json.loads(line) for line in (place / "lineage").read_text("utf-8").splitlines()]
+    return [event for event in events if event["job"]["name"].startswith(f"{dag}.")]
 
 
 def test_killed_stage_is_tried_again_and_its_cut_is_published_once(
@@ -278,7 +310,11 @@ def test_killed_stage_is_tried_again_and_its_cut_is_published_once(
 
 
 def test_failed_check_ends_the_run_and_is_not_tried_again(
-    backfilled: Backfilled, airflow: AirflowService, notices: tuple[int, list[dict[str, Any]]], tmp_path: Path
+    backfilled: Backfilled,
+    airflow: AirflowService,
+    place: Path,
+    notices: tuple[int, list[dict[str, Any]]],
+    tmp_path: Path,
 ) -> None:
     """Data that a blocking check holds back is a matter for people: one attempt, a notice, and no publish.
 
@@ -299,6 +335,10 @@ def test_failed_check_ends_the_run_and_is_not_tried_again(
     assert links["Quality"] == "/tidemark/quality/site/held/index.html"
     assert airflow.api.get_page(links["Quality"]).status_code == 200
     assert airflow.api.get_page(links["Data Docs"]).status_code == 200
+    (check,) = [each for each in _lineage(place, "cdc_held") if each["eventType"] == "FAIL"]
+    assertions = check["inputs"][0]["inputFacets"]["dataQualityAssertions"]["assertions"]
+    failed = [(each["assertion"], each["column"], each["severity"]) for each in assertions if not each["success"]]
+    assert failed == [("expect_column_values_to_be_between", "id", "error")]
     if PROGRAM:
         _look_at_the_report(airflow, tmp_path / "profile")
 
