@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sqlite3
@@ -44,6 +45,18 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Remove the folder when all workers have ended, but leave it to be looked at if a test failed."""
     if exitstatus == pytest.ExitCode.OK and (folder := session.config.stash.get(_OWN, None)):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Let Python collect garbage more seldom, and pass over what tests and libraries are: they stay to the end."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let Python free all of it at the end; else libraries complain of leaks."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(trylast=True)
