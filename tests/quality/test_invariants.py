@@ -71,7 +71,8 @@ def test_each_table_is_told_what_is_wrong_with_it(
     """Keys that are null or there twice, and rows that the ledger does not know, are found in the table they are in."""
     monkeypatch.setattr(key_counts, "is_small", lambda _: small)
     monkeypatch.setattr(key_counts, "_BROADCAST", most)
-    problems = sorted(run_stage("check", candidate, None, None).problems)
+    report = run_stage("check", candidate, None, None)
+    problems = sorted(report.problems)
     found = [
         (name, kind)
         for name in BAD
@@ -81,6 +82,10 @@ def test_each_table_is_told_what_is_wrong_with_it(
     ]
     assert found == [("table_1", "duplicate"), ("table_1", "beyond"), ("table_3", "null"), ("table_3", "beyond")]
     assert len(problems) == len(found)
+    assert [told for told in report.remarks if "keys" in told] == [
+        "doubtful.table_1: duplicate keys: id=2",
+        "doubtful.table_3: null keys: the first is at no position: another writer's row",
+    ]
 
 
 def test_a_key_may_have_any_name(candidate: Source, lake: Lake) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 
+from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from tidemark.lake import names
@@ -13,7 +14,7 @@ from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
-from tidemark.quality import value_bounds
+from tidemark.quality import key_counts, value_bounds
 from tidemark.quality.candidates import Candidate, opened
 from tidemark.quality.invariants import (
     delete_invariants,
@@ -22,7 +23,6 @@ from tidemark.quality.invariants import (
     ledger_invariants,
     quarantine_invariants,
 )
-from tidemark.quality.key_counts import counted
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
 from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
@@ -33,7 +33,7 @@ from tidemark.values.bounds import Bounds
 def judge(
     lake: Lake, ledger: Ledger, source: Source, rows: Sequence[TableRow], more: Mapping[str, Mapping[str, Invariant]]
 ) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
-    """Return a verdict for each table of a cut, and sentences that say where the first of wrong values is.
+    """Return a verdict for each table of a cut, and sentences that name wrong keys and the first of wrong values.
 
     Spark is opened only if a table is large, has declared checks or a history.
 
@@ -50,13 +50,17 @@ def judge(
 
     asked = source.invariants.value_bounds
     bounds = {} if asked is Consequence.OFF else value_bounds.bounds_of(ledger, source, rows)
+    changelog = lake.find(names.change_log(source.source))
     with _session_when_needed(rows) as session:
-        subjects, told = [], []
+        subjects: list[Subject] = []
+        told: list[str] = []
         for row in rows:
             candidate = opened(lake, session, row)
-            invariants = key_invariants(candidate, counted(candidate)) | dict(more.get(row.object, {}))
+            counts = key_counts.counted(candidate)
+            told += key_counts.told(candidate, counts, changelog)
+            invariants = key_invariants(candidate, counts) | dict(more.get(row.object, {}))
             if fitting := value_bounds.fitting(bounds.get(row.object, {}), candidate):
-                beyond, place = _beyond(lake, source, candidate, fitting)
+                beyond, place = _beyond(source, candidate, fitting, changelog)
                 invariants[value_bounds.VALUE_BOUNDS] = beyond
                 told += place
             subjects.append(_subject(source, candidate, invariants))
@@ -80,11 +84,10 @@ def _session_when_needed(rows: Sequence[TableRow]) -> Iterator[Callable[[], Spar
 
 
 def _beyond(
-    lake: Lake, source: Source, candidate: Candidate, bounds: Mapping[str, Bounds]
+    source: Source, candidate: Candidate, bounds: Mapping[str, Bounds], changelog: Table | None
 ) -> tuple[Invariant, list[str]]:
     """Return the invariant about values beyond the bounds of their types, and a sentence about the first of them."""
     severity = Severity(source.invariants.value_bounds.value)
-    changelog = lake.find(names.change_log(source.source))
     found, first = value_bounds.judged(candidate, bounds, severity, changelog)
     told = f"{candidate.row.target}: {found.value} {value_bounds.VALUE_BOUNDS}: {first}"
     return found, [told] if first else []

@@ -8,23 +8,33 @@ written.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.table import Table
+from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
-from pyspark.sql.types import StructField
+from pyspark.sql.types import BinaryType, StructField
 
 from tidemark.lake import changed_files
 from tidemark.lake.changed_rows import SIDE, read
+from tidemark.quality import value_bounds
+from tidemark.quality.beyond_bounds import PLACE
 from tidemark.quality.candidates import Candidate
 from tidemark.spark.changed_frames import rows_of
 from tidemark.spark.session import is_small
+from tidemark.tables.schemas import POSITION
+from tidemark.text import harmless
 
 _BROADCAST = 2_000_000
 """Keys that each of Spark's workers may hold in memory, to meet them with those of the table without a shuffle."""
+
+_SHOWN = 5
+"""Most keys that are named."""
 
 
 class KeyCounts(NamedTuple):
@@ -45,6 +55,42 @@ def counted(candidate: Candidate) -> KeyCounts:
         return KeyCounts(rows)
     null_keys = 0 if _tells_no_null(candidate) else _null_keys(candidate)
     return KeyCounts(rows, null_keys, _duplicate_keys(candidate) if candidate.written else 0)
+
+
+def told(candidate: Candidate, counts: KeyCounts, changelog: Table | None) -> list[str]:
+    """Return sentences about the keys that are wrong: which occur twice, and where the first row without one is from.
+
+    Args:
+        candidate: of the table.
+        counts: what was counted.
+        changelog: of the source: it has the places of messages.
+    """
+    found, target, columns = [], candidate.row.target, candidate.key_columns
+    if counts.duplicate_keys:
+        twice = _whole_keys(candidate).groupBy(*columns).count().where("count > 1").orderBy(*columns).limit(_SHOWN)
+        rows = twice.select(*(_text(twice, own) for own in columns)).collect()
+        keys = (", ".join(f"{name}={row[own]}" for own, name in columns.items()) for row in rows)
+        found.append(harmless(f"{target}: duplicate keys: {'; '.join(keys)}"))
+    if counts.null_keys:
+        nulls = candidate.rows({**columns, PLACE: POSITION}).where(_any_null(columns))
+        row = nulls.agg(F.min(PLACE)).first()
+        first = value_bounds.first_place(row[0] if row else None, changelog)
+        found.append(harmless(f"{target}: null keys: the first is at {first}"))
+    return found
+
+
+def _text(rows: DataFrame, column: str) -> Expression:
+    is_binary = isinstance(rows.schema[column].dataType, BinaryType)
+    return (F.hex(column) if is_binary else F.col(column).cast("string")).alias(column)
+
+
+def _any_null(columns: Iterable[str]) -> str:
+    return " OR ".join(f"{own} IS NULL" for own in columns)
+
+
+def _whole_keys(candidate: Candidate) -> DataFrame:
+    """Return the keys of all rows that have one."""
+    return candidate.rows(candidate.key_columns).where(f"NOT ({_any_null(candidate.key_columns)})")
 
 
 def _is_read_here(candidate: Candidate) -> bool:
@@ -81,13 +127,11 @@ def _tells_no_null(candidate: Candidate) -> bool:
 
 
 def _null_keys(candidate: Candidate) -> int:
-    columns = candidate.key_columns
-    return candidate.rows(columns).where(" OR ".join(f"{own} IS NULL" for own in columns)).count()
+    return candidate.rows(candidate.key_columns).where(_any_null(candidate.key_columns)).count()
 
 
 def _duplicate_keys(candidate: Candidate) -> int:
-    columns = candidate.key_columns
-    keys = candidate.rows(columns).where(" AND ".join(f"{own} IS NOT NULL" for own in columns))
+    columns, keys = candidate.key_columns, _whole_keys(candidate)
     few = sum(task.file.record_count for task in candidate.written) <= _BROADCAST
     if few and len(candidate.written) < len(candidate.tasks):
         keys = keys.join(F.broadcast(_written_keys(candidate, keys)), list(columns), "left_semi")

@@ -117,11 +117,15 @@ def _first(first: First, key: Sequence[str], changelog: Table | None) -> str:
     """Return where a row is: its key as published, its position, and the place of its message."""
     named = ", ".join(f"{name}={value}" for name, value in zip(key, first.key, strict=True))
     row = f"row {named}, " if named else ""
-    return harmless(f"the first is {row}position {first.position}{_place(changelog, first.position)}")
+    return harmless(f"the first is {row}{first_place(first.position, changelog)}")
 
 
-def _place(changelog: Table | None, position: str) -> str:
+def first_place(position: str | None, changelog: Table | None) -> str:
+    """Return a position, and the message that it is of, if the change log has it."""
+    if position is None:
+        return "no position: another writer's row"
     if changelog is None:
-        return ""
+        return f"position {position}"
     scan = changelog.scan(row_filter=equals("position", position), selected_fields=("file", "place"), limit=1)
-    return "".join(f", message {each['place']} of {each['file']}" for each in scan.to_arrow().to_pylist())
+    messages = (f", message {each['place']} of {each['file']}" for each in scan.to_arrow().to_pylist())
+    return f"position {position}{''.join(messages)}"
