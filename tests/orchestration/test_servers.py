@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
@@ -14,10 +15,11 @@ import psycopg
 import pytest
 
 from tidemark.errors import RetriableLakeError
+from tidemark.services import processes
 from tidemark.services.airflow import AirflowService
 from tidemark.services.airflow_api import _PARTS
 from tidemark.services.postgres import EmbeddedPostgres
-from tidemark.services.processes import Server, wait_until
+from tidemark.services.processes import LOOPBACK, Server, free_port, wait_until
 
 _LISTENS = """
 import socket, sys, time
@@ -102,6 +104,18 @@ def test_another_airflow_at_the_port_is_not_taken_for_ones_own(tmp_path: Path, e
     with pytest.raises(RetriableLakeError, match=r"(?s)api-server ended with status 1.*address already in use"):
         service.wait_healthy()
     service.stop()
+
+
+def test_a_free_port_is_none_that_others_are_given_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers take seconds to start. Meanwhile, whoever asks the system for any port must not get theirs."""
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("utf-8").split()[0])
+        assert {free_port() < lowest for _ in range(20)} == {True}
+        used = taken.getsockname()[1]
+        assert free_port(used) not in {used, 0}
+        monkeypatch.setattr(processes, "_PORTS", range(used, used + 1))
+        assert free_port() not in {used, 0}
+    assert free_port(used) == used
 
 
 def test_a_server_that_ends_is_told(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -142,11 +143,14 @@ def wait_until(
         time.sleep(poll)
 
 
+_PORTS = range(20_000, 32_000)
+"""Below the ports that systems give to whoever asks for any: a free one stays free until a server has started."""
+
+
 def free_port(wanted: int | None = None) -> int:
     """Return ``wanted`` if nothing listens there on the loopback address, else any free port."""
-    for port in (wanted, 0):
-        if port is None:
-            continue
+    any_port = [*secrets.SystemRandom().sample(_PORTS, min(100, len(_PORTS))), 0]
+    for port in any_port if wanted is None else [wanted, *any_port]:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((LOOPBACK, port))
