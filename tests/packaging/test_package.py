@@ -106,7 +106,9 @@ def test_workflows_call_what_is_there() -> None:
     for file in (ROOT / ".github" / "workflows").glob("*.yml"):
         for job in yaml.safe_load(file.read_text("utf-8"))["jobs"].values():
             for step in job["steps"]:
-                assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", step.get("uses", "actions/none@" + "0" * 40)), step
+                assert re.fullmatch(
+                    r"(actions|pypa)/[\w-]+@[0-9a-f]{40}", step.get("uses", "actions/none@" + "0" * 40)
+                ), step
                 commands += [step["run"]] if "run" in step else []
     assert {".ci/run", "make pythons OTHER=python${{ matrix.python }}"} <= set(commands)
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
