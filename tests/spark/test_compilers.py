@@ -56,6 +56,6 @@ def test_land_and_normalize_tell_it_by_their_bytes(opened: Opened, mebibytes: in
 
 def test_the_options_of_a_quick_jvm() -> None:
     """They stand behind those that every JVM of Tidemark has."""
-    both, quick = (session._local_settings(is_quick=is_quick) for is_quick in (False, True))
+    both, quick = (session.local_settings(is_quick=is_quick) for is_quick in (False, True))
     assert quick == {**both, OPTIONS: f"{both[OPTIONS]} {QUICK_COMPILER}"}
     assert QUICK_COMPILER not in both[OPTIONS]

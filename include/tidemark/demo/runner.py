@@ -88,7 +88,7 @@ def _run(names: Sequence[str], landing: Path, board: Board) -> None:
     """Start Spark and Airflow, run four days of every source, and stop both."""
     server = SparkConnectServer(
         folder=home() / "demo" / "spark",
-        settings={**local_settings(), "spark.sql.shuffle.partitions": "4"},
+        settings={**local_settings(is_quick=True), "spark.sql.shuffle.partitions": "4"},
     )
     airflow = AirflowService(
         home(),

@@ -224,17 +224,19 @@ def _open(remote: str | None, *, is_quick: bool) -> SparkSession:
     return session
 
 
-def local_settings() -> Mapping[str, str]:
+def local_settings(*, is_quick: bool = False) -> Mapping[str, str]:
     """Return the settings of a Spark that runs in its driver alone, with the pinned jars on its class path.
+
+    With ``is_quick``, its JVM has the quick compiler alone (docs/adr/0070).
 
     Raises:
         ConfigurationError: Java or a jar is not installed.
     """
     cores = os.cpu_count() or 1
-    options = f"{LOCAL_SETTINGS[_OPTIONS]} {archive_options()}"
+    options = [LOCAL_SETTINGS[_OPTIONS], archive_options(), QUICK_COMPILER if is_quick else ""]
     return {
         **LOCAL_SETTINGS,
-        _OPTIONS: options.rstrip(),
+        _OPTIONS: " ".join(filter(None, options)),
         _PARTITIONS: str(2 * cores),
         # Not `spark.jars`, which the driver loads only after it has looked at its first files.
         "spark.driver.extraClassPath": os.pathsep.join(jar_paths()),
@@ -244,7 +246,4 @@ def local_settings() -> Mapping[str, str]:
 def _local_settings(*, is_quick: bool) -> Mapping[str, str]:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit, which sets master and jars
         return {"spark.sql.extensions": EXTENSIONS, "spark.app.name": "tidemark"}
-    settings = dict(local_settings())
-    if is_quick:
-        settings[_OPTIONS] += f" {QUICK_COMPILER}"
-    return {**settings, "spark.master": "local[*]", "spark.app.name": "tidemark"}
+    return {**local_settings(is_quick=is_quick), "spark.master": "local[*]", "spark.app.name": "tidemark"}
