@@ -51,6 +51,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def key_text(names: Iterable[str], values: Iterable[object]) -> str:
+    """Return a key as text.
+
+    >>> key_text(["id", "place"], [1, "a"])
+    'id=1, place=a'
+    """
+    return ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
+
+
 def printable(text: str) -> str:
     """Return a text with a question mark for each sign that is not printed."""
     return "".join(sign if sign.isprintable() else "?" for sign in text)

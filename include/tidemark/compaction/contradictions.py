@@ -9,7 +9,7 @@ tell too little, and the folded keys meet those of the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -36,7 +36,8 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.sources.choices import Consequence
 from tidemark.spark.session import checkpointed
-from tidemark.text import harmless
+from tidemark.tables.plan import Found
+from tidemark.text import harmless, key_text
 from tidemark.values.iso8601 import to_micros
 
 _SHOWN = 5
@@ -118,7 +119,7 @@ def before_images(prepared: Prepared, changes: DataFrame, start: int) -> list[Co
     if truncates := truncation.known(prepared):
         told = told.where(F.col("position") > truncates.newest[""].position)  # shards are not compared
     rows, dead = compared.stored(prepared.stored_at(start), plan), idle_events.died_at(prepared)
-    differing = compared.differing(told, rows, dead, plan, _seen(prepared))
+    differing = compared.differing(told, rows, dead, plan, _seen(plan.found, _spans(prepared)))
     differing = checkpointed(differing)
     count = differing.count()
     return [entry(differing, BEFORE_IMAGES, count, prepared)] if count else []
@@ -155,7 +156,7 @@ def entry(judged: DataFrame, kind: str, events: int, prepared: Prepared) -> Cont
     first, *others = judged.orderBy("position").limit(_SHOWN).select(
         "position", "file", "place", *(F.col(key).cast("string") for key in keys)
     ).collect()  # fmt: skip
-    names = [", ".join(_named(prepared, row)) for row in (first, *others)] if keys else []
+    names = [key_text(prepared.plan.key, (row[key] for key in keys)) for row in (first, *others)] if keys else []
     return Contradiction(
         kind=kind,
         events=events,
@@ -166,15 +167,10 @@ def entry(judged: DataFrame, kind: str, events: int, prepared: Prepared) -> Cont
     )
 
 
-def _named(prepared: Prepared, row: Any) -> Iterator[str]:  # noqa: ANN401  a row of either kind of Spark
-    for name, key in zip(prepared.plan.key, frames.key_names(prepared.plan), strict=True):
-        yield f"{name}={row[key]}"
-
-
 def known(prepared: Prepared) -> Known:
     """Return what is known of a table before its new events."""
-    run, of_table = prepared.run, equals("object", prepared.plan.found.object)
-    seen = _seen(prepared)
+    run, of_table, spans = prepared.run, equals("object", prepared.plan.found.object), _spans(prepared)
+    seen = _seen(prepared.plan.found, spans)
     if any(row.object == prepared.plan.found.object for row in run.ledger.erasures()):
         return Known(emptied=False, loaded=None, seen=seen)  # an erased row is missing, and no event of it is lost
     loads = run.ledger.contents(of_table, equals("operation", Operation.SNAPSHOT))
@@ -182,14 +178,16 @@ def known(prepared: Prepared) -> Known:
     truncate = truncation.known(prepared).newest.get("")
     by_load = {each.position for each in prepared.plan.found.history.emptyings if each.load}
     emptied = truncate is not None and truncate.position not in by_load
-    loaded = _latest(row for row in run.ledger.spans(of_table) if row.batch in batches)
-    return Known(emptied=emptied, loaded=loaded, seen=seen)
+    return Known(emptied=emptied, loaded=_latest(row for row in spans if row.batch in batches), seen=seen)
 
 
-def _seen(prepared: Prepared) -> int | None:
+def _spans(prepared: Prepared) -> list[SpanRow]:
+    return prepared.run.ledger.spans(equals("object", prepared.plan.found.object))
+
+
+def _seen(found: Found, spans: Iterable[SpanRow]) -> int | None:
     """Return ``Known.seen`` of a table."""
-    found = prepared.plan.found
-    return _latest(row for row in prepared.run.ledger.spans(equals("object", found.object)) if row.batch <= found.after)
+    return _latest(row for row in spans if row.batch <= found.after)
 
 
 def _latest(spans: Iterable[SpanRow]) -> int | None:

@@ -65,8 +65,10 @@ def late_keys(prepared: Prepared, folded: DataFrame, oldest: str | None) -> Data
 
 def _first_new_truncate(prepared: Prepared) -> str | None:
     """Return the position of the first TRUNCATE that is new to a table with partial images."""
-    first = truncation.first_new(prepared.log)
-    return first if first is not None and prepared.log.whole().plan.found.partial else None
+    found = prepared.plan.found
+    if not (found.truncates or truncation.new_emptyings(found)) or not prepared.log.whole().plan.found.partial:
+        return None
+    return truncation.first_new(prepared.log)
 
 
 def rows(prepared: Prepared, late: DataFrame, truncates: Truncates) -> DataFrame:

@@ -26,7 +26,7 @@ from tidemark.quality.invariants import (
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
 from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
-from tidemark.spark.session import open_session, tuned_for
+from tidemark.spark.session import session_for
 from tidemark.values.bounds import Bounds
 
 
@@ -75,10 +75,7 @@ def _session_when_needed(rows: Sequence[TableRow]) -> Iterator[Callable[[], Spar
 
         @cache
         def session() -> SparkSession:
-            sizes = [row.rows_after or 0 for row in rows]
-            found = open_session(sum(sizes))
-            settings.enter_context(tuned_for(found, sizes))
-            return found
+            return settings.enter_context(session_for([row.rows_after or 0 for row in rows]))
 
         yield session
 

@@ -28,7 +28,7 @@ from tidemark.quality.candidates import Candidate
 from tidemark.spark.changed_frames import rows_of
 from tidemark.spark.session import is_small
 from tidemark.tables.schemas import POSITION
-from tidemark.text import harmless
+from tidemark.text import harmless, key_text
 
 _BROADCAST = 2_000_000
 """Keys that each of Spark's workers may hold in memory, to meet them with those of the table without a shuffle."""
@@ -69,7 +69,7 @@ def told(candidate: Candidate, counts: KeyCounts, changelog: Table | None) -> li
     if counts.duplicate_keys:
         twice = _whole_keys(candidate).groupBy(*columns).count().where("count > 1").orderBy(*columns).limit(_SHOWN)
         rows = twice.select(*(_text(twice, own) for own in columns)).collect()
-        keys = (", ".join(f"{name}={row[own]}" for own, name in columns.items()) for row in rows)
+        keys = (key_text(columns.values(), row) for row in rows)
         found.append(harmless(f"{target}: duplicate keys: {'; '.join(keys)}"))
     if counts.null_keys:
         nulls = candidate.rows({**columns, PLACE: POSITION}).where(_any_null(columns))

@@ -28,7 +28,7 @@ from tidemark.sources.model import Source
 from tidemark.spark import on_workers, spread
 from tidemark.tables.column_rules import masks_recorded
 from tidemark.tables.schemas import POSITION
-from tidemark.text import harmless
+from tidemark.text import harmless, key_text
 from tidemark.values.bounds import Bounds, widest
 from tidemark.values.types import is_number
 
@@ -115,7 +115,7 @@ def _beyond(bounds: Bounds) -> str:
 
 def _first(first: First, key: Sequence[str], changelog: Table | None) -> str:
     """Return where a row is: its key as published, its position, and the place of its message."""
-    named = ", ".join(f"{name}={value}" for name, value in zip(key, first.key, strict=True))
+    named = key_text(key, first.key)
     row = f"row {named}, " if named else ""
     return harmless(f"the first is {row}{first_place(first.position, changelog)}")
 

@@ -87,7 +87,7 @@ SESSION_SETTINGS: Mapping[str, str] = {
 _FEW_ROWS = 200_000
 
 _QUICK_ROWS = 1_000_000
-"""Fewer rows than these are done before the JVM's optimizing compiler would have paid for itself (docs/adr/0045)."""
+"""Fewer rows than these are done before the JVM's optimizing compiler would have paid for itself (docs/adr/0070)."""
 
 _INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
@@ -130,6 +130,14 @@ def tuned_for(session: SparkSession, tables: Collection[int]) -> Iterator[None]:
     finally:
         for name, kept in before.items():
             session.conf.set(name, str(kept))
+
+
+@contextmanager
+def session_for(tables: Collection[int]) -> Iterator[SparkSession]:
+    """Give the session, opened for tables with about these numbers of rows and tuned for them."""
+    session = open_session(sum(tables))
+    with tuned_for(session, tables):
+        yield session
 
 
 def checkpointed(frame: DataFrame) -> DataFrame:

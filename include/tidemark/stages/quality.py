@@ -20,7 +20,7 @@ from tidemark.quality.invariants import published_invariants
 from tidemark.quality.records import record
 from tidemark.quality.verdicts import Subject, Verdict
 from tidemark.sources.model import Source
-from tidemark.spark.session import open_session, tuned_for
+from tidemark.spark.session import session_for
 from tidemark.stages import StageReport
 from tidemark.tables.schemas import key_of
 
@@ -73,9 +73,7 @@ def _judge(lake: Lake, source: Source, shown: dict[str, TableRow], cut: int) -> 
         return ()
     from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
-    sizes = [row.rows_after or 0 for row in shown.values()]
-    session = open_session(sum(sizes))
-    with tuned_for(session, sizes):
+    with session_for([row.rows_after or 0 for row in shown.values()]) as session:
         candidates = [_shown(session, lake, source, row) for row in shown.values()]
         return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
 
