@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from support.histories import Table, deliver, message
 from support.published import without_delivery
 from support.running import run_all
-from tidemark.compaction import keyed_candidate
+from tidemark.compaction import keyed_candidate, row_writing
 from tidemark.folding import cells as row_cells
 from tidemark.lake.branches import ancestry
 from tidemark.lake.lake import Lake
@@ -80,7 +80,7 @@ def test_exchanged_as_merged(
     merged = _runs(plain, lake)
     assert met == ["2"]
     assert [kinds for kinds, _, _ in merged] == [{"merge"}] * len(BATCHES)
-    monkeypatch.setattr(keyed_candidate, "LARGE", 1)
+    monkeypatch.setattr(row_writing, "LARGE", 1)
     other = source("debezium_json", **fields, landing=str(Path(source("debezium_json").landing).parent / "other" / "*"))
     exchanged = _runs(other, lake)
     assert [kinds for kinds, _, _ in exchanged] == [{"merge"}, {"append"}, {"merge"}, {"append"}]

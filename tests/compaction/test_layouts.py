@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from support.histories import Table, deliver, message
 from support.running import assert_ledgers_close, run_all
-from tidemark.compaction import keyed_candidate
+from tidemark.compaction import row_writing
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import STATE_PROPERTIES
 from tidemark.pipeline import run_stage
@@ -147,7 +147,7 @@ def test_layouts_change_and_rows_move(
     moved = lake.load(("laid_out", "later")).scan(row_filter=EqualTo("name", "moved")).to_arrow()  # type: ignore[call-arg]
     assert moved.column("id").to_pylist() == [1]
 
-    monkeypatch.setattr(keyed_candidate, "LARGE", 1)
+    monkeypatch.setattr(row_writing, "LARGE", 1)
     changed = _source(landing, later={"partition": ["bucket(2, id)"], "sort": ["id"]}, declared=None)
     deliver(landing, "2", [message(table.update(300, 4, "again", JANUARY)) for table in (DECLARED, OWNERS, LATER)])
     run_all(changed)

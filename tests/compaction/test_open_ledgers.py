@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from support.histories import Table, deliver, message
 from support.running import assert_ledger_closes, run_all
-from tidemark.compaction import keyed_candidate, merging
+from tidemark.compaction import merging, row_writing
 from tidemark.errors import LedgerError
 from tidemark.folding import keyed
 from tidemark.lake.lake import Lake
@@ -70,7 +70,7 @@ def test_what_is_lost_on_the_way_is_not_published(
         with monkeypatch.context() as patched:
             patched.setattr(module, function, _without_the_first(getattr(module, function), column))
             if what == "an exchanged table":
-                patched.setattr(keyed_candidate, "_is_above", lambda *_: True)
+                patched.setattr(row_writing, "_is_above", lambda *_: True)
             with pytest.raises(LedgerError, match=told):
                 run_stage("compact", broken, None, None)
         assert not Ledger(lake, broken.source).read("tables"), what

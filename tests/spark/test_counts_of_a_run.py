@@ -11,6 +11,9 @@ from pyspark.sql import SparkSession
 
 from support.histories import Table, deliver, message
 from support.running import run_all
+from tidemark.compaction import row_writing
+from tidemark.lake.lake import Lake
+from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 
 pytestmark = pytest.mark.spark
@@ -60,6 +63,10 @@ class Watch:
         stages = store.stageList(None, False, False, self._context._gateway.new_array(jvm.double, 0), None)  # noqa: FBT003  Scala's
         return list(listed(store.jobsList(None))), list(listed(stages))
 
+    def most_read(self) -> int:
+        """Return how many rows the stage that read most of them has read since."""
+        return max(stage.inputRecords() for stage in self._seen()[1] if stage.stageId() not in self._before[1])
+
 
 def test_a_small_run_stays_small(source: Callable[..., Source], spark: SparkSession) -> None:
     """A second run over two tables, one with a history: what is added to it shows here, on any machine."""
@@ -76,3 +83,53 @@ def test_a_small_run_stays_small(source: Callable[..., Source], spark: SparkSess
     done = watch.counts()
     assert done.jobs > 0
     assert all(found <= most for found, most in zip(done, MOST, strict=True)), done
+
+
+ROWS = 1_200
+"""Of each table below, spread over twelve partitions."""
+
+LAYOUTS: dict[str, tuple[tuple[str, ...], list[str]]] = {
+    "by_month": (("id",), ["month(day)"]),
+    "by_tenant": (("tenant", "id"), ["bucket(1000, tenant)"]),
+    "by_shop": (("id", "shop"), ["shop"]),
+}
+"""Table -> its key, and its partitions: keys that grow with time, and two that the key tells."""
+
+
+def _of_row(number: int, note: str) -> tuple[object, ...]:
+    part = number * 12 // ROWS
+    return number, f"tenant {part}", 7 * part, f"2026-{part + 1:02d}-03", note
+
+
+def test_a_merge_reads_the_partitions_that_a_batch_touches(
+    source: Callable[..., Source], lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of one month, tenant or shop are sought among its rows, not among all, however a batch is written."""
+    columns = {"id": "long", "tenant": "string", "shop": "int", "day": "date", "note": "string"}
+    tables = {
+        f"shop.{name}": {"key": [*key], "columns": columns, "layout": {"partition": partition}}
+        for name, (key, partition) in LAYOUTS.items()
+    }
+    shop = source("debezium_json", max_deletes=1, tables=tables)
+    landing, known = Path(shop.landing).parent, [Table(name, key, tuple(columns)) for name, (key, _) in LAYOUTS.items()]
+    rows = {number: _of_row(number, "a") for number in range(ROWS)}
+    deliver(landing, "0", [message(each.insert(number + 1, *row)) for number, row in rows.items() for each in known])
+    run_all(shop)
+    for run, large in enumerate((ROWS * 10, 1), start=1):
+        monkeypatch.setattr(row_writing, "LARGE", large)
+        rows |= {number: _of_row(number, f"b{run}") for number in (3 * run, 30 * run)}
+        changes = [each.update(5_000 * run, *rows[number]) for each in known for number in (3 * run, 30 * run)]
+        changes += [each.delete(5_001 * run, *rows[90 + run]) for each in known]
+        del rows[90 + run]
+        deliver(landing, f"{run}", map(message, changes))
+        for stage in ("land", "normalize"):
+            run_stage(stage, shop, None, None)
+        watch = Watch(spark)
+        run_stage("compact", shop, None, None)
+        assert 0 < watch.most_read() <= ROWS // 12
+        for stage in ("check", "publish"):
+            run_stage(stage, shop, None, None)
+        for each in known:
+            found = lake.load((shop.source, each.name)).scan(selected_fields=tuple(columns)).to_arrow().to_pylist()
+            told = sorted((row["id"], *map(str, row.values())) for row in found)
+            assert told == sorted((row[0], *map(str, row)) for row in rows.values()), each.name  # type: ignore[type-var]

@@ -24,6 +24,7 @@ from tidemark.compaction import (
     merging,
     moved_rows,
     quarantine,
+    row_writing,
     shared_keys,
     truncation,
 )
@@ -34,16 +35,14 @@ from tidemark.compaction.event_log import Events
 from tidemark.errors import LedgerError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.folding import cells as row_cells
-from tidemark.folding import frames, keyed, update_halves
+from tidemark.folding import frames, key_bounds, keyed, update_halves
+from tidemark.folding.key_bounds import KeyBounds
 from tidemark.folding.truncates import Truncates
-from tidemark.lake.branches import MARKER, greatest, rows_in
+from tidemark.lake.branches import MARKER
 from tidemark.lake.commits import commit_files
 from tidemark.spark.session import checkpointed, named
 from tidemark.tables import reasons, row_checks
 from tidemark.tables.schemas import DELETED, POSITION, was_hard
-
-LARGE = 200_000
-"""Rows from which on two passes over a table's keys cost less than one that shuffles them: see docs/adr/0020."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +109,15 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     late = marked_again.late_keys(prepared, fold.rows, totals.oldest) if plan.soft else None
     by_cell = plan.found.partial or "cells" in state.kinds or late is not None
     start = prepared.tip()
-    judged = _by_cell(prepared, fold, late, truncates) if by_cell else None
+    bounds = row_writing.bounds(prepared, fold.rows, fold.totals) if late is None else key_bounds.ANY
+    judged = _by_cell(prepared, fold, late, truncates, bounds) if by_cell else None
     ready = _alive(prepared, fold.rows, totals.oldest) if judged is None else judged.where("changes")
-    marked = emptied.marked + (_marked_rows(prepared, ready) if totals.marks else 0)
-    moved = _moved_rows(prepared, ready, by_cell=by_cell) if totals.away or late is not None else 0
+    marked = emptied.marked + (_marked_rows(prepared, ready, bounds) if totals.marks else 0)
+    moved = _moved_rows(prepared, ready, bounds, by_cell=by_cell) if totals.away or late is not None else 0
     fresh = [each for each in truncates.newest.values() if not state.has(each)]
     if by_cell or totals.deletes or fresh:
         state.keep(ready, fresh)
-    replaced = _write(prepared, ready, totals, by_cell=by_cell)
+    replaced = row_writing.write(prepared, ready, bounds, fold.totals, by_cell=by_cell)
     shared_keys.refuse(prepared, ready)
     if plan.keeps_versions:
         history_candidate.build(prepared, events(), views)
@@ -211,12 +211,14 @@ def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> dict[str, int
     return counts
 
 
-def _by_cell(prepared: Prepared, fold: Fold, late: DataFrame | None, truncates: Truncates) -> DataFrame:
+def _by_cell(
+    prepared: Prepared, fold: Fold, late: DataFrame | None, truncates: Truncates, bounds: KeyBounds
+) -> DataFrame:
     """Return what rows become where cells have writers of their own, or deleted rows get late events; kept."""
     plan, folded = prepared.plan, fold.rows
     if late is not None:
         folded = folded.join(late, frames.key_names(plan), "left_anti")
-    ready = row_cells.combine(folded, prepared.stored(), prepared.state.rows(), plan)
+    ready = row_cells.combine(folded, bounds.of(prepared.stored(), plan), prepared.state.rows(), plan)
     if late is not None:
         ready = ready.unionByName(marked_again.rows(prepared, late, truncates))
     return checkpointed(ready)
@@ -230,35 +232,24 @@ def _alive(prepared: Prepared, folded: DataFrame, oldest: str | None) -> DataFra
     return row_cells.not_dead(folded, prepared.state.tombstones(), prepared.plan)
 
 
-def _moved_rows(prepared: Prepared, ready: DataFrame, *, by_cell: bool) -> int:
+def _moved_rows(prepared: Prepared, ready: DataFrame, bounds: KeyBounds, *, by_cell: bool) -> int:
     """Return how many rows change because their key did: the ledger counts their event where it wrote the new key."""
     plan = prepared.plan
     # With soft deletes the old key gets a row even if it had none.
     how = "left" if plan.soft else "inner"
-    stored = prepared.stored().select(*frames.key_columns(plan), POSITION)
+    stored = bounds.of(prepared.stored(), plan).select(*frames.key_columns(plan), POSITION)
     gone = ready.where("moved_away").join(stored, frames.key_names(plan), how)
     # By cell, a row that a newer event wrote a part of lives on without the cells that moved away.
     changes = F.col(POSITION) <= F.col("position") if by_cell else F.col(POSITION) < F.col("position")
     return gone.where(changes | F.col(POSITION).isNull()).count()
 
 
-def _marked_rows(prepared: Prepared, ready: DataFrame) -> int:
+def _marked_rows(prepared: Prepared, ready: DataFrame, bounds: KeyBounds) -> int:
     """Return how many rows are alive and become marked as deleted: readers who leave such rows out lose them."""
     plan = prepared.plan
-    alive = prepared.stored().where(~F.col(DELETED)).select(*frames.key_columns(plan), POSITION)
+    alive = bounds.of(prepared.stored(), plan).where(~F.col(DELETED)).select(*frames.key_columns(plan), POSITION)
     gone = ready.where(F.col("deleted") & ~F.col("moved_away")).join(alive, frames.key_names(plan))
     return gone.where(F.col(POSITION) < F.col("position")).count()
-
-
-def _is_above(prepared: Prepared, oldest: str | None) -> bool:
-    """Return whether each event of the batch is newer than every row of a large table, as the table's files say.
-
-    Then keys need no comparing of positions. A batch with one late event in it is merged row by row.
-    """
-    if prepared.plan.soft or oldest is None or rows_in(prepared.table) < LARGE:
-        return False
-    newest = greatest(prepared.current(), POSITION, prepared.run.cut.branch)
-    return newest is not None and newest < oldest
 
 
 def _contradictions(prepared: Prepared, fold: Fold, merged: Merged | None, start: int) -> list[Contradiction]:
@@ -273,28 +264,3 @@ def _contradictions(prepared: Prepared, fold: Fold, merged: Merged | None, start
         told = sound.withColumn("content", keyed.content(prepared.plan))
         found += contradictions.different_copies(prepared, told, [*frames.key_names(prepared.plan), "position"])
     return found
-
-
-def _write(prepared: Prepared, ready: DataFrame, totals: _Totals, *, by_cell: bool) -> int:
-    """Write the rows that change into the branch; return how many were deleted and added in place of an update."""
-    if not by_cell and _is_above(prepared, totals.oldest):
-        return _exchange(prepared, ready, deletes=totals.deletes)
-    merging.upsert(ready, prepared.plan, prepared.branch, by_cell=by_cell)
-    return 0
-
-
-def _exchange(prepared: Prepared, ready: DataFrame, deletes: int) -> int:
-    """Delete the rows of the batch's keys, then add the new ones; return how many were replaced.
-
-    A MERGE that inserts has to shuffle the table. Here the batch's keys go to the table's files.
-    """
-    plan, keys = prepared.plan, frames.key_names(prepared.plan)
-    gone = 0
-    if deletes:
-        stored = prepared.stored().select(*frames.key_columns(plan))
-        gone = stored.join(ready.where("deleted").select(*keys), keys, "left_semi").count()
-    start = prepared.tip()
-    merging.remove(ready, plan, prepared.branch)
-    removed = accounting.merged(prepared.current(), start, prepared.run.cut.branch).deleted
-    merging.append(ready.where(~F.col("deleted")), plan, prepared.branch)
-    return removed - gone

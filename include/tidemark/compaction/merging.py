@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.folding.frames import key_names, value_numbers
+from tidemark.folding.key_bounds import KeyBounds
 from tidemark.folding.truncates import Truncate
 from tidemark.lake.branches import head
 from tidemark.sources.routes import SHARD_COLUMN
@@ -44,13 +45,14 @@ def only_after(writer: DataFrameWriterV2, table: Table) -> DataFrameWriterV2:
     return writer.option("isolation-level", "serializable").option("validate-from-snapshot-id", str(head(table)))
 
 
-def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:
+def upsert(ready: DataFrame, plan: Plan, branch: str, bounds: KeyBounds, *, by_cell: bool) -> None:
     """Insert, update and delete rows; a row that stands at a newer position stays.
 
     Args:
         ready: ``folding.keyed.fold``, or ``folding.cells.combine`` where ``by_cell``.
         plan: the table's.
         branch: the candidate branch as Spark names it.
+        bounds: of the keys of ``ready``.
         by_cell: whether a late cell may be written into a row that stays where it is.
     """
     values = [field(number) for number in value_numbers(plan)]
@@ -66,7 +68,7 @@ def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:
     if by_cell:
         newer |= new["position"] == F.col(POSITION)
     gone = new["deleted"]
-    merge = source.mergeInto(branch, _same(key, plan))
+    merge = source.mergeInto(branch, _same(key, plan) & _near(bounds, plan))
     leaving = {quoted(name): F.lit(None) for name in plan.leaving}
     whole = _quoted(key | cells, plan) | leaving
     if plan.soft:
@@ -81,16 +83,18 @@ def _kept(plan: Plan, name: str, value: Expression, keeps: Expression) -> Expres
     return F.when(keeps & value.isNull(), F.col(quoted(plan.stored(name)))).otherwise(value)
 
 
-def remove(rows: DataFrame, plan: Plan, branch: str) -> None:
+def remove(rows: DataFrame, plan: Plan, branch: str, bounds: KeyBounds) -> None:
     """Delete the rows of some keys. Only the key is read of the table, and nothing of the table is shuffled.
 
     Args:
         rows: ``k0 .. kn``, a key once.
         plan: the table's.
         branch: the candidate branch as Spark names it.
+        bounds: of these keys.
     """
     source, gone = _source(rows, key_names(plan))
-    source.mergeInto(branch, _same(_key(plan, gone), plan)).whenMatched().delete().merge()
+    same = _same(_key(plan, gone), plan) & _near(bounds, plan)
+    source.mergeInto(branch, same).whenMatched().delete().merge()
 
 
 def delete_older(session: SparkSession, plan: Plan, branch: str, truncate: Truncate) -> None:
@@ -213,6 +217,11 @@ def _key(plan: Plan, columns: Mapping[str, Expression]) -> dict[str, Expression]
 
 def _same(key: Mapping[str, Expression], plan: Plan) -> Expression:
     return reduce(and_, [F.col(quoted(plan.stored(name))) == value for name, value in key.items()])
+
+
+def _near(bounds: KeyBounds, plan: Plan) -> Expression:
+    """Return what each row that a batch may change fulfils; it tells Iceberg which files it need not read."""
+    return bounds.holds(plan, {name: plan.stored(name) for name in plan.key})
 
 
 def _quoted(assignments: Mapping[str, Expression], plan: Plan) -> dict[str, Expression]:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.window import WindowSpec
 
-from tidemark.folding import contradictions, log_places
+from tidemark.folding import contradictions, key_bounds, log_places
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.truncates import Truncates
@@ -222,6 +222,7 @@ def totals(plan: Plan) -> list[Expression]:
         F.count_if(F.col("deleted") & ~F.col("moved_away") & F.lit(plan.soft)).alias("marks"),
         F.unix_micros(F.max("committed_at")).alias("committed_at"),
         F.min("first" if plan.soft else "position").alias("oldest"),
+        *key_bounds.totals(plan),
         *(_begun() if plan.compares else []),
         *([] if plan.has_deliveries else [F.sum("differing").alias("differing")]),
     ]
