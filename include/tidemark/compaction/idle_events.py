@@ -11,24 +11,40 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction.candidate import Prepared
 from tidemark.folding import contradictions, frames
+from tidemark.folding.key_bounds import ANY, KeyBounds
+from tidemark.lake.branches import upper_bound
 from tidemark.tables.schemas import DELETED, POSITION
 
 
-def against_rows(prepared: Prepared, folded: DataFrame, start: int) -> int:
+def against_rows(prepared: Prepared, folded: DataFrame, oldest: str | None, bounds: KeyBounds, start: int) -> int:
     """Return how many folded rows leave the table as it was, where rows are written whole.
 
     Args:
         prepared: the table.
         folded: ``folding.keyed.fold`` of its new events.
+        oldest: no new event is older; None where that is not known.
+        bounds: of the keys of ``folded``.
         start: the snapshot that the rows were merged into.
     """
     plan, keys = prepared.plan, frames.key_names(prepared.plan)
     own = folded.where(~F.col("moved_away")).select(*keys, "position", "deleted")
-    met = own.join(stood_at(prepared, start), keys, "left").join(died_at(prepared), keys, "left")
+    stood = stood_at(prepared, start, bounds)
+    if _are_above(prepared, oldest, start):
+        # Of newer events, only the delete of a row that is not there changes nothing; with soft deletes it makes one.
+        return 0 if plan.soft else own.where("deleted").join(stood, keys, "left_anti").count()
+    met = own.join(stood, keys, "left").join(died_at(prepared), keys, "left")
     older = F.greatest("stands_at", "died_at") >= F.col("position")
     # With soft deletes, the delete of a row that is not there makes one.
     missing = F.col("deleted") & F.col("stands_at").isNull() & F.lit(not plan.soft)
     return met.where(F.coalesce(older, F.lit(False)) | missing).count()
+
+
+def _are_above(prepared: Prepared, oldest: str | None, start: int) -> bool:
+    """Return whether all new events are newer than every row and tombstone that was there, as files say."""
+    table = prepared.current()
+    files = [task.file for task in table.scan(snapshot_id=start).plan_files()]
+    known = (upper_bound(table, files, POSITION), prepared.state.newest)
+    return oldest is not None and all(newest is not None and newest < oldest for newest in known)
 
 
 def by_cell(judged: DataFrame) -> int:
@@ -42,12 +58,14 @@ def died_at(prepared: Prepared) -> DataFrame:
     return prepared.state.tombstones().groupBy(*keys).agg(F.max("position").alias("died_at"))
 
 
-def stood_at(prepared: Prepared, snapshot: int) -> DataFrame:
+def stood_at(prepared: Prepared, snapshot: int, bounds: KeyBounds = ANY) -> DataFrame:
     """Return the keys of a table in a snapshot, each with the position of its row, ``stands_at``, and ``stands``.
 
-    ``stands`` is ``contradictions.ROW``, or ``NO_ROW`` for a row that is deleted softly.
+    ``stands`` is ``contradictions.ROW``, or ``NO_ROW`` for a row that is deleted softly. ``bounds`` are those of the
+    keys that are wanted.
     """
-    plan, rows = prepared.plan, prepared.stored_at(snapshot)
+    plan = prepared.plan
+    rows = bounds.of(prepared.stored_at(snapshot), plan)
     marked = F.coalesce(F.col(DELETED), F.lit(False)) if plan.soft else F.lit(False)
     stands = F.when(marked, contradictions.NO_ROW).otherwise(contradictions.ROW).alias("stands")
     return rows.select(*frames.key_columns(plan), F.col(POSITION).alias("stands_at"), stands)

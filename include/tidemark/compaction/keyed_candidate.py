@@ -114,9 +114,7 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     ready = _alive(prepared, fold.rows, totals.oldest) if judged is None else judged.where("changes")
     marked = emptied.marked + (_marked_rows(prepared, ready, bounds) if totals.marks else 0)
     moved = _moved_rows(prepared, ready, bounds, by_cell=by_cell) if totals.away or late is not None else 0
-    fresh = [each for each in truncates.newest.values() if not state.has(each)]
-    if by_cell or totals.deletes or fresh:
-        state.keep(ready, fresh)
+    state.keep(ready, truncates.newest.values(), rows=by_cell or bool(totals.deletes))
     replaced = row_writing.write(prepared, ready, bounds, fold.totals, by_cell=by_cell)
     shared_keys.refuse(prepared, ready)
     if plan.keeps_versions:
@@ -125,7 +123,7 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     lost = max(0, merged.deleted + emptied.rows - moved - emptied.returned)
     applied, idle = merged.changed - moved, 0
     if applied != totals.newest:
-        idle = idle_events.against_rows(prepared, fold.rows, start) if judged is None else idle_events.by_cell(judged)
+        idle = _idle(prepared, fold, judged, bounds, start)
     _record_checks(prepared)
     return Built(
         object=plan.found.object,
@@ -143,6 +141,13 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
         snapshots=prepared.snapshots(),
         contradictions=_contradictions(prepared, fold, None if by_cell or plan.soft else merged, start),
     )
+
+
+def _idle(prepared: Prepared, fold: Fold, judged: DataFrame | None, bounds: KeyBounds, start: int) -> int:
+    """Return how many folded rows leave the table as it was, counted by themselves."""
+    if judged is not None:
+        return idle_events.by_cell(judged)
+    return idle_events.against_rows(prepared, fold.rows, fold.totals.get("oldest"), bounds, start)
 
 
 def _record_checks(prepared: Prepared) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -69,13 +69,19 @@ class State:
         """Return whether the state holds a TRUNCATE of the same place."""
         return any((kept.shard, kept.position) == (truncate.shard, truncate.position) for kept in self.truncates)
 
-    def keep(self, ready: DataFrame, truncates: Sequence[Truncate]) -> None:
+    def keep(self, ready: DataFrame, truncates: Iterable[Truncate], *, rows: bool) -> None:
         """Append what later runs need: tombstones, versions of rows written in parts, TRUNCATEs that are new.
 
         Args:
             ready: the rows that are merged.
-            truncates: those that the state does not have yet.
+            truncates: those that are known.
+            rows: whether any of the rows may be deleted or written in parts.
         """
+        fresh = [each for each in truncates if not self.has(each)]
+        if rows or fresh:
+            self._append(ready, fresh)
+
+    def _append(self, ready: DataFrame, truncates: Sequence[Truncate]) -> None:
         keys = frames.key_names(self.plan)
         branch = self.run.lake.spark_name(self.plan.state, self.run.cut.branch)
         if self.plan.today and "cells" in self.kinds:
