@@ -26,9 +26,11 @@ class Cost:
     """Seconds of processor time, user and system, of all processes that worked for it."""
     wall: float
     """Seconds."""
+    memory: float = 0.0
+    """MiB that all processes had at once, at the most, as seen ten times a second; 0: not measured."""
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(cpu=self.cpu + other.cpu, wall=self.wall + other.wall)
+        return Cost(cpu=self.cpu + other.cpu, wall=self.wall + other.wall, memory=max(self.memory, other.memory))
 
 
 Costs = dict[str, Cost]
@@ -52,9 +54,9 @@ def of_process(command: Sequence[str], environment: Mapping[str, str]) -> Cost:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # processes that lose their parent become this one's
     before, began = _waited_for(), time.perf_counter()
     process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
-    workers, ended, status = dict[int, float](), began, 0
+    workers, ended, status, memory = dict[int, float](), began, 0, 0.0
     while psutil.Process().children():
-        _note_workers(workers)
+        memory = max(memory, _note_workers(workers))
         time.sleep(_POLL_SECONDS)
         with contextlib.suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
@@ -64,7 +66,7 @@ def of_process(command: Sequence[str], environment: Mapping[str, str]) -> Cost:
     process.returncode = status
     if status:
         sys.exit(f"{' '.join(command)} ended with status {status}")
-    return Cost(cpu=_waited_for() - before + sum(workers.values()), wall=ended - began)
+    return Cost(cpu=_waited_for() - before + sum(workers.values()), wall=ended - began, memory=memory)
 
 
 def _waited_for() -> float:
@@ -73,13 +75,19 @@ def _waited_for() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _note_workers(workers: dict[int, float]) -> None:
-    """Note the times of Spark's Python workers. Their daemon ignores SIGCHLD, so nobody inherits the times."""
+def _note_workers(workers: dict[int, float]) -> float:
+    """Note the times of Spark's Python workers; return the memory of all processes, in MiB.
+
+    The workers' daemon ignores SIGCHLD, so nobody inherits their times.
+    """
+    memory = 0
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):  # ended since it was listed
+            memory += process.memory_info().rss
             if process.pid in workers or _forks_workers(process.parent()):
                 times = process.cpu_times()
                 workers[process.pid] = times.user + times.system
+    return memory / (1 << 20)
 
 
 _workers: dict[psutil.Process, float] = {}

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import changes
 from generator import COLUMNS
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
@@ -16,11 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.spark.session import open_session
 from tidemark.values.types import spark_type
 
-_IMAGE = ", ".join(f"{name}: {spark_type(kind)}" for name, kind in COLUMNS.items())
-_ENVELOPE = (
-    f"before struct<{_IMAGE}>, after struct<{_IMAGE}>, "
-    "source struct<file: string, pos: bigint, row: int, ts_ms: bigint>, op string, ts_ms bigint"
-)
+SPARK_TYPES = {name: spark_type(kind) for name, kind in COLUMNS.items()}
+"""Column -> its type in Spark's SQL."""
 
 
 def write(session: SparkSession, files: Sequence[Path], target: Path) -> None:
@@ -29,11 +27,8 @@ def write(session: SparkSession, files: Sequence[Path], target: Path) -> None:
 
 
 def typed(session: SparkSession, files: Sequence[Path]) -> DataFrame:
-    """Return one typed row a message: ``op``, ``file``, ``pos``, ``row``, both times, and the row's columns."""
-    parsed = session.read.text([str(file) for file in files]).select(F.from_json("value", _ENVELOPE).alias("change"))
-    image = F.coalesce("change.after", "change.before").alias("image")
-    told = ["change.op", "change.source.file", "change.source.pos", "change.source.row", "change.source.ts_ms"]
-    return parsed.select(*told, F.col("change.ts_ms").alias("captured_ms"), image).select("*", "image.*").drop("image")
+    """Return one typed row a message (``changes.typed``)."""
+    return changes.typed(session, [str(file) for file in files], SPARK_TYPES)
 
 
 def verify(session: SparkSession, folder: Path) -> None:

@@ -3,10 +3,14 @@
 Rows have 13 columns. One fifth of the changes fall on 100 hot keys, one in twenty is a delete, the others update the
 row or insert it, as the table stands at that moment: the history is one that a database could have written. Columns
 are built by NumPy and joined to lines by Arrow, so half a million messages take seconds.
+
+The environment asks for wider rows (``COLUMNS_WANTED``) and longer values (``VALUE_BYTES``), because the floor and all
+peers are processes of their own that need to know the columns.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+COLUMNS_WANTED, VALUE_BYTES = "BENCH_COLUMNS", "BENCH_VALUE_BYTES"
+"""Environment variables: how many columns a row has, 13 at least; how long the text in ``note`` is."""
 
 DATABASE = "shop"
 COLUMNS = {
@@ -32,6 +39,8 @@ COLUMNS = {
     "reference": "long",
     "remark": "string",
 }
+_MORE = [f"more_{number}" for number in range(int(os.environ.get(COLUMNS_WANTED, "0")) - len(COLUMNS))]
+COLUMNS |= {name: "string" if number % 2 else "long" for number, name in enumerate(_MORE)}
 """Column -> Iceberg type string."""
 KEY = "id"
 
@@ -46,6 +55,17 @@ _NO_ROW = -1
 _STEP = 7
 """Column ``reference`` of an event, divided by its number."""
 _EPOCH_MS = 1_767_225_600_000  # 2026-01-01
+
+_NOTES = 977
+
+
+def _fillers() -> pa.Array:
+    """Return texts that make a note as long as wanted; they are not to be compressed to nothing."""
+    half = int(os.environ.get(VALUE_BYTES, "0")) // 2
+    return pa.array([np.random.default_rng(note).bytes(half).hex() for note in range(_NOTES)])
+
+
+_FILLERS = _fillers()
 
 Numbers = npt.NDArray[np.int64]
 
@@ -157,11 +177,15 @@ def _images(keys: Numbers, numbers: Numbers) -> pa.Array:
         (',"paid":', pc.if_else(pa.array(numbers % 2 == 0), "true", "false")),
         (',"due_on":"', _text(day + numbers % 2000)),
         ('","placed_at":"', pc.replace_substring(_text(second + numbers * 1_001), " ", "T")),
-        ('Z","note":"note about ', _text(numbers % 977)),
-        (' and more text","region":', _text(numbers % 50)),
+        ('Z","note":"note about ', _text(numbers % _NOTES)),
+        (" and more text", _FILLERS.take(pa.array(numbers % _NOTES))),
+        ('","region":', _text(numbers % 50)),
         (',"reference":', _text(numbers * _STEP)),
         (',"remark":', pc.if_else(pa.array(numbers % 10 == 0), '"by phone"', "null")),
     ]
+    for place, name in enumerate(_MORE):
+        value = _text(numbers + place)
+        parts.append((f',"{name}":', pc.binary_join_element_wise('"text ', value, '"', "") if place % 2 else value))
     return _joined(parts, "}")
 
 

@@ -12,15 +12,19 @@ It knows the order within a batch only: a change that comes in a later batch tha
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import venv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import changes
 import floor
+import upserting
 from generator import COLUMNS, KEY
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+from pyspark.sql import SparkSession
 
 from tidemark import jars
 from tidemark.spark.session import EXTENSIONS, open_session
@@ -30,7 +34,13 @@ FETCH, LOAD, MERGE, READ = "fetch", "load", "merge", "read"
 TIDEMARK = "tidemark"
 """No peer: reads the table that Tidemark published, so that reading is compared too."""
 
-_DELTA_JARS = Path(__file__).with_name("delta.lock")
+HUDI = "hudi-merge-on-read"
+"""Runs in an environment of its own (``hudi.py``)."""
+
+UPSERT = "pyiceberg-upsert"
+"""Runs without Spark (``upserting.py``)."""
+
+_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +70,7 @@ def _iceberg(folder: Path, mode: str) -> Peer:
 
 
 def _delta(folder: Path) -> Peer:
-    found = jars.install(list(jars.locked(_DELTA_JARS)), folder.parent / "delta-jars")
+    found = jars.install(list(jars.locked(_HERE / "delta.lock")), folder.parent / "delta-jars")
     return Peer(
         table=f"delta.`{folder / 'tables'}`",
         provider="delta",
@@ -73,7 +83,9 @@ def _delta(folder: Path) -> Peer:
     )
 
 
-PEERS = {
+NAMES = ("iceberg-merge-on-read", "iceberg-copy-on-write", "delta-deletion-vectors", HUDI, UPSERT)
+
+_PEERS = {
     "iceberg-merge-on-read": lambda folder: _iceberg(folder, "merge-on-read"),
     "iceberg-copy-on-write": lambda folder: _iceberg(folder, "copy-on-write"),
     "delta-deletion-vectors": _delta,
@@ -81,24 +93,56 @@ PEERS = {
 """By name: returns the peer whose table lies in a folder."""
 
 
+def command(name: str, folder: Path, step: str, *more: str) -> list[str]:
+    """Return the command that carries out one step of a peer."""
+    if name == HUDI and step != FETCH:
+        return [str(_environment(folder) / "bin" / "python"), str(_HERE / "hudi.py"), str(folder), step, *more]
+    return [sys.executable, __file__, name, str(folder), step, *more]
+
+
+def _environment(folder: Path) -> Path:
+    return folder / "environment"
+
+
+def _fetch_hudi(folder: Path) -> None:
+    """Make the environment of Hudi, and tell it the columns of the table."""
+    environment = _environment(folder)
+    venv.create(environment, with_pip=True)
+    pip = [environment / "bin" / "pip", "--quiet", "install", "--require-hashes", "--requirement", _HERE / "hudi.txt"]
+    subprocess.run(pip, check=True)
+    found = jars.install(list(jars.locked(_HERE / "hudi.lock")), folder / "jars")
+    shape = {"columns": floor.SPARK_TYPES, "key": KEY, "jars": [str(path) for path in found]}
+    (folder / "shape.json").write_text(json.dumps(shape), encoding="utf-8")
+
+
 def main(name: str, folder: Path, step: str, *files: str) -> None:
     """Carry out one step of a peer."""
     if name == TIDEMARK:
         _read(open_session(), files[0], folder)
         return
-    peer = PEERS[name](folder)
+    if name == UPSERT:
+        os.environ["TIDEMARK_HOME"] = str(folder / "tables")
+        if step in {LOAD, MERGE}:
+            upserting.merge(files)
+        elif step == READ:
+            _read(open_session(), f"tidemark.{'.'.join(upserting.TABLE)}", folder)
+        return
+    if name == HUDI:
+        _fetch_hudi(folder)
+        return
+    peer = _PEERS[name](folder)
     if step == FETCH:
         return
     session = _session(peer)
     if step == READ:
         _read(session, peer.table, folder)
         return
-    changes = floor.typed(session, [Path(file) for file in files])
+    rows = floor.typed(session, [Path(file) for file in files])
     if step == LOAD:
-        changes.createOrReplaceTempView("rows")
+        rows.createOrReplaceTempView("rows")
         session.sql(_create(peer))
     else:
-        _newest(changes).createOrReplaceTempView("newest")
+        changes.newest(rows, KEY).createOrReplaceTempView("newest")
         session.sql(_merge(peer))
 
 
@@ -124,12 +168,6 @@ def _create(peer: Peer) -> str:
     )
 
 
-def _newest(changes: DataFrame) -> DataFrame:
-    """Return the newest change of each key, by its place in the binlog."""
-    newest_first = Window.partitionBy(KEY).orderBy(*(F.desc(name) for name in ("file", "pos", "row")))
-    return changes.withColumn("_rank", F.row_number().over(newest_first)).where("_rank = 1")
-
-
 def _merge(peer: Peer) -> str:
     assignments = ", ".join(f"held.{name} = newest.{name}" for name in COLUMNS)
     return (
@@ -142,10 +180,9 @@ def _merge(peer: Peer) -> str:
 
 
 def _read(session: SparkSession, table: str, folder: Path) -> None:
-    """Read every column of the table, and write down what the generator can tell: rows, and the sum of one column."""
-    sums = [F.count(F.lit(1)), F.sum("reference"), F.sum(F.hash(*COLUMNS).cast("long"))]
-    rows, references, content = session.table(table).agg(*sums).first() or (0, 0, 0)
-    (folder / "read.json").write_text(json.dumps({"rows": rows, "references": references, "content": content}))
+    """Read every column of the table, and write down what was read."""
+    told = changes.told(session.table(table), [*COLUMNS])
+    (folder / "read.json").write_text(json.dumps(told), encoding="utf-8")
 
 
 if __name__ == "__main__":

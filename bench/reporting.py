@@ -33,11 +33,12 @@ def reading(reads: Mapping[str, Read]) -> str:
 
 
 def median(batches: Sequence[Costs]) -> Costs:
-    """Return the median of each step over batches."""
+    """Return the median of each step over batches, and the most memory of all."""
     return {
         name: Cost(
             cpu=statistics.median(batch[name].cpu for batch in batches),
             wall=statistics.median(batch[name].wall for batch in batches),
+            memory=max(batch[name].memory for batch in batches),
         )
         for name in batches[0]
     }
@@ -69,15 +70,23 @@ def report(measured: str, batches: Sequence[Costs], summed: Sequence[str]) -> st
         [
             measured,
             "",
-            "| step | CPU s | x floor | wall s |",
-            "| --- | ---: | ---: | ---: |",
-            *(f"| {step} | {cost.cpu:.1f} | {cost.cpu / floor:.2f} | {cost.wall:.1f} |" for step, cost in rows),
+            table(dict(rows), floor),
             "",
             f"By batch, {name} in CPU s (in floors): {each}.",
             "",
             _machine(),
         ]
     )
+
+
+def table(costs: Costs, floor: float | None = None) -> str:
+    """Return a table of costs; also in floors, where there is one."""
+    lines = ["| step | CPU s |" + (" x floor |" if floor else "") + " wall s | MiB |"]
+    lines.append("| --- | ---: |" + (" ---: |" if floor else "") + " ---: | ---: |")
+    for step, cost in costs.items():
+        times = f" {cost.cpu / floor:.2f} |" if floor else ""
+        lines.append(f"| {step} | {cost.cpu:.1f} |{times} {cost.wall:.1f} | {round(cost.memory) or ''} |")
+    return "\n".join(lines)
 
 
 def _machine() -> str:

@@ -24,7 +24,7 @@ import peers
 import structlog
 from costs import Cost, Costs, of_call, of_process
 from generator import COLUMNS, DATABASE, FILES, KEY, Generator, Written
-from reporting import Read, median, ratio, reading, report
+from reporting import Read, median, ratio, reading, report, table
 
 from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
@@ -38,8 +38,8 @@ PROMISED = 3.0
 
 MEASURED = ("land", "normalize", "compact")
 NAME = "bench"
-PARTITIONED = "bench_partitioned"
-"""The source with `--layout`: it takes the same dumps into a table of its own."""
+PARTITIONED, HISTORY = "bench_partitioned", "bench_history"
+"""The sources with `--layout` and `--history`: they take the same dumps into tables of their own."""
 RUN, STAGE, WARM = "run", "stage", "warm"
 _MODES = {
     RUN: "each batch by `tidemark run` in a new process",
@@ -56,19 +56,22 @@ def main() -> int:
     home = Path(tempfile.mkdtemp(prefix="tidemark-bench-", dir=arguments.folder))
     os.environ.update(TIDEMARK_HOME=str(home / "lake"), TIDEMARK_SOURCES=str(home / "sources"))
     try:
-        batches, size = _run(home, arguments)
+        loads, batches, size = _run(home, arguments)
         reads = _read(home, arguments.peers)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     where = f"{arguments.rows:,} rows in {arguments.tables} table(s)"
     if arguments.layout:
         where += f", and to another one, partitioned by {', '.join(arguments.layout)}"
+    where += ", and to another one with a history" if arguments.history else ""
     measured = (
         f"{arguments.changes:,} changes of {size} bytes in {FILES} files a batch, to {where}, "
         f"{_MODES[arguments.mode]}; medians of {len(batches)} batches, each published before the next."
     )
     summed = {RUN: (RUN,), STAGE: STAGES, WARM: MEASURED}[arguments.mode]
     print(f"\n{report(measured, batches, summed)}")
+    if loads:
+        print(f"\nThe initial load before, in new processes:\n\n{table(loads)}")
     if reads:
         print(f"\nReading every column after the last batch, in a new process:\n\n{reading(reads)}")
     if arguments.mode != WARM:
@@ -95,10 +98,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--peers",
         nargs="*",
-        choices=peers.PEERS,
+        choices=peers.NAMES,
         default=[],
         help="systems that merge the same batches in new processes; their rows are compared at the end",
     )
+    parser.add_argument("--history", action="store_true", help="the same batches also into a table with a history")
     parser.add_argument("--folder", help="where the lake and the dumps lie meanwhile (default: the system's temp)")
     arguments = parser.parse_args()
     if arguments.peers and (arguments.mode != RUN or arguments.tables != 1):
@@ -106,10 +110,13 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _run(home: Path, arguments: argparse.Namespace) -> tuple[list[Costs], int]:
-    """Load the table, then measure batch by batch; the costs, and the bytes of a message."""
-    sources = [_source(NAME, home / "landing", [])]
-    sources += [_source(PARTITIONED, home / "landing", arguments.layout)] if arguments.layout else []
+def _run(home: Path, arguments: argparse.Namespace) -> tuple[Costs, list[Costs], int]:
+    """Load the table, then measure batch by batch; the costs of the load and of each, and the bytes of a message."""
+    sources = [_source(NAME, home / "landing")]
+    if arguments.layout:
+        sources.append(_source(PARTITIONED, home / "landing", layout={"partition": arguments.layout}))
+    if arguments.history:
+        sources.append(_source(HISTORY, home / "landing", history=True))
     (home / "sources").mkdir()
     for source in sources:
         text = json.dumps(source)  # JSON is YAML
@@ -117,10 +124,11 @@ def _run(home: Path, arguments: argparse.Namespace) -> tuple[list[Costs], int]:
     generator = Generator(arguments.rows, tables=arguments.tables)
     loaded = generator.initial_load(home / "landing" / "0")
     _say(f"initial load: {loaded.rows} rows in {loaded.size >> 20} MiB of JSON")
-    work = _prepared(arguments.mode, sources, loaded, home / "floor")
+    loads, work = _prepared(arguments.mode, sources, loaded, home / "floor")
     for peer in arguments.peers:
         _peer(home, peer, peers.FETCH)  # by Spark's resolver, so in a process of its own
-        _say(f"  {peer}: {_peer(home, peer, peers.LOAD, *loaded.files).cpu:.1f} s CPU")
+        loads[peer] = _peer(home, peer, peers.LOAD, *loaded.files)
+    _say(f"initial load: {', '.join(f'{name} {cost.cpu:.1f}' for name, cost in loads.items())} s CPU")
     _verify(sources, generator.tables, loaded)
     _drop(loaded)
     batches = []
@@ -131,16 +139,19 @@ def _run(home: Path, arguments: argparse.Namespace) -> tuple[list[Costs], int]:
         _verify(sources, generator.tables, written)
         _drop(written)
         _say(f"batch {number}: " + ", ".join(f"{name} {cost.cpu:.1f}" for name, cost in batches[-1].items()))
-    return batches, written.size // written.messages
+    return loads, batches, written.size // written.messages
 
 
-def _prepared(mode: str, settings: list[dict[str, Any]], loaded: Written, target: Path) -> Callable[[Written], Costs]:
-    """Publish the initial load; return what measures a batch."""
+def _prepared(
+    mode: str, settings: list[dict[str, Any]], loaded: Written, target: Path
+) -> tuple[Costs, Callable[[Written], Costs]]:
+    """Publish the initial load; return its costs in new processes, and what measures a batch."""
     if mode != WARM:
         names = [each["source"] for each in settings]
-        for name in names:
-            _say(f"  run {name}: {_command('run', name).cpu:.1f} s CPU")
-        return partial(_in_new_processes, names=names, commands=("run",) if mode == RUN else STAGES, target=target)
+        loads = {_step(RUN, name): _command(RUN, name) for name in names}
+        return loads, partial(
+            _in_new_processes, names=names, commands=("run",) if mode == RUN else STAGES, target=target
+        )
     sources = [Source.model_validate(each) for each in settings]
     session = open_session()
     # The first runs of everything compile it: they are not measured.
@@ -148,11 +159,11 @@ def _prepared(mode: str, settings: list[dict[str, Any]], loaded: Written, target
     floor.verify(session, target)
     for stage, cost in _stages(sources).items():
         _say(f"  {stage}: {cost.cpu:.1f} s CPU, {cost.wall:.1f} s")
-    return partial(_warm, sources=sources, target=target)
+    return {}, partial(_warm, sources=sources, target=target)
 
 
-def _source(name: str, landing: Path, partition: list[str]) -> dict[str, Any]:
-    table = {"key": [KEY], "columns": COLUMNS, **({"layout": {"partition": partition}} if partition else {})}
+def _source(name: str, landing: Path, **options: object) -> dict[str, Any]:
+    table = {"key": [KEY], "columns": COLUMNS, **options}
     return {
         "source": name,
         "format": "debezium_json",
@@ -173,7 +184,7 @@ def _stages(sources: list[Source]) -> Costs:
 
 
 def _step(name: str, source: str) -> str:
-    return f"{name}, partitioned" if source == PARTITIONED else name
+    return name if source == NAME else f"{name}, {source.removeprefix(f'{NAME}_')}"
 
 
 def _stage(stage: str, source: Source) -> None:
@@ -196,15 +207,15 @@ def _command(name: str, source: str) -> Cost:
 def _peer(home: Path, name: str, step: str, *more: str | Path) -> Cost:
     folder = home / "peers" / name
     folder.mkdir(parents=True, exist_ok=True)
-    return of_process([sys.executable, peers.__file__, name, str(folder), step, *map(str, more)], {})
+    return of_process(peers.command(name, folder, step, *map(str, more)), {})
 
 
 def _read(home: Path, names: list[str]) -> dict[str, Read]:
     """Let each system's table be read; end the benchmark if two of them differ."""
     found, rows = {}, {}
     for name in (peers.TIDEMARK, *names) if names else ():
-        table = [f"tidemark.{NAME}.orders_0"] if name == peers.TIDEMARK else []
-        cost = _peer(home, name, peers.READ, *table)
+        asked = [f"tidemark.{NAME}.orders_0"] if name == peers.TIDEMARK else []
+        cost = _peer(home, name, peers.READ, *asked)
         rows[name] = (home / "peers" / name / "read.json").read_text(encoding="utf-8")
         tables = home / ("lake/warehouse/bench" if name == peers.TIDEMARK else f"peers/{name}/tables")
         found[name] = Read(cost=cost, files=[file.stat().st_size for file in tables.rglob("*") if file.is_file()])
