@@ -18,6 +18,7 @@ from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
 from tidemark.queries.explain import explain
 from tidemark.queries.status import status_of
+from tidemark.sources.invariants import Invariants
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 
@@ -188,6 +189,11 @@ def test_held_events_show_in_every_run(source: Make, lake: Lake, tmp_path: Path,
     assert "transaction 3 is open since 2026-01-01T03:00:00+00:00, for longer than 24 hours" in problem
     assert "1 of 2 events of public.two landed. 2 events are held in erp.public.one, erp.public.two" in problem
     assert (world.rows("one"), world.rows("two"), world.open()) == ({1001}, {4001, 6001}, {3, 5})
+    for asked, told in (("block", ((problem,), ())), ("warn", ((), (problem,))), ("off", ((), ()))):
+        chosen = world.source.model_copy(update={"invariants": Invariants.model_validate({"open_transactions": asked})})
+        again = run_stage("publish", chosen, None, None)
+        assert (again.problems, again.remarks) == told
+        assert again.summary == report.summary
 
     report = world.run(late[2:3], undelivered=("public.two",))
     assert (report.problems, report.summary["held"], world.open()) == ((), 0, set())

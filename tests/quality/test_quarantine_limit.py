@@ -16,6 +16,7 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
+from tidemark.sources.invariants import Invariants
 from tidemark.sources.model import Source
 from tidemark.stages.publish import run as publish
 
@@ -70,6 +71,15 @@ def _run(source: Source, name: str, lines: Sequence[bytes], first: Sequence[str]
     return cut.state, "\n".join(report.problems)
 
 
+def _judged(source: Source, asked: str) -> tuple[str, tuple[str, ...], bool]:
+    """Check again by another consequence: the state of the cut, the problems, whether a limit was told of."""
+    chosen = source.model_copy(update={"invariants": Invariants.model_validate({"quarantined_share": asked})})
+    report = run_stage("check", chosen, None, None)
+    cut = Ledger(Lake.open(), source.source).last_cut()
+    assert cut is not None
+    return cut.state, report.problems, any("quarantined beyond the limit" in each for each in report.remarks)
+
+
 def _verdicts(lake: Lake, source: Source, cut: int) -> dict[str, str]:
     rows = Ledger(lake, source.source).read("tables")
     return {row["object"].removeprefix("shop."): row["verdict"] for row in rows if row["cut"] == cut}
@@ -87,6 +97,9 @@ def test_a_run_that_could_read_next_to_nothing_is_held(source: Make, spark: Spar
     assert " looks like canal_json and not like debezium_json: correct `format`" in problems
     assert f"10 of 12 messages of {shop.source} cannot be read (allowed: 9)" in problems
     assert f"`tidemark publish {shop.source} --approve 1`" in problems
+    assert _judged(shop, "warn") == (cuts.CHECKED, (), True)
+    assert _judged(shop, "off") == (cuts.CHECKED, (), False)
+    assert _judged(shop, "block")[0] == cuts.AWAITING_APPROVAL
     with pytest.raises(ExpectationError, match="--approve 1"):
         publish(shop)
     assert publish(shop, approve=1).problems == ()
@@ -96,6 +109,9 @@ def test_a_run_that_could_read_next_to_nothing_is_held(source: Make, spark: Spar
     assert state == cuts.AWAITING_APPROVAL
     assert f"leave out 12 of 12 events of {shop.source}.items (allowed: 9)" in problems
     assert "others" not in problems
+    assert _judged(shop, "warn") == (cuts.CHECKED, (), True)
+    assert _judged(shop, "off") == (cuts.CHECKED, (), False)
+    _judged(shop, "block")
     publish(shop, approve=2)
     # A table of which no event was taken in is never passed, be it one event.
     assert _verdicts(lake, shop, 2) == {"items": "approved", "others": "warned"}

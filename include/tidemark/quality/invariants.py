@@ -12,7 +12,7 @@ from tidemark.ledger.rows import TableRow
 from tidemark.quality.candidates import Candidate
 from tidemark.quality.key_counts import KeyCounts
 from tidemark.quality.verdicts import Invariant
-from tidemark.sources.choices import Severity
+from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
 from tidemark.tables import epochs
 from tidemark.tables.schemas import IS_CURRENT, POSITION
@@ -57,12 +57,13 @@ def quarantine_invariants(source: Source, row: TableRow) -> dict[str, Invariant]
     """
     if not row.quarantined:
         return {}
-    beyond = max(0, row.quarantined - source.quarantinable(row.events, row.object))
     lost = int(row.quarantined == row.events - row.held)
-    return {
-        TOO_MANY_QUARANTINED: Invariant(value=beyond),
-        "batches without one event taken in": Invariant(value=lost, severity=Severity.WARN),
-    }
+    told = {"batches without one event taken in": Invariant(value=lost, severity=Severity.WARN)}
+    asked = source.invariants.quarantined_share
+    if asked is Consequence.OFF:
+        return told
+    beyond = max(0, row.quarantined - source.quarantinable(row.events, row.object))
+    return {TOO_MANY_QUARANTINED: Invariant(value=beyond, severity=Severity(asked.value)), **told}
 
 
 def deleted_rows(row: TableRow) -> int:

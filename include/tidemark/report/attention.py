@@ -41,8 +41,7 @@ def _of_cut(source: str, cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         text = f"Cut {number} failed {counted(len(blocking), 'check')}: {_names(blocking)}. Nothing of it is published."
         yield _item(URGENT, text, f"tidemark check {source} && tidemark publish {source}", number)
     elif state == cuts.AWAITING_APPROVAL:
-        why = _names(blocking) or "too many messages cannot be read"
-        text = f"Cut {number} waits for approval: {why}. Nothing of it is published."
+        text = f"Cut {number} waits for approval: {_names(blocking)}. Nothing of it is published."
         yield _item(URGENT, text, f"tidemark publish {source} --approve {number}", number)
     elif state == cuts.CANDIDATE:
         yield _item(LOOK, f"Cut {number} is not checked yet.", f"tidemark check {source}", number)

@@ -64,7 +64,7 @@ class OnFail(StrEnum):
 
 
 class Consequence(StrEnum):
-    """What follows from a contradiction."""
+    """What follows where a built-in check fails."""
 
     BLOCK = "block"
     """The cut is held back."""

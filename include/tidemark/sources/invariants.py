@@ -45,3 +45,8 @@ class Invariants(BaseModel):
     """Members of messages, beside their rows, that the format does not know: told once, when they are new."""
     missing_offsets: Chosen = Consequence.WARN
     """Records of a partition of Kafka that did not land, between others that did."""
+    quarantined_share: Chosen = Consequence.BLOCK
+    """More messages of a cut, or events of a table, set aside than ``max_quarantined`` allows."""
+    open_transactions: Chosen = Consequence.BLOCK
+    """Transactions that are open for longer than ``max_open_hours``. ``block`` ends every run with status 1. The cut is
+    published, because it has none of their events."""

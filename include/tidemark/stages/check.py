@@ -25,9 +25,16 @@ from tidemark.ledger.check_rows import CHECK
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import CutRow, TableRow
-from tidemark.normalization.identifying import other_format
 from tidemark.quality import contradictions as contradicting
-from tidemark.quality import freshness, missing_offsets, schema_drift, unknown_members, unknown_messages, volume
+from tidemark.quality import (
+    freshness,
+    missing_offsets,
+    schema_drift,
+    unknown_members,
+    unknown_messages,
+    unread_messages,
+    volume,
+)
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
 from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
 from tidemark.quality.judging import judge
@@ -73,7 +80,7 @@ def run(source: Source) -> StageReport:
     volumes = volume.invariants_of(rows, past, source.invariants.volume)
     drifts = schema_drift.invariants_of(lake, rows, {row.object for row in past}, source.invariants.schema_drift)
     verdicts, places = judge(lake, once, source, rows, _by_object(doubts, told, volumes, drifts))
-    summary: dict[str, int | str] = {"tables": len(verdicts)}
+    summary: dict[str, int | str] = {"cut": cut.cut, "tables": len(verdicts)}
     docs = verdicts[0].docs if verdicts else home()
     findings = [*_of_messages(lake, ledger, source, cut, published), *_freshness(ledger, source, [*past, *rows])]
     whole = of_source(source.source, findings, docs)
@@ -83,19 +90,17 @@ def run(source: Source) -> StageReport:
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)
     record(ledger, cut.cut, CHECK, verdicts)
-    unread = _unread(ledger, source, cut, last.batch if last else 0)
     state = _state(verdicts)
-    if unread and state == cuts.CHECKED:
-        state = cuts.AWAITING_APPROVAL
     cuts.set_state(ledger, cut, state)
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
     warnings = tuple(warning for verdict in verdicts for warning in verdict.warnings())
     warnings += (*places, *whole.warnings)
-    problems += (*whole.problems, unread) if unread else whole.problems
+    problems += whole.problems
     problems += tuple(f"{name}: {doubt.reason}" for name, found in doubts.items() for doubt in found)
     if state == cuts.AWAITING_APPROVAL:
-        problems += (_asks_for_approval(source, cut.cut, rows, unread=bool(unread)),)
-    log.info("checked", source=source.source, cut=cut.cut, failed=len(failed), **summary)
+        unread = any(each.blocks and each.result.name == unread_messages.UNREAD_MESSAGES for each in findings)
+        problems += (_asks_for_approval(source, cut.cut, rows, unread=unread),)
+    log.info("checked", source=source.source, failed=len(failed), **summary)
     summary |= {"failed": len(failed), "warnings": len(warnings)}
     if rows:
         summary["docs"] = str(docs)
@@ -120,7 +125,7 @@ def _freshness(ledger: Ledger, source: Source, tables: Iterable[TableRow]) -> li
 
 
 def _of_messages(lake: Lake, ledger: Ledger, source: Source, cut: CutRow, published: int) -> Iterator[Finding]:
-    """Yield what the cut's messages lack, and what of them is unknown."""
+    """Yield what the cut's messages lack, what of them is unknown, and how many cannot be read."""
     asked = source.invariants.missing_offsets
     rows = [] if asked is Consequence.OFF else ledger.offsets(at_most("batch", cut.batch))
     if rows:
@@ -133,6 +138,10 @@ def _of_messages(lake: Lake, ledger: Ledger, source: Source, cut: CutRow, publis
     members = [] if asked is Consequence.OFF else member_rows.unknown_members(ledger, *new)
     if members:
         yield unknown_members.judged(source.source, source.format, members, Severity(asked.value))
+    asked = source.invariants.quarantined_share
+    if asked is not Consequence.OFF:
+        unread = unread_messages.judged(ledger, source, (published, cut.batch), Severity(asked.value))
+        yield from [unread] if unread else []
 
 
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
@@ -169,40 +178,11 @@ _APPROVABLE = (
     APPROVABLE
     | {LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
     | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES, unknown_members.UNKNOWN_MEMBERS}
+    | {unread_messages.UNREAD_MESSAGES}
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS
 )
 """Invariants of which only a person can tell whether they are broken by mistake."""
-
-
-def _unread(ledger: Ledger, source: Source, cut: CutRow, published: int) -> str:
-    """Return that more of the cut's messages were set aside than may be; empty if it is not so.
-
-    ``published`` is the last batch that is published; the cut's messages are those of later ones.
-    """
-    batches = ledger.batches(above("batch", published), at_most("batch", cut.batch))
-    # What was retried leaves the quarantine, and is subtracted there.
-    landed, quarantined = (sum(getattr(row, name) for row in batches) for name in ("landed", "quarantined"))
-    allowed = source.quarantinable(landed)
-    if quarantined <= allowed:
-        return ""
-    return (
-        f"{quarantined} of {landed} messages of {source.source} cannot be read (allowed: {allowed}): "
-        f"{_looks_like(ledger, source, cut, published)}`tidemark quarantine list {source.source}` tells the reasons; "
-        "`max_quarantined` sets the limit"
-    )
-
-
-def _looks_like(ledger: Ledger, source: Source, cut: CutRow, published: int) -> str:
-    """Return that the newest file of the cut is in another format than the source file says; empty if it is not so."""
-    files = [row.path for row in ledger.landed_files(cut.batch) if row.batch > published]
-    likely = other_format(files[-1], source.format) if files else None
-    if likely is None:
-        return ""
-    return (
-        f"{files[-1]} looks like {likely} and not like {source.format}: correct `format`, then "
-        f"`tidemark run {source.source} --reprocess`; "
-    )
 
 
 def _asks_for_approval(source: Source, cut: int, rows: Sequence[TableRow], *, unread: bool) -> str:

@@ -15,8 +15,8 @@ from tidemark.ledger import cuts
 from tidemark.ledger.failed_checks import failed_checks, in_words
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
-from tidemark.ledger.waiting import held_in, sentence
-from tidemark.sources.choices import Transactions
+from tidemark.ledger.waiting import Held, held_in, sentence
+from tidemark.sources.choices import Consequence, Transactions
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 
@@ -84,10 +84,9 @@ def _report(ledger: Ledger, source: Source, cut: CutRow) -> StageReport:
     held = held_in(ledger, source.longest_open)
     problems = [row.reason or "" for row in tables if row.state == cuts.STOPPED]
     problems += [row.problem for row in ledger.refusals()]
-    if source.transactions is Transactions.WHOLE:
-        problems += [sentence(source.source, late, source.longest_open) for late in held.overdue[:_OVERDUE_SHOWN]]
-        if more := len(held.overdue) - _OVERDUE_SHOWN:
-            problems += [f"{source.source}: {more} more transactions are open for too long"] if more > 0 else []
+    asked = source.invariants.open_transactions
+    overdue = [] if asked is Consequence.OFF else _overdue(source, held)
+    problems += overdue if asked is Consequence.BLOCK else []
     details: dict[str, dict[str, int | str]] = {
         str(row.identifier): {"rows": row.rows_after or 0, "verdict": row.verdict or ""} for row in rows
     }
@@ -97,8 +96,22 @@ def _report(ledger: Ledger, source: Source, cut: CutRow) -> StageReport:
     if held.since is not None:
         summary["held_since"] = held.since
     return StageReport(
-        stage="publish", source=source.source, summary=summary, problems=tuple(problems), details=details
+        stage="publish",
+        source=source.source,
+        summary=summary,
+        problems=tuple(problems),
+        remarks=tuple(overdue) if asked is Consequence.WARN else (),
+        details=details,
     )
+
+
+def _overdue(source: Source, held: Held) -> list[str]:
+    """Return a sentence for each of the first transactions that are open for too long."""
+    if source.transactions is not Transactions.WHOLE:
+        return []
+    told = [sentence(source.source, late, source.longest_open) for late in held.overdue[:_OVERDUE_SHOWN]]
+    more = len(held.overdue) - _OVERDUE_SHOWN
+    return [*told, f"{source.source}: {more} more transactions are open for too long"] if more > 0 else told
 
 
 def _write_approval(ledger: Ledger, cut: int) -> None:
