@@ -28,7 +28,8 @@ from airflow.sdk.observability.metrics.stats_utils import get_stats_factory
 from tidemark.orchestration.stage_operator import StageOperator
 stats.initialize(factory=get_stats_factory(), export_legacy_names=True)  # as Airflow does before each task
 try:
-    StageOperator(stage="publish", source="erp").execute({"params": {}, "ti": SimpleNamespace(try_number=1)})
+    task = SimpleNamespace(try_number=1, xcom_push=print)
+    StageOperator(stage="publish", source="erp").execute({"params": {}, "ti": task})
 except AirflowFailException as error:
     print("failed:", error)
 """

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
+from airflow.api_fastapi.common.db.common import _get_session
 from airflow.api_fastapi.core_api.security import get_user
+from airflow.models.base import Base
+from airflow.models.xcom import XComModel
 from airflow.plugins_manager import get_fastapi_plugins
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from sqlalchemy import create_engine
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import StaticPool
 
 from tidemark.orchestration import report_server
-from tidemark.orchestration.links import address
+from tidemark.orchestration.links import CUT, address
 from tidemark.orchestration.plugin import TidemarkPlugin, serve
 from tidemark.orchestration.stage_operator import StageOperator
 
@@ -29,6 +37,7 @@ def quality(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for file, text in {
         quality / "site" / "index.html": "the report",
         quality / "site" / "erp" / "index.html": "the source erp",
+        quality / "site" / "erp" / "cut-3.html": "a cut",
         quality / "site" / "erp" / "table-erp.a~3Cb.html": "a table",
         quality / "site" / "erp" / "pages.json": SECRET,
         quality / "site" / ".hidden.html": SECRET,
@@ -47,12 +56,23 @@ def quality(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def client(quality: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+def database() -> Iterator[Session]:
+    """Airflow's table of what tasks left, in memory."""
+    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+    Base.metadata.create_all(engine, [XComModel.__table__])
+    with Session(engine) as session:
+        yield session
+
+
+@pytest.fixture
+def client(quality: Path, database: Session, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """A user who may read DAGs, unless a test says otherwise."""
     manager = SimpleNamespace(is_authorized_dag=lambda **asked: asked["user"].reads)
     monkeypatch.setattr(report_server, "get_auth_manager", lambda: manager)
     report_server.application.cache_clear()
-    report_server.application().dependency_overrides[get_user] = lambda: SimpleNamespace(reads=True)
+    overrides = report_server.application().dependency_overrides
+    overrides[get_user] = lambda: SimpleNamespace(reads=True)
+    overrides[_get_session] = lambda: database
     root = FastAPI()
     root.mount("/tidemark", serve)
     with TestClient(root, follow_redirects=False) as client:
@@ -114,7 +134,7 @@ def test_only_who_may_read_dags_sees_the_report(client: TestClient) -> None:
     overrides[get_user] = lambda: SimpleNamespace(reads=False)
     assert client.get("/tidemark/quality/site/index.html").status_code == 403
     overrides.clear()
-    for path in ("quality/site/index.html", "quality/nothing", "dag/cdc_erp", "quality/site/erp/pages.json"):
+    for path in ("quality/site/index.html", "quality/nothing", "dag/cdc_erp", "dag/cdc_erp/run/a", "quality/site/x"):
         assert client.get(f"/tidemark/{path}").status_code == 401
     for path in ("docs", "openapi.json", "redoc"):
         assert client.get(f"/tidemark/{path}").status_code == 404  # they would tell what there is
@@ -130,6 +150,27 @@ def test_a_dag_leads_to_the_page_of_its_source(client: TestClient) -> None:
     }.items():
         answer = client.get(f"/tidemark/dag/{dag}")
         assert (answer.status_code, answer.headers["location"]) == (303, address(page))
+
+
+def test_a_run_leads_to_the_page_of_its_cut(client: TestClient, database: Session) -> None:
+    """The tab of a run shows the cut of its newest task; without a cut, or a page of it, what the DAG's tab shows."""
+    runs: dict[str, tuple[str, list[object], str]] = {
+        "scheduled__2026-01-01T00:00:00+00:00": ("cdc_erp", [2, 3], "site/erp/cut-3.html"),
+        "without a page": ("cdc_erp", [4], "site/erp/index.html"),
+        "without a cut": ("cdc_erp", [], "site/erp/index.html"),
+        "of others": ("cdc_erp", ["../../../secret"], "site/erp/index.html"),
+        "on/demand": ("lake_rebuild", [3], "site/erp/cut-3.html"),
+        "of all": ("lake_maintenance", [], "site/index.html"),
+    }
+    for number, (run, (dag, cuts, _)) in enumerate(runs.items()):
+        for second, cut in enumerate(cuts):
+            left = {"dag_run_id": number, "dag_id": dag, "run_id": run, "task_id": f"t{second}", "key": CUT}
+            at = datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC)
+            database.add(XComModel(**left, timestamp=at, value={"source": "erp", "cut": cut}))
+    database.commit()
+    for run, (dag, _, page) in runs.items():
+        answer = client.get(f"/tidemark/dag/{dag}/run/{quote(run, safe='')}")
+        assert (answer.status_code, answer.headers["location"]) == (303, address(page)), run
 
 
 def test_tasks_that_judge_have_buttons() -> None:
@@ -148,7 +189,8 @@ def test_tasks_that_judge_have_buttons() -> None:
 
 
 def test_airflow_finds_the_plugin() -> None:
-    """The package announces it, and Airflow takes its application and its two views."""
+    """The package announces it, and Airflow takes its application and its three views."""
     apps, _ = get_fastapi_plugins()
     assert [app["url_prefix"] for app in apps if app["name"] == "Tidemark"] == ["/tidemark"]
-    assert [view["destination"] for view in TidemarkPlugin.external_views] == ["nav", "dag"]
+    assert [view["destination"] for view in TidemarkPlugin.external_views] == ["nav", "dag", "dag_run"]
+    assert len({view["url_route"] for view in TidemarkPlugin.external_views}) == 3

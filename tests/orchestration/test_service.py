@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import httpx
 import psutil
@@ -307,6 +308,17 @@ def test_killed_stage_is_tried_again_and_its_cut_is_published_once(
     assert published(place, "erp") == expected(DAYS)
     events = airflow.api.request("GET", "assets/events", params={"source_dag_id": "cdc_erp"})["asset_events"]
     assert sorted((event["extra"]["cut"], event["extra"]["rows"]) for event in events) == [(1, 5), (2, 10)]
+    assert {event["uri"] for event in events} == {"tidemark://erp/orders"}
+
+
+def test_tables_that_source_files_name_are_known_before_they_are_published(airflow: AirflowService) -> None:
+    """Each is an asset that its DAG produces, as Airflow shows it; nothing is announced for it."""
+    produced = {
+        asset["uri"]: [each["dag_id"] for each in asset["producing_tasks"]]
+        for asset in airflow.api.request("GET", "assets")["assets"]
+    }
+    assert produced["tidemark://sent/orders"] == ["cdc_sent"]
+    assert airflow.api.request("GET", "assets/events", params={"source_dag_id": "cdc_held"})["asset_events"] == []
 
 
 def test_failed_check_ends_the_run_and_is_not_tried_again(
@@ -339,12 +351,14 @@ def test_failed_check_ends_the_run_and_is_not_tried_again(
     assertions = check["inputs"][0]["inputFacets"]["dataQualityAssertions"]["assertions"]
     failed = [(each["assertion"], each["column"], each["severity"]) for each in assertions if not each["success"]]
     assert failed == [("expect_column_values_to_be_between", "id", "error")]
+    shown = airflow.api.get_page(f"/tidemark/dag/cdc_held/run/{quote(min(runs))}")
+    assert (shown.status_code, shown.url.path) == (200, "/tidemark/quality/site/held/cut-1.html")
     if PROGRAM:
-        _look_at_the_report(airflow, tmp_path / "profile")
+        _look_at_the_report(airflow, min(runs), tmp_path / "profile")
 
 
-def _look_at_the_report(airflow: AirflowService, profile: Path) -> None:
-    """Open the navigation's view of the report in a browser, and follow a link in it."""
+def _look_at_the_report(airflow: AirflowService, run: str, profile: Path) -> None:
+    """Open the navigation's view of the report in a browser, and follow a link in it; then the tab of a run."""
     with browser(profile) as tab:
         tab.look(width=1280)
         tab.open(f"{airflow.url}/plugin/quality", cookies={"_token": airflow.api.token()})
@@ -354,6 +368,8 @@ def _look_at_the_report(airflow: AirflowService, profile: Path) -> None:
         assert "Quality" in tab.value("document.querySelector('nav, aside, body').innerText")
         tab.value("document.querySelector('iframe').contentDocument.querySelector('.todo a').click()")
         wait_until(lambda: heading() == "held", servers=[], seconds=60, what="the page of the source")
+        tab.open(f"{airflow.url}/dags/cdc_held/runs/{quote(run)}/plugin/run-quality")
+        wait_until(lambda: heading() == "Cut 1 of held", servers=[], seconds=60, what="the page of the run's cut")
 
 
 def test_the_report_is_for_people_whom_airflow_knows(airflow: AirflowService, place: Path) -> None:
@@ -361,13 +377,14 @@ def test_the_report_is_for_people_whom_airflow_knows(airflow: AirflowService, pl
     page = place / "quality" / "site" / "by_hand" / "index.html"
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("<p>a page", encoding="utf-8")
-    for path in ("quality/site/by_hand/index.html", "quality/none", "dag/cdc_erp", "quality/%2e%2e/catalog.db"):
+    of_dag = ("dag/cdc_erp", "dag/cdc_erp/run/none")
+    for path in ("quality/site/by_hand/index.html", "quality/none", *of_dag, "quality/%2e%2e/catalog.db"):
         assert httpx.get(f"{airflow.url}/tidemark/{path}").status_code == 401
     assert airflow.api.get_page("/tidemark/quality/site/by_hand/index.html").text == "<p>a page"
     for path in ("site/%2e%2e/%2e%2e/catalog.db", "site/..%2f..%2fsources/erp.yaml", "gx/great_expectations.yml"):
         assert airflow.api.get_page(f"/tidemark/quality/{path}").status_code == 404
     plugins = {plugin["name"]: plugin for plugin in airflow.api.request("GET", "plugins")["plugins"]}
-    assert [view["destination"] for view in plugins["tidemark"]["external_views"]] == ["nav", "dag"]
+    assert [view["destination"] for view in plugins["tidemark"]["external_views"]] == ["nav", "dag", "dag_run"]
 
 
 def test_connection_alone_decides_that_stages_are_submitted(
@@ -388,6 +405,8 @@ def test_connection_alone_decides_that_stages_are_submitted(
     connect(airflow, server.connection)
     assert runs == {full: "success", empty: "success"}
     assert published(place, "sent") == expected(DAYS[:1])
+    told = airflow.api.request("GET", "assets/events", params={"source_dag_id": "cdc_sent"})["asset_events"]
+    assert [(event["uri"], event["source_run_id"]) for event in told] == [("tidemark://sent/orders", full)]
     assert not [command for command in seen_without_files if "/jobs/" in command]
     assert submitted(airflow, full) == {"compact", "check"}
     assert submitted(airflow, empty) == set()

@@ -11,6 +11,7 @@ from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from tidemark.orchestration import alerts
+from tidemark.orchestration.assets import outlets_of
 from tidemark.orchestration.intervals import width
 from tidemark.orchestration.notifiers import notifiers_of
 from tidemark.orchestration.stage_operator import StageOperator
@@ -60,8 +61,13 @@ def build_dag(source: Source) -> DAG:
         tags={"tidemark", "cdc", source.format},
         doc_md=_describe(source),
     ) as dag:
-        chain(*(StageOperator(stage=stage, source=source.source, options=_OPTIONS.get(stage, ())) for stage in STAGES))
+        before = [_stage(source, stage) for stage in STAGES[:-1]]
+        chain(*before, _stage(source, STAGES[-1], outlets=outlets_of(source)))
     return dag
+
+
+def _stage(source: Source, stage: str, **more: Any) -> StageOperator:  # noqa: ANN401 - Airflow's own arguments
+    return StageOperator(stage=stage, source=source.source, options=_OPTIONS.get(stage, ()), **more)
 
 
 def build_maintenance(sources: Sequence[Source]) -> DAG:

@@ -15,10 +15,19 @@ REPORT, DATA_DOCS = "site", "gx/uncommitted/data_docs/local_site"
 """Folders of ``TIDEMARK_HOME/quality`` that the web server shows."""
 
 
+CUT = "tidemark_cut"
+"""Key of the XCom in which a task leaves its source and the number of its cut."""
+
+
 def address(page: str = f"{REPORT}/index.html") -> str:
     """Return the address of a page of the report or of the Data Docs, without the host."""
-    base = urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/")
-    return f"{base}{PREFIX}/quality/{quote(page)}"
+    return f"{web_path()}/quality/{quote(page)}"
+
+
+def web_path() -> str:
+    """Return where the web server has the report, without the host."""
+    base = urlparse(str(conf.get("api", "base_url", fallback=""))).path.rstrip("/")
+    return f"{base}{PREFIX}"
 
 
 class QualityLink(BaseOperatorLink):

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from tidemark.orchestration.links import PREFIX, address
+from tidemark.orchestration.links import PREFIX, address, web_path
 
 _Message = MutableMapping[str, Any]
 
@@ -35,8 +35,14 @@ class TidemarkPlugin(AirflowPlugin):
         {"name": "Quality", "href": address(), "url_route": "quality", "destination": "nav"},
         {
             "name": "Quality",
-            "href": address("dag/").replace("/quality/dag/", "/dag/{DAG_ID}"),
+            "href": f"{web_path()}/dag/{{DAG_ID}}",
             "url_route": "dag-quality",
             "destination": "dag",
+        },
+        {
+            "name": "Quality",
+            "href": f"{web_path()}/dag/{{DAG_ID}}/run/{{RUN_ID}}",
+            "url_route": "run-quality",
+            "destination": "dag_run",
         },
     ]

@@ -12,12 +12,16 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.models.xcom import XComModel
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import FileResponse, RedirectResponse
+from sqlalchemy import select
 
 from tidemark.lake.catalog import home
-from tidemark.orchestration.links import DATA_DOCS, REPORT, address
+from tidemark.orchestration.links import CUT, DATA_DOCS, REPORT, address
+from tidemark.report.words import cut_page
 from tidemark.sources.model import DAG_PREFIX
 
 _PART = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~+=-]*")
@@ -80,6 +84,7 @@ def application() -> FastAPI:
     app = FastAPI(title="Tidemark", openapi_url=None, docs_url=None, redoc_url=None, dependencies=[Depends(_may_read)])
     app.add_api_route("/quality/{path:path}", _page, methods=["GET"], response_class=FileResponse)
     app.add_api_route("/dag/{dag_id}", _of_dag, methods=["GET"], response_class=RedirectResponse)
+    app.add_api_route("/dag/{dag_id}/run/{run_id:path}", _of_run, methods=["GET"], response_class=RedirectResponse)
     return app
 
 
@@ -95,6 +100,23 @@ def _page(path: str) -> FileResponse:
 def _of_dag(dag_id: str) -> RedirectResponse:
     """Lead to the page of the source whose DAG it is, else to the page of all sources."""
     source = dag_id.removeprefix(DAG_PREFIX) if dag_id.startswith(DAG_PREFIX) else ""
-    page = f"{REPORT}/{source}/index.html"
-    known = page_file(page, home() / "quality") is not None
-    return RedirectResponse(address(page) if known else address(), status_code=303)
+    return _first_of(f"{REPORT}/{source}/index.html")
+
+
+def _of_run(dag_id: str, run_id: str, session: SessionDep) -> RedirectResponse:
+    """Lead to the page of the newest cut that a task of the run judged or published, else as the tab of the DAG does.
+
+    A cut is not known where no task had one yet, or where a submitted job judged it.
+    """
+    of_run = (XComModel.dag_id == dag_id, XComModel.run_id == run_id, XComModel.key == CUT)
+    match session.scalar(select(XComModel.value).where(*of_run).order_by(XComModel.timestamp.desc()).limit(1)):
+        case {"source": str(source), "cut": int(cut)}:
+            return _first_of(f"{REPORT}/{source}/{cut_page(cut)}", f"{REPORT}/{source}/index.html")
+        case _:
+            return _of_dag(dag_id)
+
+
+def _first_of(*pages: str) -> RedirectResponse:
+    """Lead to the first page that there is, else to the page of all sources."""
+    known = [page for page in pages if page_file(page, home() / "quality") is not None]
+    return RedirectResponse(address(*known[:1]), status_code=303)

@@ -23,7 +23,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import AssetAlias, BaseHook, Connection, Context
+from airflow.sdk import BaseHook, Connection, Context
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -34,12 +34,12 @@ from airflow.sdk.exceptions import (
 
 from tidemark import INCLUDE
 from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkWithheldError
-from tidemark.orchestration.assets import announce
+from tidemark.orchestration.assets import alias_of, announce, unannounced
 from tidemark.orchestration.environment import secrets_of, variables
 from tidemark.orchestration.gauges import sent_after
 from tidemark.orchestration.intervals import Interval, interval_of, with_passed_over
 from tidemark.orchestration.lineage import TellsLineage
-from tidemark.orchestration.links import DataDocsLink, QualityLink
+from tidemark.orchestration.links import CUT, DataDocsLink, QualityLink
 from tidemark.orchestration.submitted import failure, place_for_problems, taken
 from tidemark.sources.files import find_source
 from tidemark.stages import PROBLEMS_VARIABLE, STAGES
@@ -100,8 +100,7 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
         """Name the task after its stage."""
         kwargs.setdefault("task_id", stage)
         if stage == STAGES[-1]:
-            # The tables of a source are known only when they are published. Until then the alias stands for them.
-            kwargs.setdefault("outlets", [AssetAlias(f"tidemark_{source or 'lake'}")])
+            kwargs.setdefault("outlets", [alias_of(source)])
         if stage in {_REHEARSES, STAGES[-1]}:
             kwargs.setdefault("trigger_rule", "none_failed")  # a dry run or an approval skips the stages before
         super().__init__(conn_id=CONNECTION, name=f"{source or 'tidemark'}-{stage}", max_active_tis_per_dag=1, **kwargs)
@@ -115,6 +114,8 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
     def execute(self, context: Context) -> dict[str, int | str] | None:  # type: ignore[override]
         """Run the stage as the connection says, and return its summary for XCom; None after a submitted job."""
         self._skip_unless_meant(context)
+        declared = list(self.outlets)
+        self.outlets = unannounced(declared)
         source = self.source or context["params"].get("source")
         with variables(secrets_of(source)), sent_after(self.stage, source):
             try:
@@ -131,7 +132,10 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
             if report is None:
                 self._submit(call, context)
                 return None
-            return self._tell(report, call, context)
+            summary = self._tell(report, call, context)
+            if self.stage == STAGES[-1]:
+                self.outlets = announce(report, declared, context)
+            return summary
 
     def on_kill(self) -> None:
         """Stop the submitted job. A stage in this process ends with the process."""
@@ -197,7 +201,7 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
         return run_task(self.stage, source, *call.interval, patience=BUSY_PATIENCE, **call.options)
 
     def _tell(self, report: StageReport, call: _Call, context: Context) -> dict[str, int | str]:
-        """Log the report, announce published tables, and return the summary.
+        """Log the report, leave the number of the cut for the run's view of it, and return the summary.
 
         Raises:
             AirflowFailException: the stage has problems and must fail for them.
@@ -208,8 +212,8 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
         if self.stage == STAGES[0] and report.summary.get("files") == 0:
             start, end = call.interval
             self.log.info("no new files in [%s, %s): the other stages have nothing of it to do", start, end)
-        if self.stage == STAGES[-1]:
-            announce(report, self.outlets[0], context)
+        if "cut" in report.summary:
+            context["ti"].xcom_push(CUT, {"source": call.source, "cut": report.summary["cut"]})
         if report.stage != self.stage:  # a dry run
             for table, counts in report.details.items():
                 self.log.info("%s would differ: %s", table, counts)

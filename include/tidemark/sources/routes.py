@@ -52,17 +52,40 @@ def route_of(source: Source, table: TableId) -> Route:
     """Return where a table is published."""
     entry_name = entry_name_for(source.tables, str(table))
     entry = source.tables[entry_name] if entry_name is not None else None
-    template = source.target
-    if entry is not None and entry.target is not None:
-        template = entry.target if "." in entry.target else f"{{source}}.{entry.target}"
+    template = _template(source, entry)
     match = matched(entry_name, str(table)) if entry_name is not None else None
     groups = match.groups(default="") if match is not None else ()
-    namespace, _, name = rendered(template, source.source, table, groups).partition(".")
-    target = Target(namespace, name)
+    target = _target(rendered(template, source.source, table, groups))
     if entry is None or entry_name is None or not folds(entry_name, entry):
         return Route(target=target)
     added = {column: rendered(text, source.source, table, groups) for column, text in entry.add.items()}
-    return Route(target=target, folded=f"{entry_name}{_FOLDED}{namespace}.{name}", added=added)
+    return Route(target=target, folded=f"{entry_name}{_FOLDED}{target.namespace}.{target.name}", added=added)
+
+
+def foreseen(source: Source) -> list[Target]:
+    """Return where the entries of a source file publish, where that can be told before any message lands.
+
+    A name alone does not tell which of its parts are a database or a schema, nor does a pattern tell its tables.
+    """
+    found = []
+    for name, entry in source.tables.items():
+        template = _template(source, entry)
+        told = {"source"} if is_pattern(name) else {"source", "table"}
+        if "$" not in template and told.issuperset(fields_in(template)):
+            table = TableId(database=None, schema=None, name=name.rpartition(".")[2])
+            found.append(_target(rendered(template, source.source, table)))
+    return list(dict.fromkeys(found))
+
+
+def _template(source: Source, entry: Table | None) -> str:
+    if entry is None or entry.target is None:
+        return source.target
+    return entry.target if "." in entry.target else f"{{source}}.{entry.target}"
+
+
+def _target(text: str) -> Target:
+    namespace, _, name = text.partition(".")
+    return Target(namespace, name)
 
 
 def folds(name: str, entry: Table) -> bool:
