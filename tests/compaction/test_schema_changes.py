@@ -18,6 +18,7 @@ from support.running import run_all
 from support.seats import told_seats
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
+from tidemark.quality.value_bounds import VALUE_BOUNDS
 from tidemark.sources.files import validate
 from tidemark.stages import StageReport
 from tidemark.tables.schemas import COMMITTED_AT, POSITION
@@ -217,6 +218,22 @@ CASES = [
         beside="whole",
     ),
     case(
+        "added_with_types_that_allow_less",
+        "id code size word",
+        [(1, "abc", None, "new"), (2, "abcd", 300, "odd"), (3, "äöü", 255, "paid")],
+        lambda t: [t.put(1, id=1)],
+        lambda t: [
+            t.statement(
+                10,
+                "ALTER TABLE {} ADD code CHAR(2) DEFAULT 'abc', ADD size TINYINT UNSIGNED, ADD word ENUM('new','paid') "
+                "NOT NULL",
+            ),
+            t.statement(11, "ALTER TABLE {} MODIFY code VARCHAR(3)"),
+            t.put(12, id=2, code="abcd", size=300, word="odd"),
+            t.put(13, id=3, code="äöü", size=255, word="paid"),
+        ],
+    ),
+    case(
         "widened_by_ddl",
         "id n",
         [(1, 50_000_000_000)],
@@ -400,6 +417,18 @@ def test_no_case_stopped_a_table_and_every_event_is_accounted_for(
         accounted = sum(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined"))
         assert row["events"] == accounted, row
         assert row["quarantined"] == 0, row
+
+
+def test_values_beyond_what_a_statement_declared_are_told(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """The messages of these tables declare no type; a table that was changed otherwise, too, has no bounds."""
+    checks = [row for row in Ledger(lake, "schema_cases").checks() if row.name == VALUE_BOUNDS and not row.success]
+    assert [(row.target, row.columns, row.observed) for row in checks] == [
+        (
+            f"schema_cases.{SEATS['added_with_types_that_allow_less'].table}",
+            ("code: 1 longer than 3 characters", "size: 1 outside 0 to 255", "word: 1 no label of the enum"),
+            "3",
+        )
+    ]
 
 
 def test_the_tables_of_tools_are_not_published(cases: list[dict[str, StageReport]], lake: Lake) -> None:

@@ -20,7 +20,10 @@ from tidemark.ddl.changes import (
     Unparsed,
 )
 from tidemark.ddl.column_types import type_of
+from tidemark.ddl.stated_bounds import stated_bounds
 from tidemark.ddl.statements import parse
+from tidemark.ledger.rows import StatementRow
+from tidemark.values.bounds import Bounds
 
 T = Name(("t",))
 ST = Name(("s", "t"))
@@ -176,7 +179,78 @@ READ: list[tuple[str, str, list[Change]]] = [
 @pytest.mark.parametrize(("dialect", "text", "changes"), READ, ids=[text[:60] for _, text, _ in READ])
 def test_a_statement_is_read_as_what_it_does(dialect: str, text: str, changes: list[Change]) -> None:
     """Every statement gives the changes written beside it, in its order."""
-    assert list(parse(text, dialect)) == changes
+    found = parse(text, dialect)
+    assert [
+        each._replace(bounds=None) if isinstance(each, AddColumn | ChangeType) else each for each in found
+    ] == changes
+
+
+@pytest.mark.parametrize(
+    ("dialect", "type_", "bounds"),
+    [
+        ("mysql", "varchar(20) NOT NULL", "length 20"),
+        ("mysql", "char(3) DEFAULT 'abc'", "length 3"),
+        ("mysql", "char", None),
+        ("mysql", "varbinary(20)", None),
+        ("mysql", "text", None),
+        ("mysql", "enum('new','it''s, (paid)','x ') DEFAULT 'new'", 'labels ["new","it\'s, (paid)","x"]'),
+        ("mysql", "set('a','b')", None),
+        ("mysql", "tinyint(1) DEFAULT 300", "range -128 127"),
+        ("mysql", "smallint unsigned", "range 0 65535"),
+        ("mysql", "int", None),
+        ("mysql", "int(10) zerofill", "range 0 4294967295"),
+        ("mysql", "bigint unsigned DEFAULT 0", "range 0 18446744073709551615"),
+        ("mysql", "decimal(5, 2)", None),
+        ("postgres", "character varying(20)", "length 20"),
+        ("postgres", "varchar(20)[]", None),
+        ("postgres", "smallint", "range -32768 32767"),
+        ("oracle", "VARCHAR2(20 CHAR)", "length 20"),
+        ("oracle", "smallint", None),
+        ("tsql", "nvarchar(max)", None),
+        ("tsql", "tinyint", "range 0 255"),
+    ],
+)
+def test_a_type_tells_what_its_values_may_be(dialect: str, type_: str, bounds: str | None) -> None:
+    """Where the published column allows more: of a column that is added, and of one that gets another type."""
+    (added,) = parse(f"ALTER TABLE t ADD a {type_}", dialect)
+    assert isinstance(added, AddColumn)
+    assert added.bounds == bounds
+    changing = {"postgres": "ALTER COLUMN a TYPE", "tsql": "ALTER COLUMN a"}.get(dialect, "MODIFY a")
+    (changed,) = parse(f"ALTER TABLE t {changing} {type_.partition(' DEFAULT')[0]}", dialect)
+    assert isinstance(changed, ChangeType)
+    assert changed.bounds == bounds
+
+
+TEXT = "ALTER TABLE t ADD A varchar(20)"
+
+
+@pytest.mark.parametrize(
+    ("statements", "bounds"),
+    [
+        ([TEXT], Bounds(length=20)),
+        (["ALTER TABLE t MODIFY a varchar(10)", TEXT], None),
+        ([TEXT, "ALTER TABLE t ADD b int, MODIFY `a` char(30)"], Bounds(length=30)),
+        ([TEXT, TEXT, "ALTER TABLE u MODIFY a text"], Bounds(length=20)),
+        ([TEXT, "ALTER TABLE t MODIFY a text"], None),
+        (["ALTER TABLE t MODIFY a varchar(20)"], None),
+        (["ALTER TABLE t ADD COLUMN IF NOT EXISTS a varchar(20)"], None),
+        ([TEXT, "ALTER TABLE t FROBNICATE"], None),
+        ([TEXT, "FROBNICATE"], None),
+        ([TEXT, "RENAME TABLE t TO v"], None),
+        ([TEXT, "RENAME TABLE v TO t"], None),
+        ([], None),
+    ],
+)
+def test_bounds_are_those_of_all_statements_about_a_column(statements: list[str], bounds: Bounds | None) -> None:
+    """The widest, and none where a statement about the column, or about what may be its table, leaves it open."""
+    rows = [
+        StatementRow(
+            batch=1, database="shop", schema=None, name=None, position=f"{place}", dialect="mysql", statement=text
+        )
+        for place, text in reversed(list(enumerate(statements)))
+    ]
+    expected = {} if bounds is None else {"shop.t": {"a": bounds}}
+    assert stated_bounds(rows, ["shop.t", "shop.other"]) == expected
 
 
 HOSTILE = {

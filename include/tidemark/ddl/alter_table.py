@@ -18,7 +18,6 @@ from tidemark.ddl.changes import (
     RenameColumn,
     RenameTable,
 )
-from tidemark.ddl.column_types import type_of
 from tidemark.ddl.constants import ConstantReader, UnknownValueError
 from tidemark.ddl.declaration import Declaration
 from tidemark.ddl.filled import NULL, filled, implicit
@@ -135,9 +134,10 @@ class Clause(Words):
             yield from self._primary_key()
             return
         self.takes("COLUMN")
-        self.exists()
+        conditional = self.exists()  # so the column that is there may have another type
         for definition in self._definitions():
-            yield self._added(definition)
+            added = self._added(definition)
+            yield added._replace(bounds=None) if conditional else added
 
     def _is_no_column(self) -> bool:
         """Return whether an index or a constraint follows. MySQL demands that columns of such names are quoted."""
@@ -161,13 +161,12 @@ class Clause(Words):
         if columns:
             yield ChangeKey(self._table, columns)
 
-    def _added(self, definition: Sequence[Token]) -> Change:
+    def _added(self, definition: Sequence[Token]) -> AddColumn:
         inner = Clause(definition, self.dialect, self._table)
         name = inner.identifier()
-        rest = definition[1:]
-        kind = type_of([token.text for token in rest], self.dialect)
-        fill, unknown = _fill(rest, self.dialect)
-        return AddColumn(self._table, name, kind, fill.text, fill.octets, unknown)
+        declared = Declaration.of(definition[1:], self.dialect)
+        fill, unknown = _fill(definition[1:], declared)
+        return AddColumn(self._table, name, declared.kind, fill.text, fill.octets, unknown, declared.bounds)
 
     def _definitions(self) -> Iterator[Sequence[Token]]:
         """Yield the definitions of columns: one, or several in brackets."""
@@ -235,10 +234,10 @@ class Clause(Words):
             name = inner.identifier()
             if old is not None and old != name:
                 yield RenameColumn(self._table, old, name)
-            words = [token.text for token in definition[1:]]
+            declared = Declaration.of(definition[1:], self.dialect)
             # Oracle may leave out the type: MODIFY a NOT NULL
-            if words and (kind := type_of(words, self.dialect)) is not None:
-                yield ChangeType(self._table, name, kind)
+            if declared.kind is not None:
+                yield ChangeType(self._table, name, declared.kind, declared.bounds)
 
     def _alter_column(self) -> Iterator[Change]:
         if self.word() in {"INDEX", "CHECK", "CONSTRAINT"}:
@@ -248,12 +247,13 @@ class Clause(Words):
         if self.takes("SET") and not self.takes("DATA"):
             return
         if self.takes("TYPE") or self.dialect == "tsql":
-            kind = type_of([token.text for token in self.tokens[self.at :]], self.dialect)
-            yield ChangeType(self._table, name, kind)
+            declared = Declaration.of(self.tokens[self.at :], self.dialect)
+            yield ChangeType(self._table, name, declared.kind, declared.bounds)
 
 
-def _fill(tokens: Sequence[Token], dialect: str) -> tuple[Fill, str | None]:
+def _fill(tokens: Sequence[Token], declared: Declaration) -> tuple[Fill, str | None]:
     """Return what existing rows get in a new column, and why that is not known, where it is not."""
+    dialect = declared.dialect
     words = ["" if token.token_type in QUOTED else token.text.upper() for token in tokens]
     place = _place_of_default(words)
     pairs = set(itertools.pairwise(words))
@@ -264,12 +264,10 @@ def _fill(tokens: Sequence[Token], dialect: str) -> tuple[Fill, str | None]:
         if place is not None:
             if dialect == "tsql" and not required and ("WITH", "VALUES") not in pairs:
                 return NULL, None  # SQL Server leaves rows as they are
-            return filled(
-                ConstantReader(tokens[place + 1 :], dialect).constant(), Declaration.of(tokens, dialect)
-            ), None
+            return filled(ConstantReader(tokens[place + 1 :], dialect).constant(), declared), None
         # MySQL fills a column that must not be null with the zero of its type.
         if dialect == "mysql" and required:
-            return implicit(Declaration.of(tokens, dialect)), None
+            return implicit(declared), None
     except UnknownValueError as error:
         return NULL, str(error)
     return NULL, None

@@ -33,6 +33,8 @@ class AddColumn(NamedTuple):
     """The value that existing rows get, for a column that holds bytes; None: the bytes of the text."""
     unknown: str | None = None
     """Why the value that existing rows get is not known; None where it is."""
+    bounds: str | None = None
+    """What the type allows (``values.bounds``), where that is certain."""
 
 
 class DropColumn(NamedTuple):
@@ -56,6 +58,7 @@ class ChangeType(NamedTuple):
     table: Name
     name: str
     type: str | None
+    bounds: str | None = None
 
 
 class ChangeKey(NamedTuple):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tidemark.ddl.column_types import type_of
+from tidemark.values import bounds
 from tidemark.values.types import is_number
 
 
@@ -27,6 +28,7 @@ class Declaration:
     """Iceberg type string."""
     in_characters: bool
     """Whether the length counts characters, and not bytes."""
+    unsigned: bool
 
     @classmethod
     def of(cls, tokens: Sequence[Token], dialect: str) -> Declaration:
@@ -47,12 +49,27 @@ class Declaration:
             labels=tuple(each.text for each in inside if each.token_type in _TEXTS),
             kind=type_of(words, dialect),
             in_characters="CHAR" in units or dialect != "oracle" or word.startswith("n"),
+            unsigned=dialect == "mysql" and not {"UNSIGNED", "ZEROFILL"}.isdisjoint(map(str.upper, words[:_MODIFIERS])),
         )
 
     @property
     def is_number(self) -> bool:
         """Return whether the type is one of numbers."""
         return self.kind is not None and is_number(self.kind)
+
+    @property
+    def bounds(self) -> str | None:
+        """What the type allows, where the Iceberg type allows more (``values.bounds``); None where that is not certain.
+
+        A length in bytes is one in characters too: no character takes less than a byte.
+        """
+        if self.kind == "string" and self.word in _CHARACTERS and self.size:
+            return bounds.length(self.size)
+        if self.dialect == "mysql" and self.word == "enum" and self.labels:
+            return bounds.one_of([label.rstrip(" ") for label in self.labels])  # as MySQL keeps them
+        bits = _BITS.get(self.dialect, {}).get(self.word)
+        unsigned = self.unsigned or (self.dialect, self.word) == ("tsql", "tinyint")
+        return bounds.whole(bits, unsigned=unsigned) if bits and (unsigned or bits < _OF_AN_INT) else None
 
     @property
     def size(self) -> int | None:
@@ -72,5 +89,19 @@ def _in_brackets(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 _MOST_LABELS = 8192
+
+_MODIFIERS = 16
+"""Tokens of a type, with what follows it, among which UNSIGNED stands."""
+
+_CHARACTERS = frozenset({"char", "character", "varchar", "varchar2", "nvarchar", "nvarchar2", "nchar", "bpchar"})
+
+_BITS: Mapping[str, Mapping[str, int]] = {
+    "mysql": {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64},
+    "postgres": {"smallint": 16, "int2": 16, "smallserial": 16, "serial2": 16},
+    "tsql": {"tinyint": 8, "smallint": 16},
+}
+"""Whole numbers of which the column's type may hold more than the source's, unsigned ones included."""
+
+_OF_AN_INT = 32
 
 _TEXTS = frozenset({TokenType.STRING, TokenType.NATIONAL_STRING})

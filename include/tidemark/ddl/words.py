@@ -71,11 +71,13 @@ class Words:
             raise UnreadableError(f"{token.text[:40]!r} where a name is expected")
         return _folded(token.text, self.dialect)
 
-    def exists(self) -> None:
-        """Skip IF EXISTS or IF NOT EXISTS."""
-        if self.takes("IF"):
+    def exists(self) -> bool:
+        """Skip IF EXISTS or IF NOT EXISTS; return whether it was there."""
+        conditional = self.takes("IF")
+        if conditional:
             self.takes("NOT")
             self.takes("EXISTS")
+        return conditional
 
     def ends(self, *allowed: str) -> None:
         """Check that nothing follows, or only words from ``allowed`` on, which do not matter.

@@ -47,7 +47,7 @@ PHYSICAL: dict[str, tuple[str, Encoding]] = {
 }
 """Schema ``type`` to column type. Nested values are kept as their JSON text."""
 
-_RANGES = {bits: bounds.between(-(2 ** (size - 1)), 2 ** (size - 1) - 1) for bits, size in (("int8", 8), ("int16", 16))}
+_RANGES = {f"int{bits}": bounds.whole(bits, unsigned=False) for bits in (8, 16)}
 """Schema ``type`` to what it allows, where the type of the column allows more."""
 
 _CHARACTERS = frozenset({"CHAR", "VARCHAR", "VARCHAR2", "BPCHAR", "NCHAR", "NVARCHAR", "NVARCHAR2"})

@@ -131,7 +131,7 @@ def _bounds(word: str, text: str, size: str | None, *, unsigned: bool) -> str | 
     if word == "enum" and (labels := _LABEL.findall(text)):
         return bounds.one_of([label.replace("''", "'") for label in labels])
     if (bits := _BITS.get(word)) and (unsigned or bits < 32):
-        return bounds.between(*((0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)))
+        return bounds.whole(bits, unsigned=unsigned)
     return UNSET
 
 

@@ -14,6 +14,7 @@ from pyiceberg.table import Table
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.ddl.history import histories
+from tidemark.ddl.stated_bounds import stated_bounds
 from tidemark.events import Shape
 from tidemark.lake import changed_files
 from tidemark.lake.filters import among, equals
@@ -39,7 +40,8 @@ VALUE_BOUNDS = "values beyond the bounds of their types"
 def bounds_of(ledger: Ledger, source: Source, rows: Sequence[TableRow]) -> dict[str, dict[str, Bounds]]:
     """Return by object what the types of its columns allow, for tables whose columns have the source's names of today.
 
-    A column has bounds if every message that ever had it declared some, because its rows may be of any of them.
+    A column has bounds if every message that ever had it declared some, because its rows may be of any of them; or if
+    none did, and a statement that added the column tells (``stated_bounds``).
     """
     renamed = {name for name, history in histories(ledger, [row.object for row in rows]).items() if history.renamings}
     judged = [row.object for row in rows if row.object not in renamed and not source.table_for(row.object).rename]
@@ -47,18 +49,20 @@ def bounds_of(ledger: Ledger, source: Source, rows: Sequence[TableRow]) -> dict[
         return {}
     # Reprocessing leaves shapes in the ledger that no event has any more.
     used = {(row.object, row.shape) for row in ledger.contents(among("object", judged))}
+    stated = stated_bounds(ledger.statements(), judged)
     return {
-        name: _agreed(shape for number, shape in shapes.items() if (name, number) in used)
+        name: _agreed((shape for number, shape in shapes.items() if (name, number) in used), stated.get(name, {}))
         for name, shapes in ledger.shapes_by_object(judged).items()
     }
 
 
-def _agreed(shapes: Iterable[Shape]) -> dict[str, Bounds]:
+def _agreed(shapes: Iterable[Shape], stated: Mapping[str, Bounds]) -> dict[str, Bounds]:
     declared: dict[str, list[Any]] = {}
     for shape in shapes:
         for column in shape.columns:
             declared.setdefault(column.name, []).append(column.bounds)
-    return {name: found for name, texts in declared.items() if (found := widest(texts)) is not None}
+    found = {name: widest(texts) if any(texts) else stated.get(name.casefold()) for name, texts in declared.items()}
+    return {name: bounds for name, bounds in found.items() if bounds is not None}
 
 
 def fitting(bounds: Mapping[str, Bounds], candidate: Candidate) -> dict[str, Bounds]:

@@ -35,6 +35,11 @@ def between(low: int, high: int) -> str:
     return f"range {low} {high}"
 
 
+def whole(bits: int, *, unsigned: bool) -> str:
+    """Return the bounds of a whole number of so many bits."""
+    return between(0, 2**bits - 1) if unsigned else between(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
 def one_of(labels: Sequence[str]) -> str:
     """Return the bounds of an enum."""
     return f"labels {msgspec.json.encode(labels).decode()}"

@@ -44,7 +44,7 @@ _MYSQL_RANGES: Mapping[int, str] = {
 }
 """Numbers of small integers to what they allow, signed or not: which of them, no message tells."""
 
-_POSTGRESQL_RANGES: Mapping[int, str] = {21: bounds.between(-(2**15), 2**15 - 1)}
+_POSTGRESQL_RANGES: Mapping[int, str] = {21: bounds.whole(16, unsigned=False)}
 
 ORACLE: Mapping[int, str] = {
     **dict.fromkeys((1, 8, 58, 69, 96, 112, 182, 183, 208), "string"),

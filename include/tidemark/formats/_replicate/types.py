@@ -39,8 +39,8 @@ Numbers may be quoted, as Oracle's are."""
 
 
 _RANGES = {
-    **{f"INT{size}": (-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1) for size in (1, 2, 3)},
-    **{f"UINT{size}": (0, 2 ** (8 * size) - 1) for size in (1, 2, 3, 4, 8)},
+    **{f"INT{size}": bounds.whole(8 * size, unsigned=False) for size in (1, 2, 3)},
+    **{f"UINT{size}": bounds.whole(8 * size, unsigned=True) for size in (1, 2, 3, 4, 8)},
 }
 """Type to what it allows, where the type of the column allows more."""
 
@@ -63,6 +63,5 @@ def column(name: str, listed: TableColumn) -> Column:
         raise UnknownTypeError(
             f"column '{name}' has the type '{listed.type[:80]}'; Replicate has {', '.join(TYPES)}, NUMERIC"
         )
-    low_high = _RANGES.get(listed.type.upper())
-    told = bounds.between(*low_high) if low_high else UNSET
+    told = _RANGES.get(listed.type.upper(), UNSET)
     return Column(name=name, type=found[0], encoding=found[1], bounds=told)
