@@ -16,6 +16,7 @@ from support.histories import COLUMNS, deliver, generated, message, mixed
 from support.reference import Change, fold
 from support.rounds import how_many
 from support.running import assert_ledger_closes, run_all
+from tidemark.cli.status_text import print_status
 from tidemark.errors import ExpectationError
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
@@ -23,6 +24,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.queries.explain import explain
 from tidemark.queries.row_life_text import as_text
+from tidemark.queries.status import status_of
 from tidemark.sources.model import Source
 from tidemark.stages import STAGES, StageReport
 
@@ -78,7 +80,7 @@ def _held(source: Source) -> str:
 
 
 def test_a_log_that_begins_anew_is_held_until_the_source_file_says_so(
-    source: Callable[..., Source], spark: SparkSession, lake: Lake
+    source: Callable[..., Source], spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Readers see the old rows until then, and afterwards what the new server holds; also with its loads."""
     shop = source("debezium_json", tables={"shop.*": {"key": ["id"]}}, max_deletes=1)
@@ -99,6 +101,14 @@ def test_a_log_that_begins_anew_is_held_until_the_source_file_says_so(
     assert _problem(run_all(told)) == ""
     assert _rows(lake, told) == {1: "paid", 3: "x", 5: "new"}
     assert_ledger_closes(lake, told.source)
+    log = {"number": 2, "since": "2026-05-29T12:00:00+00:00", "opened_by": "log_restarts"}
+    status = status_of(lake, told.source)
+    assert (status["log"], status["tables"][f"{told.source}.orders"]["log"]) == (log, log)
+    print_status([status])
+    assert (
+        f"{told.source}: in log 2 of the source since 2026-05-29T12:00:00Z (`log_restarts`)\n"
+        in capsys.readouterr().out
+    )
     life = list(as_text(explain(lake, f"{told.source}.orders", ["id=1"])))
     assert [line.endswith(", in log 2 of the source") for line in life if line.startswith("  position")] == [
         False,
@@ -141,6 +151,9 @@ def test_a_second_load_without_marks_is_held_until_the_source_file_says_so(
     assert _problem(_again(told)) == ""
     assert _rows(lake, told) == {1: "refunded", 2: "paid", 4: "paid"}
     assert_ledger_closes(lake, told.source)
+    status = status_of(lake, told.source)
+    log = {"number": 2, "since": "2026-06-01T00:00:00+00:00", "opened_by": "reloads"}
+    assert (status["log"], status["tables"][f"{told.source}.orders"]["log"]) == (None, log)
 
 
 def test_both_logs_in_one_run_are_held_until_the_source_file_says_so(

@@ -9,7 +9,7 @@ def table_status(**told: Any) -> dict[str, Any]:
     """A table in an answer of ``status_of``."""
     counts = dict.fromkeys(("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined"), 0)
     states = {"verdict": "passed", "state": "published", "reason": None, "closes": True, "lag_seconds": 1_000_000}
-    states |= {"reconciled": None, "verified_through": None}
+    states |= {"log": None, "reconciled": None, "verified_through": None}
     return {**counts, **states, **told}
 
 
@@ -21,6 +21,7 @@ def source_status(name: str, tables: dict[str, Any], state: str = "published") -
         "published_cut": 4,
         "published_at": "2026-01-04T00:00:00+00:00",
         "closes": True,
+        "log": None,
         "messages": {"landed": 3, "decoded": 2, "control": 1, "quarantined": 0},
         "tables": tables,
         "refused": {},

@@ -75,10 +75,26 @@ def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
     cut, at = entry["published_cut"], entry["published_at"]
     yield f"{entry['source']}: {messages['landed']} messages landed {equal} {parts}"
     yield f"{entry['source']}: " + (f"published cut {cut} at {time(at)} UTC" if cut else "nothing is published yet")
+    yield from _logs(entry)
     times = [table["verified_through"] for table in entry["tables"].values() if table["reconciled"]]
     if times:
         oldest = "not all verified yet" if None in times else f"verified through {min(times)}"
         yield f"{entry['source']}: {len(times)} tables compared with the source database, {oldest}"
+
+
+def _logs(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the log that the source is in, and those of tables that were loaded anew."""
+    of_source = entry["log"]
+    if of_source:
+        yield f"{entry['source']}: {_log(of_source)}"
+    for name, table in entry["tables"].items():
+        if table["log"] and table["log"] != of_source:
+            yield f"{_short(name)}: {_log(table['log'])}"
+
+
+def _log(log: Mapping[str, Any]) -> str:
+    told = f" since {log['since'].replace('+00:00', 'Z')} (`{log['opened_by']}`)" if log["since"] else ""
+    return f"in log {log['number']} of the source{told}"
 
 
 def _attention(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -25,7 +25,8 @@ from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.tally import LOAD
 from tidemark.ledger.waiting import waiting
-from tidemark.queries.status_answer import Status, TableStatus, Transactions
+from tidemark.queries.log_states import log_states
+from tidemark.queries.status_answer import LogState, Status, TableStatus, Transactions
 from tidemark.values.iso8601 import EPOCH
 
 
@@ -46,12 +47,14 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> Status:
     compared = ledger.last_reconciliations()
     notes = {name: history.notes for name, history in sorted(histories(ledger, rows).items())}
     feeds = _feeds(lake, rows.values())
+    logs = log_states(ledger)
     return {
         "source": source,
         "cut": {"number": newest.cut, "state": newest.state} if newest else None,
         "published_cut": published.cut if published else None,
         "published_at": _text(published_at),
         "lag_seconds": _lag(published_at),
+        "log": logs.source,
         "messages": {"landed": landed, "decoded": decoded, "control": control, "quarantined": quarantined},
         "closes": landed == decoded + control + quarantined,
         "refused": {row.path: row.problem for row in ledger.refusals()},
@@ -60,7 +63,7 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> Status:
         "rename_signs": {sign.new: str(sign) for sign in _rename_signs(ledger)},
         "transactions": _transactions(ledger),
         "tables": {
-            row.target or name: _table(ledger, name, row, compared.get(name), feeds)
+            row.target or name: _table(ledger, name, row, compared.get(name), feeds, logs.tables.get(name))
             for name, row in sorted(rows.items())
         },
     }
@@ -147,7 +150,12 @@ def _transactions(ledger: Ledger) -> Transactions:
 
 
 def _table(
-    ledger: Ledger, name: str, newest: TableRow, compared: ReconciliationRow | None, feeds: Collection[str]
+    ledger: Ledger,
+    name: str,
+    newest: TableRow,
+    compared: ReconciliationRow | None,
+    feeds: Collection[str],
+    log: LogState | None,
 ) -> TableStatus:
     """Return the state and the counts of one table.
 
@@ -157,6 +165,7 @@ def _table(
         newest: its row of the newest cut, or the published one.
         compared: how it last compared with the source database.
         feeds: names of all feeds.
+        log: the log that it is in, after the first one.
     """
     rows = ledger.tables(equals("object", name))
     # A rebuilt table counts all of its events again.
@@ -190,4 +199,5 @@ def _table(
         "verified_through": _text(compared.verified_through) if compared else None,
         "verified_place": compared.verified_place if compared else None,
         "feed": feed if feed in feeds else None,
+        "log": log,
     }

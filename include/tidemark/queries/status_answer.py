@@ -13,6 +13,17 @@ class CutState(TypedDict):
     """``published``, ``held`` or ``failed``; ``candidate``: it is not checked yet."""
 
 
+class LogState(TypedDict):
+    """The log that the newest events are in, after the source's log began anew or a table was loaded anew."""
+
+    number: int
+    """2 or more: 1, and one more for each moment of ``log_restarts`` and ``reloads`` that events have reached."""
+    since: str | None
+    """The moment that opened it, in commit time; null: the source file does not tell it any more."""
+    opened_by: str | None
+    """``log_restarts`` or ``reloads``: where the source file tells that moment."""
+
+
 class Messages(TypedDict):
     """Messages of all batches: ``landed`` equals the sum of the others."""
 
@@ -114,6 +125,8 @@ class TableStatus(TypedDict):
     """The same as a place in the log of the source."""
     feed: str | None
     """Name of its feed; null without one."""
+    log: LogState | None
+    """Null while it is in the first log."""
 
 
 class Status(TypedDict):
@@ -128,6 +141,8 @@ class Status(TypedDict):
     """When it was published."""
     lag_seconds: int | None
     """Seconds since then."""
+    log: LogState | None
+    """The log of the source, which ``log_restarts`` alone counts; null while it is the first one."""
     messages: Messages
     closes: bool
     """Whether ``landed`` is the sum of ``decoded``, ``control`` and ``quarantined``."""
