@@ -203,6 +203,8 @@ class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     captured_at: int | None = None
     shape: Shape | None = None
     """The table's columns after the change, if the message has them."""
+    together: tuple[str, ...] = ()
+    """Names of all tables that the statement changed, where messages have a part of it each, for one of them."""
 
 
 class ControlEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):

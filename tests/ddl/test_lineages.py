@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from itertools import pairwise, permutations
+from typing import Any
 
+import msgspec
 import pytest
 
 from tidemark.ddl.lineages import Segment, lineages
@@ -13,10 +15,27 @@ from tidemark.ledger.rows import StatementRow
 OBJECTS = {f"shop.{name}": TableId("shop", None, name) for name in ("a", "b")}
 
 
-def _stated(position: str, statement: str, *, batch: int = 1) -> StatementRow:
-    return StatementRow(
-        batch=batch, database="shop", schema=None, name=None, position=position, dialect="mysql", statement=statement
-    )
+def _stated(position: str, statement: str, *, batch: int = 1, **told: Any) -> StatementRow:
+    named = {"database": "shop", "schema": None, "name": None} | told
+    return StatementRow(batch=batch, position=position, dialect="mysql", statement=statement, **named)
+
+
+def _in_parts(position: str, *pairs: str) -> list[StatementRow]:
+    """A statement as Debezium sends it: a message for each rename; it names the table that has the new name then."""
+    renames = [tuple(pair.split(">")) for pair in pairs]
+    there: set[str] = set()
+    for old, new in renames:
+        there = there - {old} | {new}
+    together = tuple(sorted({new for _, new in renames}))
+    return [
+        _stated(
+            position,
+            f"RENAME TABLE {old} TO {new}",
+            name=new if new in there else ",".join(together),
+            together=together,
+        )
+        for old, new in renames
+    ]
 
 
 def _found(*rows: StatementRow) -> dict[str, list[tuple[str, str, str | None]]]:
@@ -63,6 +82,38 @@ def test_a_table_keeps_the_events_of_the_names_it_had(
     rows = [_stated(str(place), text) for place, text in enumerate(statements, start=1)]
     for told in permutations(rows):
         assert _found(*told, *told) == tables
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        ["a>tmp", "b>a", "tmp>b"],
+        ["b>c", "a>b"],
+        ["a>x", "b>y"],
+        ["A>tmp", "tmp>a", "b>c"],
+        ["a>t1", "b>t2", "t1>b", "t2>a"],
+        ["a>tmp", "tmp>c"],
+    ],
+    ids=["swap", "chain", "apart", "case", "two_free_names", "passing_through"],
+)
+def test_parts_of_a_statement_are_followed_once_all_are_there(pairs: list[str]) -> None:
+    """In any order and sent again, as the statement as a whole; until then none of them is."""
+    parts = _in_parts("1", *pairs)
+    whole = _stated("1", "RENAME TABLE " + ", ".join(pair.replace(">", " TO ") for pair in pairs))
+    expected = _found(whole)
+    assert expected
+    for told in permutations(parts):
+        assert _found(*told, *told[:1]) == expected
+        assert lineages(told, OBJECTS).followed == {(row.position, row.statement) for row in parts}
+        for landed in range(1, len(parts)):
+            assert not lineages(told[:landed], OBJECTS).followed
+
+
+def test_parts_that_no_single_order_fits_are_not_followed() -> None:
+    """A name that is left twice, and two names that are exchanged while both have their tables."""
+    assert not lineages(_in_parts("1", "a>tmp", "b>a", "tmp>b", "a>c"), OBJECTS).followed
+    there = [msgspec.structs.replace(row, name=row.statement[-1]) for row in _in_parts("1", "a>b", "b>a")]
+    assert not lineages(there, OBJECTS).followed
 
 
 def test_names_that_differ_in_case_alone_are_not_followed() -> None:

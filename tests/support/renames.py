@@ -241,6 +241,29 @@ class Blob:
         return json.dumps({"schema": schema, "payload": told, "version": "0.0.1"}).encode()
 
 
+def in_parts(message: Message) -> list[Message]:
+    """A message as Debezium sends it: of a statement that renames several tables one for each, at the same place.
+
+    Each has one rename, the new names of all, and the description of its table, if that has its new name in the end.
+    """
+    told = json.loads(message)
+    pairs = [clause.split(" TO ") for clause in told.get("ddl", "").removeprefix("RENAME TABLE ").split(", ")]
+    if len(pairs) < 2:
+        return [message]
+    gone = {new for place, (_, new) in enumerate(pairs) if new in {old for old, _ in pairs[place:]}}
+    told["source"]["table"] = ",".join({new for _, new in pairs})
+    return [
+        json.dumps(
+            {
+                **told,
+                "ddl": f"RENAME TABLE {old} TO {new}",
+                "tableChanges": [] if new in gone else [{"type": "ALTER", "id": f'"shop"."{new}"'}],
+            }
+        ).encode()
+        for old, new in pairs
+    ]
+
+
 def _texts(row: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in row.items()}
 

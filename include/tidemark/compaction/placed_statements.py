@@ -39,7 +39,7 @@ def placed(
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         placing = formats.placing_of(module, row.position)
         names = renamed_in(row, objects)
-        if placing is None or not names or not _rank_alike(source, row, names):
+        if placing is None or not (names or row.together) or not _rank_alike(source, row, names):
             continue
         if placing is Placing.DUMP:
             dumped = dumped or Dump(ledger, batch)

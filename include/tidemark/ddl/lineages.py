@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from tidemark.ddl.changes import Name, RenameTable
 from tidemark.ddl.history import RENAMED_TO, SchemaHistory
 from tidemark.ddl.migrations import belongs_to
+from tidemark.ddl.split_renames import Pair, Part, in_order, is_part
 from tidemark.ddl.stated_tables import known_table, meant
 from tidemark.events import TableId
 from tidemark.ledger.rows import StatementRow
@@ -68,14 +70,6 @@ class _Open:
         self.table, self.begins = table, position
 
 
-class _Pair(NamedTuple):
-    """One rename: the names in small letters, and the new table."""
-
-    old: str
-    new: str
-    table: TableId
-
-
 def is_by_tool(old: Name, new: Name) -> bool:
     """Return whether a table takes the name of one of a tool's own tables, or gives its name to it."""
     before, after = old.parts[-1], new.parts[-1]
@@ -89,8 +83,8 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
     """Return the tables that renames made of the names of a source; none by tools that change a schema.
 
     A statement that renames a table of which no event is known is not followed, with none of its renames: what rows
-    the table has is not known. Nor is one between names that differ in their case alone, where both have events: names
-    in statements are read without it.
+    the table has is not known. Nor is one of which a part has not landed (``split_renames``), nor one between names
+    that differ in their case alone, where both have events: names in statements are read without it.
 
     Args:
         rows: statements of the source.
@@ -100,21 +94,17 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
     spellings = Counter(map(str.casefold, objects))
     held = {name.casefold(): _Open(table=table) for name, table in objects.items()}
     followed: set[tuple[str, str]] = set()
-    seen: set[tuple[str, str]] = set()
-    for row in sorted(rows, key=lambda row: (row.position, row.batch)):
-        pairs = list(_pairs(row, known, objects)) if may_rename(row.statement) else []
-        if not pairs or (row.position, row.statement) in seen:
-            continue
-        seen.add((row.position, row.statement))
+    for told, pairs in _statements(rows, known, objects):
         after = _moved(held, pairs)
         if after is None or any(spellings[name] > 1 for pair in pairs for name in (pair.old, pair.new)):
             continue
-        followed.add((row.position, row.statement))
-        vacated = {name: _Open(table=held[name].table, begins=row.position) for name in held.keys() - after.keys()}
+        followed |= {(row.position, row.statement) for row in told}
+        position = told[0].position
+        vacated = {name: _Open(table=held[name].table, begins=position) for name in held.keys() - after.keys()}
         for name, opened in after.items():
             if held.get(name) is not opened:
                 new = next(pair.table for pair in reversed(pairs) if pair.new == name)
-                opened.renamed(new, row.position)
+                opened.renamed(new, position)
         held = after | vacated
     found = {str(each.table): each for each in held.values() if each.closed or each.begins}
     return Lineages(
@@ -150,7 +140,27 @@ def may_rename(statement: str) -> bool:
     return "rename" in words or "schema" in words
 
 
-def _pairs(row: StatementRow, known: Mapping[str, str], objects: Mapping[str, TableId]) -> Iterator[_Pair]:
+def _statements(
+    rows: Iterable[StatementRow], known: Mapping[str, str], objects: Mapping[str, TableId]
+) -> Iterator[tuple[list[StatementRow], list[Pair]]]:
+    """Yield each statement that renames, once, with its renames in order; of one in parts, only if all are there."""
+    told: dict[tuple[str, str], StatementRow] = {}
+    for row in sorted(rows, key=lambda row: (row.position, not row.together, row.batch)):
+        if may_rename(row.statement):
+            told.setdefault((row.position, row.statement), row)
+    for _, at_place in groupby(told.values(), lambda row: row.position):
+        parts: list[Part] = []
+        for row in at_place:
+            pairs = list(_pairs(row, known, objects))
+            if is_part(row, pairs):
+                parts += (Part(row, pair) for pair in pairs)
+            elif pairs:
+                yield [row], pairs
+        for chain in in_order(parts):
+            yield [part.row for part in parts if part.pair in chain], chain
+
+
+def _pairs(row: StatementRow, known: Mapping[str, str], objects: Mapping[str, TableId]) -> Iterator[Pair]:
     """Yield the renames of a statement, in its order; none if a name in it may be that of a table in two databases."""
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
@@ -164,7 +174,7 @@ def _pairs(row: StatementRow, known: Mapping[str, str], objects: Mapping[str, Ta
     for change in renames:
         old, new = (known_table(named, row, known) for named in (change.table, change.new))
         table = objects[new] if new is not None else meant(change.new, row)
-        yield _Pair((old or str(meant(change.table, row))).casefold(), str(table).casefold(), table)
+        yield Pair((old or str(meant(change.table, row))).casefold(), str(table).casefold(), table)
 
 
 def _with_database(
@@ -178,7 +188,7 @@ def _with_database(
     return row
 
 
-def _moved(held: Mapping[str, _Open], pairs: Iterable[_Pair]) -> dict[str, _Open] | None:
+def _moved(held: Mapping[str, _Open], pairs: Iterable[Pair]) -> dict[str, _Open] | None:
     """Return which table has which name after renames, one after another; None if one of them is not known."""
     after = dict(held)
     for pair in pairs:

@@ -20,6 +20,8 @@ class TableRename(NamedTuple):
     batch: int
     statement: str
     at: datetime | None = None
+    together: tuple[str, ...] | None = None
+    """New names of all tables that the statement renamed, where a message has a part of it."""
 
 
 def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, list[TableRename]]:
@@ -36,7 +38,7 @@ def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> di
     known = {name.casefold(): name for name in objects}
     found: dict[str, list[TableRename]] = defaultdict(list)
     for row in rows:
-        told = TableRename(row.position, row.batch, row.statement, row.at)
+        told = TableRename(row.position, row.batch, row.statement, row.at, row.together)
         for change in parse(row.statement, row.dialect):
             if not isinstance(change, RenameTable) or is_by_tool(change.table, change.new):
                 continue

@@ -145,6 +145,8 @@ class StatementRow(LedgerRow, frozen=True, kw_only=True):
     statement: str
     at: datetime | None = None
     """When the statement was committed; of a load, when it was read. The column is not a stamp here."""
+    together: tuple[str, ...] | None = None
+    """Of a part of a statement: the tables that the whole statement changed."""
 
     @classmethod
     def of(cls, batch: int, statement: LoggedStatement) -> StatementRow:
@@ -159,6 +161,7 @@ class StatementRow(LedgerRow, frozen=True, kw_only=True):
             dialect=statement.dialect,
             statement=statement.text,
             at=instant_of(statement.at),
+            together=statement.together or None,
         )
 
 

@@ -137,6 +137,7 @@ DDL = pa.schema(
         ("position", pa.string()),
         ("dialect", pa.string()),
         ("statement", pa.string()),
+        ("together", pa.list_(pa.string())),
         ("at", INSTANT),
     ]
 )
@@ -146,7 +147,8 @@ the first of these comes.
 ``database``, ``schema`` and ``name`` are the names in the message, null where it names none; for a load, the table that
 it has rows of. ``position`` is the change log's; for a load, where it began. ``statement`` of a load is what its rows
 say (JSON). ``at`` is when the source committed the statement, as far as the message says so; else when it was captured,
-else when it landed; for a load, when it was read."""
+else when it landed; for a load, when it was read. ``together`` is set where a message has a part of a statement: the
+tables that the whole statement changed."""
 
 TABLES = pa.schema(
     [

@@ -32,6 +32,8 @@ class LoggedStatement(msgspec.Struct, frozen=True):
     """Of a load: what its rows say (``Load`` as JSON)."""
     at: int | None = None
     """When it was committed, else captured, else landed; epoch µs, UTC. None for a load: its rows have the times."""
+    together: tuple[str, ...] = ()
+    """Of a part of a statement: the tables that the whole statement changed (``SchemaChange.together``)."""
 
 
 LOAD = "initial_load"

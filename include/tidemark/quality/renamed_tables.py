@@ -62,7 +62,7 @@ def doubts_about_renames(
         new = [each for each in open_ if (each.position, each.statement) not in followed.now]
         new = [each for each in new if each.batch > standing or (each.position, each.statement) in followed.before]
         if new:
-            found[name].append(Doubt(RENAMED, len(new), _reason(name, new[-1].statement)))
+            found[name].append(Doubt(RENAMED, len(new), _reason(name, new[-1])))
         if known := [each for each in open_ if (each.position, each.statement) in followed.now]:
             spans = ledger.spans(equals("object", name), at_most("batch", batch))
             found[name] += _loaded_since(spans, known, standing)
@@ -102,10 +102,13 @@ def _moved(ledger: Ledger) -> dict[str, int]:
     return {row.object: row.batch for row in rows}
 
 
-def _reason(name: str, statement: str) -> str:
+def _reason(name: str, rename: TableRename) -> str:
+    parts = ""
+    if rename.together:
+        parts = f" Its parts, which gave the names {', '.join(rename.together)}, are followed once all have landed."
     return (
-        f"it was renamed, or got the name of another table: {without_values(statement)}. Rows belong to the name that "
-        f"they came with, so {name} may lack rows from before the statement, or hold rows of another table. Load the "
-        f"renamed tables anew: a complete load after the statement replaces their rows. If the rows are right as they "
-        f"are, approve the cut"
+        f"it was renamed, or got the name of another table: {without_values(rename.statement)}.{parts} Rows belong to "
+        f"the name that they came with, so {name} may lack rows from before the statement, or hold rows of another "
+        "table. Load the renamed tables anew: a complete load after the statement replaces their rows. If the rows are "
+        "right as they are, approve the cut"
     )

@@ -133,7 +133,17 @@ def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
         dialect=DIALECTS.get(source.connector or "", "mysql"),
         committed_at=committed_at,
         captured_at=captured_at,
+        together=_together(source),
     )
+
+
+def _together(source: Source) -> tuple[str, ...]:
+    """Return the tables of a statement that changes several: the connector sends a part of it for each of them.
+
+    Of a RENAME they are the new names. The parts share the place of the statement in the log.
+    """
+    names = tuple((source.table or "").split(","))
+    return names if len(names) > 1 else ()
 
 
 def _table(change: SchemaChangeMessage, source: Source) -> TableId | None:
