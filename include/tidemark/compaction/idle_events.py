@@ -6,9 +6,13 @@ say they changed, and these. They are looked for only where the two numbers diff
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.compaction import row_writing
 from tidemark.compaction.candidate import Prepared
 from tidemark.folding import contradictions, frames
 from tidemark.folding.key_bounds import ANY, KeyBounds
@@ -16,27 +20,35 @@ from tidemark.lake.branches import upper_bound
 from tidemark.tables.schemas import DELETED, POSITION
 
 
-def against_rows(prepared: Prepared, folded: DataFrame, oldest: str | None, bounds: KeyBounds, start: int) -> int:
+def against_rows(
+    prepared: Prepared, folded: DataFrame, totals: Mapping[str, Any], bounds: KeyBounds, start: int
+) -> int:
     """Return how many folded rows leave the table as it was, where rows are written whole.
 
     Args:
         prepared: the table.
         folded: ``folding.keyed.fold`` of its new events.
-        oldest: no new event is older; None where that is not known.
+        totals: ``folding.keyed.totals`` of it.
         bounds: of the keys of ``folded``.
         start: the snapshot that the rows were merged into.
     """
     plan, keys = prepared.plan, frames.key_names(prepared.plan)
     own = folded.where(~F.col("moved_away")).select(*keys, "position", "deleted")
     stood = stood_at(prepared, start, bounds)
-    if _are_above(prepared, oldest, start):
+    if _are_above(prepared, totals.get("oldest"), start):
         # Of newer events, only the delete of a row that is not there changes nothing; with soft deletes it makes one.
-        return 0 if plan.soft else own.where("deleted").join(stood, keys, "left_anti").count()
-    met = own.join(stood, keys, "left").join(died_at(prepared), keys, "left")
+        return 0 if plan.soft else _missing(stood, own.where("deleted").select(*keys), totals)
+    judged = own.join(stood, keys, "left").join(died_at(prepared), keys, "left")
     older = F.greatest("stands_at", "died_at") >= F.col("position")
     # With soft deletes, the delete of a row that is not there makes one.
     missing = F.col("deleted") & F.col("stands_at").isNull() & F.lit(not plan.soft)
-    return met.where(F.coalesce(older, F.lit(False)) | missing).count()
+    return judged.where(F.coalesce(older, F.lit(False)) | missing).count()
+
+
+def _missing(stood: DataFrame, deleted: DataFrame, totals: Mapping[str, Any]) -> int:
+    """Return how many rows that events of their own key delete are not there."""
+    deletes, away = (int(totals.get(name) or 0) for name in ("deletes", "away"))  # a key that moves away is deleted
+    return deletes - away - row_writing.count_there(stood, deleted, deletes)
 
 
 def _are_above(prepared: Prepared, oldest: str | None, start: int) -> bool:

@@ -147,7 +147,7 @@ def _idle(prepared: Prepared, fold: Fold, judged: DataFrame | None, bounds: KeyB
     """Return how many folded rows leave the table as it was, counted by themselves."""
     if judged is not None:
         return idle_events.by_cell(judged)
-    return idle_events.against_rows(prepared, fold.rows, fold.totals.get("oldest"), bounds, start)
+    return idle_events.against_rows(prepared, fold.rows, fold.totals, bounds, start)
 
 
 def _record_checks(prepared: Prepared) -> None:

@@ -45,12 +45,24 @@ def write(prepared: Prepared, ready: DataFrame, bounds: KeyBounds, totals: Mappi
         by_cell: whether a late cell may be written into a row that stays where it is.
     """
     if not by_cell and _is_above(prepared, totals.get("oldest")):
-        return _exchange(prepared, ready, bounds, deletes=bool(totals.get("deletes")))
+        return _exchange(prepared, ready, bounds, int(totals.get("deletes") or 0))
     merging.upsert(ready, prepared.plan, prepared.branch, bounds, by_cell=by_cell)
     return 0
 
 
-def _exchange(prepared: Prepared, ready: DataFrame, bounds: KeyBounds, *, deletes: bool) -> int:
+def count_there(stored: DataFrame, wanted: DataFrame, most: int) -> int:
+    """Return how many stored rows have one of some keys. Few keys go to the table's files: none of it is shuffled.
+
+    Args:
+        stored: rows of the table, with the columns of ``wanted``.
+        wanted: ``k0 .. kn``, a key once.
+        most: there are no more of them.
+    """
+    keys = wanted.columns
+    return stored.join(F.broadcast(wanted) if most < LARGE else wanted, keys, "left_semi").count()
+
+
+def _exchange(prepared: Prepared, ready: DataFrame, bounds: KeyBounds, deletes: int) -> int:
     """Delete the rows of the batch's keys, then add the new ones; return how many were replaced.
 
     A MERGE that inserts has to shuffle the table. Here the batch's keys go to the table's files.
@@ -59,7 +71,7 @@ def _exchange(prepared: Prepared, ready: DataFrame, bounds: KeyBounds, *, delete
     gone = 0
     if deletes:
         stored = bounds.of(prepared.stored(), plan).select(*frames.key_columns(plan))
-        gone = stored.join(ready.where("deleted").select(*keys), keys, "left_semi").count()
+        gone = count_there(stored, ready.where("deleted").select(*keys), deletes)
     start = prepared.tip()
     merging.remove(ready, plan, prepared.branch, bounds)
     removed = accounting.merged(prepared.current(), start, prepared.run.cut.branch).deleted
