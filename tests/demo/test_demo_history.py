@@ -314,8 +314,15 @@ def _changes(dump: Dump, paths: list[Path] | tuple[Path, ...], shop: History) ->
         elif isinstance(event, ChangeEvent) and not (event.transaction and event.transaction.id in given_up):
             promised = dump.source.table_for(str(event.table))
             change = read_change(event, promised.key or (), promised.columns)
-            changes.append(change._replace(position=_without_delivery(change.position)))
+            changes.append(change._replace(position=_in_its_log(_without_delivery(change.position), event, dump)))
     return changes
+
+
+def _in_its_log(position: Position, event: ChangeEvent, dump: Dump) -> Position:
+    """Return a position that ranks above all of the logs before its own."""
+    begun = sum(moment.timestamp() * 10**6 <= (event.committed_at or 0) for moment in dump.source.log_restarts)
+    first, *others = position
+    return (int(first) + 2 * begun, *others)
 
 
 def _without_delivery(position: Position) -> Position:
@@ -370,6 +377,21 @@ def test_late_events_matter(dump: Dump, shop: History) -> None:
     state, expected = _state(_changes(dump, dump.rendered.files, shop), shop), shop.final_state()
     different = {table for table in expected if state[table] != _ordered(shop, table, expected[table])}
     assert {"customers", "order_lines", "payments", "stock_scans"} <= different
+
+
+def test_a_server_fails_over(shop: History, tmp_path: Path) -> None:
+    """On day 3 of the source without schemas: its new log lies below the old one, and its source file says when."""
+    name = "shop_debezium_bare"
+    dump = Dump(render(name, shop, tmp_path), tmp_path, load_source(FOLDER / f"{name}.yaml"))
+    (begins,) = dump.source.log_restarts
+    found = [event for events in _outcomes(dump, dump.rendered.files) if isinstance(events, list) for event in events]
+    placed = [event for event in found if isinstance(event, ChangeEvent) and event.operation is not Operation.SNAPSHOT]
+    moment = begins.timestamp() * 10**6
+    old, new = (
+        [event.position for event in placed if (event.committed_at >= moment) is later] for later in (False, True)
+    )
+    assert len(old) > 1000 < len(new)
+    assert max(new) < min(old)
 
 
 def test_transactions_are_cut_by_files_and_by_runs(dump: Dump) -> None:

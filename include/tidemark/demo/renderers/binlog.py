@@ -55,16 +55,21 @@ class Logged:
     changes: list[Change] = field(default_factory=list)
 
 
-def log(history: History) -> Iterator[Logged]:
+def log(history: History, failed_over_at: datetime | None = None) -> Iterator[Logged]:
     """Yield the transactions as they are logged.
 
-    The log is rotated on day 2, and its positions start again. All rows of the initial load have the place where the
+    The log is rotated on day 2, and its positions start again. After a failover the log is that of another server,
+    which has written fewer files. All rows of the initial load have the place where the
     load began. A key change is a delete of the old row and an insert of the new one, both at the place of the update.
     """
+    begins = {"mysql-bin.000010": _ROTATED_AT}
+    if failed_over_at is not None:
+        begins["mysql-bin.000002"] = failed_over_at
     file, pos = "mysql-bin.000009", _START
     for transaction in history.transactions:
-        if transaction.committed_at >= _ROTATED_AT and file != "mysql-bin.000010":
-            file, pos = "mysql-bin.000010", _START
+        if begins and transaction.committed_at >= begins[following := next(iter(begins))]:
+            del begins[following]
+            file, pos = following, _START
         logged = Logged(transaction=transaction, place=Place(file=file, pos=pos))
         if transaction.initial_load:
             logged.changes.extend(_change(event, logged.place, _day(transaction, 0)) for event in transaction.events)

@@ -15,7 +15,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 
 import msgspec
 
@@ -47,6 +47,9 @@ _BARE_PACKINGS = (VALUE_ARRAY, VALUE_LINES_BZ2, PRETTY_VALUES, VALUE_LINES_BZ2)
 
 _HEARTBEAT_EVERY = 20
 
+FAILED_OVER_AT = datetime(2026, 1, 3, 6, tzinfo=UTC)
+"""When the server of the source without schemas fails over."""
+
 
 def dump(history: History) -> list[DumpFile]:
     """Return the dump files with schemas: rows, schema changes, transaction markers, tombstones and heartbeats."""
@@ -55,8 +58,9 @@ def dump(history: History) -> list[DumpFile]:
 
 
 def dump_bare(history: History) -> list[DumpFile]:
-    """Return the dump files without schemas: rows and heartbeats."""
-    entries = [entry for logged in log(rows_only(history, truncates=True)) for entry in _bare(logged)]
+    """Return the dump files without schemas: rows and heartbeats. On day 3 the server fails over."""
+    told = log(rows_only(history, truncates=True), FAILED_OVER_AT)
+    entries = [entry for logged in told for entry in _bare(logged)]
     return files(entries, _BARE_PACKINGS, random.Random("bare"), unknown_operation)  # noqa: S311 - the mixing of a demo
 
 
