@@ -88,7 +88,7 @@ def test_a_log_that_begins_anew_is_held_until_the_source_file_says_so(
     deliver(landing, "a", [_changed("c", at, 120, 1000 + at, id=at, status="new") for at in (1, 2, 3)])
     assert _problem(run_all(shop)) == ""
     promoted = [_changed("u", 30, 4, 500, id=1, status="paid"), _changed("d", 31, 4, 600, id=2, status="new")]
-    deliver(landing, "b", [*promoted, _changed("c", 32, 4, 700, id=5, status="new")])
+    deliver(landing, "b", [*promoted, _changed("c", 32, 121, 700, id=5, status="new")])  # above the old log by now
     held = _held(shop)
     assert "shop.orders: its changes from 2026-05-30T02:26:40Z" in held
     assert "log_restarts: [2026-05-30T02:26:40Z]" in held
@@ -97,7 +97,7 @@ def test_a_log_that_begins_anew_is_held_until_the_source_file_says_so(
     assert _problem(_again(told)) == ""
     assert _rows(lake, told) == {1: "paid", 3: "new", 5: "new"}
     late = _changed("u", 4, 120, 2000, id=1, status="late")
-    deliver(landing, "c", [late, _changed("u", 33, 4, 800, id=3, status="x")])
+    deliver(landing, "c", [late, _changed("u", 33, 121, 800, id=3, status="x")])
     assert _problem(run_all(told)) == ""
     assert _rows(lake, told) == {1: "paid", 3: "x", 5: "new"}
     assert_ledger_closes(lake, told.source)

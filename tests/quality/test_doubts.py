@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidemark.events import changed, encode_position, loaded
+from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, doubts_about
 from tidemark.sources.model import Source
@@ -49,6 +51,21 @@ def _untimed(batch: int, rows: int) -> SpanRow:
     return SpanRow(batch=batch, object="t", newest=encode_position(loaded(1, 0, 9)), unplaced=rows)
 
 
+def _from(batch: int, hours: tuple[int, int], low: tuple[Any, ...], high: tuple[Any, ...], table: str = "t") -> SpanRow:
+    lowest, highest = (encode_position(changed(*position)) for position in (low, high))
+    return msgspec.structs.replace(_span(batch, hours, 0, table=table), oldest=lowest, newest=highest)
+
+
+def _raised(span: SpanRow) -> SpanRow:
+    """In the second log of the source."""
+    ends = {name: f"013{getattr(span, name)[3:]}" for name in ("oldest", "newest")}
+    return msgspec.structs.replace(span, **ends)
+
+
+def _mysql(file: int, offset: int) -> tuple[Any, ...]:
+    return (file, offset, "", 0, 1, 0, 9, "", 0, 1)
+
+
 MYSQL_BACK = encode_position((1, 4, 500, "", 0, 1, 0, 9, "", 0, 1))
 POSTGRES_BACK = encode_position((1, 500, 0, 1, "", 0, 1, 0, 9, ""))
 
@@ -62,10 +79,79 @@ CASES: dict[str, tuple[str, list[SpanRow], dict[str, set[str]]]] = {
         [_span(1, (1, 2), 120, 900), _span(2, (3, 4), 4, 500)],
         {"t": {LOG_WENT_BACK}},
     ),
+    "a_log_begins_anew_and_is_longer_already": (
+        "debezium_json",
+        [_from(1, (1, 2), _mysql(1, 157), _mysql(1, 900)), _from(2, (3, 4), _mysql(1, 157), _mysql(2, 900))],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "a_log_with_a_load_begins_anew_and_is_longer_already": (
+        "debezium_json",
+        [_from(1, (1, 2), (9, 4, 1, 0, 7), _mysql(9, 900)), _from(2, (3, 4), _mysql(9, 200), _mysql(10, 900))],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "rows_of_an_incremental_load_at_the_last_change": (
+        "debezium_json",
+        [_from(1, (1, 2), _mysql(9, 4), _mysql(9, 900)), _from(2, (3, 4), (9, 900, 1, 0, 7), _mysql(10, 900))],
+        {},
+    ),
+    "a_log_goes_on_in_the_next_file": (
+        "debezium_json",
+        [_from(1, (1, 2), _mysql(1, 157), _mysql(1, 900)), _from(2, (3, 4), _mysql(1, 901), _mysql(2, 900))],
+        {},
+    ),
+    "a_log_that_goes_on_with_changes_sent_again": (
+        "debezium_json",
+        [_from(1, (1, 2), _mysql(1, 157), _mysql(1, 900)), _from(2, (2, 4), _mysql(1, 800), _mysql(2, 900))],
+        {},
+    ),
+    "a_log_of_postgresql_begins_anew_and_is_longer_already": (
+        "debezium_json",
+        [_from(1, (1, 2), (500,), (600,)), _from(2, (3, 4), (400,), (900,))],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "a_transaction_of_postgresql_that_was_open_before": (
+        "debezium_json",
+        [_from(1, (1, 2), (500,), (600,)), _from(2, (3, 4), (510,), (900,))],
+        {},
+    ),
+    "a_topic_made_anew_that_is_longer_already": (
+        "canal_json",
+        [_from(1, (1, 2), (*KAFKA, 0), (*KAFKA, 9)), _from(2, (3, 4), (*KAFKA, 0), (*KAFKA, 50))],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "partitions_that_go_on": (
+        "canal_json",
+        [_from(1, (1, 2), (1, 0, 0), (1, 1, 9)), _from(2, (3, 4), (1, 0, 9), (1, 1, 50))],
+        {},
+    ),
+    "another_partition_of_a_table": (
+        "canal_json",
+        [_from(1, (1, 2), (1, 1, 0), (1, 1, 9)), _from(2, (3, 4), (1, 0, 0), (1, 1, 50))],
+        {},
+    ),
     "the_log_of_an_old_server_comes_late": (
         "debezium_json",
         [_span(1, (5, 6), 4, 500), _span(2, (1, 2), 120, 900)],
         {"t": {TIME_WENT_BACK}},
+    ),
+    "the_log_of_an_old_server_comes_late_and_reaches_above": (
+        "debezium_json",
+        [_from(1, (5, 6), _mysql(4, 157), _mysql(4, 900)), _from(2, (1, 2), _mysql(3, 157), _mysql(4, 300))],
+        {"t": {TIME_WENT_BACK}},
+    ),
+    "late_events_of_the_same_log": (
+        "debezium_json",
+        [_from(1, (5, 6), _mysql(4, 157), _mysql(4, 900)), _from(2, (1, 2), _mysql(3, 157), _mysql(3, 300))],
+        {},
+    ),
+    "a_second_log_of_postgresql_begins_anew": (
+        "debezium_json",
+        [
+            _from(1, (1, 2), (500,), (600,)),
+            _raised(_from(1, (3, 4), (400,), (900,))),
+            _raised(_from(2, (5, 6), (300,), (990,))),
+        ],
+        {"t": {LOG_WENT_BACK}},
     ),
     "the_log_of_an_old_server_beside_new_changes": (
         "debezium_json",
@@ -166,6 +252,31 @@ def test_what_is_in_doubt(name: str) -> None:
     format_name, spans, expected = CASES[name]
     found = doubts_about(_source(format_name), spans, 1)
     assert {table: {doubt.invariant for doubt in doubts} for table, doubts in found.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hours", "expected"),
+    [
+        ((5, 3), (0, 0), (3, 4), {LOG_WENT_BACK}),
+        ((0, 0), (0, 0), (3, 4), {LOG_WENT_BACK}),
+        ((5, 3), (5, 3), (1, 4), set()),  # sent again from the beginning
+        ((5, 3), (0, 10), (3, 4), set()),  # one partition goes on
+        ((5, 3), (10, 10), (3, 4), set()),
+    ],
+    ids=["anew", "anew_from_0", "sent_again", "one_anew", "going_on"],
+)
+def test_a_topic_of_several_partitions_began_again_if_each_of_them_did(
+    old: tuple[int, int], new: tuple[int, int], hours: tuple[int, int], expected: set[str]
+) -> None:
+    """The offsets that all batches have tell it, where changes of a table are in several partitions."""
+    spans = [_from(1, (1, 2), (1, 0, 5), (1, 1, 9)), _from(2, hours, (1, 0, 0), (1, 1, 50))]
+    begins = [(batch, partition, low) for batch, lows in ((1, old), (2, new)) for partition, low in enumerate(lows)]
+    offsets = [
+        OffsetsRow(batch=batch, topic="t", partition=partition, ranges=f'[[{low},{low + 50},"a",1]]')
+        for batch, partition, low in begins
+    ]
+    found = doubts_about(_source("canal_json"), spans, 1, offsets).get("t", [])
+    assert {doubt.invariant for doubt in found} == expected
 
 
 def test_a_doubt_says_what_decides_it() -> None:

@@ -13,8 +13,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tidemark import formats
+from tidemark.events import DELIVERY
+from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
-from tidemark.ledger.tally import is_placed
+from tidemark.ledger.tally import is_placed, log_of
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.model import Source
 
@@ -36,24 +38,29 @@ class Doubt(NamedTuple):
     """What was seen and what decides it, for a person; without the table's name."""
 
 
-def doubts_about(source: Source, spans: Iterable[SpanRow], published: int) -> dict[str, list[Doubt]]:
+def doubts_about(
+    source: Source, spans: Iterable[SpanRow], published: int, offsets: Iterable[OffsetsRow] = ()
+) -> dict[str, list[Doubt]]:
     """Return the doubts about the events of new batches, by the table as source files name it.
 
     Args:
         source: the source.
         spans: what the events of each table span in each batch up to the cut's.
         published: the last batch that is published; later ones are new.
+        offsets: of the records of Kafka in each batch up to the cut's.
     """
     old, new = defaultdict[str, list[SpanRow]](list), defaultdict[str, list[SpanRow]](list)
     for span in spans:
         (new if span.batch > published else old)[span.object].append(span)
     found = defaultdict[str, list[Doubt]](list)
     by_offset = formats.orders_by_offset(formats.resolve(source.format))
+    begun_again = by_offset and _have_begun_again(offsets, published)
     for tables in _logs(old, new, by_offset=by_offset):
         before, now = ([span for name in tables for span in of[name] if _placed(span)] for of in (old, new))
         doubts = [*_went_back(source, before, now), *_came_before(source, before, now)]
         for name in tables:
-            found[name] += doubts
+            before, now = (list(filter(_placed, of[name])) for of in (old, new))
+            found[name] += doubts or _crossed(source, before, now, begun_again=begun_again)
     turned = [span for rows in new.values() for span in rows if _turned(source, span)]
     for name in {span.object for span in turned if not found[span.object]}:
         found[name].append(_turn(source, turned))
@@ -83,30 +90,82 @@ def _logs(
 
 
 def _went_back(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
-    """Return the doubt about new changes that are all later than all old ones and lie below them."""
-    begins = min((span.first for span in now if span.first), default=None)
-    ended = max((span.last for span in before if span.last), default=None)
-    if begins is None or ended is None or begins <= ended:
+    """Return the doubt about new changes of some tables that are all later than all old ones and lie below them.
+
+    So it is too where the new log is higher by now, but began below all that is published, in each of the tables.
+    """
+    highest = max(span.newest for span in before)
+    if max(span.newest for span in now) < highest:
+        return _later(source, before, now)
+    begun = _lowest(span for span in before if log_of(span.newest) == log_of(highest))
+    if begun is None or formats.orders_by_offset(formats.resolve(source.format)):
         return []
-    if max(span.newest for span in now) >= max(span.newest for span in before):
-        return []
-    seen = (
-        f"its changes from {_text(begins)} on are later than all that is published (to {_text(ended)}), and their "
-        f"positions lie below it"
-    )
-    return [_new_log(source, seen, begins)]
+    of_tables = [_lowest(span for span in now if span.object == name) for name in {span.object for span in now}]
+    return _later(source, before, now) if all(lowest and lowest < begun for lowest in of_tables) else []
 
 
 def _came_before(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
     """Return the doubt about new changes that are all earlier than all old ones and lie above them."""
+    lowest = min((span.oldest or "" for span in now), default="")
+    return _earlier(source, before, now) if lowest > max(span.newest for span in before) else []
+
+
+def _crossed(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], *, begun_again: bool) -> list[Doubt]:
+    """Return the doubt about new changes of one table whose times and positions disagree with those of old ones.
+
+    All are later, and one lies below an old one; or all are earlier, and one lies above. That is no doubt where
+    positions do not rise with the commits. Offsets of several partitions are not compared, but for ``begun_again``.
+    """
+    module, all_of = formats.resolve(source.format), (*before, *now)
+    ends = [end for span in all_of for end in (span.oldest, span.newest) if end and is_placed(end)]
+    if not any(formats.ranks_by_commit(module, end) for end in ends):  # a load in the same log has another form
+        return []
+    if formats.orders_by_offset(module) and len({tuple(end.split(".")[:3]) for end in ends}) > 1:
+        return _later(source, before, now) if begun_again else []
+    lowest, lowest_before = _lowest(now), _lowest(before)
+    # Loaded rows may have the place of the last change before them.
+    highest, highest_before = (max(span.newest for span in spans).partition(DELIVERY)[0] for spans in (now, before))
+    below = lowest is not None and lowest < highest_before
+    above = lowest_before is not None and highest > lowest_before
+    return (_later(source, before, now) if below else []) or (_earlier(source, before, now) if above else [])
+
+
+def _have_begun_again(offsets: Iterable[OffsetsRow], published: int) -> bool:
+    """Return whether each partition with old and new records began again at its first old one, or below it.
+
+    Records that were sent again from the beginning look the same, but for their times.
+    """
+    lows: dict[tuple[str, int], dict[bool, int]] = defaultdict(dict)
+    for row in offsets:
+        of_partition, is_new = lows[row.topic, row.partition], row.batch > published
+        low = min(each.low for each in row.parsed())
+        of_partition[is_new] = min(low, of_partition.get(is_new, low))
+    both = [low for low in lows.values() if len(low) > 1]
+    return bool(both) and all(low[True] <= low[False] for low in both)
+
+
+def _later(source: Source, before: Iterable[SpanRow], now: Iterable[SpanRow]) -> list[Doubt]:
+    """Return the doubt about new changes of which some lie below old ones, if all are later than all of these."""
+    begins = min((span.first for span in now if span.first), default=None)
+    ended = max((span.last for span in before if span.last), default=None)
+    if begins is None or ended is None or begins <= ended:
+        return []
+    seen = (
+        f"its changes from {_text(begins)} on are later than all that is published (to {_text(ended)}), and their "
+        f"positions begin below it"
+    )
+    return [_new_log(source, seen, begins)]
+
+
+def _earlier(source: Source, before: Iterable[SpanRow], now: Iterable[SpanRow]) -> list[Doubt]:
+    """Return the doubt about new changes of which some lie above old ones, if all are earlier than all of these."""
     begun = min((span.first for span in before if span.first), default=None)
     ended = max((span.last for span in now if span.last), default=None)
-    lowest = min((span.oldest or "" for span in now), default="")
-    if begun is None or ended is None or ended >= begun or lowest <= max(span.newest for span in before):
+    if begun is None or ended is None or ended >= begun:
         return []
     reason = (
         f"its changes to {_text(ended)} are earlier than all that is published (from {_text(begun)}), and their "
-        "positions lie above it, so they would replace newer rows. If they are of another log (of a server from "
+        "positions reach above it, so they would replace newer rows. If they are of another log (of a server from "
         f"before, or sent once more), write `log_restarts: [{_text(begun)}]` into the source file and run `tidemark "
         f"run {source.source} --reprocess` for all intervals since then: they rank below; if they are newer, approve "
         "the cut"
@@ -168,6 +227,12 @@ def _unplaced(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[S
 
 def _placed(span: SpanRow) -> bool:
     return is_placed(span.newest)
+
+
+def _lowest(spans: Iterable[SpanRow]) -> str | None:
+    """Return the lowest position of spans; None where one is not known, or is no place in the log."""
+    lows = [span.oldest or "" for span in spans]
+    return min(lows) if all(map(is_placed, lows)) else None
 
 
 def _any_placed(spans: Iterable[SpanRow]) -> bool:

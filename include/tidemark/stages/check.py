@@ -66,7 +66,8 @@ def run(source: Source) -> StageReport:
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
     once, published = ReadOnce(lake, source.source), last.batch if last else 0
-    doubts = doubts_about(source, ledger.spans(at_most("batch", cut.batch)), published)
+    up_to = at_most("batch", cut.batch)
+    doubts = doubts_about(source, ledger.spans(up_to), published, ledger.offsets(up_to))
     now, before = (renamed.known_to(once, source, batch).followed for batch in (cut.batch, published))
     folded, followed = _folded(lake, rows), Followed(now, before)
     for name, in_doubt in doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed).items():
