@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -92,6 +93,7 @@ def test_a_log_that_begins_anew_is_held_until_the_source_file_says_so(
     held = _held(shop)
     assert "shop.orders: its changes from 2026-05-30T02:26:40Z" in held
     assert "log_restarts: [2026-05-30T02:26:40Z]" in held
+    assert re.search(r"\. The first is position \S+, message 1 of \S+/b\.", held)
     assert _rows(lake, shop) == {1: "new", 2: "new", 3: "new"}
     told = _with(shop, log_restarts=["2026-05-29T12:00:00Z"])
     assert _problem(_again(told)) == ""

@@ -24,6 +24,8 @@ import pytest
 import yaml
 from pyarrow import fs
 
+from support.browser import PROGRAM as BROWSER
+from support.browser import browser
 from support.histories import Table, deliver, message
 from support.reference import fold
 from support.rounds import PROVING
@@ -185,6 +187,7 @@ def test_rest_catalog_and_object_store_hold_the_model(catalog: str, store: str, 
         **settings(COMPOSE["x-lake"], {"http://store:8333": store, "http://catalog:8181": catalog}),
         "TIDEMARK_HOME": str(tmp_path / "home"),
         "TIDEMARK_SOURCES": str(tmp_path / "sources"),
+        "TIDEMARK_REPORT": "on",
         "PYTHONPATH": str(ROOT / "include"),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": LOOPBACK,
@@ -206,7 +209,29 @@ def test_rest_catalog_and_object_store_hold_the_model(catalog: str, store: str, 
     expected = [(row["id"], row["name"], row["note"]) for row in fold([*first, *then])["items"].values()]
     assert [tuple(row.values()) for row in answer] == sorted(expected)
     access = {"access_key": SECRETS["S3_ACCESS_KEY"], "secret_key": SECRETS["S3_SECRET_KEY"], "region": "us-east-1"}
-    files = fs.S3FileSystem(endpoint_override=store, **access).get_file_info(fs.FileSelector("lake", recursive=True))
+    bucket = fs.S3FileSystem(endpoint_override=store, **access)
+    files = bucket.get_file_info(fs.FileSelector("lake", recursive=True))
     folders = {file.path.split("/")[1] for file in files}
     assert {"raw", "changelog", "state", "ledger", "rested"} <= folders
     assert not list((tmp_path / "home").rglob("*.parquet"))
+    if BROWSER:
+        _read_the_report(tmp_path / "home" / "quality" / "site", bucket, store, tmp_path / "profile")
+
+
+def _read_the_report(site: Path, bucket: fs.S3FileSystem, store: str, profile: Path) -> None:
+    """Copy the pages to the store, and read them from there: a store knows files, and no index of a folder."""
+    for page in site.rglob("*.html"):
+        key = f"lake/report/{page.relative_to(site)}"
+        with bucket.open_output_stream(key, metadata={"Content-Type": "text/html"}) as copied:
+            copied.write(page.read_bytes())
+    with browser(profile) as tab:
+        tab.open(f"{store}/lake/report/index.html")
+        for link, heading in (
+            ("a.cell", "Cut 1 of rested"),
+            ("nav li:nth-child(2) a", "rested"),
+            ("th.name a", "rested.items"),
+        ):
+            address = tab.value(f"document.querySelector('{link}').href")
+            tab.open(address)
+            assert tab.value("document.querySelector('h1').textContent") == heading
+            assert (tab.requests(), tab.complaints()) == ([address], [])

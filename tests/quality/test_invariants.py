@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
@@ -23,18 +25,26 @@ TABLES = [Table(f"table_{number}") for number in range(5)]
 TOTALS = Table("totals", key=("count", "place"), columns=("count", "place", "rows"))
 BAD = {"table_1": "(2L, 'twice')", "table_3": "(NULL, 'none'), (7L, 'unknown')"}
 """By table, the rows that are put into its candidate."""
+BAD_VERSIONS = {
+    "table_0": "DELETE FROM {} WHERE id = 3 AND is_current",
+    "table_4": "UPDATE {} SET _cdc_position = '00' WHERE id = 2 AND is_current",
+}
+"""By table, what is done to its history."""
+ENTRY = {"key": ["id"], "columns": {"id": "long", "name": "string"}}
 
 
 @pytest.fixture(scope="module")
 def candidate(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Source:
     """A cut to be checked: two of its tables have keys that are null or there twice, and rows that nobody wrote.
 
-    Another one has a key whose columns are named as the counts are.
+    Another one has a key whose columns are named as the counts are. Two have histories with a version too few, and
+    with one that is another.
     """
     folder = tmp_path_factory.mktemp("candidate")
     tables = {
         "shop.totals": {"key": ["count", "place"]},
-        "shop.*": {"key": ["id"], "columns": {"id": "long", "name": "string"}},
+        **{f"shop.{name}": {**ENTRY, "history": True} for name in BAD_VERSIONS},
+        "shop.*": ENTRY,
     }
     fields = {"source": "doubtful", "format": "debezium_json", "landing": str(folder / "*"), "tables": tables}
     made = Source.model_validate(fields)
@@ -49,6 +59,8 @@ def candidate(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPath
     for name, values in BAD.items():
         branch = lake.spark_name((made.source, name), "candidate_2")
         spark.sql(f"INSERT INTO {branch} (id, name) VALUES {values}")  # noqa: S608  the test's own
+    for name, statement in BAD_VERSIONS.items():
+        spark.sql(statement.format(lake.spark_name((made.source, f"{name}__history"), "candidate_2")))
     ledger = Ledger(lake, made.source)
     rows = ledger.tables(equals("cut", 2))
     snapshots = {row.object: head(lake.load(row.identifier), "candidate_2") for row in rows}
@@ -72,7 +84,12 @@ def test_each_table_is_told_what_is_wrong_with_it(
     monkeypatch.setattr(key_counts, "is_small", lambda _: small)
     monkeypatch.setattr(key_counts, "_BROADCAST", most)
     report = run_stage("check", candidate, None, None)
-    problems = sorted(report.problems)
+    problems = sorted(problem for problem in report.problems if "version" not in problem)
+    assert [re.sub(r"\(table\) failed: (\S+);.*", r"\1", told) for told in report.problems if "version" in told] == [
+        "doubtful.table_0: rows beyond the current versions 1",
+        "doubtful.table_0: rows unlike their current version 1",
+        "doubtful.table_4: rows unlike their current version 1",
+    ]
     found = [
         (name, kind)
         for name in BAD
@@ -82,10 +99,18 @@ def test_each_table_is_told_what_is_wrong_with_it(
     ]
     assert found == [("table_1", "duplicate"), ("table_1", "beyond"), ("table_3", "null"), ("table_3", "beyond")]
     assert len(problems) == len(found)
-    assert [told for told in report.remarks if "keys" in told] == [
+    assert [told for told in report.remarks if not re.search("versions|schema", told)] == [
         "doubtful.table_1: duplicate keys: id=2",
+        "doubtful.table_1: rows without a position, which no event brought: id=2",
         "doubtful.table_3: null keys: the first is at no position: another writer's row",
+        "doubtful.table_3: rows without a position, which no event brought: id=null; id=7",
     ]
+    versions = [told for told in report.remarks if "versions" in told]
+    assert [told.partition(" The first is position ")[0] for told in versions] == [
+        "doubtful.table_0: rows and current versions that are not the same: id=3.",
+        "doubtful.table_4: rows and current versions that are not the same: id=2.",
+    ]
+    assert re.search(r", message \d+ of \S+/0\.\w+$", versions[0])
 
 
 def test_a_key_may_have_any_name(candidate: Source, lake: Lake) -> None:

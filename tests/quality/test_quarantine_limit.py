@@ -71,13 +71,14 @@ def _run(source: Source, name: str, lines: Sequence[bytes], first: Sequence[str]
     return cut.state, "\n".join(report.problems)
 
 
-def _judged(source: Source, asked: str) -> tuple[str, tuple[str, ...], bool]:
-    """Check again by another consequence: the state of the cut, the problems, whether a limit was told of."""
+def _judged(source: Source, asked: str) -> tuple[str, str]:
+    """Check again by another consequence: the state of the cut, and the remarks; problems only where it is held."""
     chosen = source.model_copy(update={"invariants": Invariants.model_validate({"quarantined_share": asked})})
     report = run_stage("check", chosen, None, None)
     cut = Ledger(Lake.open(), source.source).last_cut()
     assert cut is not None
-    return cut.state, report.problems, any("quarantined beyond the limit" in each for each in report.remarks)
+    assert bool(report.problems) == (cut.state != cuts.CHECKED)
+    return cut.state, "\n".join(report.remarks)
 
 
 def _verdicts(lake: Lake, source: Source, cut: int) -> dict[str, str]:
@@ -97,8 +98,11 @@ def test_a_run_that_could_read_next_to_nothing_is_held(source: Make, spark: Spar
     assert " looks like canal_json and not like debezium_json: correct `format`" in problems
     assert f"10 of 12 messages of {shop.source} cannot be read (allowed: 9)" in problems
     assert f"`tidemark publish {shop.source} --approve 1`" in problems
-    assert _judged(shop, "warn") == (cuts.CHECKED, (), True)
-    assert _judged(shop, "off") == (cuts.CHECKED, (), False)
+    state, told = _judged(shop, "warn")
+    assert state == cuts.CHECKED
+    assert f"{shop.source}: messages quarantined beyond the limit (table) warns: 10 of 12; expected at most 9" in told
+    assert "(allowed: 9). One is message " in told
+    assert _judged(shop, "off") == (cuts.CHECKED, "")
     assert _judged(shop, "block")[0] == cuts.AWAITING_APPROVAL
     with pytest.raises(ExpectationError, match="--approve 1"):
         publish(shop)
@@ -109,8 +113,16 @@ def test_a_run_that_could_read_next_to_nothing_is_held(source: Make, spark: Spar
     assert state == cuts.AWAITING_APPROVAL
     assert f"leave out 12 of 12 events of {shop.source}.items (allowed: 9)" in problems
     assert "others" not in problems
-    assert _judged(shop, "warn") == (cuts.CHECKED, (), True)
-    assert _judged(shop, "off") == (cuts.CHECKED, (), False)
+    state, told = _judged(shop, "warn")
+    assert state == cuts.CHECKED
+    assert f"{shop.source}.items: events quarantined beyond the limit (table) warns: 3; expected 0" in told
+    assert f"{shop.source}.items: 12 of 12 events are set aside. One is message " in told
+    state, told = _judged(shop, "off")
+    assert (state, "beyond the limit" in told, f"{shop.source}.items: 12 of 12 events" in told) == (
+        cuts.CHECKED,
+        False,
+        True,
+    )
     _judged(shop, "block")
     publish(shop, approve=2)
     # A table of which no event was taken in is never passed, be it one event.

@@ -12,13 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from pyiceberg.table import Table
+
 from tidemark import formats
 from tidemark.events import DELIVERY
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import is_placed, log_of
+from tidemark.quality.places import first_place
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.model import Source
+from tidemark.text import harmless
 
 LOG_WENT_BACK = "tables whose log went back while time went on"
 
@@ -36,6 +40,14 @@ class Doubt(NamedTuple):
     """What the invariant counts."""
     reason: str
     """What was seen and what decides it, for a person; without the table's name."""
+    position: str | None = None
+    """Of the first event that is in doubt, where it is known."""
+
+    def told(self, changelog: Table | None) -> str:
+        """Return the reason, with the position and the message of the first event. The change log has these."""
+        if self.position is None:
+            return self.reason
+        return f"{self.reason}. The first is {harmless(first_place(self.position, changelog))}"
 
 
 def doubts_about(
@@ -144,7 +156,7 @@ def _have_begun_again(offsets: Iterable[OffsetsRow], published: int) -> bool:
     return bool(both) and all(low[True] <= low[False] for low in both)
 
 
-def _later(source: Source, before: Iterable[SpanRow], now: Iterable[SpanRow]) -> list[Doubt]:
+def _later(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
     """Return the doubt about new changes of which some lie below old ones, if all are later than all of these."""
     begins = min((span.first for span in now if span.first), default=None)
     ended = max((span.last for span in before if span.last), default=None)
@@ -154,10 +166,10 @@ def _later(source: Source, before: Iterable[SpanRow], now: Iterable[SpanRow]) ->
         f"its changes from {_text(begins)} on are later than all that is published (to {_text(ended)}), and their "
         f"positions begin below it"
     )
-    return [_new_log(source, seen, begins)]
+    return [_new_log(source, seen, begins, _lowest(now))]
 
 
-def _earlier(source: Source, before: Iterable[SpanRow], now: Iterable[SpanRow]) -> list[Doubt]:
+def _earlier(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
     """Return the doubt about new changes of which some lie above old ones, if all are earlier than all of these."""
     begun = min((span.first for span in before if span.first), default=None)
     ended = max((span.last for span in now if span.last), default=None)
@@ -170,7 +182,7 @@ def _earlier(source: Source, before: Iterable[SpanRow], now: Iterable[SpanRow]) 
         f"run {source.source} --reprocess` for all intervals since then: they rank below; if they are newer, approve "
         "the cut"
     )
-    return [Doubt(TIME_WENT_BACK, 1, reason)]
+    return [Doubt(TIME_WENT_BACK, 1, reason, _lowest(now))]
 
 
 def _turned(source: Source, span: SpanRow) -> bool:
@@ -179,21 +191,21 @@ def _turned(source: Source, span: SpanRow) -> bool:
 
 
 def _turn(source: Source, turned: Iterable[SpanRow]) -> Doubt:
-    begins = min(span.back for span in turned if span.back is not None)
+    begins, position = min((span.back, span.back_to) for span in turned if span.back is not None)
     seen = (
         f"changes from {_text(begins)} on were delivered behind changes with higher positions, and are later than all "
         f"of these"
     )
-    return _new_log(source, seen, begins)
+    return _new_log(source, seen, begins, position)
 
 
-def _new_log(source: Source, seen: str, begins: datetime) -> Doubt:
+def _new_log(source: Source, seen: str, begins: datetime, position: str | None) -> Doubt:
     reason = (
         f"{seen}. If the source's log began anew (failover, upgrade, restore, new topic), write "
         f"`log_restarts: [{_text(begins)}]` into the source file and run `tidemark run {source.source} --reprocess` "
         f"for the intervals since then; if they are late events of the same log, approve the cut"
     )
-    return Doubt(LOG_WENT_BACK, 1, reason)
+    return Doubt(LOG_WENT_BACK, 1, reason, position)
 
 
 def _unplaced(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[SpanRow]) -> list[Doubt]:

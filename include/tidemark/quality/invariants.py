@@ -5,8 +5,6 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.lake import names as table_names
-from tidemark.lake.branches import head
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.rows import TableRow
 from tidemark.quality.candidates import Candidate
@@ -14,8 +12,6 @@ from tidemark.quality.key_counts import KeyCounts
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
-from tidemark.tables import epochs
-from tidemark.tables.schemas import IS_CURRENT, POSITION
 from tidemark.text import quoted
 
 TOO_MANY_DELETED = "rows deleted beyond the limit"
@@ -69,31 +65,6 @@ def quarantine_invariants(source: Source, row: TableRow) -> dict[str, Invariant]
 def deleted_rows(row: TableRow) -> int:
     """Return how many rows the cut deletes from a table; if they were not counted, by how many rows it shrinks."""
     return max(0, (row.rows_before or 0) - (row.rows_after or 0)) if row.deleted is None else row.deleted
-
-
-def history_invariants(candidate: Candidate) -> dict[str, Invariant]:
-    """Return the invariants of a table's history; none if the cut does not move the history.
-
-    The current versions must be the rows of the table, by key and position.
-    """
-    row, lake = candidate.row, candidate.lake
-    identifier = table_names.history(row.identifier)
-    branch = table_names.candidate_branch(row.cut)
-    table = lake.find(identifier)
-    if table is None or branch not in table.refs():
-        return {}
-    reader = candidate.session().read.option("versionAsOf", str(head(table, branch)))
-    history = epochs.as_published(reader.table(lake.spark_name(identifier)), table, row.cut)
-    columns = [F.col(quoted(column)) for column in [*candidate.key, POSITION]]
-    event = F.xxhash64(*columns).cast("decimal(20)").alias("event")
-    rows = candidate.alive.select(event, F.lit(1).alias("row"))
-    both = rows.unionAll(history.where(IS_CURRENT).select(event, F.lit(-1).alias("row")))
-    found = both.agg(F.sum("row").alias("rows"), F.sum(F.col("event") * F.col("row")).alias("events")).first()
-    totals = found.asDict() if found else {}
-    return {
-        "rows beyond the current versions": Invariant(value=int(totals.get("rows") or 0)),
-        "rows unlike their current version": Invariant(value=int(bool(totals.get("events")))),
-    }
 
 
 def ledger_invariants(counts: EventCounts) -> dict[str, Invariant]:

@@ -14,11 +14,10 @@ from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
-from tidemark.quality import key_counts, value_bounds
+from tidemark.quality import history_counts, key_counts, set_aside, value_bounds
 from tidemark.quality.candidates import Candidate, opened
 from tidemark.quality.invariants import (
     delete_invariants,
-    history_invariants,
     key_invariants,
     ledger_invariants,
     quarantine_invariants,
@@ -63,7 +62,12 @@ def judge(
                 beyond, place = _beyond(source, candidate, fitting, changelog)
                 invariants[value_bounds.VALUE_BOUNDS] = beyond
                 told += place
-            subjects.append(_subject(source, candidate, invariants))
+            aside = quarantine_invariants(source, row)
+            if any(each.value for each in aside.values()):
+                told.append(set_aside.told(source.source, row, lake.find(names.quarantine(source.source))))
+            versions, places = history_counts.judged(candidate, changelog)
+            told += places
+            subjects.append(_subject(source, candidate, {**invariants, **aside, **versions}))
         verdicts = evaluate_all(subjects, cut=f"{source.source}-cut-{rows[0].cut}", home=home())
     return verdicts, tuple(told)
 
@@ -101,8 +105,6 @@ def _subject(source: Source, candidate: Candidate, found: Mapping[str, Invariant
         invariants={
             **found,
             **delete_invariants(source, row),
-            **quarantine_invariants(source, row),
-            **history_invariants(candidate),
             **ledger_invariants(row.counts),
         },
     )

@@ -8,7 +8,7 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +22,9 @@ from pyspark.sql.types import BinaryType, StructField
 
 from tidemark.lake import changed_files
 from tidemark.lake.changed_rows import SIDE, read
-from tidemark.quality import value_bounds
 from tidemark.quality.beyond_bounds import PLACE
 from tidemark.quality.candidates import Candidate
+from tidemark.quality.places import first_place
 from tidemark.spark.changed_frames import rows_of
 from tidemark.spark.session import is_small
 from tidemark.tables.schemas import POSITION
@@ -58,7 +58,7 @@ def counted(candidate: Candidate) -> KeyCounts:
 
 
 def told(candidate: Candidate, counts: KeyCounts, changelog: Table | None) -> list[str]:
-    """Return sentences about the keys that are wrong: which occur twice, and where the first row without one is from.
+    """Return sentences about what is wrong: keys that occur twice, the first row without a key, rows of another writer.
 
     Args:
         candidate: of the table.
@@ -67,21 +67,35 @@ def told(candidate: Candidate, counts: KeyCounts, changelog: Table | None) -> li
     """
     found, target, columns = [], candidate.row.target, candidate.key_columns
     if counts.duplicate_keys:
-        twice = _whole_keys(candidate).groupBy(*columns).count().where("count > 1").orderBy(*columns).limit(_SHOWN)
-        rows = twice.select(*(_text(twice, own) for own in columns)).collect()
-        keys = (key_text(columns.values(), row) for row in rows)
-        found.append(harmless(f"{target}: duplicate keys: {'; '.join(keys)}"))
+        twice = _whole_keys(candidate).groupBy(*columns).count().where("count > 1")
+        found.append(f"{target}: duplicate keys: {first_keys(twice, columns)}")
     if counts.null_keys:
         nulls = candidate.rows({**columns, PLACE: POSITION}).where(_any_null(columns))
         row = nulls.agg(F.min(PLACE)).first()
-        first = value_bounds.first_place(row[0] if row else None, changelog)
-        found.append(harmless(f"{target}: null keys: the first is at {first}"))
-    return found
+        found.append(f"{target}: null keys: the first is at {first_place(row[0] if row else None, changelog)}")
+    if candidate.key and counts.rows > (candidate.row.rows_after or 0):
+        foreign = candidate.rows({**columns, PLACE: POSITION}).where(f"{PLACE} IS NULL")
+        keys = first_keys(foreign, columns)
+        found += [f"{target}: rows without a position, which no event brought: {keys}"] if keys else []
+    return [harmless(text) for text in found]
+
+
+def first_keys(rows: DataFrame, columns: Mapping[str, str]) -> str:
+    """Return the first keys of some rows as text; empty if there are no rows.
+
+    Args:
+        rows: with the columns of the key.
+        columns: of the key, to their published names (``Candidate.key_columns``).
+    """
+    first = rows.orderBy(*columns).limit(_SHOWN)
+    keys = first.select(*(_text(first, own) for own in columns)).collect()
+    return "; ".join(key_text(columns.values(), row) for row in keys)
 
 
 def _text(rows: DataFrame, column: str) -> Expression:
     is_binary = isinstance(rows.schema[column].dataType, BinaryType)
-    return (F.hex(column) if is_binary else F.col(column).cast("string")).alias(column)
+    text = F.hex(column) if is_binary else F.col(column).cast("string")
+    return F.coalesce(text, F.lit("null")).alias(column)
 
 
 def _any_null(columns: Iterable[str]) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pyiceberg.table import Table
 
 from tidemark.errors import UnknownOperationError, UnknownTypeError
-from tidemark.lake.filters import above, among, at_most
+from tidemark.lake.filters import among
 from tidemark.quality.of_source import Finding
+from tidemark.quality.set_aside import in_quarantine, one_of
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
-from tidemark.text import harmless
 
 UNKNOWN_MESSAGES = "messages with an unknown operation or type"
 """Name of the check."""
@@ -30,18 +30,15 @@ def judged(source: str, quarantine: Table, batches: tuple[int, int], severity: S
         batches: the last batch that is published, and that of the cut.
         severity: what the source file says.
     """
-    published, newest = batches
-    scan = quarantine.scan(row_filter=among("reason", _REASONS), selected_fields=("file", "place"))
-    scan = scan.filter(above("batch", published)).filter(at_most("batch", newest))
+    scan = in_quarantine(quarantine, batches, among("reason", _REASONS))
     count = sum(task.file.record_count for task in scan.plan_files())
     if not count:
         return
     result = CheckResult(
         name=UNKNOWN_MESSAGES, columns=(), severity=severity, success=False, observed=str(count), expected="0"
     )
-    (example,) = scan.update(limit=1).to_arrow().to_pylist()
     told = (
-        f"{source}: {count} {UNKNOWN_MESSAGES}. One is message {example['place']} of {harmless(example['file'])}; "
-        f"`tidemark quarantine list {source}` has all. The producer, or a table, is not what it was"
+        f"{source}: {count} {UNKNOWN_MESSAGES}.{one_of(scan)} `tidemark quarantine list {source}` has all. "
+        "The producer, or a table, is not what it was"
     )
     yield Finding(result, (told,))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from pyiceberg.table import Table
+
 from tidemark.lake.filters import above, at_most
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization.identifying import other_format
 from tidemark.quality.of_source import Finding
+from tidemark.quality.set_aside import in_quarantine, one_of
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
@@ -14,48 +19,49 @@ UNREAD_MESSAGES = "messages quarantined beyond the limit"
 """Name of the check."""
 
 
-def judged(ledger: Ledger, source: Source, new: tuple[int, int], severity: Severity) -> Finding | None:
-    """Return whether no more messages are set aside than may be; None if none is.
+def judged(ledger: Ledger, source: Source, quarantine: Table, batches: tuple[int, int]) -> Iterator[Finding]:
+    """Yield whether no more messages are set aside than may be; nothing if none is.
 
     Args:
         ledger: of the source.
         source: the source.
-        new: the last batch that is published, and the batch of the cut. What is judged came in between.
-        severity: what the source file says.
+        quarantine: its table.
+        batches: the last batch that is published, and that of the cut. What is judged came in between.
     """
-    published, batch = new
-    batches = ledger.batches(above("batch", published), at_most("batch", batch))
+    published, newest = batches
+    rows = ledger.batches(above("batch", published), at_most("batch", newest))
     # What was retried leaves the quarantine, and is subtracted there.
-    landed, quarantined = (sum(getattr(row, name) for row in batches) for name in ("landed", "quarantined"))
+    landed, quarantined = (sum(getattr(row, name) for row in rows) for name in ("landed", "quarantined"))
     if not quarantined:
-        return None
+        return
     allowed = source.quarantinable(landed)
     result = CheckResult(
         name=UNREAD_MESSAGES,
         columns=(),
-        severity=severity,
+        severity=Severity(source.invariants.quarantined_share.value),
         success=quarantined <= allowed,
         observed=f"{quarantined} of {landed}",
         expected=f"at most {allowed}",
     )
     if result.success:
-        return Finding(result)
+        yield Finding(result)
+        return
     told = (
-        f"{quarantined} of {landed} messages of {source.source} cannot be read (allowed: {allowed}): "
-        f"{_looks_like(ledger, source, new)}`tidemark quarantine list {source.source}` tells the reasons; "
-        "`max_quarantined` sets the limit"
+        f"{quarantined} of {landed} messages of {source.source} cannot be read (allowed: {allowed})."
+        f"{one_of(in_quarantine(quarantine, batches))}{_looks_like(ledger, source, batches)} `tidemark quarantine list "
+        f"{source.source}` tells the reasons; `max_quarantined` sets the limit"
     )
-    return Finding(result, (told,))
+    yield Finding(result, (told,))
 
 
-def _looks_like(ledger: Ledger, source: Source, new: tuple[int, int]) -> str:
+def _looks_like(ledger: Ledger, source: Source, batches: tuple[int, int]) -> str:
     """Return that the newest file of the cut is in another format than the source file says; empty if it is not so."""
-    published, batch = new
-    files = [row.path for row in ledger.landed_files(batch) if row.batch > published]
+    published, newest = batches
+    files = [row.path for row in ledger.landed_files(newest) if row.batch > published]
     likely = other_format(files[-1], source.format) if files else None
     if likely is None:
         return ""
     return (
-        f"{files[-1]} looks like {likely} and not like {source.format}: correct `format`, then "
-        f"`tidemark run {source.source} --reprocess`; "
+        f" {files[-1]} looks like {likely} and not like {source.format}: correct `format`, then "
+        f"`tidemark run {source.source} --reprocess`."
     )

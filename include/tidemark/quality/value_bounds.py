@@ -17,12 +17,13 @@ from tidemark.ddl.history import histories
 from tidemark.ddl.stated_bounds import stated_bounds
 from tidemark.events import Shape
 from tidemark.lake import changed_files
-from tidemark.lake.filters import among, equals
+from tidemark.lake.filters import among
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
 from tidemark.quality import beyond_bounds
 from tidemark.quality.beyond_bounds import Beyond, First
 from tidemark.quality.candidates import Candidate
+from tidemark.quality.places import first_place
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
@@ -122,14 +123,3 @@ def _first(first: First, key: Sequence[str], changelog: Table | None) -> str:
     named = key_text(key, first.key)
     row = f"row {named}, " if named else ""
     return harmless(f"the first is {row}{first_place(first.position, changelog)}")
-
-
-def first_place(position: str | None, changelog: Table | None) -> str:
-    """Return a position, and the message that it is of, if the change log has it."""
-    if position is None:
-        return "no position: another writer's row"
-    if changelog is None:
-        return f"position {position}"
-    scan = changelog.scan(row_filter=equals("position", position), selected_fields=("file", "place"), limit=1)
-    messages = (f", message {each['place']} of {each['file']}" for each in scan.to_arrow().to_pylist())
-    return f"position {position}{''.join(messages)}"

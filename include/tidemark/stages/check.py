@@ -97,7 +97,8 @@ def run(source: Source) -> StageReport:
     warnings = tuple(warning for verdict in verdicts for warning in verdict.warnings())
     warnings += (*places, *whole.warnings)
     problems += whole.problems
-    problems += tuple(f"{name}: {doubt.reason}" for name, found in doubts.items() for doubt in found)
+    changelog = lake.find(names.change_log(source.source))
+    problems += tuple(f"{name}: {doubt.told(changelog)}" for name, found in doubts.items() for doubt in found)
     if state == cuts.AWAITING_APPROVAL:
         unread = any(each.blocks and each.result.name == unread_messages.UNREAD_MESSAGES for each in findings)
         problems += (_asks_for_approval(source, cut.cut, rows, unread=unread),)
@@ -131,18 +132,16 @@ def _of_messages(lake: Lake, ledger: Ledger, source: Source, cut: CutRow, publis
     rows = [] if asked is Consequence.OFF else ledger.offsets(at_most("batch", cut.batch))
     if rows:
         yield missing_offsets.judged(source.source, rows, published, Severity(asked.value))
+    quarantine = lake.find(names.quarantine(source.source))
     asked = source.invariants.unknown_messages
-    quarantine = None if asked is Consequence.OFF else lake.find(names.quarantine(source.source))
-    if quarantine is not None:
+    if quarantine is not None and asked is not Consequence.OFF:
         yield from unknown_messages.judged(source.source, quarantine, (published, cut.batch), Severity(asked.value))
+    if quarantine is not None and source.invariants.quarantined_share is not Consequence.OFF:
+        yield from unread_messages.judged(ledger, source, quarantine, (published, cut.batch))
     asked, new = source.invariants.unknown_members, (above("batch", published), at_most("batch", cut.batch))
     members = [] if asked is Consequence.OFF else member_rows.unknown_members(ledger, *new)
     if members:
         yield unknown_members.judged(source.source, source.format, members, Severity(asked.value))
-    asked = source.invariants.quarantined_share
-    if asked is not Consequence.OFF:
-        unread = unread_messages.judged(ledger, source, (published, cut.batch), Severity(asked.value))
-        yield from [unread] if unread else []
 
 
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
