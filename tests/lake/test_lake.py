@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,8 @@ from sqlalchemy.exc import IntegrityError
 
 from tidemark.errors import PublishConflictError
 from tidemark.lake.branches import branch_from_main, drop_branch, fast_forward, head, marker
+from tidemark.lake.commits import commit_files
+from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import TABLE_PROPERTIES
 from tidemark.tables.targets import name_problem
@@ -103,6 +106,25 @@ def test_stale_view_of_main_cannot_publish(lake: Lake, table: Table) -> None:
     lake.load(table.name()).append(rows(9))
     with pytest.raises(PublishConflictError):
         fast_forward(zombie, "candidate_1")
+
+
+def test_a_file_that_another_adds_meanwhile_stays_and_is_no_conflict(
+    lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tables of a source that are built anew at once each take their messages out of one quarantine."""
+    table.append(rows(1))
+    commits: list[str] = []
+
+    def raced(*args: Any, **more: Any) -> None:
+        if not commits:
+            lake.load(table.name()).append(pa.table({"id": [9], "part": [2]}, schema=SCHEMA))
+        commits.append("begun")
+        commit_files(*args, **more)
+
+    monkeypatch.setattr("tidemark.lake.lake.commit_files", raced)
+    lake.append_files(table, [], {}, instead_of=equals("part", 1))
+    assert table.refresh().scan().to_arrow().column("id").to_pylist() == [9]
+    assert len(commits) == 2
 
 
 def test_half_built_candidate_is_dropped(table: Table) -> None:

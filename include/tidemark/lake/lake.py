@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationException
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io.pyarrow import PyArrowFileIO, pyarrow_to_schema
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
@@ -25,6 +25,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.transforms import IdentityTransform
 
 from tidemark.errors import ConfigurationError
+from tidemark.lake import known_metadata
 from tidemark.lake.branches import MARKER
 from tidemark.lake.catalog import catalog_name, catalog_properties, opening, require_catalog, spark_properties
 from tidemark.lake.commits import commit_files
@@ -41,6 +42,7 @@ class Lake:
     def __init__(self, name: str, properties: Mapping[str, str], catalog: Catalog | None = None) -> None:
         self.name = name
         self.properties = dict(properties)
+        known_metadata.remember()
         self.catalog: Catalog = catalog or guarded(load_catalog(name, **self.properties))
 
     @classmethod
@@ -183,8 +185,9 @@ class Lake:
             bounded=frozenset(bounded),
         )
 
-    # Maintenance may have rewritten other files of the table meanwhile.
-    @retried(CommitFailedException)
+    # Meanwhile maintenance may have rewritten other files of the table, and another table of the source may have put
+    # messages into the same quarantine: PyIceberg takes any file that was added for a conflict with one that goes.
+    @retried(CommitFailedException, ValidationException)
     def append_files(
         self,
         table: Table,
