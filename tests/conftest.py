@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import lru_cache
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tidemark.lake.lake import Lake
 
 _OWN = pytest.StashKey[str]()
-_SECONDS = {"airflow": 40, "slow": 20, "spark": 2}
-"""About how long a test takes that has one of these markers, or the fixture ``spark``."""
+_SECONDS = {"airflow": 40, "slow": 20, "spark": 2, "lake": 0.5}
+"""About how long a test takes that has one of these markers, or the fixture ``spark`` or ``lake``."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not PROVING:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("prove")])
         items[:] = [item for item in items if not item.get_closest_marker("prove")]
-    seconds: Counter[Path] = Counter()
+    seconds: defaultdict[Path, float] = defaultdict(float)
     for item in items:
         used = {*(mark.name for mark in item.iter_markers()), *getattr(item, "fixturenames", ())}
         seconds[item.path] += next((weight for name, weight in _SECONDS.items() if name in used), 0)

@@ -205,7 +205,7 @@ def test_a_second_load_that_tells_no_time_is_held_until_the_source_file_says_so(
     assert_ledger_closes(lake, told.source)
 
 
-_RUNS, _HISTORIES = 3, how_many(usually=6, proving=24)
+_RUNS, _HISTORIES = how_many(usually=(2, 3), proving=(3, 24))
 
 
 def _restarted(change: Change) -> bytes:
