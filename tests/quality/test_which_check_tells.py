@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from support.histories import canal, deliver
 from tidemark.compaction import merging
 from tidemark.errors import LedgerError
+from tidemark.folding.key_bounds import KeyBounds
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
@@ -42,7 +43,7 @@ _upsert = merging.upsert
 def _wrong(*tables: str) -> Callable[..., None]:
     """Return the writing of rows, wrong in some tables."""
 
-    def upsert(ready: DataFrame, plan: Plan, branch: str, *, by_cell: bool) -> None:
+    def upsert(ready: DataFrame, plan: Plan, branch: str, bounds: KeyBounds, *, by_cell: bool) -> None:
         wrong = plan.found.name if plan.found.name in tables else ""
         if wrong == "stale":  # an older value wins
             ready = ready.withColumn("c1", F.lit("old"))
@@ -50,7 +51,7 @@ def _wrong(*tables: str) -> Callable[..., None]:
             ready = ready.withColumn("c2", F.lit(-56))
         if wrong == "kept":  # a delete does nothing
             ready = ready.where(~F.col("deleted"))
-        _upsert(ready, plan, branch, by_cell=by_cell)
+        _upsert(ready, plan, branch, bounds, by_cell=by_cell)
         if wrong == "twice":  # a row is added where one was to be replaced
             merging.append(ready.where(~F.col("deleted")), plan, branch)
 
