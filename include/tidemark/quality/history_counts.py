@@ -10,8 +10,7 @@ from tidemark.lake import names
 from tidemark.lake.branches import head
 from tidemark.quality.beyond_bounds import PLACE
 from tidemark.quality.candidates import Candidate
-from tidemark.quality.key_counts import first_keys
-from tidemark.quality.places import first_place
+from tidemark.quality.key_counts import first_keys, first_of
 from tidemark.quality.verdicts import Invariant
 from tidemark.tables import epochs
 from tidemark.tables.schemas import IS_CURRENT, POSITION
@@ -60,9 +59,7 @@ def _told(candidate: Candidate, both: DataFrame, changelog: Table | None) -> str
     """Return the keys that have a row without its version or a version without its row, and where the first is from."""
     columns = candidate.key_columns
     uneven = both.groupBy(*columns, PLACE).agg(F.sum("row").alias("row")).where("row <> 0")
-    first = uneven.agg(F.min(PLACE)).first()
+    keys, first = first_keys(uneven.select(*columns).distinct(), columns), first_of(uneven, changelog)
     return harmless(
-        f"{candidate.row.target}: rows and current versions that are not the same: "
-        f"{first_keys(uneven.select(*columns).distinct(), columns)}. The first is "
-        f"{first_place(first[0] if first else None, changelog)}"
+        f"{candidate.row.target}: rows and current versions that are not the same: {keys}. The first is at {first}"
     )

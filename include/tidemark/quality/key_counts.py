@@ -58,7 +58,7 @@ def counted(candidate: Candidate) -> KeyCounts:
 
 
 def told(candidate: Candidate, counts: KeyCounts, changelog: Table | None) -> list[str]:
-    """Return sentences about what is wrong: keys that occur twice, the first row without a key, rows of another writer.
+    """Return sentences about what is wrong: keys that occur twice, the first row without a key, rows of nobody's event.
 
     Args:
         candidate: of the table.
@@ -66,16 +66,17 @@ def told(candidate: Candidate, counts: KeyCounts, changelog: Table | None) -> li
         changelog: of the source: it has the places of messages.
     """
     found, target, columns = [], candidate.row.target, candidate.key_columns
+    places = {**columns, PLACE: POSITION}
     if counts.duplicate_keys:
-        twice = _whole_keys(candidate).groupBy(*columns).count().where("count > 1")
-        found.append(f"{target}: duplicate keys: {first_keys(twice, columns)}")
+        by_key = _with_whole_keys(candidate, places).groupBy(*columns)
+        twice = by_key.agg(F.count("*").alias("count"), F.min(PLACE).alias(PLACE)).where("count > 1")
+        keys, first = first_keys(twice, columns), first_of(twice, changelog)
+        found.append(f"{target}: duplicate keys: {keys}. The first is at {first}")
     if counts.null_keys:
-        nulls = candidate.rows({**columns, PLACE: POSITION}).where(_any_null(columns))
-        row = nulls.agg(F.min(PLACE)).first()
-        found.append(f"{target}: null keys: the first is at {first_place(row[0] if row else None, changelog)}")
+        nulls = candidate.rows(places).where(_any_null(columns))
+        found.append(f"{target}: null keys: the first is at {first_of(nulls, changelog)}")
     if candidate.key and counts.rows > (candidate.row.rows_after or 0):
-        foreign = candidate.rows({**columns, PLACE: POSITION}).where(f"{PLACE} IS NULL")
-        keys = first_keys(foreign, columns)
+        keys = first_keys(candidate.rows(places).where(f"{PLACE} IS NULL"), columns)
         found += [f"{target}: rows without a position, which no event brought: {keys}"] if keys else []
     return [harmless(text) for text in found]
 
@@ -92,6 +93,12 @@ def first_keys(rows: DataFrame, columns: Mapping[str, str]) -> str:
     return "; ".join(key_text(columns.values(), row) for row in keys)
 
 
+def first_of(rows: DataFrame, changelog: Table | None) -> str:
+    """Return the lowest position of some rows, and its message (``first_place``)."""
+    row = rows.agg(F.min(PLACE)).first()
+    return first_place(row[0] if row else None, changelog)
+
+
 def _text(rows: DataFrame, column: str) -> Expression:
     is_binary = isinstance(rows.schema[column].dataType, BinaryType)
     text = F.hex(column) if is_binary else F.col(column).cast("string")
@@ -102,9 +109,9 @@ def _any_null(columns: Iterable[str]) -> str:
     return " OR ".join(f"{own} IS NULL" for own in columns)
 
 
-def _whole_keys(candidate: Candidate) -> DataFrame:
-    """Return the keys of all rows that have one."""
-    return candidate.rows(candidate.key_columns).where(f"NOT ({_any_null(candidate.key_columns)})")
+def _with_whole_keys(candidate: Candidate, columns: Mapping[str, str]) -> DataFrame:
+    """Return columns of all rows that have a key."""
+    return candidate.rows(columns).where(f"NOT ({_any_null(candidate.key_columns)})")
 
 
 def _is_read_here(candidate: Candidate) -> bool:
@@ -145,7 +152,8 @@ def _null_keys(candidate: Candidate) -> int:
 
 
 def _duplicate_keys(candidate: Candidate) -> int:
-    columns, keys = candidate.key_columns, _whole_keys(candidate)
+    columns = candidate.key_columns
+    keys = _with_whole_keys(candidate, columns)
     few = sum(task.file.record_count for task in candidate.written) <= _BROADCAST
     if few and len(candidate.written) < len(candidate.tasks):
         keys = keys.join(F.broadcast(_written_keys(candidate, keys)), list(columns), "left_semi")
