@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 FORMATS: dict[str, Written] = {"canal_json": Canal, "dts_avro": Dts, "datahub_blob": Blob}
 _HISTORIES = {
-    "alone": alone,
+    **how_many(usually={}, proving={"alone": alone}),
     "chained": chained,
     "swapped": swapped,
     **{f"generated_{seed}": generated(seed) for seed in range(how_many(usually=0, proving=8))},
