@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tidemark.errors import MissingKeyError
-from tidemark.events import ChangeEvent, Message, Operation
+from tidemark.errors import IncompleteMessageError, MissingKeyError, MissingTableError
+from tidemark.events import ChangeEvent, ControlEvent, Message, Operation, SchemaChange
 from tidemark.formats import debezium_json
 
 
-def decode(row: dict[str, Any] | None, key: Any = None, **options: Any) -> ChangeEvent:
+def decode(row: dict[str, Any] | None, key: Any = None, offset: int | None = None, **options: Any) -> ChangeEvent:
     """Decode one flattened row."""
     value, record_key = (None if each is None else json.dumps(each).encode() for each in (row, key))
-    message = Message(value=value, key=record_key, file="f", place=1)
+    message = Message(value=value, key=record_key, file="f", place=1, offset=offset)
     (event,) = debezium_json.decode(message, debezium_json.Options(**{"table": "app.users"} | options))
     assert isinstance(event, ChangeEvent)
     return event
@@ -111,3 +111,95 @@ def test_a_deleted_row_that_nothing_identifies_is_set_aside() -> None:
     """It is never a delete of a row with null in all columns."""
     with pytest.raises(MissingKeyError):
         decode({"__op": "d", "__deleted": "true"})
+
+
+ADDED = [
+    {"__source_ts_ms": 1465581029100},
+    {"__connector": "postgresql", "__lsn": 24023128},
+    {"__connector": "mysql", "__file": "mysql-bin.000003", "__pos": 484},
+    {"__table": "users", "__source_ts_ms": 1465581029100},
+    {
+        "__db": "app",
+        "__collection": "users",
+        "__connector": "mongodb",
+        "__ts_ms": 1465581029100,
+        "__source_ts_ms": 1465581029100,
+    },
+]
+
+
+@pytest.mark.parametrize("added", ADDED, ids=json.dumps)
+@pytest.mark.parametrize("op", ["c", "u"])
+def test_a_tombstone_is_newer_than_the_row_before_it_whatever_places_the_row_has(op: str, added: Any) -> None:
+    """A tombstone has its place in the dump alone, so the rows that it deletes are ordered by theirs."""
+    row = {"id": 1, "__op": op} | added
+    earlier, again = (decode(row, {"id": 1}, flattened=True, offset=offset) for offset in (4, 6))
+    delete = decode(None, {"id": 1}, flattened=True, offset=5)
+    assert earlier.position < delete.position < again.position
+    assert earlier.table == delete.table == again.table
+    assert earlier.committed_at == (1465581029100000 if "__source_ts_ms" in added else None)
+
+
+@pytest.mark.parametrize("added", ADDED, ids=json.dumps)
+def test_a_row_that_tells_deletes_keeps_its_place_in_the_log(added: dict[str, Any]) -> None:
+    """Where deletes are rewritten, a tombstone follows one, and rows that a connector sends again are the same."""
+    row = {"id": 1, "__op": "c", "__deleted": "false"} | added
+    told, by_log = (decode(row, {"id": 1}, flattened=flattened) for flattened in (True, False))
+    assert told.position == by_log.position
+
+
+def test_a_load_that_the_dump_alone_orders_replaces_nothing() -> None:
+    """Rows of a load have no place that they share with tombstones."""
+    row = {"id": 1, "__op": "r", "__connector": "postgresql", "__lsn": 24023128, "__source_snapshot": "true"}
+    read = decode(row, {"id": 1}, flattened=True, offset=0)
+    assert read.load is None
+    assert read.position < decode(None, {"id": 1}, flattened=True, offset=1).position
+
+
+@pytest.mark.parametrize("named", [{"__table": "orders"}, {"__table": "users", "__db": "web"}])
+def test_a_row_of_another_table_than_the_one_that_tombstones_delete_is_set_aside(named: dict[str, Any]) -> None:
+    """Its tombstones would delete rows of the table of the option, and its own rows would stay for ever."""
+    row = {"id": 1, "__op": "c"} | named
+    with pytest.raises(MissingTableError, match=r"tombstones delete rows of app\.users"):
+        decode(row, {"id": 1}, flattened=True)
+    assert decode(row, {"id": 1}).table.name == named["__table"]
+    assert decode(row | {"__deleted": "false"}, {"id": 1}, flattened=True).table.name == named["__table"]
+
+
+STATEMENT = {
+    "source": {"connector": "mysql", "db": "app", "table": "users", "snapshot": "false", "file": "b.000001", "pos": 9},
+    "ts_ms": 1, "ts_us": 1, "ts_ns": 1, "databaseName": "app", "schemaName": None, "ddl": "TRUNCATE TABLE users",
+    "tableChanges": [],
+}  # fmt: skip
+MARKERS = [
+    {"status": "BEGIN", "id": "t", "event_count": None, "data_collections": None, "ts_ms": 1},
+    {"status": "END", "id": "t", "event_count": 1, "ts_ms": 1,
+     "data_collections": [{"data_collection": "app.users", "event_count": 1}]},
+    STATEMENT | {"source": STATEMENT["source"] | {"snapshot": "true"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("marker", MARKERS)
+def test_what_comes_between_flattened_rows_is_no_row(marker: dict[str, Any]) -> None:
+    """Markers of transactions and descriptions of tables have no added fields, and a row may have none either."""
+    message = Message(value=json.dumps(marker).encode(), key=b'{"id":"t"}', file="f", place=1)
+    (event,) = debezium_json.decode(message, debezium_json.Options(flattened=True, table="app.users"))
+    assert isinstance(event, ControlEvent)
+    columns = dict.fromkeys(marker, 1) | {"more": 1}
+    assert decode(columns, {"id": 1}, flattened=True).operation is Operation.UPDATE
+
+
+def test_a_statement_about_rows_that_the_dump_orders_is_set_aside() -> None:
+    """It has a place in the log, and they have none: a TRUNCATE would empty the table of newer rows."""
+    message = Message(value=json.dumps(STATEMENT).encode(), key=b'{"databaseName":"app"}', file="f", place=1)
+    with pytest.raises(IncompleteMessageError, match="leave the topic of schema changes out"):
+        debezium_json.decode(message, debezium_json.Options(flattened=True, table="app.users"))
+    for options in (debezium_json.Options(flattened=True), debezium_json.Options(flattened=True, table="app.orders")):
+        (event,) = debezium_json.decode(message, options)
+        assert isinstance(event, SchemaChange)
+
+
+def test_a_tombstone_of_a_table_that_nothing_names_is_set_aside() -> None:
+    """All messages are flattened rows, so it is the delete of one."""
+    with pytest.raises(MissingTableError, match="names no table"):
+        decode(None, {"id": 1}, flattened=True, table=None)

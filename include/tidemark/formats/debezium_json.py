@@ -25,7 +25,7 @@ from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOpera
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, Position, TableId, changed
 from tidemark.formats import _connect
 from tidemark.formats._connect import Layouts, Struct
-from tidemark.formats._debezium import cells, control, mongodb
+from tidemark.formats._debezium import cells, control, mongodb, tombstones
 from tidemark.formats._debezium import flattened as flat_rows
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.envelope import Envelope, Payload, Row
@@ -222,11 +222,9 @@ def _layout(image: bytes, typed: RowLayout | None, table: TableId, options: Opti
 
 def _tombstone(message: Message, options: Options) -> Event:
     """Return the event of a record without value: the tombstone after a delete, or the delete of a flattened row."""
-    key = _connect.key_struct(message.key) if options.flattened and options.table and message.key else None
+    key = tombstones.deleted_key(message, options)
     if key is None:
         return _control("tombstone", message)
-    if options.connector == "mongodb" and key.names == ("id",):
-        key = flat_rows.document_key(key)
     row = _deleted(None, None, table_of_option(options.table), key, options)
     return ChangeEvent(
         table=table_of_option(options.table),
@@ -254,9 +252,8 @@ def _other(message: Message, options: Options) -> list[Event] | None:
     """Return the events of a message without envelope; None if it seems to be a broken envelope."""
     value, schema = unwrap(message.value or b"")
     found = members(value)
-    no_row = found.keys() <= control.HEARTBEAT or found.keys() == control.HISTORY
     fields = flat_rows.added(options.add_fields, options.add_fields_prefix)
-    if fields.marks(found) or (options.flattened and not no_row):
+    if fields.marks(found) or (options.flattened and not control.is_no_row(found.keys())):
         return [_flattened_row(message, value, found, schema, options)]
     events = control.decode(value, found, message)
     if events is None and not found.keys() & {"op", "before", "after"}:
@@ -264,6 +261,7 @@ def _other(message: Message, options: Options) -> list[Event] | None:
             "neither an envelope with `op` nor a flattened row with `__op` or `__deleted`: has members "
             + ", ".join(list(found)[:10])
         )
+    tombstones.refuse_statements(events or (), options)
     return events
 
 
@@ -283,11 +281,12 @@ def _flattened_row(
         image = flat_rows.deleted_image(row, found, key)
         layout = layout.widened(key.names) if key else layout
     whole = deleted or is_selected(row.operation, source)
+    log, table = tombstones.log_and_table(source, message, options, found)
     absent = () if whole else unavailable(image, layout, options.unavailable_value)
     return ChangeEvent(
-        table=debezium_source.table(source) or table_of_option(options.table),
+        table=table,
         operation=row.operation,
-        position=debezium_source.position(source, row.operation, None, message),
+        position=debezium_source.position(log, row.operation, None, message),
         committed_at=debezium_source.micros(source.ts_us, source.ts_ms),
         captured_at=debezium_source.micros(row.ts_us, row.ts_ms),
         before=image if deleted else None,
@@ -296,5 +295,5 @@ def _flattened_row(
         partial=bool(absent),
         absent=absent,
         key=key.names if key else None,
-        load=_load(source, row.operation, options),
+        load=_load(log, row.operation, options),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import KeysView, Mapping, Sequence
 
 import msgspec
 
@@ -21,11 +21,10 @@ from tidemark.formats._statements import row_change, statement_only
 DIALECTS = {"mysql": "mysql", "mariadb": "mysql", "postgresql": "postgres", "oracle": "oracle", "sqlserver": "tsql"}
 """By connector: the sqlglot dialect of its DDL."""
 
-HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns", "serverName"})
+_HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns", "serverName"})
 """A message that has no other members is a heartbeat."""
 
-
-HISTORY = frozenset({"source", "historyRecord"})
+_HISTORY = frozenset({"source", "historyRecord"})
 """The members of a schema change of Flink CDC."""
 
 
@@ -88,15 +87,30 @@ _transaction_message = msgspec.json.Decoder(TransactionMessage)
 _heartbeat = msgspec.json.Decoder(Heartbeat)
 
 
+_SCHEMA_CHANGE = frozenset({*SchemaChangeMessage.__struct_fields__, "ts_ns"})
+
+_TRANSACTION = frozenset({*TransactionMessage.__struct_fields__, "ts_us", "ts_ns"})
+
+
+def is_no_row(names: KeysView[str]) -> bool:
+    """Return whether ``names`` are the members of a message of this module, and no others.
+
+    A flattened row may have some of them as columns.
+    """
+    is_schema_change = {"source", "databaseName"} <= names <= _SCHEMA_CHANGE and bool(names & {"ddl", "tableChanges"})
+    is_transaction = {"status", "id", "event_count", "data_collections"} <= names <= _TRANSACTION
+    return names <= _HEARTBEAT or names == _HISTORY or is_schema_change or is_transaction
+
+
 def decode(value: bytes, found: Mapping[str, object], message: Message) -> list[Event] | None:
     """Return the events of ``value``, whose members are ``found``; None for any other kind of message."""
-    if found.keys() == HISTORY:
+    if found.keys() == _HISTORY:
         return [_schema_change(_of_history(read(_history_message, value)), message)]
     if "ddl" in found or "tableChanges" in found:
         return [_schema_change(read(_schema_change_message, value), message)]
     if "status" in found and "id" in found:
         return [_transaction(read(_transaction_message, value), message)]
-    if found and found.keys() <= HEARTBEAT:
+    if found and found.keys() <= _HEARTBEAT:
         committed_at = debezium_source.micros(None, read(_heartbeat, value).ts_ms)
         return [ControlEvent(kind="heartbeat", position=changed(*message.order), captured_at=committed_at)]
     return None

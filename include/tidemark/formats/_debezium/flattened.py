@@ -36,7 +36,7 @@ _OPERATIONS = {
     "r": Operation.SNAPSHOT,
 }
 
-_DELETED = "__deleted"
+DELETED = "__deleted"
 """The field of rewritten deletes. It has this name whatever the prefix is."""
 
 _ENVELOPE = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
@@ -84,7 +84,7 @@ class Added(NamedTuple):
 
     def marks(self, found: Mapping[str, object]) -> bool:
         """Return whether ``found`` has a field that only a flattened row has: its operation, or ``__deleted``."""
-        return _DELETED in found or any(name in found for name, field in self.envelope.items() if field == "op")
+        return DELETED in found or any(name in found for name, field in self.envelope.items() if field == "op")
 
 
 class FlatRow(NamedTuple):
@@ -139,7 +139,7 @@ def metadata_of(names: tuple[str, ...], setting: str | None, prefix: str) -> fro
     return frozenset(
         name
         for name in names
-        if name == _DELETED or name in fields.envelope or name in fields.source or name in fields.others
+        if name == DELETED or name in fields.envelope or name in fields.source or name in fields.others
     )
 
 
@@ -158,7 +158,7 @@ def read_row(image: bytes, found: Mapping[str, msgspec.Raw], left_out: frozenset
     """
     envelope, block = {}, {}
     for name in left_out:
-        if name == _DELETED:
+        if name == DELETED:
             envelope["deleted"] = found[name]
         elif name in fields.envelope:
             envelope[fields.envelope[name]] = found[name]

@@ -20,7 +20,7 @@ class Options(BaseModel):
     """The connector's ``unavailable.value.placeholder``."""
     flattened: bool = False
     """Whether every message is a flattened row, even without ``__op`` and ``__deleted``. If ``table`` is set, a
-    tombstone deletes a row of that table."""
+    tombstone deletes a row of that table, and rows without ``__deleted`` are ordered by their place in the dump."""
     add_fields: str | None = None
     """The flattening transform's ``add.fields``, as it stands there (``op,table,source.ts_ms:changed_at``). None: the
     usual names of such fields count."""

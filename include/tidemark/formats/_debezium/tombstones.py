@@ -1,0 +1,90 @@
+"""Tombstones of flattened rows: with ``delete.tombstone.handling.mode=tombstone`` they are all that is left of deletes.
+
+A tombstone names no table, so the options ``flattened`` and ``table`` say whose rows tombstones delete. It has a place
+in the dump and none in the log. So the rows that it deletes are ordered by their place in the dump too, whatever place
+in the log they tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from tidemark.errors import IncompleteMessageError, MissingTableError
+from tidemark.events import Event, Message, SchemaChange, TableId
+from tidemark.formats._connect import Struct, key_struct
+from tidemark.formats._debezium.flattened import DELETED, document_key
+from tidemark.formats._debezium.options import Options
+from tidemark.formats._debezium.source import Source, table
+from tidemark.formats._json import table_of_option
+
+
+def log_and_table(source: Source, message: Message, options: Options, found: Container[str]) -> tuple[Source, TableId]:
+    """Return the block that tells the place of a row in the log, and the table of the row.
+
+    Args:
+        source: the block that the added fields make.
+        message: the row.
+        options: of the source.
+        found: the members of the row.
+
+    Raises:
+        MissingTableError: no table is told, or another than the one whose rows the tombstones delete.
+    """
+    named = table(source)
+    if not _dies_by_tombstone(message, options, found):
+        return source, named or table_of_option(options.table)
+    told = table_of_option(options.table)
+    parts = named or told
+    if (
+        parts.name != told.name
+        or parts.database not in {None, told.database}
+        or parts.schema not in {None, told.schema}
+    ):
+        raise MissingTableError(
+            f"the row is of {named}, and the option `table` says that tombstones delete rows of {told}: name one table "
+            "as its rows do, or set the transform's `delete.tombstone.handling.mode` to `rewrite`"
+        )
+    return Source(), told
+
+
+def refuse_statements(events: Sequence[Event], options: Options) -> None:
+    """Raise an error for a statement about the table whose rows the dump orders.
+
+    Raises:
+        IncompleteMessageError: nothing tells which of the rows came before the statement.
+    """
+    if not (options.flattened and options.table):
+        return
+    told = table_of_option(options.table)
+    for event in events:
+        if isinstance(event, SchemaChange) and event.table is not None and event.table.name == told.name:
+            raise IncompleteMessageError(
+                f"a statement about {told}, whose rows are ordered by the dump, as their deletes are: nothing tells "
+                "which of them came before it; leave the topic of schema changes out of the dump (columns follow the "
+                "rows), or set the transform's `delete.tombstone.handling.mode` to `rewrite` and leave out `flattened`"
+            )
+
+
+def deleted_key(message: Message, options: Options) -> Struct | None:
+    """Return the key of the row that a tombstone deletes; None if it deletes none.
+
+    Raises:
+        MissingTableError: it deletes a row of a table that nothing names.
+    """
+    if not options.flattened or message.key is None:
+        return None
+    if options.table is None:
+        raise MissingTableError(
+            "a tombstone of flattened rows names no table: capture one table a source and name it in the option "
+            "`table`, or set the transform's `delete.tombstone.handling.mode` to `rewrite` and leave out `flattened`"
+        )
+    key = key_struct(message.key)
+    return document_key(key) if key and options.connector == "mongodb" and key.names == ("id",) else key
+
+
+def _dies_by_tombstone(message: Message, options: Options, found: Container[str]) -> bool:
+    """Return whether a row is deleted by a tombstone with its record key.
+
+    If the row has ``__deleted``, the transform rewrites deletes, and a tombstone only follows one.
+    """
+    return options.flattened and options.table is not None and message.key is not None and DELETED not in found
