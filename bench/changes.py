@@ -7,6 +7,16 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+AS_IT_IS = {
+    "spark.master": "local[*]",
+    "spark.driver.memory": "4g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""Settings of Spark as it is by itself, with the memory that Tidemark's has."""
+
 
 def typed(session: SparkSession, files: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
     """Return one typed row a message: ``op``, ``file``, ``pos``, ``row``, both times, and the row's columns.

@@ -42,14 +42,9 @@ def main(folder: Path, step: str, *files: str) -> None:
 
 
 def _session(jars: list[str]) -> SparkSession:
-    """Start Spark with the memory that Tidemark's has, and with what Hudi's guide asks for."""
+    """Start Spark with what Hudi's guide asks for."""
     settings = {
-        "spark.master": "local[*]",
-        "spark.driver.memory": "4g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
+        **changes.AS_IT_IS,
         "spark.driver.extraClassPath": ":".join(jars),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",

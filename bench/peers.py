@@ -147,16 +147,8 @@ def main(name: str, folder: Path, step: str, *files: str) -> None:
 
 
 def _session(peer: Peer) -> SparkSession:
-    """Start Spark as it is by itself, with the memory that Tidemark's has."""
-    settings: dict[str, bool | float | int | str | None] = {
-        "spark.master": "local[*]",
-        "spark.driver.memory": "4g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        **peer.settings,
-    }
+    """Start Spark as it is by itself, with what the peer needs."""
+    settings: dict[str, bool | float | int | str | None] = {**changes.AS_IT_IS, **peer.settings}
     return SparkSession.builder.config(map=settings).getOrCreate()
 
 

@@ -94,6 +94,12 @@ class Prepared:
         rows = version.table(self.run.lake.spark_name(self.plan.rows))
         return frames.of_today(rows.select(*columns), self.plan)
 
+    def has_names_of(self, snapshot: int) -> bool:
+        """Return whether a snapshot was written under the names of today: Iceberg fails at a filter on another one."""
+        table = self.current()
+        written = table.snapshot_by_id(snapshot)
+        return written is not None and written.schema_id == table.schema().schema_id
+
     def fill_defaults(self) -> None:
         """Give stored rows the defaults of columns that this cut's statements added; no event is delivered for them."""
         plan = self.plan

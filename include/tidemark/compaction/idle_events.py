@@ -77,7 +77,9 @@ def stood_at(prepared: Prepared, snapshot: int, bounds: KeyBounds = ANY) -> Data
     keys that are wanted.
     """
     plan = prepared.plan
-    rows = bounds.of(prepared.stored_at(snapshot), plan)
+    rows = prepared.stored_at(snapshot)
+    if prepared.has_names_of(snapshot):
+        rows = bounds.of(rows, plan)
     marked = F.coalesce(F.col(DELETED), F.lit(False)) if plan.soft else F.lit(False)
     stands = F.when(marked, contradictions.NO_ROW).otherwise(contradictions.ROW).alias("stands")
     return rows.select(*frames.key_columns(plan), F.col(POSITION).alias("stands_at"), stands)
