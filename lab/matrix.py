@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from canal import Canal
 from debezium import Debezium
-from producers import Setting, Tool
+from producers import MARKS, Setting, Tool
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,38 @@ def _values(name: str, encodings: Mapping[str, str] | None = None, /, **settings
     return replace(_setting(name, **settings), of_values=True, encodings=encodings or {})
 
 
-_ADDED: Final = "op,db,schema,table,source.lsn,source.ts_ms,source.snapshot,source.connector"
+_ADDED: Final = "op,db,table,source.ts_ms,source.snapshot,source.connector,"
+_PLACE_IN_WAL: Final = "schema,source.lsn"
+_PLACE_IN_BINLOG: Final = "source.file,source.pos,source.row"
 
 
-def _unwrapped(name: str, deletes: str) -> Setting:
+def _unwrapped(name: str, deletes: str, place: str) -> Setting:
     """A setting that flattens rows: deletes are handled so (``delete.tombstone.handling.mode``)."""
-    transform = "transforms_unwrap_"
-    return _setting(name, {"add_fields": _ADDED}, transforms="unwrap", **{
+    transform, added = "transforms_unwrap_", _ADDED + place
+    return _setting(name, {"add_fields": added}, transforms="unwrap", **{
         transform + "type": "io.debezium.transforms.ExtractNewRecordState",
-        transform + "add_fields": _ADDED,
+        transform + "add_fields": added,
         transform + "delete_tombstone_handling_mode": deletes,
     })  # fmt: skip
 
 
+def _of_one_table(table: str, place: str) -> Setting:
+    """A setting whose deletes are tombstones alone. No tombstone names its table, so it captures one table."""
+    flat, (_, name) = _unwrapped("unwrap-tombstone", "tombstone", place), table.rsplit(".", 1)
+    return replace(
+        flat,
+        settings={**flat.settings, "table.include.list": rf"(lab|public)\.({name}|{MARKS})"},
+        options={**flat.options, "flattened": True, "table": table},
+    )
+
+
 _DEFAULT: Final = _setting("default")
 _TRANSACTIONS: Final = _setting("transactions", provide_transaction_metadata="true")
+
+_LOADS_AGAIN: Final = _setting("loads-again", snapshot_mode="always")
+"""Each start of the connector loads all tables."""
+
+_KILLED: Final = (_DEFAULT, _TRANSACTIONS, _LOADS_AGAIN)
 
 _BOTH: Final = (
     _DEFAULT,
@@ -76,8 +93,9 @@ _POSTGRESQL: Final = (
     _setting("via-root", publish_via_partition_root="true"),
     _setting("signals", snapshot_mode="no_data", signal_data_collection="public.lab_signals"),
     _setting("placeholder", {"unavailable_value": "hex:ff00"}, unavailable_value_placeholder="hex:ff00"),
-    _unwrapped("unwrap-rewrite", "rewrite"),
-    _unwrapped("unwrap-both", "rewrite-with-tombstone"),
+    _unwrapped("unwrap-rewrite", "rewrite", _PLACE_IN_WAL),
+    _unwrapped("unwrap-both", "rewrite-with-tombstone", _PLACE_IN_WAL),
+    _of_one_table("lab.public.hot", _PLACE_IN_WAL),
 )
 
 _BINLOG: Final = (
@@ -90,15 +108,17 @@ _BINLOG: Final = (
         signal_data_collection="lab.lab_signals",
         table_exclude_list=r"lab\.(old_name|new_name|swap_.)",
     ),
+    _unwrapped("unwrap-rewrite", "rewrite", _PLACE_IN_BINLOG),
+    _of_one_table("lab.key_moves", _PLACE_IN_BINLOG),
 )
 
 _CANAL: Final = (_setting("default", {"bytes": "latin1"}),)
 
 ROUNDS: Final = (
     Round("postgresql", "postgresql", _POSTGRESQL),
-    Round("postgresql-killed", "postgresql", (_DEFAULT, _TRANSACTIONS), kill=True),
+    Round("postgresql-killed", "postgresql", _KILLED, kill=True),
     Round("mysql", "mysql", _BINLOG),
-    Round("mysql-killed", "mysql", (_DEFAULT, _TRANSACTIONS), kill=True),
+    Round("mysql-killed", "mysql", _KILLED, kill=True),
     Round("mysql-compressed", "mysql", (_DEFAULT, _TRANSACTIONS), {"binlog_transaction_compression": "ON"}),
     Round("mysql-partial-json", "mysql", (_DEFAULT,), {"binlog_row_value_options": "PARTIAL_JSON"}),
     Round("mysql-canal", "mysql", _CANAL, tool=Canal),
@@ -106,5 +126,5 @@ ROUNDS: Final = (
     Round("mysql-canal-mixed", "mysql", _CANAL, {"binlog_format": "MIXED"}, tool=Canal),
     Round("mysql-canal-statement", "mysql", _CANAL, {"binlog_format": "STATEMENT"}, tool=Canal),
     Round("mariadb", "mariadb", _BINLOG),
-    Round("mariadb-killed", "mariadb", (_DEFAULT, _TRANSACTIONS), kill=True),
+    Round("mariadb-killed", "mariadb", _KILLED, kill=True),
 )
