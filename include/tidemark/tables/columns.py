@@ -77,7 +77,8 @@ def evolved_columns(
     Raises:
         IncompatibleSchemaError: a change would lose data, or a column has a reserved name, or an encoding that
             does not fit its type.
-        RebuildNeededError: the published rows must be written again for a new type.
+        RebuildNeededError: the published rows must be written again for a new type, or for one that a statement gave
+            otherwise than messages do.
     """
     found, grows = evolving.found, policies.add is not Added.IGNORE
     stored = {evolving.before[name]: (name, kind) for name, kind in columns_of(table)}

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 
 from tidemark.ddl.names import ColumnNames
+from tidemark.errors import RebuildNeededError
 from tidemark.events import Column, Encoding, Shape
 from tidemark.sources import model
 from tidemark.tables import column_rules
 from tidemark.tables.column_rules import ColumnRules
-from tidemark.tables.common_types import agreed
+from tidemark.tables.common_types import agreed, common_type
 from tidemark.tables.plan import Found
 from tidemark.tables.schemas import POSITION, columns_of
 from tidemark.tables.stored_names import NEW_PREFIX, names_today
@@ -71,9 +72,25 @@ class Evolving:
         return new in self.found.called.values() or old in called.values()
 
     def agreed(self, name: str, old: str | None, new: str) -> str:
-        """Return the type of a column that had the type ``old``; see ``common_types.agreed``."""
+        """Return the type of a column that had the type ``old``; see ``common_types.agreed``.
+
+        Raises:
+            IncompatibleSchemaError: no type holds the values of both.
+            RebuildNeededError: none does, and ``old`` is no more than what a statement said before messages came.
+        """
         is_declared = self.promised.get(name) == new
+        if old is not None and not is_declared and common_type(old, new) is None and self._is_of_statement(name, old):
+            raise RebuildNeededError(
+                f"{self.found.object}: column {name!r} is {old}, as a statement said, and messages say {new}"
+            )
         return agreed(name, old, new, source=self.source, table=self.found.object, is_declared=is_declared)
+
+    def _is_of_statement(self, name: str, kind: str) -> bool:
+        """Return whether a stored column has the type that a statement gave it."""
+        names = self.names
+        told = (each for each in self.found.history.additions if each.type == kind)
+        called = (names.today(each.name, names.epoch(each.position, after=True)) for each in told)
+        return name in self.before.values() and any(each is not None and names.same(each, name) for each in called)
 
     def open_ended(self) -> dict[str, str]:
         """Return the types of columns of numbers of any size that the source file gives no type, by today's names.
