@@ -400,6 +400,7 @@ def test_the_file_runs_as_it_is(
         "verified_through": None,
         "verified_place": None,
         "feed": None,
+        "log": None,
     }
     shown = RUNNER.invoke(app, ["status", "drafted"]).stdout
     assert "drafted: 2 messages landed = 1 decoded + 0 control + 1 quarantined\n" in shown
