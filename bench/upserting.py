@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 from generator import COLUMNS, KEY
 from pyiceberg.expressions import In
@@ -46,8 +47,9 @@ def _typed(file: str, schema: pa.Schema) -> pa.Table:
     options = pj.ParseOptions(explicit_schema=told, unexpected_field_behavior="ignore")
     found = pj.read_json(file, pj.ReadOptions(block_size=1 << 24), options).combine_chunks()
     before, after = (found[name].combine_chunks() for name in ("before", "after"))
+    has_after = pc.is_valid(after)
     columns = {
-        each.name: pa.compute.coalesce(after.field(place), before.field(place)).cast(each.type)
+        each.name: pc.if_else(has_after, after.field(place), before.field(place)).cast(each.type)
         for place, each in enumerate(schema)
     }
     return pa.table({**columns, "op": found["op"]}).cast(schema.append(pa.field("op", pa.string())))
