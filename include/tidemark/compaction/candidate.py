@@ -15,7 +15,7 @@ from tidemark.compaction.run import Run
 from tidemark.compaction.state import State
 from tidemark.folding import actions, frames
 from tidemark.lake import pending_schema
-from tidemark.lake.branches import branch_from_main, head
+from tidemark.lake.branches import branch_from_main, greatest, head
 from tidemark.lake.properties import (
     KEPT_PROPERTIES,
     KEY_PROPERTY,
@@ -93,6 +93,16 @@ class Prepared:
         ]
         rows = version.table(self.run.lake.spark_name(self.plan.rows))
         return frames.of_today(rows.select(*columns), self.plan)
+
+    def is_below(self, oldest: str | None, snapshot: int) -> bool:
+        """Return whether each row of a snapshot is older than all new events, as its files say.
+
+        Args:
+            oldest: no new event is older; None where that is not known.
+            snapshot: of the table.
+        """
+        newest = greatest(self.current(), POSITION, snapshot)
+        return oldest is not None and newest is not None and newest < oldest
 
     def has_names_of(self, snapshot: int) -> bool:
         """Return whether a snapshot was written under the names of today: Iceberg fails at a filter on another one."""

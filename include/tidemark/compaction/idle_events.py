@@ -16,7 +16,6 @@ from tidemark.compaction import row_writing
 from tidemark.compaction.candidate import Prepared
 from tidemark.folding import contradictions, frames
 from tidemark.folding.key_bounds import ANY, KeyBounds
-from tidemark.lake.branches import upper_bound
 from tidemark.tables.schemas import DELETED, POSITION
 
 
@@ -35,7 +34,8 @@ def against_rows(
     plan, keys = prepared.plan, frames.key_names(prepared.plan)
     own = folded.where(~F.col("moved_away")).select(*keys, "position", "deleted")
     stood = stood_at(prepared, start, bounds)
-    if _are_above(prepared, totals.get("oldest"), start):
+    oldest = totals.get("oldest")
+    if prepared.state.is_below(oldest) and prepared.is_below(oldest, start):
         # Of newer events, only the delete of a row that is not there changes nothing; with soft deletes it makes one.
         return 0 if plan.soft else _missing(stood, own.where("deleted").select(*keys), totals)
     judged = own.join(stood, keys, "left").join(died_at(prepared), keys, "left")
@@ -49,14 +49,6 @@ def _missing(stood: DataFrame, deleted: DataFrame, totals: Mapping[str, Any]) ->
     """Return how many rows that events of their own key delete are not there."""
     deletes, away = (int(totals.get(name) or 0) for name in ("deletes", "away"))  # a key that moves away is deleted
     return deletes - away - row_writing.count_there(stood, deleted, deletes)
-
-
-def _are_above(prepared: Prepared, oldest: str | None, start: int) -> bool:
-    """Return whether all new events are newer than every row and tombstone that was there, as files say."""
-    table = prepared.current()
-    files = [task.file for task in table.scan(snapshot_id=start).plan_files()]
-    known = (upper_bound(table, files, POSITION), prepared.state.newest)
-    return oldest is not None and all(newest is not None and newest < oldest for newest in known)
 
 
 def by_cell(judged: DataFrame) -> int:

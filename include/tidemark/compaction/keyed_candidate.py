@@ -109,7 +109,7 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     late = marked_again.late_keys(prepared, fold.rows, totals.oldest) if plan.soft else None
     by_cell = plan.found.partial or "cells" in state.kinds or late is not None
     start = prepared.tip()
-    bounds = row_writing.bounds(prepared, fold.rows, fold.totals) if late is None else key_bounds.ANY
+    bounds = row_writing.bounds_of(prepared, fold.rows, fold.totals) if late is None else key_bounds.ANY
     judged = _by_cell(prepared, fold, late, truncates, bounds) if by_cell else None
     ready = _alive(prepared, fold.rows, totals.oldest) if judged is None else judged.where("changes")
     marked = emptied.marked + (_marked_rows(prepared, ready, bounds) if totals.marks else 0)
@@ -231,8 +231,7 @@ def _by_cell(
 
 def _alive(prepared: Prepared, folded: DataFrame, oldest: str | None) -> DataFrame:
     """Return folded rows without late events of keys that are dead; a batch newer than all that is kept has none."""
-    newest = prepared.state.newest
-    if oldest is None or (newest is not None and newest < oldest):
+    if oldest is None or prepared.state.is_below(oldest):
         return folded
     return row_cells.not_dead(folded, prepared.state.tombstones(), prepared.plan)
 

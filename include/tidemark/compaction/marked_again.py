@@ -44,7 +44,7 @@ def late_keys(prepared: Prepared, folded: DataFrame, oldest: str | None) -> Data
     keys = frames.key_names(prepared.plan)
     stored = prepared.stored().select(*frames.key_columns(prepared.plan), POSITION, DELETED)
     found = []
-    newest = greatest(prepared.current(), POSITION, prepared.run.cut.branch)
+    newest = greatest(prepared.current(), POSITION, prepared.tip())
     if oldest is not None and (newest is None or newest >= oldest):
         is_late = F.col("first") < F.col(POSITION)
         is_newer = F.col("position") > F.col(POSITION)

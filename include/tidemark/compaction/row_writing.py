@@ -12,14 +12,13 @@ from tidemark.compaction import accounting, merging
 from tidemark.compaction.candidate import Prepared
 from tidemark.folding import frames, key_bounds
 from tidemark.folding.key_bounds import KeyBounds
-from tidemark.lake.branches import greatest, rows_in
-from tidemark.tables.schemas import POSITION
+from tidemark.lake.branches import rows_in
 
 LARGE = 200_000
 """Rows from which on two passes over a table's keys cost less than one that shuffles them: see docs/adr/0020."""
 
 
-def bounds(prepared: Prepared, folded: DataFrame, totals: Mapping[str, Any]) -> KeyBounds:
+def bounds_of(prepared: Prepared, folded: DataFrame, totals: Mapping[str, Any]) -> KeyBounds:
     """Return what the keys of a batch fulfil; of key columns that the table is partitioned by, the values if few.
 
     Args:
@@ -84,7 +83,6 @@ def _is_above(prepared: Prepared, oldest: str | None) -> bool:
 
     Then keys need no comparing of positions. A batch with one late event in it is merged row by row.
     """
-    if prepared.plan.soft or oldest is None or rows_in(prepared.table) < LARGE:
+    if prepared.plan.soft or rows_in(prepared.table) < LARGE:
         return False
-    newest = greatest(prepared.current(), POSITION, prepared.run.cut.branch)
-    return newest is not None and newest < oldest
+    return prepared.is_below(oldest, prepared.tip())

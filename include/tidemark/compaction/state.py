@@ -65,6 +65,10 @@ class State:
         """Return the keys that were deleted, each at its position."""
         return self.rows().where(F.col("kind") == "tombstone")
 
+    def is_below(self, oldest: str | None) -> bool:
+        """Return whether all that is kept is older than all new events, the oldest of which is at this position."""
+        return oldest is not None and self.newest is not None and self.newest < oldest
+
     def has(self, truncate: Truncate) -> bool:
         """Return whether the state holds a TRUNCATE of the same place."""
         return any((kept.shard, kept.position) == (truncate.shard, truncate.position) for kept in self.truncates)

@@ -46,9 +46,9 @@ def ancestry(table: Table, ref: str = MAIN_BRANCH) -> Iterator[Snapshot]:
         snapshot = table.snapshot_by_id(parent) if parent is not None else None
 
 
-def greatest(table: Table, column: str, ref: str = MAIN_BRANCH) -> str | None:
-    """Return an upper bound of a text column from the statistics of a branch's files; see ``upper_bound``."""
-    files = (task.file for task in table.scan(snapshot_id=head(table, ref)).plan_files())
+def greatest(table: Table, column: str, snapshot: int) -> str | None:
+    """Return an upper bound of a text column from the statistics of a snapshot's files; see ``upper_bound``."""
+    files = (task.file for task in table.scan(snapshot_id=snapshot).plan_files())
     return upper_bound(table, files, column)
 
 

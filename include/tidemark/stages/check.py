@@ -23,6 +23,7 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts, member_rows
 from tidemark.ledger.check_rows import CHECK
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.quality import contradictions as contradicting
@@ -67,7 +68,8 @@ def run(source: Source) -> StageReport:
     last = cuts.last_published(ledger)
     once, published = ReadOnce(lake, source.source), last.batch if last else 0
     up_to = at_most("batch", cut.batch)
-    doubts = doubts_about(source, ledger.spans(up_to), published, ledger.offsets(up_to))
+    offsets = ledger.offsets(up_to)
+    doubts = doubts_about(source, ledger.spans(up_to), published, offsets)
     now, before = (renamed.known_to(once, source, batch).followed for batch in (cut.batch, published))
     folded, followed = _folded(lake, rows), Followed(now, before)
     for name, in_doubt in doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed).items():
@@ -83,7 +85,8 @@ def run(source: Source) -> StageReport:
     verdicts, places = judge(lake, once, source, rows, _by_object(doubts, told, volumes, drifts))
     summary: dict[str, int | str] = {"cut": cut.cut, "tables": len(verdicts)}
     docs = verdicts[0].docs if verdicts else home()
-    findings = [*_of_messages(lake, ledger, source, cut, published), *_freshness(ledger, source, [*past, *rows])]
+    of_messages = _of_messages(lake, ledger, source, (published, cut.batch), offsets)
+    findings = [*of_messages, *_freshness(ledger, source, [*past, *rows])]
     whole = of_source(source.source, findings, docs)
     verdicts += whole.verdicts
     for name, blocking in contradicting.blocking(contradictions, source).items():
@@ -126,19 +129,20 @@ def _freshness(ledger: Ledger, source: Source, tables: Iterable[TableRow]) -> li
     return list(freshness.judged(source, rows, ledger.batches(), datetime.now(UTC))) if rows and limited else []
 
 
-def _of_messages(lake: Lake, ledger: Ledger, source: Source, cut: CutRow, published: int) -> Iterator[Finding]:
+def _of_messages(
+    lake: Lake, ledger: Ledger, source: Source, batches: tuple[int, int], offsets: Sequence[OffsetsRow]
+) -> Iterator[Finding]:
     """Yield what the cut's messages lack, what of them is unknown, and how many cannot be read."""
     asked = source.invariants.missing_offsets
-    rows = [] if asked is Consequence.OFF else ledger.offsets(at_most("batch", cut.batch))
-    if rows:
-        yield missing_offsets.judged(source.source, rows, published, Severity(asked.value))
+    if offsets and asked is not Consequence.OFF:
+        yield missing_offsets.judged(source.source, offsets, batches[0], Severity(asked.value))
     quarantine = lake.find(names.quarantine(source.source))
     asked = source.invariants.unknown_messages
     if quarantine is not None and asked is not Consequence.OFF:
-        yield from unknown_messages.judged(source.source, quarantine, (published, cut.batch), Severity(asked.value))
+        yield from unknown_messages.judged(source.source, quarantine, batches, Severity(asked.value))
     if quarantine is not None and source.invariants.quarantined_share is not Consequence.OFF:
-        yield from unread_messages.judged(ledger, source, quarantine, (published, cut.batch))
-    asked, new = source.invariants.unknown_members, (above("batch", published), at_most("batch", cut.batch))
+        yield from unread_messages.judged(ledger, source, quarantine, batches)
+    asked, new = source.invariants.unknown_members, (above("batch", batches[0]), at_most("batch", batches[1]))
     members = [] if asked is Consequence.OFF else member_rows.unknown_members(ledger, *new)
     if members:
         yield unknown_members.judged(source.source, source.format, members, Severity(asked.value))
