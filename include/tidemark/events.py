@@ -182,6 +182,8 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """False: columns that ``after`` lacks are null. True: they, and the columns in ``absent``, are unchanged."""
     absent: tuple[str, ...] = ()
     """Columns of ``shape`` that are missing in ``after``, or have a placeholder there; only if ``partial``."""
+    upsert: bool = False
+    """Whether a ``partial`` UPDATE also makes rows: the source writes parts of rows that it does not look at before."""
     key: tuple[str, ...] | None = None
     """Key columns that the message itself names. None if it names none; empty if it says that there is no key."""
     load: Position | None = None

@@ -55,6 +55,7 @@ def _cases() -> dict[str, Case]:
         "sound", "missing", "twice", "stands", "again", "late", "copies", "unloaded", "emptied", "moved", "both",
         "inside", "bag", "bag_sound", "bag_resent", "parts", "resent",
     )}  # fmt: skip
+    wide = {name: Table(name) for name in ("parts", "part_unloaded", "part_again")}
     u, first = "missing_rows", {name: _loaded(table) for name, table in t.items()}
     return {
         "sound": Case((
@@ -128,10 +129,32 @@ def _cases() -> dict[str, Case]:
             (first["bag_resent"], (t["bag_resent"].delete(11, 1, "a"),), (t["bag_resent"].delete(11, 1, "a"),))
         ),
         "parts": Case(
-            (first["parts"], (Table("parts", columns=("id", "name", "note")).update(10, 9, "b", ...),)),
-            ((2, u, 1, 10),),
+            (first["parts"],
+             (wide["parts"].update(10, 9, "b", ...), _without_old(wide["parts"].update(12, 8, "b", ...)),
+              _without_old(wide["parts"].update(14, 1, "b", ...)))),
+            ((2, "incomplete_rows", 2, 10), (2, u, 2, 10)),
+            "2 rows of which updates told a part, and nothing the rest, which is null (id=9; id=8)",
         ),
+        # Its rows from before the first dump are not known, so an UPDATE of one is no contradiction.
+        "part_unloaded": Case((
+            (wide["part_unloaded"].insert(5, 1, "a", "n"), wide["part_unloaded"].insert(6, 2, "a", "n")),
+            (_without_old(wide["part_unloaded"].update(10, 9, "b", ...)),
+             _without_old(wide["part_unloaded"].update(12, 1, "b", ...)), wide["part_unloaded"].update(13, 2, ..., "m"),
+             wide["part_unloaded"].update(14, 7, "b", "m"),
+             _without_old(wide["part_unloaded"].update(15, 7, "c", ...))),
+            (wide["part_unloaded"].insert(7, 9, "a", "n"), _without_old(wide["part_unloaded"].update(20, 9, "c", ...))),
+        ), ((2, "incomplete_rows", 1, 10),)),
+        "part_again": Case((
+            (wide["part_again"].insert(5, 1, "a", "n"),),
+            (wide["part_again"].delete(10, 1, "a", "n"), _without_old(wide["part_again"].update(12, 1, "b", ...))),
+            (wide["part_again"].delete(20, 1, "b", None),),
+        ), ((2, u, 1, 12),)),
     }  # fmt: skip
+
+
+def _without_old(change: Change) -> Change:
+    """Return an update without a before image."""
+    return change._replace(before=None)
 
 
 def _told(change: Change, name: str) -> Change:

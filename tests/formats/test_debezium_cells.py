@@ -68,7 +68,7 @@ def test_a_row_with_a_column_that_is_no_cell_has_no_cells(row: dict[str, Any]) -
 def test_an_insert_of_cassandra_changes_the_columns_that_it_sets() -> None:
     """It is an upsert."""
     event = decode("i", {"id": cell(1), "name": None}, "cassandra")
-    assert (event.operation, event.partial, event.absent) == (Operation.UPDATE, True, ("name",))
+    assert (event.operation, event.partial, event.absent, event.upsert) == (Operation.UPDATE, True, ("name",), True)
 
 
 def test_a_range_tombstone_of_cassandra_is_no_snapshot() -> None:

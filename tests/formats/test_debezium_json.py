@@ -103,7 +103,7 @@ def test_lindorm_old_row_lacks_what_is_null() -> None:
 def test_lindorm_document_hbase_put() -> None:
     """A put tells the cells that it wrote, as Base64 of raw bytes; ``ROW`` is the key."""
     event = lindorm("c", None, {"ROW": "dXNlcjE=", "f_name": "bHVja3k="})
-    assert (event.operation, event.partial, event.key) == (Operation.UPDATE, True, ("ROW",))
+    assert (event.operation, event.partial, event.upsert, event.key) == (Operation.UPDATE, True, True, ("ROW",))
     assert event.shape is not None
     assert {(column.type, column.encoding) for column in event.shape.columns} == {("binary", Encoding.BASE64)}
 

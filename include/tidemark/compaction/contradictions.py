@@ -29,6 +29,7 @@ from tidemark.ledger.contradiction_rows import (
     DIFFERENT_COPIES,
     EXISTING_ROWS,
     IN_WORDS,
+    INCOMPLETE_ROWS,
     MISSING_ROWS,
     ContradictionRow,
 )
@@ -102,6 +103,24 @@ def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradictio
         for needs, kind in kinds
         if needs in counts and getattr(asked, kind) is not Consequence.OFF
     ]
+
+
+def incomplete(prepared: Prepared, acted: DataFrame, judged: DataFrame) -> list[Contradiction]:
+    """Return the rows of which only a part is known, at most one entry; its message is that of the first part.
+
+    Args:
+        prepared: a table whose cells have writers of their own.
+        acted: ``folding.actions.actions`` of its new events.
+        judged: ``folding.cells.combine`` of them.
+    """
+    if prepared.run.source.invariants.incomplete_rows is Consequence.OFF:
+        return []
+    keys = frames.key_names(prepared.plan)
+    rows = checkpointed(judged.where("lacks").select(*keys))
+    if not (count := rows.count()):
+        return []
+    parts = acted.where(F.col("set_aside").isNull() & F.col("partial")).join(rows, keys, "left_semi")
+    return [entry(parts, INCOMPLETE_ROWS, count, prepared)]
 
 
 def before_images(prepared: Prepared, changes: DataFrame, start: int) -> list[Contradiction]:

@@ -68,6 +68,8 @@ class _Totals:
     away: int
     deletes: int
     marks: int
+    parts: int
+    """Rows that an event wrote a part of, which have to be there."""
     committed_at: int
     """Epoch µs, UTC; 0: unknown."""
     oldest: str | None
@@ -139,7 +141,10 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
         deleted=marked if plan.soft else lost,
         committed_at=totals.committed_at or None,
         snapshots=prepared.snapshots(),
-        contradictions=_contradictions(prepared, fold, None if by_cell or plan.soft else merged, start),
+        contradictions=[
+            *(contradictions.incomplete(prepared, fold.acted(), judged) if totals.parts and judged is not None else []),
+            *_contradictions(prepared, fold, None if by_cell or plan.soft else merged, start),
+        ],
     )
 
 

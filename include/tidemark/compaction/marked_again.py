@@ -114,4 +114,5 @@ def _compared(folded: DataFrame, stored: DataFrame, plan: Plan) -> DataFrame:
         F.lit(None).cast(_VERSIONS).alias("versions"),
         changes.alias("changes"),
         changes.alias("writes"),
+        F.lit(False).alias("lacks"),
     )

@@ -42,7 +42,7 @@ from tidemark.values.images import read_images
 from tidemark.values.table_columns import Image, TableColumn, any_of
 from tidemark.values.types import spark_type
 
-KEPT = ("position", "committed_at", "shape", "partial", "absent", "batch", "file", "place", "row")
+KEPT = ("position", "committed_at", "shape", "partial", "absent", "upsert", "batch", "file", "place", "row")
 """Columns of the change log that actions keep."""
 
 

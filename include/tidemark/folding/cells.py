@@ -42,7 +42,8 @@ def combine(folded: DataFrame, stored: DataFrame, state: DataFrame, plan: Plan) 
         ``versions``: from column name to the position at which the cell was written, with ``REST`` for the columns not
         named. ``versions`` is null if the row was written whole at ``position``. ``changes``: whether the events
         change anything, of the row or of what is kept of a deleted one; only then the other columns say what.
-        ``writes``: whether they change the table.
+        ``writes``: whether they change the table. ``lacks``: whether an event wrote a part of a row that has to be
+        there, and nothing that is known wrote the rest.
     """
     keys = key_names(plan)
     rows = stored.select(
@@ -93,6 +94,8 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
             "writes": F.coalesce(writes, F.lit(False)),
         }
     )
+    in_part = F.col("in_part") if plan.found.partial else F.lit(False)
+    unwritten = any_of([F.lit(False), *(F.col(f"m{n}") <= floor for n in numbers)])
     return merged.select(
         *key_names(plan),
         F.col("final").alias("position"),
@@ -103,6 +106,7 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
         F.when(~gone & (F.col("merged_rest") != F.col("final")), _versions(plan)).alias("versions"),
         "changes",
         "writes",
+        (F.col("changes") & ~gone & F.coalesce(in_part & unwritten, F.lit(False))).alias("lacks"),
     )
 
 

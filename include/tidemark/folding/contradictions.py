@@ -41,8 +41,8 @@ def needs(plan: Plan, moved: Expression) -> Expression:
     """Return what an event needs of the row that it writes; ``moved``: whether its key changed, so that it is new."""
     told = F.when((F.col("operation") == Operation.SNAPSHOT) | ~is_placed("position"), UNKNOWN)
     if tells_rows(plan):  # the new half of an update; or a part of a row, which some sources write where none is
-        in_part = F.lit(True) if plan.found.halves else F.col("partial")
-        told = told.when((F.col("operation") == Operation.UPDATE) & in_part & F.col(NO_OLD_ROW), ANY)
+        makes_rows = F.lit(True) if plan.found.halves else F.col("partial") & may_make_rows()
+        told = told.when((F.col("operation") == Operation.UPDATE) & makes_rows & F.col(NO_OLD_ROW), ANY)
     new = (F.col("operation") == Operation.INSERT) | moved
     return _number(told.when(new, NO_ROW).otherwise(ROW))
 
@@ -54,6 +54,11 @@ NO_OLD_ROW = "no old row"
 def tells_rows(plan: Plan) -> bool:
     """Return whether an UPDATE has to tell the row before it, or else it may be of a row that is not there."""
     return plan.compares and (plan.found.partial or plan.found.halves)
+
+
+def may_make_rows(event: str = "") -> Expression:
+    """Return whether a partial event makes its row where there is none; true where an old change log does not tell."""
+    return F.coalesce(F.col(f"{event}upsert"), F.lit(True))
 
 
 def number(value: int) -> Expression:

@@ -40,10 +40,10 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Tru
         and what their old images tell. Then there are ``first``, the position of the key's oldest action,
         and ``keeps``: there are only deletes, so a value that none of them tells is the stored one.
 
-        With partial images also ``whole_at``, the position at which the row was last written whole (null: never), and
-        ``p<n>``, the position at which a column was written (null: no event wrote it; in a row that is deleted softly:
-        no event told it). For a key that has only idle halves of updates, the row has the counts and no position: each
-        is overtaken.
+        With partial images also ``whole_at``, the position at which the row was last written whole (null: never),
+        ``in_part``, whether any event wrote a part of a row that has to be there, and ``p<n>``, the position at which a
+        column was written (null: no event wrote it; in a row that is deleted softly: no event told it). For a key that
+        has only idle halves of updates, the row has the counts and no position: each is overtaken.
     """
     keys = [*apart, *key_names(plan)]
     return _by_cell(acted, plan, keys, truncates) if plan.found.partial else _newest(acted, plan, keys)
@@ -120,7 +120,7 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
     acted = acted if "idle" in acted.columns else acted.withColumn("idle", F.lit(False))
     own = F.when(~F.col("moved_away"), 1).otherwise(0)
     place = F.struct("file", "place", "row")
-    payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent", "idle"]
+    payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent", "upsert", "idle"]
     payload += ["needs"] if plan.compares else []
     cells = [field(number) for number in value_numbers(plan)]
     # Copies of one event have one position. All actions of a key meet in one task, sorted, so that both groupings
@@ -148,6 +148,8 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
         F.count_if("differs").alias("differing"),
         F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), _acts_at())).alias("whole_at"),
     ]
+    is_part = F.col("event.partial") & ~F.col("event.deleted") & ~contradictions.may_make_rows("event.")
+    newest.append(F.some(is_part).alias("in_part"))
     if plan.compares:
         oldest_first = Window.partitionBy(*keys).orderBy("position")
         once = once.withColumn("breaks", contradictions.breaks_in_parts(oldest_first))
@@ -165,7 +167,8 @@ def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Trunc
     values = [column for number in value_numbers(plan) for column in _value_and_position(plan, number)]
     marks = ["first", "keeps"] if plan.soft else []
     overtaken = F.col("distinct") - F.coalesce((~F.col("newest.moved_away")).cast("int"), F.lit(0))
-    counts = [F.col("duplicates"), overtaken.alias("overtaken"), F.col("differing"), F.col("whole_at")]
+    counts = [F.col("duplicates"), overtaken.alias("overtaken"), F.col("differing")]
+    counts += [F.col("whole_at"), F.col("in_part")]
     counts += [F.col("begins"), F.col("breaks")] if plan.compares else []
     return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)
 
@@ -220,6 +223,7 @@ def totals(plan: Plan) -> list[Expression]:
         F.count_if("moved_away").alias("away"),
         F.count_if("deleted").alias("deletes"),
         F.count_if(F.col("deleted") & ~F.col("moved_away") & F.lit(plan.soft)).alias("marks"),
+        F.count_if("in_part" if plan.found.partial else F.lit(False)).alias("parts"),
         F.unix_micros(F.max("committed_at")).alias("committed_at"),
         F.min("first" if plan.soft else "position").alias("oldest"),
         *key_bounds.totals(plan),

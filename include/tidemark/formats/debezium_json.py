@@ -118,6 +118,7 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
         shape=row.layout.shape if row.layout else None,
         partial=row.partial,
         absent=row.absent,
+        upsert=row.upsert or source.connector == "cassandra",
         key=row.key,
         load=_load(source, operation, options),
     )
@@ -172,7 +173,8 @@ def _row(
     if _is_hbase(layout, options):
         # a put has the cells that it wrote, and comes as `c` whether or not the row existed
         put = operation is Operation.INSERT
-        return Row(Operation.UPDATE if put else operation, before, after, layout, partial=put, key=("ROW",))
+        operation = Operation.UPDATE if put else operation
+        return Row(operation, before, after, layout, partial=put, key=("ROW",), upsert=put)
     absent = () if is_selected(operation, payload.source) else unavailable(after, layout, options.unavailable_value)
     return Row(operation, before, after, layout, bool(absent), absent, key.names if key else None)
 

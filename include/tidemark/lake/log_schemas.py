@@ -56,13 +56,15 @@ CHANGE_LOG = pa.schema(
         ("file", pa.string()),
         ("place", pa.int64()),
         ("row", pa.int32()),
+        ("upsert", pa.bool_()),
     ]
 )
 """``changelog.<source>``: one row for each event. ``kind`` is a ``RowKind``. ``object`` is the table as source files
 name it. ``position`` sorts as text. ``before`` and ``after`` are verbatim JSON objects; ``shape`` is the id of the row
 in the ledger's ``shapes`` that describes their columns. ``absent`` names the columns that a ``partial`` image did not
-capture. ``file``, ``place`` and ``row`` (number of the event in its message, from 0) lead back to the bytes. Append
-only, partitioned by ``batch``, ``kind`` and ``object``."""
+capture. ``file``, ``place`` and ``row`` (number of the event in its message, from 0) lead back to the bytes. ``upsert``
+is whether a ``partial`` UPDATE also makes rows; null for whole images, and in rows of an older Tidemark. Append only,
+partitioned by ``batch``, ``kind`` and ``object``."""
 
 QUARANTINE = pa.schema(
     [

@@ -18,7 +18,14 @@ def raw(lake: Lake, source: str) -> Table:
 def change_log(lake: Lake, source: str) -> Table:
     """Return the table of the source's events."""
     by = ["batch", "kind", "object"]
-    return lake.ensure(names.change_log(source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=by)
+    table = lake.ensure(names.change_log(source), CHANGE_LOG, CHANGE_LOG_PROPERTIES, partition_by=by)
+    return with_columns(table, CHANGE_LOG)
+
+
+def find_change_log(lake: Lake, source: str) -> Table | None:
+    """Return the table of the source's events; None if the source has none so far."""
+    table = lake.find(names.change_log(source))
+    return None if table is None else with_columns(table, CHANGE_LOG)
 
 
 def quarantine(lake: Lake, source: str) -> Table:

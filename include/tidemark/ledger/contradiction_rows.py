@@ -5,12 +5,13 @@ from __future__ import annotations
 from tidemark.ledger.rows import LedgerRow
 
 MISSING_ROWS, EXISTING_ROWS, DIFFERENT_COPIES = "missing_rows", "existing_rows", "different_copies"
-BEFORE_IMAGES, LOADED_AGAIN = "before_images", "loaded_again"
+BEFORE_IMAGES, LOADED_AGAIN, INCOMPLETE_ROWS = "before_images", "loaded_again", "incomplete_rows"
 """Kinds of contradictions, as source files name them."""
 
 IN_WORDS = {
     MISSING_ROWS: "updates or deletes of rows that were not there",
     EXISTING_ROWS: "inserts of rows that were there",
+    INCOMPLETE_ROWS: "rows of which updates told a part, and nothing the rest, which is null",
     BEFORE_IMAGES: "before images that are not the row before",
     DIFFERENT_COPIES: "events of which copies say something else",
     LOADED_AGAIN: "loaded rows of keys that were loaded before",

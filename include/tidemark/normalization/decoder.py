@@ -228,6 +228,7 @@ class Decoder:
         }
         if any(partial):
             columns["absent"] = pa.array([event.absent or None for event in events], NAME_LIST)
+            columns["upsert"] = pa.array([event.upsert if event.partial else None for event in events], pa.bool_())
         if any(key is not None for key in keys):
             columns["key"] = pa.array(keys, NAME_LIST)
         return filled_batch(columns, len(events), CHANGE_LOG)

@@ -25,6 +25,9 @@ class Invariants(BaseModel):
     """An UPDATE or DELETE of a row that is not there: the event that made the row is lost."""
     existing_rows: Chosen = Consequence.WARN
     """An INSERT of a row that is there: the event that deleted it is lost, or the key is not one."""
+    incomplete_rows: Chosen = Consequence.WARN
+    """A row that an UPDATE told a part of, although it was not there: its other columns are null, and their values are
+    not known."""
     before_images: Chosen = Consequence.OFF
     """A before image that is not the row before: an UPDATE is lost. Costs a second image of each event, and a look at
     the rows that the batch writes."""

@@ -17,7 +17,7 @@ from tidemark.compaction.decisions import BuildAnew, Built, Decision, Stopped, s
 from tidemark.compaction.routing import Routing
 from tidemark.compaction.run import Cut, Run
 from tidemark.ddl.lineages import Lineages
-from tidemark.lake import names
+from tidemark.lake import log_tables
 from tidemark.lake.branches import marker
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
@@ -61,7 +61,7 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     last, published = cuts.last_published(ledger), ledger.published_tables()
     routed = Routing.of(source, ledger, published, last.batch if last else 0)
     published = routed.current(published)
-    newest = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
+    newest = int(marker(log_tables.find_change_log(lake, source.source), "batch") or 0)
     requests = routed.requests(ledger)
     behind = routed.behind(published)
     nothing_new = pending.is_up_to_date(last, published, newest) and not pending.is_released(source, published)

@@ -39,3 +39,4 @@ class Row(msgspec.Struct, gc=False):
     partial: bool = False
     absent: tuple[str, ...] = ()
     key: tuple[str, ...] | None = None
+    upsert: bool = False

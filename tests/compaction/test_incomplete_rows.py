@@ -1,0 +1,89 @@
+"""Rows of which updates told a part, and nothing the rest: told, where the source does not write rows in parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from support.histories import UNAVAILABLE, deliver
+from support.running import run_all
+from tidemark.lake import names
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
+from tidemark.sources.model import Source
+
+Make = Callable[..., Source]
+
+
+def _message(table: str, op: str, after: dict[str, Any], lsn: int, connector: str = "postgresql") -> bytes:
+    origin = {"connector": connector, "db": "shop", "schema": "app", "table": table, "lsn": lsn, "txId": lsn}
+    block = {**origin, "ts_ms": 1767225600000 + lsn}
+    return json.dumps({"op": op, "before": None, "after": after, "source": block}).encode()
+
+
+def _found(lake: Lake, shop: Source) -> dict[tuple[int, str], tuple[str, int, str, int | None]]:
+    rows = Ledger(lake, shop.source).contradictions()
+    told = {(row.cut, row.object.rpartition(".")[2]): (row.kind, row.events, row.file or "", row.place) for row in rows}
+    return {key: (kind, events, Path(file).stem, place) for key, (kind, events, file, place) in told.items()}
+
+
+def test_a_row_that_an_update_begins_is_told_until_its_rest_comes(
+    source: Make, spark: SparkSession, lake: Lake
+) -> None:
+    """A large value that did not change is unknown where no INSERT or load told it, or where its INSERT is set aside.
+
+    Cassandra writes rows in parts that it does not look at before. A change log of an older version does not tell which
+    events do so.
+    """
+
+    def cells(**values: Any) -> dict[str, Any]:
+        return {name: value if value is None else {"value": value, "set": True} for name, value in values.items()}
+
+    declared = {"key": ["id"], "columns": {"id": "long", "n": "int", "body": "string"}}
+    tables = dict.fromkeys(("shop.app.notes", "shop.app.aside", "shop.app.parts"), declared)
+    shop = source("debezium_json", tables=tables)
+    folder = Path(shop.landing).parent
+    partial = {"id": 1, "n": 2, "body": UNAVAILABLE}
+    deliver(folder, "1", [
+        _message("notes", "c", {"id": 3, "n": 1, "body": "c"}, 10),
+        _message("notes", "u", {"id": 3, "n": 2, "body": UNAVAILABLE}, 11),
+        _message("notes", "u", partial, 12),
+        _message("aside", "c", {"id": 1, "n": "many", "body": "a"}, 13),
+        _message("aside", "u", partial, 14),
+        _message("parts", "i", cells(id=1, n=2, body=None), 15, "cassandra"),
+    ])  # fmt: skip
+    reports = run_all(shop)
+    assert _found(lake, shop) == {
+        (1, "notes"): ("incomplete_rows", 1, "1", 3),
+        (1, "aside"): ("incomplete_rows", 1, "1", 5),
+    }
+    told = "shop.app.notes: 1 rows of which updates told a part, and nothing the rest, which is null (id=1)."
+    assert any(remark.startswith(told) for remark in reports["compact"].remarks), reports["compact"].remarks
+    with lake.load(names.change_log(shop.source)).update_schema() as update:
+        update.delete_column("upsert")
+    deliver(folder, "2", [
+        _message("notes", "u", {"id": 1, "n": 3, "body": UNAVAILABLE}, 20),
+        _message("notes", "c", {"id": 1, "n": 1, "body": "late"}, 9),
+        _message("aside", "u", {"id": 1, "n": 3, "body": UNAVAILABLE}, 21),
+        _message("parts", "u", cells(id=2, n=2, body=None), 22, "cassandra"),
+    ])  # fmt: skip
+    run_all(shop)
+    assert {key: told for key, told in _found(lake, shop).items() if key[0] == 2} == {
+        (2, "aside"): ("incomplete_rows", 1, "2", 3)
+    }
+    rows = lake.load((shop.source, "notes")).scan(selected_fields=("id", "n", "body")).to_arrow().to_pylist()
+    assert sorted(rows, key=lambda row: row["id"]) == [
+        {"id": 1, "n": 3, "body": "late"},
+        {"id": 3, "n": 2, "body": "c"},
+    ]
+    asked = Source.model_validate({**shop.model_dump(by_alias=True), "invariants": {"incomplete_rows": "block"}})
+    deliver(folder, "3", [_message("notes", "u", {"id": 7, "n": 3, "body": UNAVAILABLE}, 30)])
+    for stage in ("land", "normalize", "compact"):
+        run_stage(stage, asked, None, None)
+    problems = run_stage("check", asked, None, None).problems
+    assert any("1 rows of which updates told a part" in problem for problem in problems), problems
