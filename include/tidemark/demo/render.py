@@ -26,6 +26,7 @@ from tidemark.demo.renderers import (
 )
 from tidemark.demo.renderers.dump import DumpFile, Entry, Kind
 from tidemark.demo.story.model import History
+from tidemark.demo.story.renames import renamed
 from tidemark.demo.story.shards import sharded
 from tidemark.errors import UnknownNameError
 
@@ -34,7 +35,7 @@ SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
     "shop_cdl": cdl_json.dump,
     "shop_datahub_blob": datahub_blob.dump,
     "shop_datahub_tuple": datahub_tuple.dump,
-    "shop_debezium": debezium_json.dump,
+    "shop_debezium": lambda history: debezium_json.dump(renamed(history)),
     "shop_debezium_bare": debezium_json.dump_bare,
     "shop_dts": dts_avro.dump,
     "shop_lindorm": lindorm.dump,

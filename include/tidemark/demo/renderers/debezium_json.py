@@ -4,7 +4,8 @@ Spellings are from https://debezium.io/documentation/reference/stable/connectors
 connectors with different settings. Both have ``skipped.operations=none``, so that a TRUNCATE is a message:
 
 - with schema: ``decimal.handling.mode=precise``, ``time.precision.mode=adaptive_time_microseconds``,
-  ``provide.transaction.metadata=true``, with schema changes; Kafka records with keys on days 1 and 3;
+  ``provide.transaction.metadata=true``, with schema changes; Kafka records with keys on days 1 and 3. The table of
+  payments is renamed on day 3 (``story.renames``);
 - bare: ``schemas.enable=false``, ``decimal.handling.mode=string``, ``time.precision.mode=isostring``, unsigned big
   integers as text; only values of records; no transactions and no schema changes, so changes of rows show their effect.
 """

@@ -82,7 +82,7 @@ class SchemaEvent:
     """One DDL statement."""
 
     kind: str
-    """``CREATE``, ``ALTER``, ``TRUNCATE`` or ``CINDEX``."""
+    """``CREATE``, ``ALTER``, ``RENAME``, ``TRUNCATE`` or ``CINDEX``."""
     statement: str
     schema: Schema
     """The table after the statement."""
