@@ -46,6 +46,8 @@ class Invariants(BaseModel):
     """Messages with an operation or a type of a column that the format does not know: the producer changed."""
     unknown_members: Chosen = Consequence.WARN
     """Members of messages, beside their rows, that the format does not know: told once, when they are new."""
+    lone_tombstones: Chosen = Consequence.BLOCK
+    """Records without a value in a source of which no message ever deleted a row: most likely they are its deletes."""
     missing_offsets: Chosen = Consequence.WARN
     """Records of a partition of Kafka that did not land, between others that did."""
     quarantined_share: Chosen = Consequence.BLOCK

@@ -29,6 +29,7 @@ from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.quality import contradictions as contradicting
 from tidemark.quality import (
     freshness,
+    lone_tombstones,
     missing_offsets,
     schema_drift,
     unknown_members,
@@ -146,6 +147,9 @@ def _of_messages(
     members = [] if asked is Consequence.OFF else member_rows.unknown_members(ledger, *new)
     if members:
         yield unknown_members.judged(source.source, source.format, members, Severity(asked.value))
+    asked = source.invariants.lone_tombstones
+    if asked is not Consequence.OFF:
+        yield from lone_tombstones.judged(lake, source.source, batches, Severity(asked.value))
 
 
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
@@ -182,7 +186,7 @@ _APPROVABLE = (
     APPROVABLE
     | {LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
     | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES, unknown_members.UNKNOWN_MEMBERS}
-    | {unread_messages.UNREAD_MESSAGES}
+    | {unread_messages.UNREAD_MESSAGES, lone_tombstones.LONE_TOMBSTONES}
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS
 )

@@ -1,0 +1,60 @@
+"""Records without a value in a source of which no message ever deleted a row: what they delete stays in the tables.
+
+Kafka's producers send such a record behind the message of a delete. Where there is no such message, the record is the
+delete: Debezium's ``ExtractNewRecordState`` drops the message by default, and so does log compaction. The record names
+no table, so it deletes nothing unless the source file says of which table it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidemark.events import Operation
+from tidemark.lake import names
+from tidemark.lake.filters import above, at_most, equals
+from tidemark.lake.lake import Lake
+from tidemark.lake.log_schemas import RowKind
+from tidemark.ledger.ledger import Ledger
+from tidemark.quality.of_source import Finding
+from tidemark.quality.set_aside import one_of
+from tidemark.quality.verdicts import CheckResult
+from tidemark.sources.choices import Severity
+
+LONE_TOMBSTONES = "records without a value, and no delete"
+"""Name of the check."""
+
+
+def judged(lake: Lake, source: str, batches: tuple[int, int], severity: Severity) -> Iterator[Finding]:
+    """Yield how many records without a value came, with the place of one of them, if no DELETE ever came.
+
+    The change log is read only where no batch has a DELETE, and a new one has messages that are no changes.
+
+    Args:
+        lake: with the change log and the ledger of the source.
+        source: its name.
+        batches: the last batch that is published, and that of the cut. What came in between is meant.
+        severity: what the source file says.
+    """
+    ledger, (published, newest) = Ledger(lake, source), batches
+    new, up_to = above("batch", published), at_most("batch", newest)
+    changelog = lake.find(names.change_log(source))
+    if changelog is None or not any(row.control for row in ledger.batches(new, up_to)):
+        return
+    if ledger.contents(up_to, equals("operation", Operation.DELETE)):
+        return
+    scan = changelog.scan(new, selected_fields=("file", "place"))
+    for condition in (up_to, equals("kind", RowKind.CONTROL.value), equals("operation", "tombstone")):
+        scan = scan.filter(condition)
+    if not (count := scan.count()):
+        return
+    result = CheckResult(
+        name=LONE_TOMBSTONES, columns=(), severity=severity, success=False, observed=str(count), expected="0"
+    )
+    told = (
+        f"{source}: {count} records have no value, and no message of the source ever deleted a row.{one_of(scan)} If "
+        "they are its deletes (Debezium's ExtractNewRecordState without `__deleted`, or a compacted topic), the "
+        "rows are still there. Set `delete.tombstone.handling.mode` to `rewrite` at the connector, or write `options: "
+        f"{{flattened: true, table: ...}}` and derive again what landed, with `tidemark run {source} --reprocess`. If "
+        "they delete nothing, write `invariants: {lone_tombstones: off}`"
+    )
+    yield Finding(result, (told,))
