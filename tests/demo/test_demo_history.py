@@ -228,6 +228,16 @@ def test_every_day_has_several_files_and_its_own_counts(dump: Dump) -> None:
     assert _counted(dump, dump.rendered.late_files) == _as_decoded(dump.rendered.late)
 
 
+def test_a_table_is_renamed_and_one_is_loaded_again_where_messages_tell_it(dump: Dump) -> None:
+    """One source has two names of the payments, before and after a statement; another has two loads of orders."""
+    events = [event for told in _outcomes(dump, dump.rendered.files) if isinstance(told, list) for event in told]
+    rows = [event for event in events if isinstance(event, ChangeEvent)]
+    names = {event.table.name for event in rows} & {renames.TABLE, renames.EARLIER}
+    assert (names == {renames.TABLE, renames.EARLIER}) is (dump.rendered.source == "shop_debezium")
+    loads = {event.load for event in rows if event.table.name == "orders" and event.load is not None}
+    assert (len(loads) == 2) is (dump.rendered.source == "shop_debezium_bare")
+
+
 def test_faults_and_duplicates_are_there(dump: Dump) -> None:
     """Each source has one broken message, one unknown operation and some events twice."""
     total = dump.rendered.total

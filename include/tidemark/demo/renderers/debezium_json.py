@@ -36,6 +36,7 @@ from tidemark.demo.renderers.dump import (
 )
 from tidemark.demo.renderers.rows_only import rows_only
 from tidemark.demo.story.model import History, SchemaEvent, Transaction
+from tidemark.demo.story.reloads import reloaded
 
 _PREFIX = "shopdb"
 
@@ -51,6 +52,9 @@ _HEARTBEAT_EVERY = 20
 FAILED_OVER_AT = datetime(2026, 1, 3, 6, tzinfo=UTC)
 """When the server of the source without schemas fails over."""
 
+LOADED_AGAIN_AT = datetime(2026, 1, 3, 9, tzinfo=UTC)
+"""When the orders of that source are read once more."""
+
 
 def dump(history: History) -> list[DumpFile]:
     """Return the dump files with schemas: rows, schema changes, transaction markers, tombstones and heartbeats."""
@@ -59,8 +63,11 @@ def dump(history: History) -> list[DumpFile]:
 
 
 def dump_bare(history: History) -> list[DumpFile]:
-    """Return the dump files without schemas: rows and heartbeats. On day 3 the server fails over."""
-    told = log(rows_only(history, truncates=True), FAILED_OVER_AT)
+    """Return the dump files without schemas: rows and heartbeats.
+
+    On day 3 the server fails over, and the orders are loaded again.
+    """
+    told = log(rows_only(reloaded(history, LOADED_AGAIN_AT), truncates=True), FAILED_OVER_AT)
     entries = [entry for logged in told for entry in _bare(logged)]
     return files(entries, _BARE_PACKINGS, random.Random("bare"), unknown_operation)  # noqa: S311 - the mixing of a demo
 
