@@ -32,8 +32,8 @@ _KINDS = [
 ]
 _CHANGES = (
     "operation string, position string, committed_at timestamp, captured_at timestamp, landed_at timestamp, "
-    "before string, after string, shape string, partial boolean, absent array<string>, batch int, file string, "
-    "place bigint, row int"
+    "before string, after string, shape string, partial boolean, absent array<string>, "
+    "upsert boolean, batch int, file string, place bigint, row int"
 )
 _STATE = "k0 bigint, kind string, position string, versions map<string, string>, batch int"
 
