@@ -47,6 +47,24 @@ class Database:
             for statement in statements:
                 cursor.execute(statement)
 
+    def forget_log(self) -> None:
+        """Drop what the log holds: the place where a tool stopped is not there any more."""
+        with self.connect() as connection, connection.cursor() as cursor:
+            if self.kind == "postgresql":
+                cursor.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
+                wait_until(lambda: _drop_slots(cursor), servers=[], seconds=60, what="the end of the slots")
+                return
+            cursor.execute("FLUSH BINARY LOGS")
+            cursor.execute("SHOW MASTER STATUS")
+            cursor.execute("PURGE BINARY LOGS TO %s", cursor.fetchone()[:1])
+
+
+def _drop_slots(cursor: Any) -> bool:
+    """Drop the slots that no tool uses; whether there is none any more."""
+    cursor.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active")
+    cursor.execute("SELECT FROM pg_replication_slots")
+    return cursor.fetchone() is None
+
 
 @contextmanager
 def running(kind: str, folder: Path, settings: Mapping[str, str]) -> Iterator[Database]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from canal import Canal
 from debezium import Debezium
@@ -21,6 +21,8 @@ class Round:
     server: Mapping[str, str] = field(default_factory=dict)
     kill: bool = False
     """Whether the tool is killed in the middle of the workload, and started again."""
+    gap: bool = False
+    """Whether the log that it has not read yet is gone when it starts again."""
     tool: type[Tool] = Debezium
 
 
@@ -49,9 +51,9 @@ def _unwrapped(name: str, deletes: str, place: str) -> Setting:
     })  # fmt: skip
 
 
-def _of_one_table(table: str, place: str) -> Setting:
+def _of_one_table(deletes: str, table: str, place: str) -> Setting:
     """A setting whose deletes are tombstones alone. No tombstone names its table, so it captures one table."""
-    flat, (_, name) = _unwrapped("unwrap-tombstone", "tombstone", place), table.rsplit(".", 1)
+    flat, (_, name) = _unwrapped(f"unwrap-{deletes}", deletes, place), table.rsplit(".", 1)
     return replace(
         flat,
         settings={**flat.settings, "table.include.list": rf"(lab|public)\.({name}|{MARKS})"},
@@ -61,6 +63,14 @@ def _of_one_table(table: str, place: str) -> Setting:
 
 _DEFAULT: Final = _setting("default")
 _TRANSACTIONS: Final = _setting("transactions", provide_transaction_metadata="true")
+
+
+def _snapshot(mode: str, brings: Literal["all", "changes", "loaded"] = "all") -> Setting:
+    """A setting that says when the connector loads the tables."""
+    return replace(_setting(mode.replace("_", "-"), snapshot_mode=mode), brings=brings)
+
+
+_LOADS: Final = (_snapshot("no_data", "changes"), _snapshot("when_needed"), _snapshot("initial_only", "loaded"))
 
 _LOADS_AGAIN: Final = _setting("loads-again", snapshot_mode="always")
 """Each start of the connector loads all tables."""
@@ -84,6 +94,7 @@ _BOTH: Final = (
     _TRANSACTIONS,
     _values("nulls-as-sent", value_converter_replace_null_with_default="false"),
     _setting("heartbeats", heartbeat_interval_ms="300", tombstones_on_delete="false"),
+    *_LOADS,
 )  # fmt: skip
 
 _POSTGRESQL: Final = (
@@ -95,7 +106,9 @@ _POSTGRESQL: Final = (
     _setting("placeholder", {"unavailable_value": "hex:ff00"}, unavailable_value_placeholder="hex:ff00"),
     _unwrapped("unwrap-rewrite", "rewrite", _PLACE_IN_WAL),
     _unwrapped("unwrap-both", "rewrite-with-tombstone", _PLACE_IN_WAL),
-    _of_one_table("lab.public.hot", _PLACE_IN_WAL),
+    _unwrapped("unwrap-drop", "drop", _PLACE_IN_WAL),
+    _of_one_table("tombstone", "lab.public.hot", _PLACE_IN_WAL),
+    _of_one_table("delete-to-tombstone", "lab.public.hot", _PLACE_IN_WAL),
 )
 
 _BINLOG: Final = (
@@ -108,17 +121,24 @@ _BINLOG: Final = (
         signal_data_collection="lab.lab_signals",
         table_exclude_list=r"lab\.(old_name|new_name|swap_.)",
     ),
+    _snapshot("never"),
     _unwrapped("unwrap-rewrite", "rewrite", _PLACE_IN_BINLOG),
-    _of_one_table("lab.key_moves", _PLACE_IN_BINLOG),
+    _unwrapped("unwrap-drop", "drop", _PLACE_IN_BINLOG),
+    _of_one_table("tombstone", "lab.key_moves", _PLACE_IN_BINLOG),
+    _of_one_table("delete-to-tombstone", "lab.key_moves", _PLACE_IN_BINLOG),
 )
+
+_WHEN_NEEDED: Final = (_snapshot("when_needed"),)
 
 _CANAL: Final = (_setting("default", {"bytes": "latin1"}),)
 
 ROUNDS: Final = (
     Round("postgresql", "postgresql", _POSTGRESQL),
     Round("postgresql-killed", "postgresql", _KILLED, kill=True),
+    Round("postgresql-gap", "postgresql", _WHEN_NEEDED, kill=True, gap=True),
     Round("mysql", "mysql", _BINLOG),
     Round("mysql-killed", "mysql", _KILLED, kill=True),
+    Round("mysql-gap", "mysql", _WHEN_NEEDED, kill=True, gap=True),
     Round("mysql-compressed", "mysql", (_DEFAULT, _TRANSACTIONS), {"binlog_transaction_compression": "ON"}),
     Round("mysql-partial-json", "mysql", (_DEFAULT,), {"binlog_row_value_options": "PARTIAL_JSON"}),
     Round("mysql-canal", "mysql", _CANAL, tool=Canal),
@@ -127,4 +147,5 @@ ROUNDS: Final = (
     Round("mysql-canal-statement", "mysql", _CANAL, {"binlog_format": "STATEMENT"}, tool=Canal),
     Round("mariadb", "mariadb", _BINLOG),
     Round("mariadb-killed", "mariadb", _KILLED, kill=True),
+    Round("mariadb-gap", "mariadb", _WHEN_NEEDED, kill=True, gap=True),
 )

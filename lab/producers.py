@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from databases import Database
 
@@ -26,6 +26,9 @@ PARTITIONS: Final = 3
 PLACES_SECONDS: Final = 30
 """How often a tool stores its places in the log. What it sent since then, it sends again after it was killed."""
 
+_END_OF_LOAD: Final = r"\"snapshot\":\"last\""
+"""What the last row of Debezium's initial load says of itself, in the text of a line."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -38,6 +41,8 @@ class Setting:
     """Whether it is only about how values are written: then it captures the tables of values."""
     encodings: Mapping[str, str] = field(default_factory=dict)
     """Kinds of columns (``bytes``, ``bits``) whose encoding the messages do not tell -> the one of the source file."""
+    brings: Literal["all", "changes", "loaded"] = "all"
+    """Whether all rows come, only those that change while the tool runs, or only those that are there at its start."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class Tool(ABC):
         self._server: Server | None = None
         folder.mkdir()
         self._files = {each.name: folder / f"{each.name}.properties" for each in settings}
+        self._load_only = {each.name for each in settings if each.brings == "loaded"}
         for number, each in enumerate(settings):
             lines = [f"{name}={_escaped(value)}" for name, value in self._properties(number, each).items()]
             self._files[each.name].write_text("\n".join(lines), encoding="utf-8")
@@ -112,7 +118,13 @@ class Tool(ABC):
             self._database.execute(f"INSERT INTO {MARKS} (mark) VALUES ('{mark} {number}')")
             number += 1
             time.sleep(1)
-            waiting = {name: file for name, file in waiting.items() if not _has_mark(file, mark)}
+            waiting = {name: file for name, file in waiting.items() if not self._has_come(name, mark)}
+
+    def _has_come(self, name: str, mark: str) -> bool:
+        """Whether a change has this mark, as no initial load reads the table of marks; or whether all is loaded."""
+        if name in self._load_only:
+            return any(_END_OF_LOAD in line for line in _lines(self._files[name]))
+        return any(MARKS in line and mark in line for line in _lines(self._files[name]))
 
     def store_places(self) -> None:
         """Wait until the tool has just stored its places."""
@@ -129,11 +141,6 @@ class Tool(ABC):
         """What was sent in a setting, as Kafka would hold it: by the hash of the key in partitions."""
         offsets: Counter[tuple[str, int]] = Counter()
         return [_record(json.loads(line), offsets) for line in _lines(self._files[name])]
-
-
-def _has_mark(file: Path, mark: str) -> bool:
-    """Whether a change has this mark: no initial load reads the table of marks."""
-    return any(MARKS in line and mark in line for line in _lines(file))
 
 
 def _changes(file: Path) -> Iterator[str]:

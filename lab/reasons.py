@@ -19,6 +19,7 @@ class Reason(pydantic.BaseModel, extra="forbid", frozen=True):
     columns: tuple[str, ...] = ()
     rounds: str = ".*"
     settings: str = ".*"
+    contradictions: tuple[str, ...] = ()
 
 
 def reasons(round_: str, setting: str, table: str) -> Iterator[Reason]:

@@ -26,26 +26,26 @@ def record(folder: Path, source: Mapping[str, Any], records: Sequence[Record], t
         truths: all tables.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(f"{each.line()}\n" for each in _of_tables(records))
+    lines = "".join(f"{each.line()}\n" for each in of_tables(records, _TABLES))
     (folder / "dump.jsonl.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))
-    of_tables = {name: said for name, said in source["tables"].items() if name.rsplit(".", 1)[-1] in _TABLES}
+    said_of = {name: said for name, said in source["tables"].items() if name.rsplit(".", 1)[-1] in _TABLES}
     told = {
         **source,
-        "tables": of_tables,
+        "tables": said_of,
         "truths": [dataclasses.asdict(truths[name]) for name in _TABLES if name in truths],
     }
     text = json.dumps(told, ensure_ascii=False, indent=1)
     (folder / "recording.json").write_text(f"{text}\n", encoding="utf-8")
 
 
-def _of_tables(records: Sequence[Record]) -> Iterator[Record]:
-    """Yield the records of the tables: rows and their tombstones, statements, and the markers of their transactions."""
+def of_tables(records: Sequence[Record], tables: Sequence[str]) -> Iterator[Record]:
+    """Yield the records of tables: rows and their tombstones, statements, and the markers of their transactions."""
     payloads = [_payload(each) for each in records]
-    blocks = [payload.get("transaction") for payload in payloads if _table(payload) in _TABLES]
+    blocks = [payload.get("transaction") for payload in payloads if _table(payload) in tables]
     transactions = {block["id"] for block in blocks if block}
     for each, payload in zip(records, payloads, strict=True):
         table = _table(payload) or each.topic.rsplit(".", 1)[-1]
-        if table in _TABLES or ("status" in payload and payload["id"] in transactions):
+        if table in tables or ("status" in payload and payload["id"] in transactions):
             yield each
 
 
@@ -56,6 +56,6 @@ def _payload(record: Record) -> dict[str, Any]:
 
 
 def _table(payload: Mapping[str, Any]) -> str | None:
-    """The table of a row or a statement of Debezium."""
-    table: str | None = (payload.get("source") or {}).get("table")
+    """The table of a row or a statement: of Debezium, flattened, or of Canal."""
+    table: str | None = (payload.get("source") or payload).get("table") or payload.get("__table")
     return table

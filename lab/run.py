@@ -17,37 +17,29 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import structlog
-from databases import running
+from capturing import Captured, capture
 from deliveries import DELIVERIES
 from matrix import ROUNDS, Round
-from producers import Record, Setting
-from reasons import reasons
+from producers import Setting
+from reasons import Reason, reasons
 from recording import record
-from truths import truths
 from workloads import workload
 
 import tidemark
-from support.comparing import Difference, Truth, compare
+from support.comparing import Difference, compare
 from tidemark.lake import names
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import OBJECT_PROPERTY
+from tidemark.ledger.contradiction_rows import IN_WORDS
 
 SEED = 29
-
-
-@dataclass(frozen=True)
-class Captured:
-    """What a round brought: the records of each setting, and the rows that the database had at the end."""
-
-    records: Mapping[str, list[Record]]
-    truths: Mapping[str, Truth]
 
 
 @dataclass
@@ -62,6 +54,8 @@ class Outcome:
     """How the rows differ; empty if they are equal."""
     why: str | None = None
     details: list[str] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
+    """Contradictions that Tidemark told of the table, where there were none."""
 
 
 def main() -> int:
@@ -77,7 +71,9 @@ def main() -> int:
             if arguments.round and each.name not in arguments.round:
                 continue
             settings = [one for one in each.connectors if not arguments.setting or one.name in arguments.setting]
-            captured = _capture(each, settings, folder / each.name)
+            captured = _captured(each, settings, folder, arguments)
+            if arguments.capture:
+                continue
             for setting in settings:
                 if arguments.record:
                     record(
@@ -85,71 +81,62 @@ def main() -> int:
                     )
                     continue
                 for delivery in arguments.delivery or (["in order"] if setting.of_values else DELIVERIES):
-                    for outcome in _outcomes(each, setting, delivery, captured, folder):
+                    for outcome in _outcomes(each, setting, delivery, captured, folder, arguments.before_images):
                         _print(outcome)
                         outcomes.append(outcome)
     finally:
         if not arguments.keep:
             shutil.rmtree(folder, ignore_errors=True)
-    return int(any(outcome.found and not outcome.why for outcome in outcomes))
+    return int(any((outcome.found and not outcome.why) or outcome.alarms for outcome in outcomes))
 
 
-def _capture(each: Round, settings: Sequence[Setting], folder: Path) -> Captured:
-    work = workload(each.database)
-    with running(each.database, folder, each.server) as database:
-        tool = each.tool(database, settings, folder / "tool", work.of_values)
-        try:
-            if not tool.reads_rows:
-                tool.start()
-            database.execute(*work.tables, *work.loaded)
-            if tool.reads_rows:
-                tool.start()
-            tool.have_come_to("begin")
-            if each.kill:
-                tool.store_places()
-            database.execute(*work.changes)
-            if each.kill:
-                tool.have_come_to("half")
-                tool.kill()
-                tool.start()
-            database.execute(*work.later)
-            if each.kill:
-                tool.have_come_to("behind")
-                tool.kill()
-                tool.start()
-            tool.have_come_to("end")
-            tool.settle()
-        finally:
-            tool.stop()
-        return Captured({one.name: tool.records(one.name) for one in settings}, truths(database))
+def _captured(each: Round, settings: Sequence[Setting], folder: Path, arguments: argparse.Namespace) -> Captured:
+    """What a round brings now, or brought an earlier call."""
+    if arguments.captured:
+        captured = Captured.read(Path(arguments.captured) / each.name / "captured", settings)
+    else:
+        captured = capture(each, settings, folder / each.name)
+        captured.write(folder / each.name / "captured")
+    return captured.of(arguments.table) if arguments.table else captured
 
 
-def _outcomes(each: Round, setting: Setting, delivery: str, captured: Captured, folder: Path) -> Iterable[Outcome]:
+def _outcomes(
+    each: Round, setting: Setting, delivery: str, captured: Captured, folder: Path, before_images: str
+) -> Iterable[Outcome]:
     name = re.sub(r"\W", "_", f"{each.name}_{setting.name}_{delivery}".lower())
     landing = folder / name
     landing.mkdir()
     source = tidemark.Source.model_validate({
         "source": name, "landing": str(landing / "*.jsonl"), "max_deletes": 1.0, "max_quarantined": 1.0,
-        **_of_file(each, setting),
+        "invariants": {"before_images": before_images}, **_of_file(each, setting),
     })  # fmt: skip
     problems: list[str] = []
     begin = time.monotonic()
     for number, dump in enumerate(DELIVERIES[delivery](captured.records[setting.name], random.Random(SEED))):  # noqa: S311
         (landing / f"{number}.jsonl").write_text("".join(f"{record.line()}\n" for record in dump), encoding="utf-8")
-        problems = [text for report in tidemark.run(source) for text in (*report.problems, *report.remarks)]
+        problems += [text for report in tidemark.run(source) for text in (*report.problems, *report.remarks)]
     sys.stderr.write(f"{name}: {time.monotonic() - begin:.0f} s\n")
     lake = Lake.existing()
     published, set_aside = _published(lake, name), _set_aside(lake, name)
-    for truth in captured.truths.values():
+    for truth in (captured.loaded if setting.brings == "loaded" else captured.truths).values():
         if setting.of_values and truth.name not in workload(each.database).of_values:
             continue
         rows = published.get(truth.name)
-        told = [text for text in (*problems, *set_aside) if re.search(rf"\b{re.escape(truth.name)}\b", text)]
-        found = compare(truth, rows)
+        expected = captured.changed(truth, rows or ()) if setting.brings == "changes" else truth
+        told = [text for text in (*set_aside, *problems) if re.search(rf"\b{re.escape(truth.name)}\b", text)]
+        found = compare(expected, rows)
         known = list(reasons(each.name, setting.name, truth.name))
         left = functools.reduce(Difference.without, (one.columns for one in known), found)
         why = None if left else "; ".join(dict.fromkeys(one.why for one in known))
-        yield Outcome(each.name, setting.name, delivery, truth.name, str(found), why, told[:6])
+        alarms = [] if delivery == "shuffled" or setting.brings == "changes" else _contradictions(told, known)
+        yield Outcome(each.name, setting.name, delivery, truth.name, str(found), why, told[-6:], alarms)
+
+
+def _contradictions(told: Iterable[str], known: Iterable[Reason]) -> list[str]:
+    """What Tidemark told of contradictions that no reason explains: in order, a sound stream has none."""
+    explained = {IN_WORDS[kind] for one in known for kind in one.contradictions}
+    kinds = [words for words in IN_WORDS.values() if words not in explained]
+    return [text for text in dict.fromkeys(told) if any(words in text for words in kinds) and "The first is" in text]
 
 
 def _of_file(each: Round, setting: Setting) -> dict[str, Any]:
@@ -193,6 +180,7 @@ def _print(outcome: Outcome) -> None:
     if outcome.found:
         sys.stdout.write(f"    {outcome.why or outcome.found}\n")
         sys.stdout.writelines(f"    told: {line[:400]}\n" for line in outcome.details if not outcome.why)
+    sys.stdout.writelines(f"    FALSE ALARM: {line[:400]}\n" for line in outcome.alarms)
     sys.stdout.flush()
 
 
@@ -200,9 +188,18 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--round", action="append", choices=[each.name for each in ROUNDS])
     parser.add_argument("--setting", action="append")
+    parser.add_argument("--table", action="append", help="publish this table alone, or these")
     parser.add_argument("--delivery", action="append", choices=DELIVERIES)
     parser.add_argument("--record", help="a folder: write a few tables of one round and setting there, publish nothing")
     parser.add_argument("--keep", help="a folder in which everything stays, to be looked at")
+    parser.add_argument("--capture", action="store_true", help="publish nothing; with --keep, to be published later")
+    parser.add_argument("--captured", help="a folder that an earlier call kept: publish what it captured")
+    parser.add_argument(
+        "--before-images",
+        choices=["warn", "off"],
+        default="warn",
+        help="what each source file says of them",
+    )
     return parser.parse_args()
 
 

@@ -58,6 +58,7 @@ _SAID_OF_MYSQL: Final = {"zero_times": _texts("d", "w", "z"), "zero_times_not_nu
 
 _VALUES_OF_POSTGRESQL: Final = (
     "numbers", "hundreds", "times", "texts", "others", "extremes", "defaults", "time_keys", "uuid_keys",
+    "demanding",
 )  # fmt: skip
 _VALUES_OF_MYSQL: Final = (
     "numbers", "big_unsigned", "bits", "times", "long_times", "zero_times", "zero_times_not_null", "texts", "labels",

@@ -44,6 +44,8 @@ CREATE TABLE blobs (id int PRIMARY KEY, n int, t text, b blob, j json);
 CREATE TABLE parted (id int, y int, t text, PRIMARY KEY (id, y)) PARTITION BY RANGE (y) (PARTITION p0 VALUES LESS THAN (2000), PARTITION p1 VALUES LESS THAN (3000));
 CREATE TABLE xa (id int PRIMARY KEY, t text);
 CREATE TABLE by_statement (id int PRIMARY KEY, n int);
+CREATE TABLE by_mixed (id int PRIMARY KEY, n int);
+CREATE TABLE unsafe_mixed (id int PRIMARY KEY, u varchar(40));
 CREATE TABLE triggered (id int PRIMARY KEY, n int);
 CREATE TABLE trigger_log (id int AUTO_INCREMENT PRIMARY KEY, n int);
 CREATE TRIGGER logs AFTER UPDATE ON triggered FOR EACH ROW INSERT INTO trigger_log (n) VALUES (NEW.n);
@@ -95,6 +97,8 @@ INSERT INTO blobs VALUES (1, 1, 'long text', x'00ff', '{"a": 1}'), (2, 2, 'long 
 INSERT INTO parted VALUES (1, 1990, 'a'), (2, 2020, 'b'), (3, 1995, 'c');
 INSERT INTO xa VALUES (1, 'a');
 INSERT INTO by_statement VALUES (1, 1), (2, 2);
+INSERT INTO by_mixed VALUES (1, 1), (2, 2);
+INSERT INTO unsafe_mixed VALUES (1, 'a'), (2, 'b');
 INSERT INTO triggered VALUES (1, 1);
 
 -- changes
@@ -164,6 +168,7 @@ XA START 'one'; INSERT INTO xa VALUES (2, 'b'); UPDATE xa SET t = 'aa' WHERE id 
 XA START 'two'; INSERT INTO xa VALUES (3, 'c'); XA END 'two'; XA PREPARE 'two'; XA ROLLBACK 'two';
 XA START 'three'; INSERT INTO xa VALUES (4, 'd'); XA END 'three'; XA COMMIT 'three' ONE PHASE; UPDATE xa SET t = 'bb' WHERE id = 2;
 SET SESSION binlog_format = STATEMENT; UPDATE by_statement SET n = 10 WHERE id = 1; INSERT INTO by_statement VALUES (3, 3); DELETE FROM by_statement WHERE id = 2; SET SESSION binlog_format = DEFAULT; UPDATE by_statement SET n = 33 WHERE id = 3;
+SET SESSION binlog_format = MIXED; UPDATE by_mixed SET n = 10 WHERE id = 1; INSERT INTO by_mixed VALUES (3, 3); UPDATE unsafe_mixed SET u = UUID() WHERE id = 1; INSERT INTO unsafe_mixed VALUES (3, UUID()); SET SESSION binlog_format = DEFAULT; UPDATE by_mixed SET n = 33 WHERE id = 3;
 UPDATE triggered SET n = 2 WHERE id = 1; UPDATE triggered SET n = 3 WHERE id = 1;
 CREATE TABLE copied LIKE hot; INSERT INTO copied SELECT * FROM hot; CREATE TABLE as_selected (PRIMARY KEY (id)) SELECT id, n FROM hot WHERE id < 10; UPDATE as_selected SET n = -1 WHERE id = 1;
 CREATE TEMPORARY TABLE temporary_one (id int); INSERT INTO temporary_one VALUES (1); DROP TEMPORARY TABLE temporary_one;

@@ -50,6 +50,11 @@ CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES parent ON DELETE C
 CREATE TABLE "Mixed Case" ("Id" int PRIMARY KEY, "a b" text, "ÄÖ" int, "select" text, "before" int, "op" text, "_x" int, "a.b" int);
 CREATE TABLE generated (id int PRIMARY KEY, n int, twice int GENERATED ALWAYS AS (n * 2) STORED);
 CREATE TABLE nulls (id int PRIMARY KEY, a text, b int);
+CREATE TABLE demanding (id int PRIMARY KEY, n int NOT NULL, t text NOT NULL, d numeric(6, 2) NOT NULL DEFAULT 1.5, b boolean NOT NULL DEFAULT true, w timestamp NOT NULL, u uuid NOT NULL, j jsonb NOT NULL,
+  i8 bigint NOT NULL, f8 float8 NOT NULL, f4 real NOT NULL, ba bytea NOT NULL, t0 time NOT NULL, tz timetz NOT NULL, z timestamptz NOT NULL, dt date NOT NULL, any_digits numeric NOT NULL,
+  cash money NOT NULL, bit1 bit NOT NULL, b8 bit(8) NOT NULL, ints int[] NOT NULL, texts text[] NOT NULL, h hstore NOT NULL, p point NOT NULL, i interval NOT NULL, ip inet NOT NULL, mac macaddr NOT NULL,
+  x xml NOT NULL, ci citext NOT NULL, lt ltree NOT NULL, ir int4range NOT NULL, m mood NOT NULL, share percent NOT NULL, kind text DEFAULT 'plain');
+CREATE TABLE demanding_long (id int PRIMARY KEY, n int, long text NOT NULL);
 CREATE TABLE hot (id int PRIMARY KEY, n int);
 CREATE TABLE never_loaded (id int PRIMARY KEY, t text, long text);
 CREATE TABLE markers (id int PRIMARY KEY, t text, b bytea, j jsonb, many text[]);
@@ -94,6 +99,8 @@ INSERT INTO child VALUES (1, 1, 1), (2, 1, 2), (3, 2, 3), (4, 3, 4);
 INSERT INTO "Mixed Case" VALUES (1, 'a', 1, 's', 1, 'c', 1, 1);
 INSERT INTO generated VALUES (1, 1);
 INSERT INTO nulls VALUES (1, 'a', 1), (2, NULL, NULL);
+INSERT INTO demanding SELECT n, n, 't' || n, n, false, '2024-01-01', ('00000000-0000-0000-0000-00000000000' || n)::uuid, '{"a": 1}', 1, 1, 1, '\x01', '01:00', '01:00+00', '2024-01-01', '2024-01-01', 1, 1, B'1', B'00000001', '{1}', '{a}', 'a=>1', '(1,1)', '1 day', '10.0.0.1', '08:00:2b:01:02:03', '<a/>', 'a', 'a', '[1,2)', 'sad', 1, 'other' FROM generate_series(1, 5) n;
+INSERT INTO demanding_long SELECT n, n, long_text() FROM generate_series(1, 4) n;
 INSERT INTO hot VALUES (1, 0), (2, 0);
 INSERT INTO markers VALUES (1, '__debezium_unavailable_value', '\x01', '"__debezium_unavailable_value"', '{a}');
 INSERT INTO copied VALUES (1, 'a');
@@ -183,6 +190,8 @@ DELETE FROM parent WHERE id = 1; UPDATE parent SET id = 20 WHERE id = 2;
 UPDATE "Mixed Case" SET "a b" = 'changed', "before" = 2 WHERE "Id" = 1; INSERT INTO "Mixed Case" VALUES (2, 'b', 2, 's', 2, 'd', 2, 2); UPDATE "Mixed Case" SET "Id" = 3 WHERE "Id" = 2;
 INSERT INTO generated VALUES (2, 2); UPDATE generated SET n = 5 WHERE id = 1;
 UPDATE nulls SET a = NULL WHERE id = 1; UPDATE nulls SET b = 2 WHERE id = 2; INSERT INTO nulls VALUES (3, NULL, 3); UPDATE nulls SET b = NULL WHERE id = 3;
+UPDATE demanding_long SET id = 10 WHERE id = 1; UPDATE demanding_long SET n = 20 WHERE id = 2; UPDATE demanding_long SET id = 20 WHERE id = 2; DELETE FROM demanding_long WHERE id = 3;
+UPDATE demanding SET n = 20, t = 'tt' WHERE id = 2; DELETE FROM demanding WHERE id = 1; UPDATE demanding SET id = 30 WHERE id = 3; DELETE FROM demanding WHERE id = 2; INSERT INTO demanding VALUES (1, 1, 'again', 1, true, '2025-01-01', '00000000-0000-0000-0000-000000000009', '[]', 1, 1, 1, '\x01', '01:00', '01:00+00', '2024-01-01', '2024-01-01', 1, 1, B'1', B'00000001', '{1}', '{a}', 'a=>1', '(1,1)', '1 day', '10.0.0.1', '08:00:2b:01:02:03', '<a/>', 'a', 'a', '[1,2)', 'sad', 1, 'other'); DELETE FROM demanding WHERE id = 30;
 UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; UPDATE hot SET n = n + 1 WHERE id = 1; 
 BEGIN; UPDATE hot SET n = 1 WHERE id = 2; SAVEPOINT s; UPDATE hot SET n = 2 WHERE id = 2; ROLLBACK TO s; UPDATE hot SET n = n + 10 WHERE id = 2; COMMIT;
 BEGIN; INSERT INTO hot VALUES (3, 3); ROLLBACK;

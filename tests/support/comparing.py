@@ -87,6 +87,11 @@ def compare(truth: Truth, published: Sequence[Mapping[str, Any]] | None) -> Diff
     return difference
 
 
+def key_of(truth: Truth, row: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """The key of a row of a database or of a published table."""
+    return tuple(text(truth.kinds[name], row.get(name)) for name in truth.key)
+
+
 def text(kind: str, value: Any) -> str | None:
     """The one text of a value of this kind, of a database or of a published table; as it is, if it is none of them."""
     if value is None:
