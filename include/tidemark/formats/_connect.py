@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
-from tidemark.formats._json import NULL, RowLayout, check_utf8, members, read, unwrap
+from tidemark.formats._json import ABSENT, NULL, RowLayout, check_utf8, members, read, unwrap
 from tidemark.values import bounds
 from tidemark.values.message_types import DIGITS
 
@@ -112,6 +112,8 @@ class ConnectSchema(msgspec.Struct, gc=False):
     field: str | None = None
     """Name of the field in its struct."""
     parameters: dict[str, str] | None = None
+    optional: bool = False
+    default: msgspec.Raw = ABSENT
     fields: list[ConnectSchema] | None = None
 
 
@@ -247,6 +249,26 @@ def row_layout(schema: bytes, left_out: frozenset[str] = frozenset()) -> RowLayo
     names = (field for field in fields(schema) if field.field not in left_out)
     found = [column for column in columns(names) if not column.name.startswith(_ROUTING)]
     return RowLayout(found) if found else None
+
+
+class Absence(NamedTuple):
+    """What a field may hold in place of no value."""
+
+    optional: bool
+    default: bytes
+    """The JSON of its default; empty if it has none."""
+
+
+@functools.lru_cache(maxsize=1024)
+def absences(schema: bytes) -> dict[str, Absence]:
+    """Return what the fields of a row may hold in place of no value.
+
+    Args:
+        schema: of an envelope, whose rows are in ``before``, or of the row itself.
+    """
+    found = fields(schema)
+    row = next((field.fields for field in found if field.field == "before" and field.fields), found)
+    return {field.field or "": Absence(field.optional, bytes(field.default)) for field in row}
 
 
 def fields(schema: bytes) -> list[ConnectSchema]:

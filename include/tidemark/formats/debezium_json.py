@@ -28,10 +28,11 @@ from tidemark.formats._connect import Layouts, Struct
 from tidemark.formats._debezium import cells, control, mongodb, tombstones
 from tidemark.formats._debezium import flattened as flat_rows
 from tidemark.formats._debezium import source as debezium_source
-from tidemark.formats._debezium.envelope import Envelope, Payload, Row
+from tidemark.formats._debezium.envelope import Envelope, Payload, Row, image_of
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
 from tidemark.formats._debezium.source import Source, ranks_by_commit  # noqa: F401  asked for by its name
+from tidemark.formats._debezium.unlogged import without_unlogged
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 
 TOOLS = ("Debezium", "Flink CDC", "Lindorm (dialect: lindorm)")
@@ -106,6 +107,8 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
     else:
         typed = _connect.envelope_layouts(bytes(schema)) if schema else None
         row = _row(operation, payload, typed, table, message.key, options)
+        if operation is _DELETE:
+            row.before = without_unlogged(row.before, message.key, source, schema)
     return ChangeEvent(
         table=table,
         operation=row.operation,
@@ -148,10 +151,10 @@ def _row(
     options: Options,
 ) -> Row:
     key = _connect.key_struct(record_key) if record_key else None
-    before = _image(payload.before)
+    before = image_of(payload.before)
     if (payload.source or _NO_SOURCE).collection:
-        return mongodb.row_of(operation, before, _image(payload.after), key.image if key else None)
-    after = _image(payload.after)
+        return mongodb.row_of(operation, before, image_of(payload.after), key.image if key else None)
+    after = image_of(payload.after)
     image = after or before
     # an image without an object has no cells, and most images end here
     if image is not None and image.find(b"{", 1) > 0 and cells.may_have(image):
@@ -193,11 +196,6 @@ def _deleted(
         raise MissingKeyError("a delete with neither `before` nor a record key: which row, nobody can tell")
     names = ("ROW",) if _is_hbase(layout, options) else key.names if key else None
     return Row(Operation.DELETE, before, None, layout, key=names)
-
-
-def _image(raw: msgspec.Raw) -> bytes | None:
-    image = bytes(raw)
-    return image if image and image != NULL else None
 
 
 def _is_hbase(layout: RowLayout, options: Options) -> bool:
@@ -281,6 +279,7 @@ def _flattened_row(
     deleted = row.operation is _DELETE
     if deleted:
         image = flat_rows.deleted_image(row, found, key)
+        image = without_unlogged(image, message.key, source, schema) or image
         layout = layout.widened(key.names) if key else layout
     whole = deleted or is_selected(row.operation, source)
     log, table = tombstones.log_and_table(source, message, options, found)

@@ -6,7 +6,7 @@ import msgspec
 
 from tidemark.events import Operation
 from tidemark.formats._debezium.source import Number, Source, TransactionBlock
-from tidemark.formats._json import ABSENT, RowLayout
+from tidemark.formats._json import ABSENT, NULL, RowLayout
 
 
 class Payload(msgspec.Struct, gc=False):
@@ -40,3 +40,9 @@ class Row(msgspec.Struct, gc=False):
     absent: tuple[str, ...] = ()
     key: tuple[str, ...] | None = None
     upsert: bool = False
+
+
+def image_of(raw: msgspec.Raw) -> bytes | None:
+    """Return the bytes of an image; None for null, and where there is none."""
+    image = bytes(raw)
+    return image if image and image != NULL else None
