@@ -386,6 +386,14 @@ def test_a_tombstone_of_flattened_rows_is_a_delete(value: bytes) -> None:
     assert not isinstance(control, ChangeEvent)
 
 
+@pytest.mark.parametrize(("code", "after"), [("u", {"id": 1, "a": "new", "b": "x"}), ("d", None)])
+def test_an_old_image_is_without_the_placeholder(code: str, after: dict[str, Any] | None) -> None:
+    """Oracle's log lacks the old value of a LOB: the placeholder is no value that the row ever had."""
+    event = decode(change(code, {"id": 1, "a": PLACEHOLDER, "b": "x"}, after))
+    assert (event.partial, event.absent) == (False, ())
+    assert json.loads(event.before or b"") == {"id": 1, "b": "x"}
+
+
 def test_the_placeholder_may_be_told_in_hexadecimal() -> None:
     """The connector's setting has a prefix for it."""
     update = change("u", None, {"id": 1, "a": "gone", "b": "hex:676f6e65"})

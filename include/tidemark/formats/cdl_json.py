@@ -34,6 +34,7 @@ from tidemark.events import (
 )
 from tidemark.formats import _cdl
 from tidemark.formats._debezium import source as debezium_source
+from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Number, Source
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
@@ -211,7 +212,7 @@ def _position(lsn: int | None, committed_at: int | None, message: Message) -> Po
 def _change(found: Found, payload: Payload, layouts: _cdl.Layouts | None, options: Options) -> ChangeEvent:
     operation, before, after = found.operation, _image(payload.before), found.after
     absent: tuple[str, ...] = ()
-    partial = False
+    lobs: tuple[str, ...] = ()
     if operation is Operation.DELETE:
         before, layout = _deleted(payload, before or after, layouts)
         after = None
@@ -224,12 +225,10 @@ def _change(found: Found, payload: Payload, layouts: _cdl.Layouts | None, option
             before = None
         elif before is not None and not layout.fits(before):
             layout = layout.widened(members(before))
-        lobs: tuple[str, ...] = ()
         if operation is Operation.UPDATE and payload.LOB_COLUMNS:
             unchanged = _cdl.NULL_TOO if options.null_lob == "unchanged" else _cdl.MISSING
             lobs = _cdl.not_captured(payload.LOB_COLUMNS, members(after), unchanged)
             absent = _cdl.merged(absent, lobs, layout)
-        partial = bool(absent or lobs)
     return ChangeEvent(
         table=found.table,
         operation=operation,
@@ -237,10 +236,10 @@ def _change(found: Found, payload: Payload, layouts: _cdl.Layouts | None, option
         committed_at=found.committed_at,
         captured_at=found.captured_at,
         transaction=Transaction(id=found.transaction) if found.transaction else None,
-        before=before,
+        before=before and captured(before, layout, options.unavailable_value),
         after=after,
         shape=layout.shape,
-        partial=partial,
+        partial=bool(absent or lobs),
         absent=absent,
         key=_key(payload, layouts),
     )

@@ -25,7 +25,7 @@ from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOpera
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, Position, TableId, changed
 from tidemark.formats import _connect
 from tidemark.formats._connect import Layouts, Struct
-from tidemark.formats._debezium import cells, control, mongodb, tombstones
+from tidemark.formats._debezium import cells, control, mongodb, old_images, tombstones
 from tidemark.formats._debezium import flattened as flat_rows
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.envelope import Envelope, Payload, Row, image_of
@@ -168,11 +168,8 @@ def _row(
     layout = _layout(after, typed.after if typed else None, table, options)
     if operation is not _UPDATE:
         before = None
-    elif before is not None and not layout.fits(before):
-        found = members(before)
-        layout = layout.widened(found)
-        if options.dialect == "lindorm":
-            before = msgspec.json.encode(found | dict.fromkeys(layout.missing(found), msgspec.Raw(NULL)))
+    elif before is not None:
+        before, layout = old_images.of_update(before, layout, options)
     if _is_hbase(layout, options):
         # a put has the cells that it wrote, and comes as `c` whether or not the row existed
         put = operation is Operation.INSERT
@@ -195,6 +192,7 @@ def _deleted(
     else:
         raise MissingKeyError("a delete with neither `before` nor a record key: which row, nobody can tell")
     names = ("ROW",) if _is_hbase(layout, options) else key.names if key else None
+    before = old_images.captured(before, layout, options.unavailable_value)
     return Row(Operation.DELETE, before, None, layout, key=names)
 
 

@@ -1,0 +1,30 @@
+"""Images of a row before its change, as the change log keeps them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidemark.formats._debezium.options import Options
+from tidemark.formats._debezium.placeholders import unavailable
+from tidemark.formats._json import NULL, RowLayout, members
+
+
+def of_update(before: bytes, layout: RowLayout, options: Options) -> tuple[bytes, RowLayout]:
+    """Return what an UPDATE tells of the row before it, and the layout widened by it."""
+    if not layout.fits(before):
+        found = members(before)
+        layout = layout.widened(found)
+        if options.dialect == "lindorm":
+            before = msgspec.json.encode(found | dict.fromkeys(layout.missing(found), msgspec.Raw(NULL)))
+    return captured(before, layout, options.unavailable_value), layout
+
+
+def captured(before: bytes, layout: RowLayout, text: str) -> bytes:
+    """Return an image of the row before without the columns that hold the placeholder ``text``.
+
+    Oracle's connector writes it for a LOB that the change wrote, because the log does not have the old value.
+    """
+    absent = unavailable(before, layout, text)
+    if not absent:
+        return before
+    return msgspec.json.encode({name: raw for name, raw in members(before).items() if name not in absent})
