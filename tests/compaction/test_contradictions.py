@@ -98,7 +98,7 @@ def _cases() -> dict[str, Case]:
         ),
         "moved": Case(
             (first["moved"], (t["moved"].insert(5, 4, "a"),),
-             (t["moved"].update(20, 4, "b", was=(1,)), t["moved"].update(22, 7, "b", was=(9,)))),
+             (_told(t["moved"].update(20, 4, "b", was=(1,)), "a"), t["moved"].update(22, 7, "b", was=(9,)))),
             ((3, "existing_rows", 1, 20), (3, u, 1, 22)),
         ),
         "both": Case(
@@ -261,7 +261,7 @@ def test_a_lost_event_holds_a_cut_where_the_source_file_says_so(
     monkeypatch.setattr(contradictions, "found", lambda *args: sought.append(number) or seek(*args))
     lost = _lost()
     tables = {f"shop.{name}": {"key": ["id"]} for name in ("items", *lost)}
-    shop = source("debezium_json", invariants={"missing_rows": "block", "before_images": "warn"}, tables=tables)
+    shop = source("debezium_json", invariants={"missing_rows": "block"}, tables=tables)
     history = _sound(7, 90)
     remarks: list[str] = []
     for number, part in enumerate((history[:30], history[30:60], history[20:50])):

@@ -139,7 +139,7 @@ def test_lost_events_are_told_and_nothing_else(
     late = {table: f"{table}_late" for table in (kind.writers if PROVING else list(kind.writers)[:1])}
     for table, name in (*zip(kind.writers, kind.writers, strict=True), *late.items()):
         keyed[f"shop.{name}"] = {"key": ["id"], **kind.tables.get(f"shop.{table}", {})}
-    shop = source(kind.format, options=dict(kind.options), tables=keyed, invariants={"before_images": "warn"})
+    shop = source(kind.format, options=dict(kind.options), tables=keyed)
     runs = _in_order(kind, dice)
     mixtures: dict[str, tuple[list[Step], list[list[Unit]]]] = {}
     for table, name in late.items():

@@ -120,9 +120,11 @@ class Table:
         ]
 
     def update(self, at: int, *values: Any, was: Key | None = None) -> Change:
-        """A row was updated; ``was`` is its key before, where it changed."""
+        """A row was updated; ``was`` is its key before, where it changed. Else the old image tells the key alone."""
         after = self.image(values)
-        before = {name: after.get(name) for name in self.columns} | dict(zip(self.key, was or (), strict=False))
+        told = self.columns if was or not self.key else self.key
+        before = dict.fromkeys(self.columns) | {name: after.get(name) for name in told}
+        before |= dict(zip(self.key, was or (), strict=False))
         return self._change(at, Operation.UPDATE, before=before, after=after)
 
     def delete(self, at: int, *values: Any) -> Change:

@@ -123,25 +123,31 @@ def incomplete(prepared: Prepared, acted: DataFrame, judged: DataFrame) -> list[
     return [entry(parts, INCOMPLETE_ROWS, count, prepared)]
 
 
-def before_images(prepared: Prepared, changes: DataFrame, start: int) -> list[Contradiction]:
+def before_images(prepared: Prepared, changes: DataFrame, start: int, *, of_deletes: bool) -> list[Contradiction]:
     """Return the before images that are not the row before, at most one entry.
 
     Args:
         prepared: the table.
         changes: its new events.
         start: the snapshot that they were merged into.
+        of_deletes: whether the before images of DELETEs are compared too.
     """
     plan = prepared.plan
-    if prepared.run.source.invariants.before_images is Consequence.OFF:
-        return []
-    told = compared.sides(changes.where(F.col("operation") != Operation.TRUNCATE), plan)
+    told = compared.sides(changes.where(F.col("operation") != Operation.TRUNCATE), plan, of_deletes=of_deletes)
     if truncates := truncation.known(prepared):
         told = told.where(F.col("position") > truncates.newest[""].position)  # shards are not compared
     rows, dead = compared.stored(prepared.stored_at(start), plan), idle_events.died_at(prepared)
-    differing = compared.differing(told, rows, dead, plan, _seen(plan.found, _spans(prepared)))
+    differing = compared.differing(told, rows, dead, plan, seen(prepared), added_columns(prepared))
     differing = checkpointed(differing)
     count = differing.count()
     return [entry(differing, BEFORE_IMAGES, count, prepared)] if count else []
+
+
+def added_columns(prepared: Prepared) -> set[str]:
+    """Return the columns that some events of the table were delivered without: it may have rows from before them."""
+    shapes = prepared.run.ledger.shapes_of(*prepared.plan.found.objects).values()
+    delivered = [{column.name for column in shape.columns} for shape in shapes]
+    return {column.name for column in prepared.plan.columns if not all(column.name in names for names in delivered)}
 
 
 def different_copies(prepared: Prepared, events: DataFrame, identity: Sequence[str]) -> list[Contradiction]:
@@ -198,6 +204,11 @@ def known(prepared: Prepared) -> Known:
     by_load = {each.position for each in prepared.plan.found.history.emptyings if each.load}
     emptied = truncate is not None and truncate.position not in by_load
     return Known(emptied=emptied, loaded=_latest(row for row in spans if row.batch in batches), seen=seen)
+
+
+def seen(prepared: Prepared) -> int | None:
+    """Return ``Known.seen`` of a table."""
+    return _seen(prepared.plan.found, _spans(prepared))
 
 
 def _spans(prepared: Prepared) -> list[SpanRow]:

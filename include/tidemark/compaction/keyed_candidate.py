@@ -5,7 +5,7 @@ Three Spark actions for the usual table (fold, merge, tombstones); the merge is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction import (
     accounting,
+    before_image_samples,
     contradictions,
     history_candidate,
     idle_events,
@@ -34,14 +35,15 @@ from tidemark.compaction.decisions import Built, Contradiction
 from tidemark.compaction.event_log import Events
 from tidemark.errors import LedgerError, RebuildNeededError
 from tidemark.events import Operation
+from tidemark.folding import actions, frames, key_bounds, keyed, row_images, update_halves
 from tidemark.folding import cells as row_cells
-from tidemark.folding import frames, key_bounds, keyed, update_halves
 from tidemark.folding.key_bounds import KeyBounds
 from tidemark.folding.truncates import Truncates
 from tidemark.lake.branches import MARKER
 from tidemark.lake.commits import commit_files
 from tidemark.spark.session import checkpointed, named
 from tidemark.tables import reasons, row_checks
+from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import DELETED, POSITION, was_hard
 
 
@@ -55,6 +57,8 @@ class Fold:
     """``folding.keyed.totals`` of the rows, null or 0 for no rows."""
     acted: Callable[[], DataFrame]
     """``folding.actions.actions`` that the rows were folded from."""
+    plan: Plan
+    """That its events were read by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,19 +172,27 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
     plan, rows = events
     if plan.found.truncates:
         rows = rows.where(F.col("operation") != Operation.TRUNCATE)
-    acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncates)
+    kept: Sequence[str] = actions.KEPT
+    if plan.compares_images:
+        rows, kept = (
+            row_images.with_images(rows, before_image_samples.share(plan.found.events)),
+            (*kept, *row_images.KEPT),
+        )
+    acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncates, kept)
     acted = named(acted, views)
-    folded = keyed.fold(acted.where(F.col("set_aside").isNull()), plan, truncates=truncates)
+    folded = keyed.fold(
+        acted.where(F.col("set_aside").isNull()), plan, truncates=truncates, images=plan.compares_images
+    )
     if plan.soft and truncates:
         folded = keyed.truncated_softly(folded, plan, truncates)
     folded = checkpointed(folded)
-    row = folded.agg(*keyed.totals(plan)).first()
+    row = folded.agg(*keyed.totals(plan, images=plan.compares_images)).first()
     totals = row.asDict() if row else {}
     if not plan.found.splits:
-        return Fold(rows=folded, totals=totals, acted=lambda: acted)
+        return Fold(rows=folded, totals=totals, acted=lambda: acted, plan=plan)
     if plan.found.after and (update_halves.earlier_column(rows) or _left_out(prepared, _Totals.of(totals))):
         _refuse_undone(prepared, acted)
-    return Fold(rows=folded.where(F.col("position").isNotNull()), totals=totals, acted=lambda: acted)
+    return Fold(rows=folded.where(F.col("position").isNotNull()), totals=totals, acted=lambda: acted, plan=plan)
 
 
 def _refuse_undone(prepared: Prepared, acted: DataFrame) -> None:
@@ -264,12 +276,20 @@ def _marked_rows(prepared: Prepared, ready: DataFrame, bounds: KeyBounds) -> int
 def _contradictions(prepared: Prepared, fold: Fold, merged: Merged | None, start: int) -> list[Contradiction]:
     """Return the contradictions between the new events and the rows that they were merged into, or among them."""
     found = loaded_again.found(prepared, fold.acted(), fold.totals, start)
-    if prepared.plan.compares:
-        if contradictions.may_be(prepared, fold.rows, fold.totals, merged, start):
-            found += contradictions.found(prepared, fold.acted(), start)
-        found += contradictions.before_images(prepared, prepared.log.changes(), start)
+    if prepared.plan.compares and contradictions.may_be(prepared, fold.rows, fold.totals, merged, start):
+        found += contradictions.found(prepared, fold.acted(), start)
+    if fold.plan.compares_images:
+        found += _before_images(prepared, fold, start)
     if fold.totals.get("differing"):
         sound = fold.acted().where(F.col("set_aside").isNull() & ~F.col("moved_away"))
-        told = sound.withColumn("content", keyed.content(prepared.plan))
+        told = sound.withColumn("content", frames.content(prepared.plan))
         found += contradictions.different_copies(prepared, told, [*frames.key_names(prepared.plan), "position"])
     return found
+
+
+def _before_images(prepared: Prepared, fold: Fold, start: int) -> list[Contradiction]:
+    """Return the before images that are not the row before: sought where one of a few differs."""
+    if not before_image_samples.differ(prepared, fold.plan, fold.rows, fold.totals, start):
+        return []
+    of_deletes = before_image_samples.are_of_deletes(fold.plan, fold.totals)
+    return contradictions.before_images(prepared, prepared.log.changes(), start, of_deletes=of_deletes)

@@ -18,7 +18,7 @@ from tidemark import formats
 from tidemark.compaction import contradictions
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Contradiction
-from tidemark.folding import frames, keyed
+from tidemark.folding import frames
 from tidemark.folding.contradictions import is_placed
 from tidemark.lake.filters import among
 from tidemark.ledger.contradiction_rows import LOADED_AGAIN
@@ -49,7 +49,7 @@ def found(prepared: Prepared, acted: DataFrame, totals: Mapping[str, Any], start
     if not (came_before or totals.get("overtaken") or totals.get("duplicates")):
         return []
     keys = [*frames.key_names(prepared.plan), "load"]
-    content = keyed.content(prepared.plan).alias("content")
+    content = frames.content(prepared.plan).alias("content")
     loaded = acted.where(F.col("set_aside").isNull() & ~F.col("moved_away") & ~is_placed("position"))
     loaded = loaded.withColumn("load", _load("position")).select(
         *keys, "position", "committed_at", content, "batch", "file", "place"
@@ -87,4 +87,4 @@ def _stored(prepared: Prepared, start: int) -> DataFrame:
         *frames.key_columns(plan), _load(POSITION).alias("load"), F.col(COMMITTED_AT).alias("committed_at"),
         F.lit(False).alias("deleted"), F.lit(0).alias("batch"), *(cell.alias(name) for name, cell in cells.items()),
     )  # fmt: skip
-    return told.select(*frames.key_names(plan), "load", "committed_at", keyed.content(plan).alias("content"), "batch")
+    return told.select(*frames.key_names(plan), "load", "committed_at", frames.content(plan).alias("content"), "batch")

@@ -17,10 +17,10 @@ import structlog
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import event_log
+from tidemark.compaction import before_image_samples, event_log
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.keyed_candidate import Fold
-from tidemark.folding import actions, keyed
+from tidemark.folding import actions, keyed, row_images
 from tidemark.spark.jvm_lookups import ENGINE_ERRORS
 from tidemark.spark.session import checkpointed, named, tuned_for
 from tidemark.tables.plan import Plan
@@ -116,7 +116,7 @@ def _what_is_read(plan: Plan) -> Hashable:
     """Return all of a plan that ``folding`` uses: tables for which it is equal fold alike."""
     found = plan.found
     masks = (*plan.masks.kinds.items(), plan.masks.variable)
-    told = (plan.compares, found.halves, found.partial)
+    told = (plan.compares, plan.compares_images, found.halves, found.partial)
     return (plan.columns, plan.key, plan.soft, told, masks, tuple(found.shapes.items()))
 
 
@@ -124,9 +124,15 @@ def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: Exit
     plan, names = plans[0], [each.found.object for each in plans]
     number = F.array_position(F.array(*map(F.lit, names)), F.col("object")).cast("string")
     changes = event_log.new_events_of(changelog, names, plan.found.after, batch).withColumn(_NUMBER, number)
-    acted = named(actions.actions(changes, plan, None, kept=(*actions.KEPT, _NUMBER)), views)
-    rows = checkpointed(keyed.fold(acted.where(F.col("set_aside").isNull()), plan, apart=[_NUMBER]))
-    counted = rows.groupBy(_NUMBER).agg(*keyed.totals(plan))
+    kept: Sequence[str] = (*actions.KEPT, _NUMBER)
+    images = plan.compares_images
+    if images:
+        most = max(each.found.events for each in plans)
+        changes, kept = row_images.with_images(changes, before_image_samples.share(most)), (*kept, *row_images.KEPT)
+    acted = named(actions.actions(changes, plan, None, kept=kept), views)
+    sound = acted.where(F.col("set_aside").isNull())
+    rows = checkpointed(keyed.fold(sound, plan, apart=[_NUMBER], images=images))
+    counted = rows.groupBy(_NUMBER).agg(*keyed.totals(plan, images=images))
     totals = {row[_NUMBER]: row.asDict() for row in counted.collect()}
     nothing = dict.fromkeys(counted.columns)
     return {
@@ -134,6 +140,7 @@ def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: Exit
             rows=_of_table(rows, place),
             totals={key: value for key, value in totals.get(place, nothing).items() if key != _NUMBER},
             acted=partial(_of_table, acted, place),
+            plan=plans[int(place) - 1],
         )
         for place, name in ((str(number), name) for number, name in enumerate(names, start=1))
     }

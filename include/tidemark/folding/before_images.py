@@ -7,7 +7,7 @@ not captured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from operator import or_
 
@@ -31,12 +31,13 @@ _KEPT = ("operation", "shape", "partial", "absent")
 _ORIGIN = ("position", "file", "place", "row", "committed_at")
 
 
-def sides(events: DataFrame, plan: Plan) -> DataFrame:
+def sides(events: DataFrame, plan: Plan, *, of_deletes: bool = True) -> DataFrame:
     """Return what each event leaves of a row, and what it says that the row was.
 
     Args:
         events: row changes of the change log, of a table with a key (no TRUNCATE).
         plan: the table's plan.
+        of_deletes: whether the before image of a DELETE says what the row was.
 
     Returns:
         ``k0 .. kn``, ``position``, ``file``, ``place``, ``row``, ``committed_at``; ``leaves``, a struct of ``c<n>``:
@@ -60,7 +61,8 @@ def sides(events: DataFrame, plan: Plan) -> DataFrame:
     new_key = [F.col(f"new.{field(n)}") for n in plan.key_numbers]
     old_key = [F.coalesce(F.col(f"old.{field(n)}"), new) for n, new in zip(plan.key_numbers, new_key, strict=True)]
     sound = F.col(f"new.{UNREADABLE}").isNull() & F.col(f"old.{UNREADABLE}").isNull()
-    was = F.when(sound & F.col("is_old_only"), in_new).when(sound & F.col("`old text`").isNotNull(), in_old)
+    says = sound if of_deletes else sound & ~deletes
+    was = F.when(says & F.col("is_old_only"), in_new).when(sound & F.col("`old text`").isNotNull(), in_old)
     moved = F.coalesce(any_of([new != old for new, old in zip(new_key, old_key, strict=True)]), F.lit(False))
     # A row of a load may have been read before or after the changes beside it.
     is_known = sound & ~deletes & (F.col("operation") != Operation.SNAPSHOT)
@@ -75,8 +77,12 @@ def sides(events: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _left(plan: Plan, captured: Captured, number: int, half: Expression, is_known: Expression) -> Expression:
-    """Return what an event leaves in a cell."""
-    left = _cell(F.coalesce(is_known, F.lit(False)), cell(plan, number, "new"))
+    """Return what an event leaves in a cell. It does not tell a column that came later, unless with a default."""
+    name = plan.columns[number].name
+    told = captured.has_column(name)
+    if (default := plan.defaults.get(name)) is not None:
+        told |= captured.is_from_before(name, default)
+    left = _cell(F.coalesce(is_known & told, F.lit(False)), cell(plan, number, "new"))
     return F.when(~half & (captured.writes(number) | ~is_known), left).alias(field(number))
 
 
@@ -97,7 +103,9 @@ def stored(rows: DataFrame, plan: Plan) -> DataFrame:
     return rows.select(*key_columns(plan), at, alive.alias("alive"), F.struct(*cells).alias("stands"))
 
 
-def differing(told: DataFrame, rows: DataFrame, dead: DataFrame, plan: Plan, seen: int | None) -> DataFrame:
+def differing(
+    told: DataFrame, rows: DataFrame, dead: DataFrame, plan: Plan, seen: int | None, added: Collection[str] = ()
+) -> DataFrame:
     """Return the sides whose before image is not the row before; none of a key with late events.
 
     Args:
@@ -106,6 +114,7 @@ def differing(told: DataFrame, rows: DataFrame, dead: DataFrame, plan: Plan, see
         dead: ``k0 .. kn`` and ``died_at`` of keys that were deleted.
         plan: the table's plan.
         seen: ``contradictions.Known.seen``.
+        added: columns that not all rows were written with: a null there is no value.
     """
     keys, numbers, rises = key_names(plan), value_numbers(plan), contradictions.RISES
     order = contradictions.order_of_key(plan)
@@ -118,7 +127,7 @@ def differing(told: DataFrame, rows: DataFrame, dead: DataFrame, plan: Plan, see
     }
     met = marked.withColumns(behind).join(rows, keys, "left").join(dead, keys, "left")
     held = F.coalesce(F.col("alive") & contradictions.is_placed("stands_at"), F.lit(False))
-    differ = [_differs(n, held) for n in numbers]
+    differ = [_differs(n, held, added=plan.columns[n].name in added) for n in numbers]
     follows = F.coalesce(F.col("behind") != log_places.log_place(), F.lit(True))
     late = F.coalesce(contradictions.newest_known() >= F.col("begins"), F.lit(False))
     found = met.where(F.col("was").isNotNull() & F.col(rises) & follows & ~late & reduce(or_, differ, F.lit(False)))
@@ -132,9 +141,10 @@ def _trusted(number: int) -> Expression:
     return F.when(left.isNotNull(), told)
 
 
-def _differs(number: int, held: Expression) -> Expression:
+def _differs(number: int, held: Expression, *, added: bool) -> Expression:
     """Return whether a cell of a before image is not the cell of the row before: the last one left, or the stored."""
     was, left = F.col(f"was.{field(number)}"), F.col(f"`left {field(number)}`")
     before, stands = left["value"], F.col(f"stands.{field(number)}")
+    held = held & stands.isNotNull() if added else held
     other = F.when(left.isNotNull(), left["told"] & ~was.eqNullSafe(before)).otherwise(held & ~was.eqNullSafe(stands))
     return was.isNotNull() & other

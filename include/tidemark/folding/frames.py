@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.tables.plan import Plan
 from tidemark.text import quoted
+from tidemark.values.image_reader import field
 
 
 def key_names(plan: Plan) -> list[str]:
@@ -31,3 +32,8 @@ def of_today(stored: DataFrame, plan: Plan) -> DataFrame:
 def value_numbers(plan: Plan) -> list[int]:
     """Return the numbers of the table's columns that are not in the key."""
     return [number for number in range(len(plan.columns)) if number not in set(plan.key_numbers)]
+
+
+def content(plan: Plan) -> Expression:
+    """Return a hash of what an action says."""
+    return F.xxhash64("deleted", *map(field, value_numbers(plan)))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.window import WindowSpec
 
-from tidemark.folding import contradictions, key_bounds, log_places
-from tidemark.folding.captured import Captured
+from tidemark.folding import contradictions, frames, key_bounds, keyed_by_cell, log_places, row_images
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.truncates import Truncates
 from tidemark.tables.plan import Plan
@@ -18,7 +17,14 @@ from tidemark.text import quoted
 from tidemark.values.image_reader import field
 
 
-def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Truncates | None = None) -> DataFrame:
+def fold(
+    acted: DataFrame,
+    plan: Plan,
+    apart: Sequence[str] = (),
+    truncates: Truncates | None = None,
+    *,
+    images: bool = False,
+) -> DataFrame:
     """Fold actions to one row for each key.
 
     Args:
@@ -27,6 +33,7 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Tru
         plan: the table's plan.
         apart: columns of ``acted`` that say which table an action belongs to, where several tables are folded together.
         truncates: with soft deletes and partial images: all TRUNCATEs that are known.
+        images: whether ``acted`` has the columns ``row_images.KEPT``, and before images are told.
 
     Returns:
         ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted`` and ``moved_away`` of the key's newest
@@ -34,7 +41,8 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Tru
         of others; ``overtaken``: how many others are not the newest action. Deletes of old keys are counted in neither:
         their events are counted where they wrote the new key. ``differing``: how many copies say something else than
         the event, where the position is its identity. Where the plan ``compares``: ``begins``, what the key's
-        oldest action needs, and ``breaks``, how many others contradict the one before (``contradictions``).
+        oldest action needs, and ``breaks``, how many others contradict the one before (``contradictions``). With
+        ``images``: ``row_images.FOLDED``.
 
         A delete writes null to ``c<n>``. With soft deletes, deletes that are the newest actions leave the row as it was
         and what their old images tell. Then there are ``first``, the position of the key's oldest action,
@@ -46,13 +54,15 @@ def fold(acted: DataFrame, plan: Plan, apart: Sequence[str] = (), truncates: Tru
         has only idle halves of updates, the row has the counts and no position: each is overtaken.
     """
     keys = [*apart, *key_names(plan)]
-    return _by_cell(acted, plan, keys, truncates) if plan.found.partial else _newest(acted, plan, keys)
+    if plan.found.partial:
+        return keyed_by_cell.fold(acted, plan, keys, truncates, images=images)
+    return _newest(acted, plan, keys, images=images)
 
 
 _LONGEST_PATH = 1 << 16
 
 
-def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
+def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: bool) -> DataFrame:
     """Return the newest action of each key: where all images are whole, nothing of the older ones is left."""
     cells = [field(number) for number in value_numbers(plan)]
     payload = ["position", "committed_at", "deleted", "moved_away", *cells]
@@ -73,14 +83,19 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str]) -> DataFrame:
     # The common beginning of all paths would be a quarter of the bytes that are shuffled and sorted.
     own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH)
     told = {"own file": own_file}
+    if images:
+        told |= row_images.told()
+        steps |= row_images.met(cells, order)
+        counts |= {name: each.over(of_key) for name, each in row_images.folded().items()}
     if plan.has_deliveries:
         told["content"] = log_places.content(["deleted", *cells])
     else:
-        told["content"] = content(plan)
+        told["content"] = frames.content(plan)
         other = F.lead("content").over(order) != F.col("content")
         steps["differs"] = F.coalesce(own & _repeats(plan, own, order) & other, no)
         counts["differing"] = F.count_if("differs").over(of_key)
     ordered = acted.withColumns(told).withColumns(steps)
+    ordered = ordered.withColumns(row_images.compared(key_names(plan))) if images else ordered
     newest = ordered.withColumns(counts | marks).where(F.col("age") == 1)
     # As SQL: PySpark calls the JVM four times for each column of a `select`.
     return newest.selectExpr(*map(quoted, dict.fromkeys([*keys, *payload, *counts, *marks])))
@@ -115,106 +130,7 @@ def _repeats(plan: Plan, own: Expression, order: WindowSpec) -> Expression:
     return same(log_places.log_place()) & F.lead("content").over(order).eqNullSafe(F.col("content"))
 
 
-def _by_cell(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Truncates | None) -> DataFrame:
-    """Return the newest action of each key, with the newest value of each of its cells."""
-    acted = acted if "idle" in acted.columns else acted.withColumn("idle", F.lit(False))
-    own = F.when(~F.col("moved_away"), 1).otherwise(0)
-    place = F.struct("file", "place", "row")
-    payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent", "upsert", "idle"]
-    payload += ["needs"] if plan.compares else []
-    cells = [field(number) for number in value_numbers(plan)]
-    # Copies of one event have one position. All actions of a key meet in one task, sorted, so that both groupings
-    # stream through it, and so does a hot key.
-    acted, identity = acted.repartition(*keys), ["position"]
-    copies = [F.sum(own).alias("copies"), F.max_by(F.struct(*payload, *cells), place).alias("event")]
-    if plan.has_deliveries:
-        told = log_places.content(["deleted", "partial", "absent", *cells])
-        position = F.when(told.isNull(), F.col("position"))
-        acted = acted.withColumns({"content": told, "alone": position, log_places.LOG_PLACE: log_places.log_place()})
-        identity = [log_places.LOG_PLACE, "content", "alone"]
-        place = F.struct("position", "file", "place", "row")
-        copies = [
-            copies[0],
-            F.max_by(F.struct(*payload, *cells), place).alias("event"),
-            F.max("position").alias("position"),
-        ]
-    differs = F.lit(False) if plan.has_deliveries else _contents_differ(plan)
-    once = acted.groupBy(*keys, *identity).agg(*copies, differs.alias("differs"))
-    newest = [
-        F.max(_acts_at()).alias("position"),
-        F.max_by(F.struct("event.committed_at", "event.deleted", "event.moved_away"), _acts_at()).alias("newest"),
-        F.sum(F.when(F.col("copies") > 0, F.col("copies") - 1).otherwise(0)).alias("duplicates"),
-        F.count_if(F.col("copies") > 0).alias("distinct"),
-        F.count_if("differs").alias("differing"),
-        F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), _acts_at())).alias("whole_at"),
-    ]
-    is_part = F.col("event.partial") & ~F.col("event.deleted") & ~contradictions.may_make_rows("event.")
-    newest.append(F.some(is_part).alias("in_part"))
-    if plan.compares:
-        oldest_first = Window.partitionBy(*keys).orderBy("position")
-        once = once.withColumn("breaks", contradictions.breaks_in_parts(oldest_first))
-        newest += [F.min_by("event.needs", _acts_at()).alias("begins"), F.count_if("breaks").alias("breaks")]
-    if plan.soft:
-        once = once.withColumn("died_at", _last_delete(keys))
-        newest += [
-            F.min(_acts_at()).alias("first"),
-            F.every(F.col("event.deleted") | F.col("event.idle")).alias("keeps"),
-            F.max_by(F.struct("position", "died_at"), F.when(~F.col("event.deleted"), _acts_at())).alias("written"),
-        ]
-    folded = once.groupBy(*keys).agg(*newest, *_last_written(plan))
-    if plan.soft:
-        folded = folded.withColumn("emptied_at", _emptied_at(plan, truncates))
-    values = [column for number in value_numbers(plan) for column in _value_and_position(plan, number)]
-    marks = ["first", "keeps"] if plan.soft else []
-    overtaken = F.col("distinct") - F.coalesce((~F.col("newest.moved_away")).cast("int"), F.lit(0))
-    counts = [F.col("duplicates"), overtaken.alias("overtaken"), F.col("differing")]
-    counts += [F.col("whole_at"), F.col("in_part")]
-    counts += [F.col("begins"), F.col("breaks")] if plan.compares else []
-    return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)
-
-
-def content(plan: Plan) -> Expression:
-    """Return a hash of what an action says."""
-    return F.xxhash64("deleted", *map(field, value_numbers(plan)))
-
-
-def _contents_differ(plan: Plan) -> Expression:
-    """Return whether the copies of an event say different things."""
-    told = F.when(~F.col("moved_away"), content(plan))
-    return F.coalesce(F.min(told) != F.max(told), F.lit(False))
-
-
-def _last_delete(keys: Sequence[str]) -> Expression:
-    """Return the position of the last delete of the key before an event."""
-    before = Window.partitionBy(*keys).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
-    return F.max(F.when(F.col("event.deleted"), _acts_at())).over(before)
-
-
-def _emptied_at(plan: Plan, truncates: Truncates | None) -> Expression:
-    """Return the position of the last delete or TRUNCATE before the newest write: the life that it ended is over."""
-    ended = F.col("written.died_at")
-    if not truncates:
-        return ended
-    over = F.filter(truncates.positions(plan), lambda truncate: truncate < F.col("written.position"))
-    return F.greatest(ended, F.array_max(over))
-
-
-def _value_and_position(plan: Plan, number: int) -> list[Expression]:
-    """Return the newest value of a column and the position of its writer."""
-    value, at = F.col(f"w{number}.value"), F.col(f"w{number}.position")
-    if plan.soft:
-        # Values from before the row's last life are neither those of the row nor what a deleted row shows.
-        emptied = F.coalesce(F.col("emptied_at") >= at, F.lit(False))
-        value, at = F.when(~emptied, value), F.greatest(at, "emptied_at")
-    return [value.alias(field(number)), at.alias(f"p{number}")]
-
-
-def _acts_at() -> Expression:
-    """Return the position of an event that does something; null for an idle half of an update."""
-    return F.when(~F.col("event.idle"), F.col("position"))
-
-
-def totals(plan: Plan) -> list[Expression]:
+def totals(plan: Plan, *, images: bool = False) -> list[Expression]:
     """Return aggregates over the rows of ``fold``: for the ledger, and for the choice how a batch is written."""
     return [
         F.sum("duplicates").alias("duplicates"),
@@ -227,6 +143,7 @@ def totals(plan: Plan) -> list[Expression]:
         F.unix_micros(F.max("committed_at")).alias("committed_at"),
         F.min("first" if plan.soft else "position").alias("oldest"),
         *key_bounds.totals(plan),
+        *(row_images.totals() if images else []),
         *(_begun() if plan.compares else []),
         *([] if plan.has_deliveries else [F.sum("differing").alias("differing")]),
     ]
@@ -243,17 +160,6 @@ def _begun() -> list[Expression]:
         F.count_if(is_untold & F.col("deleted")).alias("maybe_gone"),
         F.sum("breaks").alias("breaks"),
     ]
-
-
-def _last_written(plan: Plan) -> Iterator[Expression]:
-    """Yield the newest value of each column with the position of its writer, as the struct ``w<n>``."""
-    captured = Captured(plan, "event.")
-    for number in value_numbers(plan):
-        value, written = F.col(f"event.{field(number)}"), captured.writes(number)
-        if plan.soft:
-            written = F.when(F.col("event.deleted"), value.isNotNull()).otherwise(written)
-        newest = F.max_by(F.struct("position", value.alias("value")), F.when(written, _acts_at()))
-        yield newest.alias(f"w{number}")
 
 
 def truncated_softly(folded: DataFrame, plan: Plan, truncates: Truncates) -> DataFrame:

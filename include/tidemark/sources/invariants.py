@@ -28,9 +28,8 @@ class Invariants(BaseModel):
     incomplete_rows: Chosen = Consequence.WARN
     """A row that an UPDATE told a part of, although it was not there: its other columns are null, and their values are
     not known."""
-    before_images: Chosen = Consequence.OFF
-    """A before image that is not the row before: an UPDATE is lost. Costs a second image of each event, and a look at
-    the rows that the batch writes."""
+    before_images: Chosen = Consequence.WARN
+    """A before image that is not the row before: an UPDATE is lost. Of large batches and tables a share is compared."""
     different_copies: Chosen = Consequence.WARN
     """Events at one position with different contents: only one of them is published."""
     loaded_again: Chosen = Consequence.BLOCK

@@ -148,6 +148,8 @@ class Plan:
     """Whether the copies of an event may have different positions (``events.placed``)."""
     compares: bool = False
     """Whether events are compared with the rows that they need (``folding.contradictions``)."""
+    compares_images: bool = False
+    """Whether before images are compared with the row before (``folding.row_images``)."""
     ranks_copies: bool = False
     """Whether a copy of an event ranks as a new one, because the place in the dump ends positions."""
     today: Mapping[str, str | None] = field(default_factory=dict)

@@ -66,6 +66,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     defaults = _defaults(evolving, table, key, columns)
     rules = row_rules.planned(evolving, promised, columns, goes_on=table is not None)
     _refuse_layout(found, promised, table, evolved, rules)
+    compared = not checks and _compares(source, found, bool(key))
+    off = source.invariants.before_images is choices.Consequence.OFF
     return Plan(
         found=found,
         target=found.target or named(source, TableId(found.database, found.schema, found.name)),
@@ -83,7 +85,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         tracking=promised.history.rule if isinstance(promised.history, History) else None,
         is_fed=promised.feed,
         soft=promised.deletes is choices.Deletes.SOFT,
-        compares=not checks and _compares(source, found, bool(key)),
+        compares=compared,
+        compares_images=compared and bool(key) and not off,
         row_checks=checks,
         masks=masks,
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,

@@ -22,7 +22,7 @@ from tidemark.text import quoted
 from tidemark.values.image_reader import UNREADABLE, Cell, ImageReader, field
 from tidemark.values.masked_columns import mask_of
 from tidemark.values.masking import NO_MASKS, Masks
-from tidemark.values.table_columns import Image
+from tidemark.values.table_columns import Image, TableColumn
 from tidemark.values.types import spark_type
 
 NamesByShape = Mapping[str, Mapping[str, str]]
@@ -56,8 +56,8 @@ def read_images(
     """
     plain, masked = {}, {}
     for image in images:
-        cells = {shape_id: _cells(image, shape_id, shape, names) for shape_id, shape in shapes.items()}
-        read = _reader(image, cells)(F.col("shape"), image.text)
+        cells = _cells_by_shape(image.columns, shapes, names)
+        read = _udf(image, cells)(F.col("shape"), image.text)
         if any(column.name in masks.kinds for column in image.columns):
             own = f"tidemark {image.into}"
             plain[own], masked[image.into] = read, _masked(image, F.col(quoted(own)), cells, masks)
@@ -67,27 +67,36 @@ def read_images(
     return frame.withColumns(masked) if masked else frame
 
 
-def _cells(image: Image, shape_id: str, shape: Shape, names: NamesByShape) -> dict[int, Cell]:
+def reader(columns: Sequence[TableColumn], shapes: Mapping[str, Shape], names: NamesByShape) -> ImageReader:
+    """Return what reads images without Spark, as ``read_images`` does; masks are not applied."""
+    return ImageReader([column.type for column in columns], _cells_by_shape(columns, shapes, names))
+
+
+def _cells_by_shape(
+    columns: Sequence[TableColumn], shapes: Mapping[str, Shape], names: NamesByShape
+) -> dict[str, dict[int, Cell]]:
+    return {shape_id: _cells(columns, shape_id, shape, names) for shape_id, shape in shapes.items()}
+
+
+def _cells(columns: Sequence[TableColumn], shape_id: str, shape: Shape, names: NamesByShape) -> dict[int, Cell]:
     """Return how the columns that a shape has are read, by their numbers."""
     known = dict(by_table_name(shape_id, shape, names))
     return {
-        number: Cell(known[column.name], column.type)
-        for number, column in enumerate(image.columns)
-        if column.name in known
+        number: Cell(known[column.name], column.type) for number, column in enumerate(columns) if column.name in known
     }
 
 
-def _reader(image: Image, cells: Mapping[str, Mapping[int, Cell]]) -> Callable[..., Expression]:
+def _udf(image: Image, cells: Mapping[str, Mapping[int, Cell]]) -> Callable[..., Expression]:
     """Return the function that reads an image, on Spark's workers.
 
     It is declared as one that may give another result each time: else the optimizer would push filters below it, or
     copy it into each of its uses, and images would be read more than once.
     """
-    reader = ImageReader([column.type for column in image.columns], cells)
+    images = ImageReader([column.type for column in image.columns], cells)
 
     def read(shapes: pa.Array, texts: pa.Array) -> pa.Array:
         gc.freeze()  # as in `spark.on_workers`: Spark collects garbage after each task, among all imported modules
-        return reader.read(shapes, texts)
+        return images.read(shapes, texts)
 
     fields = [f"{field(number)}: {spark_type(column.type)}" for number, column in enumerate(image.columns)]
     kind = f"struct<{', '.join([*fields, f'{UNREADABLE}: string'])}>"
