@@ -39,14 +39,14 @@ class Difference:
     def __bool__(self) -> bool:
         return bool(self.without_table or self.missing or self.extra or self.cells)
 
-    def without(self, columns: Sequence[str]) -> Difference:
-        """What is left without these columns; nothing if none is named."""
-        if not columns:
+    def without(self, columns: Sequence[str], rows: str | None = None) -> Difference:
+        """What is left without these columns, and rows that are ``missing`` or ``extra``; nothing if none is named."""
+        if not columns and rows is None:
             return Difference()
         return Difference(
             self.without_table,
-            self.missing,
-            self.extra,
+            [] if rows == "missing" else self.missing,
+            [] if rows == "extra" else self.extra,
             {name: told for name, told in self.cells.items() if name not in columns},
         )
 

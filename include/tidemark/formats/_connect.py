@@ -266,9 +266,13 @@ def absences(schema: bytes) -> dict[str, Absence]:
     Args:
         schema: of an envelope, whose rows are in ``before``, or of the row itself.
     """
+    return {field.field or "": Absence(field.optional, bytes(field.default)) for field in row_fields(schema)}
+
+
+def row_fields(schema: bytes) -> list[ConnectSchema]:
+    """Return the fields of the rows in an envelope, or of a row itself."""
     found = fields(schema)
-    row = next((field.fields for field in found if field.field == "before" and field.fields), found)
-    return {field.field or "": Absence(field.optional, bytes(field.default)) for field in row}
+    return next((field.fields for field in found if field.field == "before" and field.fields), found)
 
 
 def fields(schema: bytes) -> list[ConnectSchema]:

@@ -29,10 +29,10 @@ from tidemark.formats._debezium import cells, control, mongodb, old_images, tomb
 from tidemark.formats._debezium import flattened as flat_rows
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.envelope import Envelope, Payload, Row, image_of
+from tidemark.formats._debezium.log_rows import corrected
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
 from tidemark.formats._debezium.source import Source, ranks_by_commit  # noqa: F401  asked for by its name
-from tidemark.formats._debezium.unlogged import without_unlogged
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 
 TOOLS = ("Debezium", "Flink CDC", "Lindorm (dialect: lindorm)")
@@ -107,8 +107,8 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
     else:
         typed = _connect.envelope_layouts(bytes(schema)) if schema else None
         row = _row(operation, payload, typed, table, message.key, options)
-        if operation is _DELETE:
-            row.before = without_unlogged(row.before, message.key, source, schema)
+        row.before = corrected(row.before, operation, message.key, source, schema)
+        row.after = corrected(row.after, operation, message.key, source, schema)
     return ChangeEvent(
         table=table,
         operation=row.operation,
@@ -277,8 +277,8 @@ def _flattened_row(
     deleted = row.operation is _DELETE
     if deleted:
         image = flat_rows.deleted_image(row, found, key)
-        image = without_unlogged(image, message.key, source, schema) or image
         layout = layout.widened(key.names) if key else layout
+    image = corrected(image, row.operation, message.key, source, schema) or image
     whole = deleted or is_selected(row.operation, source)
     log, table = tombstones.log_and_table(source, message, options, found)
     absent = () if whole else unavailable(image, layout, options.unavailable_value)

@@ -6,6 +6,7 @@ Formats import this module, so it imports nothing slow.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -46,8 +47,28 @@ def one_of(labels: Sequence[str]) -> str:
 
 
 def one_of_joined(labels: str) -> str:
-    """Return the bounds of an enum whose labels are told with commas between them, and may have commas in them."""
-    return f"joined {msgspec.json.encode(labels.split(',')).decode()}"
+    """Return the bounds of an enum whose labels are told with commas between them, and may have commas in them.
+
+    Some tools escape commas and backslashes in labels, and others do not.
+    """
+    told = labels.split(",")
+    if "\\" in labels:
+        told += [plain for _, plain in escaped_labels(labels) if plain not in told]
+    return f"joined {msgspec.json.encode(told).decode()}"
+
+
+def escaped_labels(labels: str) -> list[tuple[str, str]]:
+    r"""Return labels with commas between them, each as it is written and as it is; a backslash escapes a comma.
+
+    >>> escaped_labels(r"a,so\, so,x\\y")
+    [('a', 'a'), ('so\\, so', 'so, so'), ('x\\\\y', 'x\\y')]
+    """
+    return [(told, _ESCAPED.sub(r"\1", told)) for told in _BETWEEN.findall(labels)]
+
+
+_BETWEEN = re.compile(r"(?:\A|(?<=,))(?:[^\\,]|\\.|\\\Z)*(?=,|\Z)", re.DOTALL)
+
+_ESCAPED = re.compile(r"\\([\\,])")
 
 
 def parsed(text: str) -> Bounds:
