@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import pydantic
 from ruamel.yaml import YAML
@@ -19,6 +20,7 @@ class Reason(pydantic.BaseModel, extra="forbid", frozen=True):
     columns: tuple[str, ...] = ()
     rounds: str = ".*"
     settings: str = ".*"
+    rows: Literal["missing", "extra"] | None = None
     contradictions: tuple[str, ...] = ()
 
 

@@ -32,7 +32,7 @@ from recording import record
 from workloads import workload
 
 import tidemark
-from support.comparing import Difference, compare
+from support.comparing import compare
 from tidemark.lake import names
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -126,7 +126,7 @@ def _outcomes(
         told = [text for text in (*set_aside, *problems) if re.search(rf"\b{re.escape(truth.name)}\b", text)]
         found = compare(expected, rows)
         known = list(reasons(each.name, setting.name, truth.name))
-        left = functools.reduce(Difference.without, (one.columns for one in known), found)
+        left = functools.reduce(lambda rest, one: rest.without(one.columns, one.rows), known, found)
         why = None if left else "; ".join(dict.fromkeys(one.why for one in known))
         alarms = [] if delivery == "shuffled" or setting.brings == "changes" else _contradictions(told, known)
         yield Outcome(each.name, setting.name, delivery, truth.name, str(found), why, told[-6:], alarms)

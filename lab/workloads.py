@@ -65,7 +65,10 @@ _VALUES_OF_MYSQL: Final = (
     "bytes", "shapes", "defaults", "byte_keys", "big_keys", "time_keys", "enum_keys",
 )  # fmt: skip
 
-_BINARY_OF_POSTGRESQL: Final = {"bytes": {"texts": ["b"]}, "bits": {"others": ["b8", "bv"]}}
+_BINARY_OF_POSTGRESQL: Final = {
+    "bytes": {"texts": ["b"], "demanding": ["ba"]},
+    "bits": {"others": ["b8", "bv"], "demanding": ["b8"]},
+}
 _BINARY_OF_MYSQL: Final = {
     "bytes": {"bytes": ["b", "vb", "tb", "bl", "lb", "vt"], "byte_keys": ["k"]},
     "bits": {"bits": ["b8", "b10", "b64"]},

@@ -12,7 +12,7 @@ CREATE TABLE zero_times (id int PRIMARY KEY, d date, w datetime, z timestamp NUL
 CREATE TABLE zero_times_not_null (id int PRIMARY KEY, d date NOT NULL, w datetime NOT NULL, z timestamp NOT NULL, y year NOT NULL);
 CREATE TABLE texts (id int PRIMARY KEY, c char(5), v varchar(50), t text, m mediumtext, lt longtext, l1 varchar(50) CHARACTER SET latin1, g varchar(50) CHARACTER SET gbk,
   u16 varchar(50) CHARACTER SET utf16, a varchar(50) CHARACTER SET ascii, j json);
-CREATE TABLE labels (id int PRIMARY KEY, e enum('a', 'B', 'so, so', 'größer', '1'), s set('x', 'y z', 'ü', 'w'), e1 enum('x', 'y') CHARACTER SET latin1);
+CREATE TABLE labels (id int PRIMARY KEY, e enum('a', 'B', 'so, so', 'größer', '1', 'x\\y', 'p\\,q', 'it''s'), s set('x', 'y z', 'ü', 'w'), e1 enum('x', 'y') CHARACTER SET latin1);
 CREATE TABLE bytes (id int PRIMARY KEY, b binary(6), vb varbinary(20), tb tinyblob, bl blob, lb longblob, vt varchar(20) CHARACTER SET binary);
 CREATE TABLE shapes (id int PRIMARY KEY, p point, l linestring, poly polygon, g geometry);
 CREATE TABLE defaults (id int PRIMARY KEY, n int DEFAULT 7, t varchar(10) DEFAULT 'none', d decimal(6, 2) DEFAULT 1.5, b tinyint(1) DEFAULT 1, w datetime DEFAULT '2020-01-01');
@@ -63,7 +63,7 @@ INSERT INTO long_times VALUES (1, '-01:00:00', '100:00:00.5');
 INSERT INTO zero_times VALUES (1, '2024-01-01', '2024-01-01', '2024-01-01', 2024), (2, '0000-00-00', '0000-00-00', '0000-00-00', 0);
 INSERT INTO zero_times_not_null VALUES (1, '2024-01-01', '2024-01-01', '2024-01-01', 2024), (2, '0000-00-00', '0000-00-00', '0000-00-00', 0);
 INSERT INTO texts VALUES (1, 'ab', 'cd', 'e\nf\t"g"\\ ü 😀', 'm', 'l', 'é', '中', '😀', 'a', '{"a": 1.10, "b": [null]}'), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO labels VALUES (1, 'so, so', 'x,y z', 'x'), (2, NULL, NULL, NULL), (3, 'a', '', 'y');
+INSERT INTO labels VALUES (1, 'so, so', 'x,y z', 'x'), (2, NULL, NULL, NULL), (3, 'a', '', 'y'), (10, 'x\\y', 'w', 'x'), (11, 'p\\,q', 'w', 'x');
 INSERT INTO bytes VALUES (1, x'ff00', x'0010ff', x'00', 'text', x'00ff10', 'abc'), (2, NULL, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO shapes VALUES (1, ST_GeomFromText('POINT(1.5 -2)'), ST_GeomFromText('LINESTRING(0 0,1 1)'), ST_GeomFromText('POLYGON((0 0,1 0,1 1,0 0))'), ST_GeomFromText('POINT(0 0)'));
 INSERT INTO shapes (id) VALUES (2);
@@ -120,7 +120,7 @@ INSERT INTO zero_times_not_null VALUES (3, '0000-00-00', '0000-00-00', '0000-00-
 INSERT INTO texts VALUES (3, '', '', '', '', '', '', '', '', '', 'null'), (4, ' a ', 'null', 'NULL', ' x ', '\u2028', 'ÿ', '龥', 'ü', '~', '{"big": 12345678901234567890, "e": 1e5, "n": null, "t": true}');
 INSERT INTO texts VALUES (5, 'ü', 'true', '12.50', '\r\n', '\'', 'e', 'e', 'e', 'e', '"text"'); INSERT INTO texts VALUES (6, '', '', CONCAT('a', CHAR(0), 'b'), '', '', '', '', '', '', '[]');
 UPDATE texts SET t = CONCAT(t, 'x'), l1 = 'ñ', g = '国' WHERE id = 1; DELETE FROM texts WHERE id = 2;
-INSERT INTO labels VALUES (4, 'größer', 'ü,w', 'y'), (5, '1', 'y z', 'x'), (6, 'B', 'x,y z,ü,w', NULL); UPDATE labels SET e = 'B', s = '' WHERE id = 1; DELETE FROM labels WHERE id = 2;
+INSERT INTO labels VALUES (4, 'größer', 'ü,w', 'y'), (5, '1', 'y z', 'x'), (6, 'B', 'x,y z,ü,w', NULL); UPDATE labels SET e = 'B', s = '' WHERE id = 1; INSERT INTO labels VALUES (7, 'so, so', 'w', 'x'), (8, 'x\\y', 'w', 'x'), (9, 'p\\,q', 'w', 'x'), (12, 'it''s', 'w', 'x'); UPDATE labels SET s = 'y z' WHERE id >= 10; DELETE FROM labels WHERE id = 2;
 INSERT INTO bytes VALUES (3, '', '', '', '', '', ''), (4, x'000000000001', x'00', x'ffff', x'7b7d', REPEAT('z', 70000), x'80'), (5, x'0100', x'20', '0', 'true', x'30', ' '); UPDATE bytes SET vb = x'0000' WHERE id = 1; DELETE FROM bytes WHERE id = 2;
 INSERT INTO shapes VALUES (3, ST_GeomFromText('POINT(1e300 0)'), NULL, NULL, ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 1))')); UPDATE shapes SET p = ST_GeomFromText('POINT(3 4)') WHERE id = 1;
 INSERT INTO defaults VALUES (3, NULL, NULL, NULL, NULL, NULL); INSERT INTO defaults (id) VALUES (4); UPDATE defaults SET n = NULL, t = NULL WHERE id = 2;
