@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from support import plans
 from support import sound_histories as histories
 from support.histories import UNAVAILABLE, deliver
 from support.running import assert_ledger_closes, run_all
@@ -21,8 +23,10 @@ from support.sound_histories import Step, Writer
 from tidemark.compaction import before_image_samples, contradictions, stored_samples
 from tidemark.folding import before_images, row_images
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.sources.model import Source
+from tidemark.tables.plan import Plan
 
 Make = Callable[..., Source]
 
@@ -159,8 +163,12 @@ def test_a_large_value_that_the_log_lacks_is_not_compared(source: Make, spark: S
 
 @pytest.mark.parametrize(("events", "share"), [(0, 1), (1999, 1), (3999, 1), (4000, 2), (100_000, 50)])
 def test_about_as_many_images_are_read_of_any_batch(events: int, share: int) -> None:
-    """One in so many events is in the share."""
-    assert before_image_samples.share(events) == share
+    """One in so many events is in the share. Where it is not all, pairs are told where the dump is the order."""
+    target = Identifier("erp", "t")
+    told = Plan(found=plans.found(plans.shape(id="long")), target=target, key=("id",), columns=(), compares_images=True)
+    assert before_image_samples.wanted(told, events) == (share, share == 1)
+    assert before_image_samples.wanted(replace(told, ranks_copies=True), events) == (share, True)
+    assert before_image_samples.wanted(replace(told, compares_images=False), events) is None
 
 
 class _File:

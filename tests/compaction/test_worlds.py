@@ -15,6 +15,8 @@ from support.running import assert_ledger_closes
 from support.worlds import RESTARTED_AT, World
 from tidemark.errors import ExpectationError
 from tidemark.lake.lake import Lake
+from tidemark.ledger.contradiction_rows import BEFORE_IMAGES
+from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import STAGES, StageReport
@@ -23,6 +25,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 _RUNS, _STEPS = how_many(usually=(2, 32), proving=(3, 60))
 _DELIVERIES = ("one_run", "in_order", "in_disorder", "backwards") if PROVING else ("in_disorder",)
+
+_IN_ORDER = ("shop.one_run_", "shop.in_order_")
+"""Beginnings of the names of tables whose events come in the order of their log."""
 
 _MOVED = Log("moved_a")
 _ASIDE = [
@@ -36,7 +41,10 @@ _ASIDE = [
 def test_any_delivery_gives_the_tables_of_the_source(
     spark: SparkSession, lake: Lake, tmp_path: Path, seed: int
 ) -> None:
-    """In the end nothing is held or set aside, and a name that no table has any more has no rows."""
+    """In the end nothing is held or set aside, and a name that no table has any more has no rows.
+
+    In order, no before image is told to be another one than the row before.
+    """
     worlds = {delivery: World(f"{delivery}_", seed, steps=_STEPS) for delivery in _DELIVERIES}
     name = f"worlds_{seed}"
     tables = {"shop.*": {"key": ["id"], "columns": {"id": "long", "v": "string"}}}
@@ -51,6 +59,8 @@ def test_any_delivery_gives_the_tables_of_the_source(
     expected |= {"moved_a": {}, "moved_b": {2: "a"}}
     assert {table: _rows(lake, name, table) for table in expected} == expected
     assert lake.load(("quarantine", name)).scan().to_arrow().num_rows == 0
+    told = {row.object for row in Ledger(lake, name).contradictions() if row.kind == BEFORE_IMAGES}
+    assert {table for table in told if table.startswith(_IN_ORDER)} == set()
     assert_ledger_closes(lake, name)
 
 

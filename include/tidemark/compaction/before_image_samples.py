@@ -24,7 +24,7 @@ from tidemark.compaction import contradictions, stored_samples
 from tidemark.compaction.candidate import Prepared
 from tidemark.events import DELIVERY
 from tidemark.folding.frames import key_names, value_numbers
-from tidemark.folding.row_images import IMAGES
+from tidemark.folding.row_images import IMAGES, Wanted
 from tidemark.tables.plan import Plan
 from tidemark.values import images
 from tidemark.values.image_reader import UNREADABLE, field
@@ -40,9 +40,13 @@ _MOST = 10
 _Mask = npt.NDArray[np.bool_]
 
 
-def share(events: int) -> int:
-    """Return of how many events one has its before image told."""
-    return max(1, events // _IMAGES)
+def wanted(plan: Plan, events: int) -> Wanted | None:
+    """Return which before images of a batch are told; None: before images are not compared.
+
+    Pairs cost a copy of each row. Large batches have them where texts do not prove images: Canal tells changed columns.
+    """
+    share = max(1, events // _IMAGES)
+    return Wanted(share, pairs=share == 1 or plan.ranks_copies) if plan.compares_images else None
 
 
 def are_of_deletes(plan: Plan, totals: Mapping[str, Any]) -> bool:
@@ -73,7 +77,7 @@ def differ(prepared: Prepared, plan: Plan, folded: DataFrame, totals: Mapping[st
     if not are_of_deletes(plan, totals):
         rows = rows.filter(pc.invert(rows.column("deletes")))
     rows = rows.filter(pa.array(_rise(plan, rows, prepared)))
-    is_oldest = pc.is_null(rows.column("behind"))
+    is_oldest = rows.column("is_oldest")
     look = _Look(prepared, plan)
     return look.left_otherwise(rows.filter(pc.invert(is_oldest))) or look.stand_otherwise(rows.filter(is_oldest), start)
 
@@ -82,8 +86,9 @@ def _rise(plan: Plan, rows: pa.Table, prepared: Prepared) -> _Mask:
     """Return which events are certainly no copies of others (``folding.contradictions.rises``)."""
     if not plan.ranks_copies and not plan.has_deliveries:
         return np.ones(rows.num_rows, np.bool_)
-    at, behind = rows.column("at"), pc.struct_field(rows.column("behind"), "at")
-    latest = pc.max_element_wise(behind, pa.scalar(contradictions.seen(prepared), pa.int64()))
+    at, latest = rows.column("at"), pa.scalar(contradictions.seen(prepared), pa.int64())
+    if "behind" in rows.schema.names:
+        latest = pc.max_element_wise(pc.struct_field(rows.column("behind"), "at"), latest)
     later = pc.and_(pc.is_valid(at), pc.fill_null(pc.greater(at, latest), pa.scalar(value=True)))
     is_placed = pc.match_substring(rows.column("position"), DELIVERY)
     return np.asarray(later if plan.ranks_copies else pc.or_(is_placed, later))

@@ -173,16 +173,12 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
     if plan.found.truncates:
         rows = rows.where(F.col("operation") != Operation.TRUNCATE)
     kept: Sequence[str] = actions.KEPT
-    if plan.compares_images:
-        rows, kept = (
-            row_images.with_images(rows, before_image_samples.share(plan.found.events)),
-            (*kept, *row_images.KEPT),
-        )
+    images = before_image_samples.wanted(plan, plan.found.events)
+    if images:
+        rows, kept = row_images.with_images(rows, images.share), (*kept, *row_images.KEPT)
     acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncates, kept)
     acted = named(acted, views)
-    folded = keyed.fold(
-        acted.where(F.col("set_aside").isNull()), plan, truncates=truncates, images=plan.compares_images
-    )
+    folded = keyed.fold(acted.where(F.col("set_aside").isNull()), plan, truncates=truncates, images=images)
     if plan.soft and truncates:
         folded = keyed.truncated_softly(folded, plan, truncates)
     folded = checkpointed(folded)

@@ -116,7 +116,7 @@ def _what_is_read(plan: Plan) -> Hashable:
     """Return all of a plan that ``folding`` uses: tables for which it is equal fold alike."""
     found = plan.found
     masks = (*plan.masks.kinds.items(), plan.masks.variable)
-    told = (plan.compares, plan.compares_images, found.halves, found.partial)
+    told = (plan.compares, plan.compares_images, plan.ranks_copies, found.halves, found.partial)
     return (plan.columns, plan.key, plan.soft, told, masks, tuple(found.shapes.items()))
 
 
@@ -125,14 +125,13 @@ def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: Exit
     number = F.array_position(F.array(*map(F.lit, names)), F.col("object")).cast("string")
     changes = event_log.new_events_of(changelog, names, plan.found.after, batch).withColumn(_NUMBER, number)
     kept: Sequence[str] = (*actions.KEPT, _NUMBER)
-    images = plan.compares_images
+    images = before_image_samples.wanted(plan, max(each.found.events for each in plans))
     if images:
-        most = max(each.found.events for each in plans)
-        changes, kept = row_images.with_images(changes, before_image_samples.share(most)), (*kept, *row_images.KEPT)
+        changes, kept = row_images.with_images(changes, images.share), (*kept, *row_images.KEPT)
     acted = named(actions.actions(changes, plan, None, kept=kept), views)
     sound = acted.where(F.col("set_aside").isNull())
     rows = checkpointed(keyed.fold(sound, plan, apart=[_NUMBER], images=images))
-    counted = rows.groupBy(_NUMBER).agg(*keyed.totals(plan, images=images))
+    counted = rows.groupBy(_NUMBER).agg(*keyed.totals(plan, images=plan.compares_images))
     totals = {row[_NUMBER]: row.asDict() for row in counted.collect()}
     nothing = dict.fromkeys(counted.columns)
     return {

@@ -17,8 +17,8 @@ from tidemark.tables.schemas import DELETED, POSITION
 from tidemark.values import typed_values
 from tidemark.values.image_reader import field
 
-_ROWS, _ROWS_AN_EVENT = 200_000, 5
-_BYTES, _BYTES_AN_EVENT = 8 << 20, 160
+_ROWS, _ROWS_AN_EVENT = 200_000, 1
+_BYTES, _BYTES_AN_EVENT = 8 << 20, 40
 """Most rows, and bytes of their files, that are read: so many, and so many more for each new event."""
 
 

@@ -11,6 +11,7 @@ from pyspark.sql.window import WindowSpec
 
 from tidemark.folding import contradictions, frames, key_bounds, keyed_by_cell, log_places, row_images
 from tidemark.folding.frames import key_names, value_numbers
+from tidemark.folding.row_images import Wanted
 from tidemark.folding.truncates import Truncates
 from tidemark.tables.plan import Plan
 from tidemark.text import quoted
@@ -23,7 +24,7 @@ def fold(
     apart: Sequence[str] = (),
     truncates: Truncates | None = None,
     *,
-    images: bool = False,
+    images: Wanted | None = None,
 ) -> DataFrame:
     """Fold actions to one row for each key.
 
@@ -33,7 +34,7 @@ def fold(
         plan: the table's plan.
         apart: columns of ``acted`` that say which table an action belongs to, where several tables are folded together.
         truncates: with soft deletes and partial images: all TRUNCATEs that are known.
-        images: whether ``acted`` has the columns ``row_images.KEPT``, and before images are told.
+        images: which before images are told; ``acted`` has the columns ``row_images.KEPT``. None: none.
 
     Returns:
         ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted`` and ``moved_away`` of the key's newest
@@ -62,7 +63,7 @@ def fold(
 _LONGEST_PATH = 1 << 16
 
 
-def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: bool) -> DataFrame:
+def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: Wanted | None) -> DataFrame:
     """Return the newest action of each key: where all images are whole, nothing of the older ones is left."""
     cells = [field(number) for number in value_numbers(plan)]
     payload = ["position", "committed_at", "deleted", "moved_away", *cells]
@@ -85,7 +86,7 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: bool) 
     told = {"own file": own_file}
     if images:
         told |= row_images.told()
-        steps |= row_images.met(cells, order)
+        steps |= row_images.met(cells, order, pairs=images.pairs)
         counts |= {name: each.over(of_key) for name, each in row_images.folded().items()}
     if plan.has_deliveries:
         told["content"] = log_places.content(["deleted", *cells])
@@ -95,7 +96,7 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: bool) 
         steps["differs"] = F.coalesce(own & _repeats(plan, own, order) & other, no)
         counts["differing"] = F.count_if("differs").over(of_key)
     ordered = acted.withColumns(told).withColumns(steps)
-    ordered = ordered.withColumns(row_images.compared(key_names(plan))) if images else ordered
+    ordered = ordered.withColumns(row_images.compared(key_names(plan), pairs=images.pairs)) if images else ordered
     newest = ordered.withColumns(counts | marks).where(F.col("age") == 1)
     # As SQL: PySpark calls the JVM four times for each column of a `select`.
     return newest.selectExpr(*map(quoted, dict.fromkeys([*keys, *payload, *counts, *marks])))

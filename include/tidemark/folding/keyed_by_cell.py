@@ -11,13 +11,16 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.folding import contradictions, frames, log_places, row_images
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
+from tidemark.folding.row_images import Wanted
 from tidemark.folding.truncates import Truncates
 from tidemark.tables.plan import Plan
 from tidemark.text import quoted
 from tidemark.values.image_reader import field
 
 
-def fold(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Truncates | None, *, images: bool) -> DataFrame:
+def fold(
+    acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Truncates | None, *, images: Wanted | None
+) -> DataFrame:
     """Return the newest action of each key, with the newest value of each of its cells; as ``keyed.fold``."""
     once, cells = _once(acted, plan, keys, images=images), _cells(plan)
     newest = [
@@ -58,7 +61,7 @@ def fold(acted: DataFrame, plan: Plan, keys: Sequence[str], truncates: Truncates
     return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)
 
 
-def _once(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: bool) -> DataFrame:
+def _once(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: Wanted | None) -> DataFrame:
     """Return the actions, each once with the number of its copies, as the struct ``event``."""
     acted = acted if "idle" in acted.columns else acted.withColumn("idle", F.lit(False))
     own = F.when(~F.col("moved_away"), 1).otherwise(0)

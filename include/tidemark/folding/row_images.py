@@ -8,6 +8,7 @@ twice. Hashes of texts prove it without reading an image. What they do not prove
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
@@ -33,6 +34,15 @@ IMAGES = "images"
 
 LONGEST = 1 << 14
 """Characters: no longer image is handed to the driver."""
+
+
+class Wanted(NamedTuple):
+    """Which before images of a batch are told."""
+
+    share: int
+    """Of so many events, one has it."""
+    pairs: bool
+    """Whether images that do not follow as texts are told too, with what the event behind left."""
 
 
 def with_images(events: DataFrame, share: int) -> DataFrame:
@@ -64,18 +74,23 @@ def told() -> dict[str, Expression]:
     return {**own, _LEFT: left, _TELLS: F.when(is_update, F.col(f"`{_WAS}`").isNotNull())}
 
 
-_BEHIND, _OLDEST, _FOLLOWS = "behind", "is oldest", "follows"
+_BEHIND, _HASH, _PLACE, _OLDEST, _FOLLOWS = "behind", "hash behind", "place behind", "is oldest", "follows"
 
 
-def met(cells: Sequence[str], newest_first: WindowSpec) -> dict[str, Expression]:
+def met(cells: Sequence[str], newest_first: WindowSpec, *, pairs: bool) -> dict[str, Expression]:
     """Return columns of actions: what the action behind leaves, and whether there is none.
 
     Args:
         cells: names of the columns outside the key.
         newest_first: the actions of a key.
+        pairs: ``Wanted.pairs``.
     """
-    behind = F.lead(_leaves(cells)).over(newest_first)
-    return {_BEHIND: behind, _OLDEST: F.lead("position").over(newest_first).isNull()}
+    found = {
+        _HASH: F.lead(F.col(f"`{_LEFT}`")).over(newest_first),
+        _PLACE: F.lead(log_places.log_place()).over(newest_first),
+        _OLDEST: F.lead("position").over(newest_first).isNull(),
+    }
+    return {**found, _BEHIND: F.lead(_leaves(cells)).over(newest_first)} if pairs else found
 
 
 def met_in_parts(cells: Sequence[str], oldest_first: WindowSpec) -> dict[str, Expression]:
@@ -84,36 +99,46 @@ def met_in_parts(cells: Sequence[str], oldest_first: WindowSpec) -> dict[str, Ex
     Events that do not tell what they leave are passed over: old halves of updates.
     """
     before = oldest_first.rowsBetween(Window.unboundedPreceding, -1)
-    told = F.when(F.col(f"event.`{_LEFT}`").isNotNull(), _leaves(cells, "event."))
-    behind = F.last(told, ignorenulls=True).over(before)
-    return {_BEHIND: behind, _OLDEST: F.lag("position").over(oldest_first).isNull()}
+    left = F.col(f"event.`{_LEFT}`")
+
+    def last(told: Expression) -> Expression:
+        return F.last(F.when(left.isNotNull(), told), ignorenulls=True).over(before)
+
+    return {
+        _HASH: last(left),
+        _PLACE: last(log_places.log_place()),
+        _OLDEST: F.lag("position").over(oldest_first).isNull(),
+        _BEHIND: last(_leaves(cells, "event.")),
+    }
 
 
 def _leaves(cells: Sequence[str], event: str = "") -> Expression:
-    """Return what an action leaves, and where it is."""
-    left = F.col(f"{event}`{_LEFT}`")
-    row = F.when(left.isNotNull(), F.struct(*(F.col(f"{event}{cell}").alias(cell) for cell in cells)))
-    return F.struct("position", _at(event), left.alias("hash"), row.alias("left"))
+    """Return what an action leaves, and when."""
+    row = F.struct(*(F.col(f"{event}{cell}").alias(cell) for cell in cells))
+    told = F.col(f"{event}`{_LEFT}`").isNotNull()
+    return F.struct(_at(event), F.when(told, row).alias("left"))
 
 
 def _at(event: str) -> Expression:
     return F.unix_micros(f"{event}committed_at").alias("at")
 
 
-def compared(keys: Sequence[str], event: str = "") -> dict[str, Expression]:
+def compared(keys: Sequence[str], event: str = "", *, pairs: bool = True) -> dict[str, Expression]:
     """Return columns of actions with ``met``: whether the row before is what was left of it, and what to compare.
 
     Args:
         keys: names of the key columns.
         event: a prefix for the columns of the action.
+        pairs: ``Wanted.pairs``.
     """
-    was, text = (F.col(f"{event}`{name}`") for name in (_WAS, _TEXT))
-    is_other = log_places.log_place(f"{_BEHIND}.position") != log_places.log_place()
-    follows = F.when(is_other, was == F.col(f"{_BEHIND}.hash"))
+    was, text, is_oldest = F.col(f"{event}`{_WAS}`"), F.col(f"{event}`{_TEXT}`"), F.col(f"`{_OLDEST}`")
+    follows = F.when(F.col(f"`{_PLACE}`") != log_places.log_place(), was == F.col(f"`{_HASH}`"))
     own = [F.col(f"{event}{name}").alias(name) for name in ("shape", "absent")]
-    own.append((F.col(f"{event}deleted") & ~F.col(f"{event}moved_away")).alias("deletes"))
-    image = F.struct(F.struct(*keys).alias("key"), text.alias("was"), *own, "position", _at(event), _BEHIND)
-    return {_FOLLOWS: follows, IMAGES: F.when(text.isNotNull() & (F.col(f"`{_OLDEST}`") | ~follows), image)}
+    own += [(F.col(f"{event}deleted") & ~F.col(f"{event}moved_away")).alias("deletes"), F.col("position"), _at(event)]
+    behind = [F.col(_BEHIND)] if pairs else []
+    image = F.struct(F.struct(*keys).alias("key"), text.alias("was"), *own, *behind, is_oldest.alias("is_oldest"))
+    is_told = is_oldest | ~follows if pairs else is_oldest
+    return {_FOLLOWS: follows, IMAGES: F.when(text.isNotNull() & is_told, image)}
 
 
 def folded(event: str = "") -> dict[str, Expression]:
