@@ -57,17 +57,14 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     evolved = _evolved(source, evolving, table)
     # The column that tells shards apart stands last, as Tidemark's own columns.
     columns = sorted(evolved.columns, key=lambda column: bool(found.shards) and column.name == SHARD_COLUMN)
-    names = [column.name for column in columns]
-    stored_as = {name: stored.get(name, name) for name in names}
-    key, masks = keys.planned(evolving, promised, table, names), evolving.rules.masks(names)
+    stored_as = {column.name: stored.get(column.name, column.name) for column in columns}
+    key, masks = keys.planned(evolving, promised, table, list(stored_as)), evolving.rules.masks(stored_as)
     _refuse_columns(source, evolving, key, masks)
     _refuse_kept(source.source, found, promised, table, key)
     checks = _row_checks(found, promised, table, key, evolved)
     defaults = _defaults(evolving, table, key, columns)
     rules = row_rules.planned(evolving, promised, columns, goes_on=table is not None)
     _refuse_layout(found, promised, table, evolved, rules)
-    compared = not checks and _compares(source, found, bool(key))
-    off = source.invariants.before_images is choices.Consequence.OFF
     return Plan(
         found=found,
         target=found.target or named(source, TableId(found.database, found.schema, found.name)),
@@ -81,12 +78,12 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         has_deliveries=formats.has_deliveries(formats.resolve(source.format)),
         ranks_copies=formats.ranks_copies(formats.resolve(source.format)),
         keeps_versions=bool(promised.history),
-        tracked=rules.tracked(evolving.rules.tracked(names)),
+        tracked=rules.tracked(evolving.rules.tracked(stored_as)),
         tracking=promised.history.rule if isinstance(promised.history, History) else None,
         is_fed=promised.feed,
         soft=promised.deletes is choices.Deletes.SOFT,
-        compares=compared,
-        compares_images=compared and bool(key) and not off,
+        compares=not checks and _compares(source, found, bool(key)),
+        compares_images=not checks and _compares_images(source, found, bool(key)),
         row_checks=checks,
         masks=masks,
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
@@ -184,6 +181,12 @@ def _compares(source: model.Source, found: Found, has_key: bool) -> bool:  # noq
         return False
     asked = source.invariants
     return {asked.missing_rows, asked.existing_rows, asked.before_images} != {choices.Consequence.OFF}
+
+
+def _compares_images(source: model.Source, found: Found, has_key: bool) -> bool:  # noqa: FBT001  it is what is known
+    """Return whether before images are compared with the row before."""
+    asked = source.invariants.before_images is not choices.Consequence.OFF
+    return has_key and asked and _compares(source, found, has_key)
 
 
 def _refuse_layout(
