@@ -230,10 +230,10 @@ def test_halves_in_any_runs_are_one_update(spark: SparkSession, lake: Lake, tmp_
     assert _failing(deliveries, kinds, "halves", tmp_path, lake) == {}
 
 
-_TABLES, _SIDE_BY_SIDE = how_many(usually=2, proving=12), 12
+_TABLES, _SIDE_BY_SIDE = 12, 12
 
 
-@pytest.mark.more
+@pytest.mark.prove
 @pytest.mark.parametrize("seed", range(20261124, 20261124 + 1000 * ROUNDS, 1000))
 def test_any_delivery_of_halves_gives_the_model(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Histories in any order, cut into runs, sent again: rows, deleted rows and versions are the model's."""

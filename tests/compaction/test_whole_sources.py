@@ -270,7 +270,7 @@ def _shrunk(world: World, table: str, landing: Path, lake: Lake, name: str) -> W
     return world
 
 
-@pytest.mark.more
+@pytest.mark.prove
 @pytest.mark.parametrize("seed", range(20260301, 20260301 + 1000 * ROUNDS, 1000))
 def test_any_delivery_of_a_source_gives_the_model(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """All tables are the model's, run by run and rebuilt; of one that is not, the fewest events that fail are told."""
