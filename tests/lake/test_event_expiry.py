@@ -12,6 +12,7 @@ from support.debezium_log import Log
 from support.histories import COLUMNS, Table, deliver, message
 from support.ledgers import age
 from support.reference import Change
+from support.rounds import PROVING
 from support.running import run_all
 from tidemark.errors import ConfigurationError
 from tidemark.lake.filters import equals
@@ -71,6 +72,7 @@ def _rebuild(source: Source, *tables: str) -> list[str]:
 
 
 @pytest.mark.spark
+@pytest.mark.more
 def test_events_past_their_time(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,8 +101,9 @@ def test_events_past_their_time(
         (2, b"young", False),
     ]
     assert all(row["reason"] and row["place"] is not None for row in aside)
-    again = run_stage("maintain", source).details
-    assert (again[f"changelog.{NAME}"]["dropped_files"], again[f"quarantine.{NAME}"]["without_bytes"]) == (0, 0)
+    if PROVING:
+        again = run_stage("maintain", source).details
+        assert (again[f"changelog.{NAME}"]["dropped_files"], again[f"quarantine.{NAME}"]["without_bytes"]) == (0, 0)
 
     late = [PLAIN.update(15, 1, "late", "late"), BAG.delete(25, 2, "b", "x"), KEPT.update(15, 2, "late", "x")]
     rename = Log("moved").statement(26, "RENAME TABLE moved TO went")

@@ -32,7 +32,7 @@ from tidemark.sources.model import Source
 from tidemark.tables.schemas import COMMITTED_AT, POSITION
 
 RUNNER = CliRunner()
-_RUNS, _HISTORIES = how_many(usually=(2, 2), proving=(3, 12))
+_RUNS, _HISTORIES = how_many(usually=(2, 1), proving=(3, 12))
 
 
 def _step(operation: str, at: int, *, deletes: bool = False, batch: int = 1, **fields: Any) -> Step:
