@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 _OWN = pytest.StashKey[str]()
 _SECONDS = {"airflow": 40, "slow": 20, "spark": 2, "lake": 0.5}
 """About how long a test takes that has one of these markers, or the fixture ``spark`` or ``lake``."""
+_ROOM = "-Xms2500m -Xmn1500m -XX:MetaspaceSize=256m -XX:ParallelGCThreads=1"
+"""A heap that is large from the start, for a worker's Spark: growing to it takes a dozen collections of the whole heap.
+
+One thread collects, as the other worker uses the other core. Spark takes memory in pages, by default of 64 MB with such
+a heap: small tables need one each, and each is written with zeros first.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -105,6 +111,20 @@ def _quick_compiler() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Let SQLite leave it to the system when the catalog gets to the disk: a run commits to it some fifty times."""
+    from sqlalchemy import Engine, event
+
+    def leave_it(connection: Any, _record: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous = OFF")
+
+    event.listen(Engine, "connect", leave_it)
+    yield
+    event.remove(Engine, "connect", leave_it)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _lake_of_its_own(home: Path) -> Iterator[None]:
     """Let each module begin with an empty lake.
@@ -128,7 +148,7 @@ def spark(home: Path) -> Iterator[SparkSession]:
     """The session that the stages use, stopped at the end."""
     from tidemark.quality import expectations
     from tidemark.quality.data_docs import Recorder
-    from tidemark.spark.session import open_session
+    from tidemark.spark.session import LOCAL_SETTINGS, open_session
 
     written = Recorder.write_pages
 
@@ -137,7 +157,11 @@ def spark(home: Path) -> Iterator[SparkSession]:
         if os.environ.get("TIDEMARK_REPORT") != "off":
             written(recorder)
 
-    session = open_session()
+    options = "spark.driver.extraJavaOptions"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(LOCAL_SETTINGS, options, f"{LOCAL_SETTINGS[options]} {_ROOM}")
+        patched.setitem(LOCAL_SETTINGS, "spark.buffer.pageSize", "1m")
+        session = open_session()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Recorder, "write_pages", write_if_read)
         # A check reads the settings of Great Expectations anew, as its folder may be another one by then: not here.
