@@ -183,7 +183,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     absent: tuple[str, ...] = ()
     """Columns of ``shape`` that are missing in ``after``, or have a placeholder there; only if ``partial``."""
     upsert: bool = False
-    """Whether a ``partial`` UPDATE also makes rows: the source writes parts of rows that it does not look at before."""
+    """Whether a ``partial`` UPDATE also makes its row, where there is none."""
     key: tuple[str, ...] | None = None
     """Key columns that the message itself names. None if it names none; empty if it says that there is no key."""
     load: Position | None = None
@@ -219,8 +219,7 @@ class ControlEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     captured_at: int | None = None
     transaction: Transaction | None = None
     counts: dict[str, int] | None = None
-    """At the end of a transaction: events by collection, if the message counts them so. A collection is a table as the
-    capture tool names it. Without a name: events that are no row changes."""
+    """At the end of a transaction: events by collection (a table as the tool names it; none: no row changes)."""
 
 
 Event = ChangeEvent | SchemaChange | ControlEvent
@@ -246,9 +245,8 @@ def loaded(*sequence: int | str) -> Position:
 def placed(log_place: Position, delivery: Position, rest: Position = ()) -> Position:
     """Return the position of a change at a place of the log that other changes may have too.
 
-    ``log_place`` is all that the log itself tells of the order. ``delivery`` orders the changes at one place, by the
-    number in the transaction, 0 for none, and the place in the dump: it differs between copies of an event. ``rest`` is
-    what else distinguishes the changes at one place.
+    ``log_place`` is all that the log tells of the order. ``delivery`` orders the changes at one place, by number in the
+    transaction (0: none) and place in the dump, so it differs between copies. ``rest`` is what else tells them apart.
     """
     return (*log_place, "", *delivery, "", *rest)
 
