@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.more]
 SOURCES = how_many(usually=("interplay",), proving=("interplay", "interplay_at_once"))
 TABLES = sorted({case.seat.table for case in CASES})
 REBUILT = how_many(
-    usually=["both_shared", "bag_default", "soft_emptied_by_a_statement"],
+    usually=["both_shared"],
     proving=TABLES,
 )
 WITH_HISTORY = [table for table in TABLES if table.startswith(("hist", "both"))]

@@ -172,7 +172,6 @@ CASES = how_many(
             "changes_of_whole_rows_around_two_loads",
             "both_in_one_run",
             "the_second_lands_first",
-            "row_by_row_over_runs",
             "changes_before_the_first_load_stay",
             "changes_during_the_load_come_first",
             "a_truncate_over_a_load",
@@ -385,10 +384,10 @@ def test_half_a_load_waits_for_the_rest(source: Make, spark: SparkSession, lake:
         assert sorted(row["id"] for row in _rows(lake, shop.source, kind)) == ["1", "2", "3"]
 
 
-_RUNS, _HISTORIES = how_many(usually=(2, 3), proving=(3, 9))
+_RUNS, _HISTORIES = 3, 9
 
 
-@pytest.mark.more
+@pytest.mark.prove
 def test_any_delivery_of_loads_gives_what_the_model_gives(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Histories with loads in them, any order, cut into runs, sent again; with soft deletes and with history too.
 
@@ -404,7 +403,7 @@ def test_any_delivery_of_loads_gives_what_the_model_gives(spark: SparkSession, l
     }
     fields = {"source": "loads_generated", "format": "debezium_json", "landing": str(tmp_path / "*"), "tables": tables}
     source = Source.model_validate(fields)
-    cuts = {name: how_many(usually=_RUNS, proving=dice.randint(1, _RUNS)) for name in made}
+    cuts = {name: dice.randint(1, _RUNS) for name in made}
     deliveries = {name: mixed(dice, changes, cuts[name]) for name, changes in made.items()}
     for name in list(made)[2::3]:
         deliveries[name] = _loaded_once(deliveries[name])

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from support.histories import COLUMNS, deliver, generated, message, mixed
 from support.reference import Change, fold
-from support.rounds import how_many
 from support.running import assert_ledger_closes, run_all
 from tidemark.cli.status_text import print_status
 from tidemark.errors import ExpectationError
@@ -205,7 +204,7 @@ def test_a_second_load_that_tells_no_time_is_held_until_the_source_file_says_so(
     assert_ledger_closes(lake, told.source)
 
 
-_RUNS, _HISTORIES = how_many(usually=(2, 3), proving=(3, 24))
+_RUNS, _HISTORIES = 3, 24
 
 
 def _restarted(change: Change) -> bytes:
@@ -220,7 +219,7 @@ _MIDDLE = 120
 """Place after which generated histories are in a new log; their places are 10 to 240."""
 
 
-@pytest.mark.more
+@pytest.mark.prove
 def test_any_delivery_of_two_logs_gives_the_model(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Events of the old and the new log in any order, cut into runs, sent again: as if it were one log."""
     dice = random.Random(20261125)  # noqa: S311  a test's own mixing

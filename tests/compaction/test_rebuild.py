@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.histories import COLUMNS, canal, deliver, generated, message, mixed
-from support.rounds import crash_windows, how_many
+from support.rounds import crash_windows
 from support.running import die_at, run_all
 from tidemark.errors import UnknownNameError
 from tidemark.lake import copies
@@ -55,10 +55,10 @@ def _canal(name: str, landing: Path, **tables: Any) -> Source:
     return Source.model_validate(fields)
 
 
-_HISTORIES = how_many(usually=2, proving=8)
+_HISTORIES = 8
 
 
-@pytest.mark.more
+@pytest.mark.prove
 def test_a_rebuilt_table_is_the_incremental_one(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Generated histories, mixed: rebuilt in the middle and at the end, rows and positions are as they were."""
     dice = random.Random(7)  # noqa: S311  a test's own mixing
@@ -197,7 +197,6 @@ def crashing(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> t
         CRASHES,
         usually={
             "tidemark.lake.copies.Emptied.adopt",
-            "tidemark.ledger.cuts.fast_forward",
         },
     ),
 )

@@ -66,7 +66,6 @@ _USUALLY = {
     ("renamed", "in_order"),
     ("renamed", "in_disorder"),
     ("alone", "in_disorder"),
-    ("swapped", "in_order"),
     ("in_parts_swapped", "in_disorder"),
     ("in_parts_swapped", "backwards"),
 }

@@ -440,6 +440,7 @@ SOFT_CASES: dict[str, tuple[Callable[[Table], list[list[Change]]], list[tuple[An
 _SOFT = {"late_truncate", "late_event_before_a_truncate"}
 """Of the cases, those whose deleted rows stay in any case; of the others, every other one's."""
 _PROVED = {
+    "late_event_before_a_truncate",
     "truncate_closes_all",
     "truncate_within_a_run",
     "time_that_goes_back_over_a_truncate",

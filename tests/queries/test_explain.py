@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 from support import shareplex
 from support.histories import COLUMNS, canal, deliver, generated, message, mixed
 from support.reference import Change
-from support.rounds import how_many
 from support.running import run_all
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError
@@ -32,7 +31,7 @@ from tidemark.sources.model import Source
 from tidemark.tables.schemas import COMMITTED_AT, POSITION
 
 RUNNER = CliRunner()
-_RUNS, _HISTORIES = how_many(usually=(2, 1), proving=(3, 12))
+_RUNS, _HISTORIES = 3, 12
 
 
 def _step(operation: str, at: int, *, deletes: bool = False, batch: int = 1, **fields: Any) -> Step:
@@ -203,7 +202,7 @@ def _as_told(chapters: Sequence[Chapter]) -> dict[str, object] | None:
     return {**setters, POSITION: standing[-1].step.position}
 
 
-@pytest.mark.more
+@pytest.mark.prove
 @pytest.mark.spark
 @pytest.mark.parametrize("source", ["lives", "half_lives"])
 @pytest.mark.parametrize("seed", range(_HISTORIES))
