@@ -30,8 +30,8 @@ _SECONDS = {"airflow": 40, "slow": 20, "spark": 2, "lake": 0.5}
 _ROOM = "-Xms2500m -Xmn1500m -XX:MetaspaceSize=256m -XX:ParallelGCThreads=1"
 """A heap that is large from the start, for a worker's Spark: growing to it takes a dozen collections of the whole heap.
 
-One thread collects, as the other worker uses the other core. Spark takes memory in pages, by default of 64 MB with such
-a heap: small tables need one each, and each is written with zeros first.
+One thread collects, as the other worker uses the other core. Spark takes memory in pages, by default of up to
+64 MB, and each is filled with zeros first: small tables need a few rows of one.
 """
 
 
@@ -113,7 +113,7 @@ def _quick_compiler() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    """Let SQLite leave it to the system when the catalog gets to the disk: a run commits to it some fifty times."""
+    """Let SQLite leave it to the system when the catalog gets to the disk: a run commits to it some thirty times."""
     from sqlalchemy import Engine, event
 
     def leave_it(connection: Any, _record: object) -> None:
