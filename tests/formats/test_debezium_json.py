@@ -389,7 +389,7 @@ def test_a_tombstone_of_flattened_rows_is_a_delete(value: bytes) -> None:
 @pytest.mark.parametrize(("code", "after"), [("u", {"id": 1, "a": "new", "b": "x"}), ("d", None)])
 def test_an_old_image_is_without_the_placeholder(code: str, after: dict[str, Any] | None) -> None:
     """Oracle's log lacks the old value of a LOB: the placeholder is no value that the row ever had."""
-    event = decode(change(code, {"id": 1, "a": PLACEHOLDER, "b": "x"}, after))
+    event = decode(change(code, {"id": 1, "a": PLACEHOLDER, "b": "x"}, after, connector="oracle", scn="1"))
     assert (event.partial, event.absent) == (False, ())
     assert json.loads(event.before or b"") == {"id": 1, "b": "x"}
 

@@ -29,7 +29,7 @@ from tidemark.formats._debezium import cells, control, mongodb, old_images, tomb
 from tidemark.formats._debezium import flattened as flat_rows
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.envelope import Envelope, Payload, Row, image_of
-from tidemark.formats._debezium.log_rows import corrected
+from tidemark.formats._debezium.log_rows import correct, corrected
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
 from tidemark.formats._debezium.source import Source, ranks_by_commit  # noqa: F401  asked for by its name
@@ -107,8 +107,7 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
     else:
         typed = _connect.envelope_layouts(bytes(schema)) if schema else None
         row = _row(operation, payload, typed, table, message.key, options)
-        row.before = corrected(row.before, operation, message.key, source, schema)
-        row.after = corrected(row.after, operation, message.key, source, schema)
+        correct(row, message.key, source, schema, options.unavailable_value)
     return ChangeEvent(
         table=table,
         operation=row.operation,
@@ -192,7 +191,6 @@ def _deleted(
     else:
         raise MissingKeyError("a delete with neither `before` nor a record key: which row, nobody can tell")
     names = ("ROW",) if _is_hbase(layout, options) else key.names if key else None
-    before = old_images.captured(before, layout, options.unavailable_value)
     return Row(Operation.DELETE, before, None, layout, key=names)
 
 

@@ -17,6 +17,9 @@ from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import members
 from tidemark.values.bounds import escaped_labels
 
+ESCAPED = b"\\\\"
+"""What an image has that holds an escaped label."""
+
 _ENUM = "io.debezium.data.Enum"
 
 _CONNECTORS = frozenset({"mysql", "mariadb"})
@@ -32,7 +35,7 @@ def with_plain_labels(image: bytes | None, source: Source, schema: msgspec.Raw |
         source: the block of this name.
         schema: of the message.
     """
-    if not schema or image is None or b"\\\\" not in image or source.connector not in _CONNECTORS:
+    if not schema or image is None or ESCAPED not in image or source.connector not in _CONNECTORS:
         return image
     escaped = _escaped(bytes(schema))
     if not escaped:

@@ -5,9 +5,29 @@ from __future__ import annotations
 import msgspec
 
 from tidemark.events import Operation
-from tidemark.formats._debezium.enum_labels import with_plain_labels
+from tidemark.formats._debezium.enum_labels import ESCAPED, with_plain_labels
+from tidemark.formats._debezium.envelope import Row
+from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._debezium.unlogged import without_unlogged
+
+
+def correct(row: Row, record_key: bytes | None, source: Source, schema: msgspec.Raw, text: str) -> None:
+    """Let the images of a row be as the row was.
+
+    Args:
+        row: of an envelope.
+        record_key: of its record.
+        source: the block of this name.
+        schema: of the message.
+        text: the placeholder for values that the log does not have.
+    """
+    if source.connector == "oracle" and row.before is not None and row.layout is not None:
+        row.before = captured(row.before, row.layout, text)
+    has_less = row.operation is Operation.DELETE and source.connector == "postgresql"
+    if has_less or ESCAPED in (row.before or b"") or ESCAPED in (row.after or b""):
+        row.before = corrected(row.before, row.operation, record_key, source, schema)
+        row.after = corrected(row.after, row.operation, record_key, source, schema)
 
 
 def corrected(

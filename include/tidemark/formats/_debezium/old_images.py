@@ -16,7 +16,7 @@ def of_update(before: bytes, layout: RowLayout, options: Options) -> tuple[bytes
         layout = layout.widened(found)
         if options.dialect == "lindorm":
             before = msgspec.json.encode(found | dict.fromkeys(layout.missing(found), msgspec.Raw(NULL)))
-    return captured(before, layout, options.unavailable_value), layout
+    return before, layout
 
 
 def captured(before: bytes, layout: RowLayout, text: str) -> bytes:
