@@ -7,7 +7,7 @@ differs, ``contradictions.before_images`` compares all of them, by every rule.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -58,13 +58,25 @@ def are_of_deletes(plan: Plan, totals: Mapping[str, Any]) -> bool:
     return plan.found.halves or bool(totals["telling"] and not totals["silent"])
 
 
-def differ(prepared: Prepared, plan: Plan, folded: DataFrame, totals: Mapping[str, Any], start: int) -> bool:
+def images_of(folded: DataFrame, apart: Sequence[str] = ()) -> pa.Table:
+    """Return the before images that rows of a fold tell of (``folding.row_images.IMAGES``).
+
+    Args:
+        folded: ``folding.keyed.fold``, with images.
+        apart: columns that say which table a row is of; they stay.
+    """
+    return folded.select(*apart, F.explode(IMAGES).alias("image")).select(*apart, "image.*").toArrow()
+
+
+def differ(
+    prepared: Prepared, plan: Plan, told_by: Callable[[], pa.Table], totals: Mapping[str, Any], start: int
+) -> bool:
     """Return whether a before image may not be the row before.
 
     Args:
         prepared: the table.
         plan: that its events were read by.
-        folded: ``folding.keyed.fold``, with images.
+        told_by: returns ``images_of`` its fold.
         totals: ``folding.keyed.totals`` of it.
         start: the snapshot that the rows were merged into.
     """
@@ -73,7 +85,7 @@ def differ(prepared: Prepared, plan: Plan, folded: DataFrame, totals: Mapping[st
         return True
     if not told:
         return False
-    rows = folded.select(F.explode(IMAGES).alias("image")).select("image.*").toArrow()
+    rows = told_by()
     if not are_of_deletes(plan, totals):
         rows = rows.filter(pc.invert(rows.column("deletes")))
     rows = rows.filter(pa.array(_rise(plan, rows, prepared)))

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
@@ -59,6 +60,8 @@ class Fold:
     """``folding.actions.actions`` that the rows were folded from."""
     plan: Plan
     """That its events were read by."""
+    images: Callable[[], pa.Table]
+    """``before_image_samples.images_of`` of the rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,11 +187,13 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
     folded = checkpointed(folded)
     row = folded.agg(*keyed.totals(plan, images=plan.compares_images)).first()
     totals = row.asDict() if row else {}
+    told = partial(before_image_samples.images_of, folded)
     if not plan.found.splits:
-        return Fold(rows=folded, totals=totals, acted=lambda: acted, plan=plan)
+        return Fold(rows=folded, totals=totals, acted=lambda: acted, plan=plan, images=told)
     if plan.found.after and (update_halves.earlier_column(rows) or _left_out(prepared, _Totals.of(totals))):
         _refuse_undone(prepared, acted)
-    return Fold(rows=folded.where(F.col("position").isNotNull()), totals=totals, acted=lambda: acted, plan=plan)
+    known = folded.where(F.col("position").isNotNull())
+    return Fold(rows=known, totals=totals, acted=lambda: acted, plan=plan, images=told)
 
 
 def _refuse_undone(prepared: Prepared, acted: DataFrame) -> None:
@@ -285,7 +290,7 @@ def _contradictions(prepared: Prepared, fold: Fold, merged: Merged | None, start
 
 def _before_images(prepared: Prepared, fold: Fold, start: int) -> list[Contradiction]:
     """Return the before images that are not the row before: sought where one of a few differs."""
-    if not before_image_samples.differ(prepared, fold.plan, fold.rows, fold.totals, start):
+    if not before_image_samples.differ(prepared, fold.plan, fold.images, fold.totals, start):
         return []
     of_deletes = before_image_samples.are_of_deletes(fold.plan, fold.totals)
     return contradictions.before_images(prepared, prepared.log.changes(), start, of_deletes=of_deletes)

@@ -8,11 +8,13 @@ each table selects its rows from the result (docs/adr/0023).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import structlog
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
@@ -27,6 +29,9 @@ from tidemark.tables.plan import Plan
 from tidemark.text import first_line
 
 log = structlog.get_logger(__name__)
+
+_MOST_IMAGES = 10_000
+"""Before images of some tables up to which they are handed to this process together."""
 
 _PASSED_OVER = 10_000_000
 """Rows, of all tables of a plan for each of them: so many take as long to pass over as another plan takes."""
@@ -134,15 +139,25 @@ def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: Exit
     counted = rows.groupBy(_NUMBER).agg(*keyed.totals(plan, images=plan.compares_images))
     totals = {row[_NUMBER]: row.asDict() for row in counted.collect()}
     nothing = dict.fromkeys(counted.columns)
+    told = sum(each.get(row_images.IMAGES) or 0 for each in totals.values())
+    every = cache(partial(before_image_samples.images_of, rows, [_NUMBER])) if told <= _MOST_IMAGES else None
     return {
         name: Fold(
             rows=_of_table(rows, place),
             totals={key: value for key, value in totals.get(place, nothing).items() if key != _NUMBER},
             acted=partial(_of_table, acted, place),
             plan=plans[int(place) - 1],
+            images=partial(_images_of, every, place)
+            if every is not None
+            else partial(before_image_samples.images_of, _of_table(rows, place)),
         )
         for place, name in ((str(number), name) for number, name in enumerate(names, start=1))
     }
+
+
+def _images_of(every: Callable[[], pa.Table], place: str) -> pa.Table:
+    told = every()
+    return told.filter(pc.equal(told.column(_NUMBER), place)).drop_columns([_NUMBER])
 
 
 def _of_table(rows: DataFrame, place: str) -> DataFrame:
