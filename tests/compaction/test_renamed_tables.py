@@ -15,12 +15,14 @@ from support.histories import deliver
 from support.renames import Database, History, Rows, alone, generated, in_parts, renamed, swapped
 from support.rounds import PROVING, how_many
 from support.running import assert_ledger_closes
+from tidemark.ddl.history import RENAMED_TO
 from tidemark.errors import ConfigurationError, ExpectationError
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.queries.explain import explain
+from tidemark.queries.status import status_of
 from tidemark.queries.typed_changes import typed_changes
 from tidemark.sources.model import Source
 from tidemark.stages import REBUILD, STAGES, StageReport
@@ -159,6 +161,15 @@ def test_each_table_has_the_rows_of_its_own_whatever_the_delivery(
 
 
 @pytest.mark.more
+def test_what_was_followed_is_not_told_as_a_statement_that_was_not(
+    told: list[dict[str, StageReport]], lake: Lake
+) -> None:
+    """The status of the source names no rename that was followed as soon as it landed."""
+    found = status_of(lake, _SOURCE)["ddl_not_followed"]
+    whole = [texts for name, texts in found.items() if _IN_PARTS not in name]
+    assert [text for texts in whole for text in texts if text.startswith(RENAMED_TO)] == []
+
+
 def test_every_event_is_accounted_for(told: list[dict[str, StageReport]], lake: Lake) -> None:
     """The ledger closes in every run, and nothing went to quarantine."""
     assert_ledger_closes(lake, _SOURCE)

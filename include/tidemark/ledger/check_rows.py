@@ -9,6 +9,9 @@ from tidemark.ledger.rows import LedgerRow
 CHECK, QUALITY = "check", "quality"
 """Stages that judge a cut: before it is published, and again on demand."""
 
+RENAMED = "renames of the table that are not followed"
+"""Name of the check that ``tidemark.quality.renamed_tables`` makes."""
+
 
 class CheckRow(LedgerRow, frozen=True, kw_only=True):
     """What one check of one table found in a cut."""

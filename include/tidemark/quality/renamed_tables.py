@@ -15,6 +15,7 @@ from tidemark.ddl.history import histories
 from tidemark.ddl.table_renames import TableRename, renames_by_table
 from tidemark.lake.filters import at_most, equals
 from tidemark.ledger import cuts
+from tidemark.ledger.check_rows import RENAMED
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import TableRow
@@ -29,9 +30,6 @@ class Followed(NamedTuple):
     now: Container[tuple[str, str]]
     before: Container[tuple[str, str]] = ()
     """As far as the published cut knows: what is followed no more since is in doubt."""
-
-
-RENAMED = "renames of the table that are not followed"
 
 
 def doubts_about_renames(

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tidemark.ddl.history import histories
+from tidemark.ddl.history import RENAMED_TO, histories
 from tidemark.ddl.rename_signs import RenameSign, rename_signs
 from tidemark.ddl.table_renames import renames_by_table
 from tidemark.lake import names
@@ -16,6 +16,7 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.check_rows import RENAMED
 from tidemark.ledger.event_counts import NO_EVENTS, EventCounts
 from tidemark.ledger.failed_checks import failed_checks, named
 from tidemark.ledger.ledger import Ledger
@@ -45,7 +46,6 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> Status:
         rows[row.object] = row
     published_at = published.written_at if published else None
     compared = ledger.last_reconciliations()
-    notes = {name: history.notes for name, history in sorted(histories(ledger, rows).items())}
     feeds = _feeds(lake, rows.values())
     logs = log_states(ledger)
     return {
@@ -59,7 +59,7 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> Status:
         "closes": landed == decoded + control + quarantined,
         "refused": {row.path: row.problem for row in ledger.refusals()},
         "disorders": {row.object: str(row) for row in _disorders(ledger)},
-        "ddl_not_followed": {name: [note.text for note in found] for name, found in notes.items() if found},
+        "ddl_not_followed": _not_followed(ledger, rows),
         "rename_signs": {sign.new: str(sign) for sign in _rename_signs(ledger)},
         "transactions": _transactions(ledger),
         "tables": {
@@ -67,6 +67,18 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> Status:
             for name, row in sorted(rows.items())
         },
     }
+
+
+def _not_followed(ledger: Ledger, rows: Mapping[str, TableRow]) -> dict[str, list[str]]:
+    """Return by table the statements that were not followed; of renames, those of which a check told it."""
+    in_doubt = {row.target for row in ledger.checks(equals("name", RENAMED), equals("success", value=False))}
+    found = {}
+    for name, history in sorted(histories(ledger, rows).items()):
+        is_told = rows[name].target in in_doubt
+        texts = [note.text for note in history.notes if is_told or not note.text.startswith(RENAMED_TO)]
+        if texts:
+            found[name] = texts
+    return found
 
 
 def failed_by_table(lake: Lake, found: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:

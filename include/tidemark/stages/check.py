@@ -21,7 +21,7 @@ from tidemark.lake.catalog import home
 from tidemark.lake.filters import above, at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts, member_rows
-from tidemark.ledger.check_rows import CHECK
+from tidemark.ledger.check_rows import CHECK, RENAMED
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.read_once import ReadOnce
@@ -42,7 +42,7 @@ from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
 from tidemark.quality.judging import judge
 from tidemark.quality.of_source import Finding, of_source
 from tidemark.quality.records import record
-from tidemark.quality.renamed_tables import RENAMED, Followed, doubts_about_renames
+from tidemark.quality.renamed_tables import Followed, doubts_about_renames
 from tidemark.quality.value_bounds import VALUE_BOUNDS
 from tidemark.quality.verdicts import Invariant, Verdict
 from tidemark.sources.choices import Consequence, Severity
