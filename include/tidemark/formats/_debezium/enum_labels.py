@@ -22,7 +22,8 @@ ESCAPED = b"\\\\"
 
 _ENUM = "io.debezium.data.Enum"
 
-_CONNECTORS = frozenset({"mysql", "mariadb"})
+CONNECTORS = frozenset({"mysql", "mariadb"})
+"""Those of MySQL and MariaDB, whose logs have all values of a row and no placeholders."""
 
 _NONE: Mapping[str, Mapping[bytes, msgspec.Raw]] = MappingProxyType({})
 
@@ -35,7 +36,7 @@ def with_plain_labels(image: bytes | None, source: Source, schema: msgspec.Raw |
         source: the block of this name.
         schema: of the message.
     """
-    if not schema or image is None or ESCAPED not in image or source.connector not in _CONNECTORS:
+    if not schema or image is None or ESCAPED not in image or source.connector not in CONNECTORS:
         return image
     escaped = _escaped(bytes(schema))
     if not escaped:

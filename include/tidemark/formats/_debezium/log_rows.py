@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tidemark.events import Operation
-from tidemark.formats._debezium.enum_labels import ESCAPED, with_plain_labels
+from tidemark.formats._debezium.enum_labels import CONNECTORS, ESCAPED, with_plain_labels
 from tidemark.formats._debezium.envelope import Row
 from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.source import Source
@@ -22,7 +22,7 @@ def correct(row: Row, record_key: bytes | None, source: Source, schema: msgspec.
         schema: of the message.
         text: the placeholder for values that the log does not have.
     """
-    if source.connector == "oracle" and row.before is not None and row.layout is not None:
+    if source.connector not in CONNECTORS and row.before is not None and row.layout is not None:
         row.before = captured(row.before, row.layout, text)
     has_less = row.operation is Operation.DELETE and source.connector == "postgresql"
     if has_less or ESCAPED in (row.before or b"") or ESCAPED in (row.after or b""):
