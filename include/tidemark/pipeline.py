@@ -34,7 +34,7 @@ HOLDING = frozenset({"check", "publish", "quality"})
 """Stages that fail a scheduled run if they have problems. Problems of earlier stages do not fail it there, so that the
 rest of the data is published; publish reports them again."""
 
-REPORTED = frozenset({"check", "publish", "quality", "restore"})
+REPORTED = frozenset({"check", "publish", "quality", "restore", "erase"})
 """Stages after which the pages of the source are written again."""
 
 REPORT_VARIABLE = "TIDEMARK_REPORT"
@@ -79,18 +79,25 @@ def run_stage(
             _require_whole_erasures(source)
         report: StageReport = module.run(source, **bounds, **given)
         if stage in REPORTED:
-            _write_report(source)
+            _write_report(source, anew=stage == "erase" and not given.get("dry_run"))
     return report
 
 
-def _write_report(source: Source) -> None:
-    """Write the pages of a source. They can be written again at any time, so a failure fails no stage."""
-    if os.environ.get(REPORT_VARIABLE) == "off":
-        return
+def _write_report(source: Source, *, anew: bool) -> None:
+    """Write the pages of a source. They can be written again at any time, so a failure to do so fails no stage.
+
+    Args:
+        source: the source.
+        anew: drop the pages first, which may have a key that was erased, whether they are written again or not.
+    """
     from tidemark.report import site  # noqa: PLC0415  only some stages need it
 
+    if anew:
+        site.drop(source.source)
+    if os.environ.get(REPORT_VARIABLE) == "off":
+        return
     try:
-        site.write(Lake.open(), [source.source])
+        site.write(Lake.open(), [source.source], with_keys=[source.source] if source.report_keys else [])
     except Exception as error:  # noqa: BLE001
         log.warning("report_not_written", source=source.source, error=first_line(error), next="tidemark report")
 

@@ -28,9 +28,10 @@ def report(
     from tidemark.lake.lake import Lake
     from tidemark.report import site
 
-    known = [found.source for found in load_sources()]
-    names = [find_source(name).source for name in sources] if sources else known
-    for figures in site.write(Lake.existing(), dict.fromkeys(names), only=None if sources else known):
+    chosen = [find_source(name) for name in sources] if sources else load_sources()
+    names = dict.fromkeys(found.source for found in chosen)
+    with_keys = {found.source for found in chosen if found.report_keys}
+    for figures in site.write(Lake.existing(), names, only=None if sources else names, with_keys=with_keys):
         if as_json:
             typer.echo(msgspec.json.encode(figures).decode())
     if not as_json:

@@ -1,6 +1,6 @@
-"""The figures of the report, from the ledger alone: what ``tidemark report --json`` prints and the pages show.
+"""The figures of the report, from the ledger: what ``tidemark report --json`` prints and the pages show.
 
-No figure is a value of a row: counts, names, times, and of checks what the ledger keeps.
+No figure is a value of a row: counts, names, times, and of checks what the ledger keeps. A source file may allow keys.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import BatchRow, ContentRow, CutRow, TableRow
+from tidemark.queries.contradicting_keys import contradicting_keys
 from tidemark.queries.status import MESSAGES, status_of
 from tidemark.report.attention import attention
 from tidemark.report.columns import schema_changes
@@ -32,16 +33,23 @@ Figures = dict[str, Any]
 """The figures of one source, ready for JSON; ``docs/operations/quality-and-approvals.md`` describes the keys."""
 
 
-def figures_of(lake: Lake, source: str) -> Figures:
+def figures_of(lake: Lake, source: str, *, keys: bool = False) -> Figures:
     """Return what the report shows of a source: where it stands, its newest cuts, and what needs a person.
 
-    Nothing depends on the time of the call: the same ledger gives the same figures. Times are ISO 8601, UTC.
+    Nothing depends on the time of the call: the same lake gives the same figures. Times are ISO 8601, UTC.
+
+    Args:
+        lake: the lake.
+        source: name of the source.
+        keys: whether keys of rows may be shown: those of contradictions, which stand in the change log alone.
     """
     ledger = ReadOnce(lake, source)
     status = _timeless(status_of(lake, source, ledger))
     shown = sorted(ledger.cuts(), key=lambda row: row.cut)[-CUTS:]
     batches = _batches_of(shown, ledger.cuts(), ledger.batches())
     found = _cuts(Ledger(lake, source), shown, batches, ledger.tables())
+    contradictions = ledger.contradictions(at_least("cut", shown[0].cut)) if shown else []
+    told = contradicting_keys(lake, source, contradictions) if keys else {}
     quarantine = set_aside(lake, source)
     return {
         "source": source,
@@ -50,7 +58,7 @@ def figures_of(lake: Lake, source: str) -> Figures:
         "status": status,
         "cuts": found,
         "quarantine": quarantine,
-        "contradictions": _contradictions(ledger.contradictions(at_least("cut", shown[0].cut))) if shown else [],
+        "contradictions": _contradictions(contradictions, told),
         "reconciled": {name: _reconciled(row) for name, row in ledger.last_reconciliations().items()},
         "schema": schema_changes(ledger.statements(), ledger.shapes(), _times(ledger.batches())),
     }
@@ -149,7 +157,7 @@ def _table(row: TableRow, operations: Mapping[str, int]) -> Figures:
     }
 
 
-def _contradictions(rows: Iterable[ContradictionRow]) -> list[Figures]:
+def _contradictions(rows: Iterable[ContradictionRow], keys: Mapping[ContradictionRow, str]) -> list[Figures]:
     return [
         {
             "cut": row.cut,
@@ -159,6 +167,8 @@ def _contradictions(rows: Iterable[ContradictionRow]) -> list[Figures]:
             "events": row.events,
             "file": row.file,
             "place": row.place,
+            "position": row.position,
+            "key": keys.get(row),
         }
         for row in sorted(rows, key=lambda row: (-row.cut, row.object, row.kind))
     ]

@@ -36,17 +36,26 @@ def index_page() -> Path:
     return folder() / "index.html"
 
 
-def write(lake: Lake, sources: Iterable[str], *, only: Container[str] | None = None) -> list[Figures]:
+def write(
+    lake: Lake, sources: Iterable[str], *, only: Container[str] | None = None, with_keys: Container[str] = ()
+) -> list[Figures]:
     """Write the pages of some sources, and the page of all sources; return the figures that the pages show.
 
     Args:
         lake: the lake.
         sources: names of the sources.
         only: the sources that there are; pages of any other are dropped. None: none are dropped.
+        with_keys: the sources whose files allow keys of rows.
     """
-    found = [figures_of(lake, source) for source in sources]
+    found = [figures_of(lake, source, keys=source in with_keys) for source in sources]
     write_figures(found, only=only)
     return found
+
+
+def drop(source: str) -> None:
+    """Drop the pages of a source. They can be written again."""
+    with only_writer(folder()):
+        shutil.rmtree(folder() / file_name(source), ignore_errors=True)
 
 
 def write_figures(found: Iterable[Figures], *, only: Container[str] | None = None) -> None:

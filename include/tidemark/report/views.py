@@ -90,6 +90,9 @@ def table_view(figures: Figures, name: str) -> View:
     fates = {key: table[key] for key in ("events", *FATES)}
     published = table["rows"] if any(cut["state"] == cuts.PUBLISHED for cut in its_cuts) or not shown else None
     namespace, _, plain = name.partition(".")
+    contradictions = [
+        each | {"href": cut_page(each["cut"])} for each in figures["contradictions"] if each["table"] == table["object"]
+    ]
     return {
         "source": figures["source"],
         "table": name,
@@ -114,11 +117,8 @@ def table_view(figures: Figures, name: str) -> View:
         else [],
         "flow": _flow({}, fates, published),
         **_checks_over(its_cuts, name),
-        "contradictions": [
-            each | {"href": cut_page(each["cut"])}
-            for each in figures["contradictions"]
-            if each["table"] == table["object"]
-        ],
+        "contradictions": contradictions,
+        "keys": any(each["key"] for each in contradictions),
         "reconciled": figures["reconciled"].get(table["object"]),
         "reasons": _reasons(each for each in figures["quarantine"]["reasons"] if each["table"] == table["object"]),
         "schema": [change for change in figures["schema"] if change["table"] == table["object"]],

@@ -176,6 +176,8 @@ class Source(BaseModel):
     tables: dict[str, Table] = Field(default_factory=dict)
     """Table as the source names it (``shop.orders``), a pattern with ``*`` and ``?``, or a regular expression with
     groups (``shop_(\\d+).orders``) -> what is promised."""
+    report_keys: StrictBool = False
+    """Whether the pages of the report may show keys of rows: of events that contradict the rows."""
     maintenance: Maintenance = Maintenance()
     """What ``tidemark maintain`` keeps, and for how long."""
     reconcile: Reconcile | None = None
