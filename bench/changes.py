@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
@@ -16,6 +18,22 @@ AS_IT_IS = {
     "spark.sql.session.timeZone": "UTC",
 }
 """Settings of Spark as it is by itself, with the memory that Tidemark's has."""
+
+
+DONE = "done\n"
+"""What a process that stays writes after each step."""
+
+
+def carry_out(work: Callable[[str, Sequence[str]], None], step: str, files: Sequence[str]) -> None:
+    """Carry out one step with its files; of ``serve`` each step that the standard input names, as a list in JSON."""
+    if step != "serve":
+        work(step, files)
+        return
+    for line in sys.stdin:
+        asked, *with_files = json.loads(line)
+        work(asked, with_files)
+        sys.stdout.write(DONE)
+        sys.stdout.flush()
 
 
 def typed(session: SparkSession, files: Sequence[str], columns: Mapping[str, str]) -> DataFrame:

@@ -36,11 +36,17 @@ class Cost:
 Costs = dict[str, Cost]
 
 
-def of_call(work: Callable[[], None]) -> Cost:
-    """Return what a call took in this process, Spark's JVM and its Python workers."""
-    cpu, wall = _cpu_seconds(), time.perf_counter()
+def of_call(work: Callable[[], None], process: psutil.Process | None = None) -> Cost:
+    """Return what a call took in this process, Spark's JVM and its Python workers.
+
+    Args:
+        work: the call.
+        process: the process that does the work instead, with all that descend from it.
+    """
+    process = process or psutil.Process()
+    cpu, wall = _cpu_seconds(process), time.perf_counter()
     work()
-    return Cost(cpu=_cpu_seconds() - cpu, wall=time.perf_counter() - wall)
+    return Cost(cpu=_cpu_seconds(process) - cpu, wall=time.perf_counter() - wall)
 
 
 def of_process(command: Sequence[str], environment: Mapping[str, str]) -> Cost:
@@ -94,11 +100,10 @@ _workers: dict[psutil.Process, float] = {}
 """Python workers of this process's Spark, and their times as last seen. They end after a minute without work."""
 
 
-def _cpu_seconds() -> float:
-    """Return the processor seconds so far of this process, Spark's JVM and the Python workers, ended ones included."""
-    me = psutil.Process()
+def _cpu_seconds(root: psutil.Process) -> float:
+    """Return the processor seconds so far of a process, its JVM and the Python workers, ended ones included."""
     total = 0.0
-    for process in (me, *me.children(recursive=True)):
+    for process in (root, *root.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):  # ended since it was listed
             times = process.cpu_times()[:4]  # user, system, and both of children that it waited for
             if process in _workers or _forks_workers(process.parent()):

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import changes
 from pyspark.sql import SparkSession
@@ -21,12 +24,17 @@ _DELETED = "_hoodie_is_deleted"
 def main(folder: Path, step: str, *files: str) -> None:
     """Carry out one step."""
     shape = json.loads((folder / "shape.json").read_text(encoding="utf-8"))
-    columns, key, table = shape["columns"], shape["key"], str(folder / "tables")
+    table = str(folder / "tables")
     session = _session(shape["jars"])
     if step == "read":
-        told = changes.told(session.read.format("hudi").load(table), [*columns])
+        told = changes.told(session.read.format("hudi").load(table), [*shape["columns"]])
         (folder / "read.json").write_text(json.dumps(told), encoding="utf-8")
         return
+    changes.carry_out(partial(_carry_out, session, shape, table), step, files)
+
+
+def _carry_out(session: SparkSession, shape: Mapping[str, Any], table: str, step: str, files: Sequence[str]) -> None:
+    columns, key = shape["columns"], shape["key"]
     options = {
         "hoodie.table.name": "orders",
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",

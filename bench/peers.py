@@ -4,9 +4,11 @@ python bench/peers.py PEER FOLDER fetch             fetch its jars
 python bench/peers.py PEER FOLDER load FILE...      make the table from an initial load
 python bench/peers.py PEER FOLDER merge FILE...     merge a batch
 python bench/peers.py PEER FOLDER read              read all columns, write rows and a sum to FOLDER/read.json
+python bench/peers.py PEER FOLDER serve             carry out the steps of the standard input, one after the other
 
-Each is a process of its own. A peer keeps no raw message, no log of changes and no ledger, and it finds no bad message.
-It knows the order within a batch only: a change that comes in a later batch than a newer one overwrites the newer one.
+Each is a process of its own, the last one for all batches. A peer keeps no raw message, no log of changes and no
+ledger, and it finds no bad message. It knows the order within a batch only: a change that comes in a later batch than a
+newer one overwrites the newer one.
 """
 
 from __future__ import annotations
@@ -16,20 +18,23 @@ import os
 import subprocess
 import sys
 import venv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import changes
 import floor
+import psutil
 import upserting
+from costs import Cost, of_call
 from generator import COLUMNS, KEY
 from pyspark.sql import SparkSession
 
 from tidemark import jars
 from tidemark.spark.session import EXTENSIONS, open_session
 
-FETCH, LOAD, MERGE, READ = "fetch", "load", "merge", "read"
+FETCH, LOAD, MERGE, READ, SERVE = "fetch", "load", "merge", "read", "serve"
 
 TIDEMARK = "tidemark"
 """No peer: reads the table that Tidemark published, so that reading is compared too."""
@@ -100,6 +105,36 @@ def command(name: str, folder: Path, step: str, *more: str) -> list[str]:
     return [sys.executable, __file__, name, str(folder), step, *more]
 
 
+class Served:
+    """A peer in a process that stays, so that it is warm after its first batches."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        """Start the process."""
+        self._process = subprocess.Popen(
+            command(name, folder, SERVE), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def cost_of(self, step: str, *files: Path) -> Cost:
+        """Let the peer carry out a step; return what it took.
+
+        Raises:
+            SystemExit: the process ended.
+        """
+        return of_call(partial(self._ask, [step, *map(str, files)]), psutil.Process(self._process.pid))
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+    def _ask(self, asked: list[str]) -> None:
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("the process was started without pipes")
+        self._process.stdin.write(f"{json.dumps(asked)}\n")
+        self._process.stdin.flush()
+        if all(line != changes.DONE for line in self._process.stdout):
+            sys.exit(f"{' '.join(map(str, self._process.args))} ended before it was done")
+
+
 def _environment(folder: Path) -> Path:
     return folder / "environment"
 
@@ -122,10 +157,10 @@ def main(name: str, folder: Path, step: str, *files: str) -> None:
         return
     if name == UPSERT:
         os.environ["TIDEMARK_HOME"] = str(folder / "tables")
-        if step in {LOAD, MERGE}:
-            upserting.merge(files)
-        elif step == READ:
+        if step == READ:
             _read(open_session(), f"tidemark.{'.'.join(upserting.TABLE)}", folder)
+        elif step != FETCH:
+            changes.carry_out(lambda _, files: upserting.merge(files), step, files)
         return
     if name == HUDI:
         _fetch_hudi(folder)
@@ -137,6 +172,10 @@ def main(name: str, folder: Path, step: str, *files: str) -> None:
     if step == READ:
         _read(session, peer.table, folder)
         return
+    changes.carry_out(partial(_carry_out, session, peer), step, files)
+
+
+def _carry_out(session: SparkSession, peer: Peer, step: str, files: Sequence[str]) -> None:
     rows = floor.typed(session, [Path(file) for file in files])
     if step == LOAD:
         rows.createOrReplaceTempView("rows")

@@ -71,7 +71,8 @@ def main() -> int:
     summed = {RUN: (RUN,), STAGE: STAGES, WARM: MEASURED}[arguments.mode]
     print(f"\n{report(measured, batches, summed)}")
     if loads:
-        print(f"\nThe initial load before, in new processes:\n\n{table(loads)}")
+        where = "the first work of a process" if arguments.mode == WARM else "in new processes"
+        print(f"\nThe initial load before, {where}:\n\n{table(loads)}")
     if reads:
         print(f"\nReading every column after the last batch, in a new process:\n\n{reading(reads)}")
     if arguments.mode != WARM:
@@ -100,13 +101,13 @@ def _arguments() -> argparse.Namespace:
         nargs="*",
         choices=peers.NAMES,
         default=[],
-        help="systems that merge the same batches in new processes; their rows are compared at the end",
+        help="systems that merge the same batches, in processes as Tidemark's; their rows are compared at the end",
     )
     parser.add_argument("--history", action="store_true", help="the same batches also into a table with a history")
     parser.add_argument("--folder", help="where the lake and the dumps lie meanwhile (default: the system's temp)")
     arguments = parser.parse_args()
-    if arguments.peers and (arguments.mode != RUN or arguments.tables != 1):
-        parser.error(f"--peers needs --mode {RUN} and one table")
+    if arguments.peers and (arguments.mode == STAGE or arguments.tables != 1):
+        parser.error(f"--peers needs --mode {RUN} or {WARM}, and one table")
     return arguments
 
 
@@ -125,9 +126,15 @@ def _run(home: Path, arguments: argparse.Namespace) -> tuple[Costs, list[Costs],
     loaded = generator.initial_load(home / "landing" / "0")
     _say(f"initial load: {loaded.rows} rows in {loaded.size >> 20} MiB of JSON")
     loads, work = _prepared(arguments.mode, sources, loaded, home / "floor")
+    served = []
+    cost_of: dict[str, Callable[..., Cost]] = {}
     for peer in arguments.peers:
         _peer(home, peer, peers.FETCH)  # by Spark's resolver, so in a process of its own
-        loads[peer] = _peer(home, peer, peers.LOAD, *loaded.files)
+        cost_of[peer] = partial(_peer, home, peer)
+        if arguments.mode == WARM:
+            served.append(peers.Served(peer, home / "peers" / peer))
+            cost_of[peer] = served[-1].cost_of
+        loads[peer] = cost_of[peer](peers.LOAD, *loaded.files)
     _say(f"initial load: {', '.join(f'{name} {cost.cpu:.1f}' for name, cost in loads.items())} s CPU")
     _verify(sources, generator.tables, loaded)
     _drop(loaded)
@@ -135,10 +142,12 @@ def _run(home: Path, arguments: argparse.Namespace) -> tuple[Costs, list[Costs],
     for number in range(1, arguments.batches + 1):
         written = generator.changes(home / "landing" / str(number), arguments.changes)
         batches.append(work(written))
-        batches[-1] |= {peer: _peer(home, peer, peers.MERGE, *written.files) for peer in arguments.peers}
+        batches[-1] |= {peer: cost(peers.MERGE, *written.files) for peer, cost in cost_of.items()}
         _verify(sources, generator.tables, written)
         _drop(written)
         _say(f"batch {number}: " + ", ".join(f"{name} {cost.cpu:.1f}" for name, cost in batches[-1].items()))
+    for process in served:
+        process.end()
     return loads, batches, written.size // written.messages
 
 
