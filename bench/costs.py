@@ -52,17 +52,19 @@ def of_call(work: Callable[[], None], process: psutil.Process | None = None) -> 
 def of_process(command: Sequence[str], environment: Mapping[str, str]) -> Cost:
     """Return what a new process took, with all that descend from it, until the last of them has ended.
 
-    Wall seconds end with the process itself: nobody waits for what it leaves behind.
+    Wall seconds end with the process itself: nobody waits for what it leaves behind. Processes that this one started
+    before are not counted.
 
     Raises:
         SystemExit: it ended with another status than 0.
     """
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # processes that lose their parent become this one's
+    others = set(psutil.Process().children())
     before, began = _waited_for(), time.perf_counter()
     process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
     workers, ended, status, memory = dict[int, float](), began, 0, 0.0
-    while psutil.Process().children():
-        memory = max(memory, _note_workers(workers))
+    while mine := [process for process in psutil.Process().children() if process not in others]:
+        memory = max(memory, _note_workers(mine, workers))
         time.sleep(_POLL_SECONDS)
         with contextlib.suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
@@ -81,19 +83,25 @@ def _waited_for() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _note_workers(workers: dict[int, float]) -> float:
-    """Note the times of Spark's Python workers; return the memory of all processes, in MiB.
+def _note_workers(roots: Sequence[psutil.Process], workers: dict[int, float]) -> float:
+    """Note the times of Spark's Python workers below some processes; return the memory of all of them, in MiB.
 
     The workers' daemon ignores SIGCHLD, so nobody inherits their times.
     """
     memory = 0
-    for process in psutil.Process().children(recursive=True):
+    for process in (each for root in roots for each in _with_descendants(root)):
         with contextlib.suppress(psutil.NoSuchProcess):  # ended since it was listed
             memory += process.memory_info().rss
             if process.pid in workers or _forks_workers(process.parent()):
                 times = process.cpu_times()
                 workers[process.pid] = times.user + times.system
     return memory / (1 << 20)
+
+
+def _with_descendants(root: psutil.Process) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [root, *root.children(recursive=True)]
+    return []
 
 
 _workers: dict[psutil.Process, float] = {}
@@ -103,7 +111,7 @@ _workers: dict[psutil.Process, float] = {}
 def _cpu_seconds(root: psutil.Process) -> float:
     """Return the processor seconds so far of a process, its JVM and the Python workers, ended ones included."""
     total = 0.0
-    for process in (root, *root.children(recursive=True)):
+    for process in _with_descendants(root):
         with contextlib.suppress(psutil.NoSuchProcess):  # ended since it was listed
             times = process.cpu_times()[:4]  # user, system, and both of children that it waited for
             if process in _workers or _forks_workers(process.parent()):
