@@ -123,8 +123,10 @@ class Served:
         return of_call(partial(self._ask, [step, *map(str, files)]), psutil.Process(self._process.pid))
 
     def end(self) -> None:
-        """End the process."""
+        """End the process, and wait for the JVM too, so that no later figure has its times."""
+        jvm = psutil.Process(self._process.pid).children(recursive=True)
         self._process.communicate()
+        psutil.wait_procs(jvm)
 
     def _ask(self, asked: list[str]) -> None:
         if self._process.stdin is None or self._process.stdout is None:
