@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from support.histories import Table, deliver, message, with_position
 from support.published import without_delivery
 from support.reference import Change, Row, fold
-from support.rounds import how_many
+from support.rounds import PROVING, how_many
 from support.running import assert_ledger_closes, run_all
 from tidemark.events import Operation
 from tidemark.lake.lake import Lake
@@ -128,7 +128,7 @@ def _aside(lake: Lake, source: str) -> list[tuple[str, str, str]]:
 
 @pytest.mark.more
 def test_any_delivery_publishes_the_same_rows(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """Late events, copies, splits, TRUNCATE, loads, changed keys: as the model says; and so after a rebuild."""
+    """Late events, copies, splits, TRUNCATE, loads, changed keys: as the model says; in ``make prove`` rebuilt too."""
     dice = random.Random(7)  # noqa: S311  a test's own mixing
     changes = {name: _history(name) for name in _CHECKS}
     every = [change for of_table in changes.values() for change in of_table]
@@ -150,6 +150,8 @@ def test_any_delivery_publishes_the_same_rows(spark: SparkSession, lake: Lake, t
     assert_ledger_closes(lake, "kept")
     versions, aside = _versions(lake, "kept"), set(_aside(lake, "kept"))
     assert {reason for _, reason, _ in aside} == {"check_failed", "check_failed_kept_last_good"}
+    if not PROVING:
+        return
     for name in _CHECKS:
         run_stage("rebuild", source, table=f"shop.{name}")
     for stage in ("compact", "check", "publish"):

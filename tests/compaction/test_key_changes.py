@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from support.debezium_log import Log, Message, cut, record
 from support.feeds import published, replayed
 from support.histories import deliver
-from support.rounds import PROVING
+from support.rounds import PROVING, how_many
 from support.running import die_at, run_all
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
@@ -123,10 +123,9 @@ _DELIVERIES = ("one_run", "in_order", "in_disorder", "backwards")
 _USUALLY = {
     ("hist", "widened", "in_disorder"),
     ("plain", "other", "in_disorder"),
-    ("plain", "narrowed", "in_disorder"),
     ("plain", "gained", "in_disorder"),
 }
-"""What ``make test`` tries: each case in disorder. Rows that are erased come in order."""
+"""What ``make test`` tries: cases in disorder, but for a narrower key. Rows that are erased come in order."""
 
 
 def _tables() -> list[tuple[str, Case, str, str]]:
@@ -271,6 +270,16 @@ def _loaded(t: Keyed, at: int, key: dict[str, Any], /, **row: Any) -> Message:
     return record(json.dumps(told).encode(), key=key)
 
 
+_UNKNOWN = how_many(usually="tw", proving="tuvw")
+"""Tables whose new key is not known of all rows; ``make prove`` has those too that lose theirs."""
+
+
+def _told_of(tables: Mapping[str, list[Message]]) -> list[Message]:
+    """The messages of the tables that are tried."""
+    return [message for name, messages in tables.items() if name in _UNKNOWN for message in messages]
+
+
+@pytest.mark.more
 def test_a_key_that_is_not_known_of_rows_from_before_waits_for_a_load(
     spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
@@ -278,27 +287,29 @@ def test_a_key_that_is_not_known_of_rows_from_before_waits_for_a_load(
     t, u, v, w = (Keyed(Log(name)) for name in "tuvw")
     given: dict[str, Any] = {"shop.v": {"key": ["id"]}, "shop.w": {"key": ["id"]}}
     source = _source("unknown_keys", tmp_path, given)
-    deliver(tmp_path, "1", [
-        *(_loaded(each, 1, {"id": 1}, id=1, a="x") for each in (t, u, v)),
-        record(w.log.put(1, id=1, a="x")),
-        t.put(2, {"id": 2}, id=2, a="x"),
-        u.put(2, {"id": 2}, id=2, a="x"),
-    ])  # fmt: skip
+    deliver(tmp_path, "1", _told_of({
+        "t": [_loaded(t, 1, {"id": 1}, id=1, a="x"), t.put(2, {"id": 2}, id=2, a="x")],
+        "u": [_loaded(u, 1, {"id": 1}, id=1, a="x"), u.put(2, {"id": 2}, id=2, a="x")],
+        "v": [_loaded(v, 1, {"id": 1}, id=1, a="x")],
+        "w": [record(w.log.put(1, id=1, a="x"))],
+    }))  # fmt: skip
     assert [report.problems for report in run_all(source).values()] == [()] * 5
-    deliver(tmp_path, "2", [
-        t.put(11, {"id": 1, "r": "us"}, id=1, a="z", r="us"),
-        t.delete(5, {"id": 2}),
-        record(u.log.put(11, {"id": 1, "a": "x"}, id=1, a="y")),
-        v.put(11, {"id": 1, "a": "y"}, id=1, a="y"),
-        w.ddl(10, "ADD COLUMN r varchar(9) NOT NULL DEFAULT 'eu', DROP PRIMARY KEY, ADD PRIMARY KEY (id, r)"),
-        record(w.log.put(11, id=1, a="z", r="us")),
-    ])  # fmt: skip
+    widened = "ADD COLUMN r varchar(9) NOT NULL DEFAULT 'eu', DROP PRIMARY KEY, ADD PRIMARY KEY (id, r)"
+    deliver(tmp_path, "2", _told_of({
+        "t": [t.put(11, {"id": 1, "r": "us"}, id=1, a="z", r="us"), t.delete(5, {"id": 2})],
+        "u": [record(u.log.put(11, {"id": 1, "a": "x"}, id=1, a="y"))],
+        "v": [v.put(11, {"id": 1, "a": "y"}, id=1, a="y")],
+        "w": [w.ddl(10, widened), record(w.log.put(11, id=1, a="z", r="us"))],
+    }))  # fmt: skip
+    helps = {
+        "t": "1 have null in a part of the new key",
+        "u": "later ones name none",
+        "v": "Take `key:` out of the source file",
+        "w": "Write `key: [id, r]`, and rebuild",
+    }
     problems = sorted(run_all(source)["compact"].problems)
-    assert [each.partition(" ")[0] for each in problems] == ["shop.t:", "shop.u:", "shop.v:", "shop.w:"]
-    assert "1 have null in a part of the new key" in problems[0]
-    assert "later ones name none" in problems[1]
-    assert "Take `key:` out of the source file" in problems[2]
-    assert "Write `key: [id, r]`, and rebuild" in problems[3]
+    assert [each.partition(" ")[0] for each in problems] == [f"shop.{name}:" for name in _UNKNOWN]
+    assert all(helps[name] in problem for name, problem in zip(_UNKNOWN, problems, strict=True)), problems
     assert _rows(lake, "unknown_keys", "t") == [(1, "x"), (2, "x")]
     deliver(tmp_path, "3", [
         _loaded(t, 50, {"id": 1, "r": "eu"}, id=1, a="x", r="eu"),
@@ -308,6 +319,7 @@ def test_a_key_that_is_not_known_of_rows_from_before_waits_for_a_load(
     run_stage("rebuild", mended, table="shop.w")
     assert run_all(mended)["compact"].problems == ()
     assert _rows(lake, "unknown_keys", "t") == [(1, "x", "eu"), (1, "z", "us")]
-    assert _rows(lake, "unknown_keys", "u") == [(1, "y"), (2, "x")]
-    assert _rows(lake, "unknown_keys", "v") == [(1, "x"), (1, "y")]
     assert _rows(lake, "unknown_keys", "w") == [(1, "x", "eu"), (1, "z", "us")]
+    if PROVING:
+        assert _rows(lake, "unknown_keys", "u") == [(1, "y"), (2, "x")]
+        assert _rows(lake, "unknown_keys", "v") == [(1, "x"), (1, "y")]

@@ -66,10 +66,8 @@ _HISTORIES |= {f"{_IN_PARTS}{name}": _HISTORIES[name] for name in [*_HISTORIES] 
 _DELIVERIES = ("one_run", "in_two", "in_order", "in_disorder", "backwards")
 _USUALLY = {
     ("renamed", "in_order"),
-    ("renamed", "in_disorder"),
     ("alone", "in_disorder"),
     ("in_parts_swapped", "in_disorder"),
-    ("in_parts_swapped", "backwards"),
 }
 CASES = {
     (name, delivery): _done(name, f"{name}_{delivery}_", history)

@@ -211,13 +211,9 @@ def _expected(changes: Sequence[Change]) -> dict[str, list[tuple[int, str]]]:
     return {name: rows for name, rows in tables.items() if rows}
 
 
-HELD = how_many(usually=("replicate_json",), proving=tuple(FORMATS))
-"""In ``make test`` other tests hold what the other formats tell."""
-
-
 @pytest_spark
-@pytest.mark.more
-@pytest.mark.parametrize("format_name", HELD)
+@pytest.mark.prove
+@pytest.mark.parametrize("format_name", FORMATS)
 def test_an_open_one_is_held(format_name: str, source: Make, lake: Lake, tmp_path: Path, spark: Any) -> None:
     """Its events show in all tables at once; a table of which all is held is left as it is; copies hold nothing."""
     running = Running(source, lake, tmp_path, format_name)
@@ -338,6 +334,7 @@ def test_what_was_rolled_back_never_shows(source: Make, lake: Lake, tmp_path: Pa
 
 
 @pytest_spark
+@pytest.mark.prove
 def test_without_markers_nothing_waits(source: Make, lake: Lake, tmp_path: Path, spark: Any) -> None:
     """Debezium whose transaction topic never lands: an id and a number alone hold nothing."""
     running = Running(source, lake, tmp_path, "debezium_json")
