@@ -76,7 +76,10 @@ def _rebuild(source: Source, *tables: str) -> list[str]:
 def test_events_past_their_time(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They go where a table needs them no more; rows stay; a rebuild stops until a load, or all is decoded again."""
+    """They go where a table needs them no more; rows stay; a rebuild stops until a load, or all is decoded again.
+
+    ``make prove`` builds all tables again from what is decoded again, as ``test_reprocess_with_open_transactions.py``.
+    """
     monkeypatch.setattr("tidemark.stages.maintain.NAMES", ())  # the ledger's tables, which take most of the time
     source = _source(tmp_path)
     rows = [(1, "a", "x"), (2, "b", "x")]
@@ -130,10 +133,11 @@ def test_events_past_their_time(
     with pytest.raises(ConfigurationError, match="Give no dates"):
         decodable.require(NAME, None, Expired(lake, NAME), {2, 3, 4})
     run_stage("normalize", source, reprocess=True)
-    assert [problem for report in run_all(source).values() for problem in report.problems] == []
-    assert _values(lake, "whole") == [(1, "a", "x"), (2, "b", "x")]
-    assert _values(lake, "plain") == [(1, "loaded", "y"), (3, "c", "z")]
     assert Expired(lake, NAME).among() == set()
+    if PROVING:
+        assert [problem for report in run_all(source).values() for problem in report.problems] == []
+        assert _values(lake, "whole") == [(1, "a", "x"), (2, "b", "x")]
+        assert _values(lake, "plain") == [(1, "loaded", "y"), (3, "c", "z")]
 
 
 @pytest.mark.parametrize(
