@@ -174,10 +174,11 @@ def test_layouts_change_and_rows_move(
         run_stage("maintain", changed, None, None)
         assert len(lake.load(("laid_out", "later")).snapshots()) == snapshots
 
-    for stage in REBUILD:
-        run_stage(stage, changed, None, None)
-    for name in ("declared", "owners", "later"):
-        assert _rows(lake, spark, name) == now, name
+    if PROVING:
+        for stage in REBUILD:
+            run_stage(stage, changed, None, None)
+        for name in ("declared", "owners", "later"):
+            assert _rows(lake, spark, name) == now, name
     owners = lake.load(("laid_out", "owners"))
     assert (_spec(owners), _order(owners)) == (["day(note)"], ["name ASC NULLS_LAST"])
     assert owners.properties["comment"] == "mine"

@@ -157,6 +157,7 @@ def test_a_second_load_without_marks_is_held_until_the_source_file_says_so(
     assert (status["log"], status["tables"][f"{told.source}.orders"]["log"]) == (None, log)
 
 
+@pytest.mark.prove
 def test_both_logs_in_one_run_are_held_until_the_source_file_says_so(
     source: Callable[..., Source], spark: SparkSession, lake: Lake
 ) -> None:
@@ -186,6 +187,7 @@ def _by_datahub(sequence: int, recorded: int, status: str, *, id: int) -> bytes:
     return json.dumps({**place, "key": None, "value": value}).encode()
 
 
+@pytest.mark.prove
 def test_a_second_load_that_tells_no_time_is_held_until_the_source_file_says_so(
     source: Callable[..., Source], spark: SparkSession, lake: Lake
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.histories import COLUMNS, canal, deliver, generated, message, mixed
-from support.rounds import crash_windows
+from support.rounds import crash_windows, how_many
 from support.running import die_at, run_all
 from tidemark.errors import UnknownNameError
 from tidemark.lake import copies
@@ -229,6 +229,7 @@ def test_a_killed_rebuild_leaves_the_old_table_or_the_new(
     _assert_ledger_closes(lake, "rebuild_crash")
 
 
+@pytest.mark.more
 def test_a_rehearsal_tells_what_would_differ_and_changes_nothing(
     spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
@@ -242,13 +243,14 @@ def test_a_rehearsal_tells_what_would_differ_and_changes_nothing(
     run_all(source)
     assert _values(lake, "orders", "rehearsed") == [(1, 9, 6), (2, 7, 8)]
     changed = Source.model_validate(fields)
-    for tried, expected in ((source, 0), (changed, 1)):
+    for tried, expected in how_many(usually=((changed, 1),), proving=((source, 0), (changed, 1))):
         before = _everything(lake)
         difference = run_task("normalize", tried, reprocess=True, dry_run=True)
         assert difference.details == {"rehearsed.orders": {"added": 0, "removed": 0, "changed": expected}}
         assert _everything(lake) == before
         assert not list((tmp_path / "landing").parent.glob("**/rehearsal"))
-    for tried, rows in ((source, [(1, 9, 6), (2, 7, 8)]), (changed, [(1, 9, None), (2, 7, 8)])):
+    done = ((source, [(1, 9, 6), (2, 7, 8)]), (changed, [(1, 9, None), (2, 7, 8)]))
+    for tried, rows in how_many(usually=done[1:], proving=done):
         before = _rows(lake, "rehearsed", "orders")
         reports = {
             stage: run_stage(stage, tried, **({"reprocess": True} if stage == "normalize" else {})) for stage in STAGES

@@ -146,8 +146,10 @@ _PROVED = {
     "a_newer_truncate_between",
     "another_key_below_a_truncate_and_the_old_half_later",
     "an_old_half_of_a_row_never_seen",
+    "in_one_run",
+    "all_of_them_around_a_truncate",
 }
-"""Cases of ``make prove``: a TRUNCATE takes a table of its own, and ``make test`` has them in one."""
+"""Cases of ``make prove``, with tables of their own: one whose halves are never apart, and those with a TRUNCATE."""
 
 
 def _source(name: str, landing: Path, tables: Mapping[str, Mapping[str, Any]]) -> Source:
