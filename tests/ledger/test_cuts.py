@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from support.hand_built import SCHEMA, TABLES, Source
+from support.rounds import crash_windows
 from support.running import die_at
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake.branches import BRINGS, cut_tags, drop_branch, head
@@ -66,7 +67,9 @@ def published(lake: Lake) -> str:
     return repr(clean.seen()).replace(clean.name, "SOURCE")
 
 
-@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize(
+    "window", crash_windows(WINDOWS, usually={"before_the_first_table", "between_two_tables", "before_it_is_known"})
+)
 def test_a_killed_publish_is_finished(
     shop: Source, published: str, monkeypatch: pytest.MonkeyPatch, window: str
 ) -> None:
@@ -182,27 +185,23 @@ def test_a_table_that_goes_back_to_other_masks_is_built_again(shop: Source) -> N
     assert list(shop.ledger.rebuild_requests()) == ["one"]
 
 
-@pytest.mark.parametrize(
-    "window",
-    [
-        ("tidemark.ledger.ledger.Ledger.forget", 1),
-        ("tidemark.ledger.restoring.put_back", 1),
-        ("tidemark.ledger.restoring.put_back", 2),
-        ("tidemark.ledger.restoring.remove_tags", 1),
-        ("tidemark.ledger.ledger.Ledger.forget", 2),
-        ("tidemark.ledger.ledger.Ledger.forget", 3),
-    ],
-    ids=[
-        *("before_the_cuts_go", "before_the_first_table", "between_two_tables", "before_the_tags"),
-        *("before_the_rows_go", "before_the_comparisons_go"),
-    ],
-)
-def test_a_killed_restore_is_done_again(shop: Source, monkeypatch: pytest.MonkeyPatch, window: tuple[str, int]) -> None:
+OF_A_RESTORE = {
+    "before_the_cuts_go": ("tidemark.ledger.ledger.Ledger.forget", 1),
+    "before_the_first_table": ("tidemark.ledger.restoring.put_back", 1),
+    "between_two_tables": ("tidemark.ledger.restoring.put_back", 2),
+    "before_the_tags": ("tidemark.ledger.restoring.remove_tags", 1),
+    "before_the_rows_go": ("tidemark.ledger.ledger.Ledger.forget", 2),
+    "before_the_comparisons_go": ("tidemark.ledger.ledger.Ledger.forget", 3),
+}
+
+
+@pytest.mark.parametrize("window", crash_windows(OF_A_RESTORE, usually={"between_two_tables", "before_the_rows_go"}))
+def test_a_killed_restore_is_done_again(shop: Source, monkeypatch: pytest.MonkeyPatch, window: str) -> None:
     """Restoring again does what is left, wherever the first one was killed."""
     for number in (1, 2):
         shop.publish(number)
     with monkeypatch.context() as patched:
-        die_at(patched, *window)
+        die_at(patched, *OF_A_RESTORE[window])
         with pytest.raises(SystemExit):
             restoring.restore(shop.lake, shop.ledger, 1)
     restoring.restore(shop.lake, shop.ledger, 1)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.rounds import crash_windows
 from support.running import die_at
 from tidemark.errors import ConfigurationError
 from tidemark.lake.branches import marker
@@ -97,7 +98,7 @@ CRASHES = {
 }
 
 
-@pytest.mark.parametrize("point", [None, *CRASHES])
+@pytest.mark.parametrize("point", [None, *crash_windows(CRASHES, usually={"before_the_bytes_go"})])
 def test_a_replay_leaves_the_row_out(
     point: str | None, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
