@@ -161,7 +161,7 @@ def test_a_source_has_one_writer_over_two_homes(tmp_path: Path) -> None:
     assert taken.token == 4
 
 
-@pytest.mark.parametrize("stop_at", [1, 6, *(pytest.param(at, marks=pytest.mark.prove) for at in (2, 3, 4, 5, 7))])
+@pytest.mark.parametrize("stop_at", [6, *(pytest.param(at, marks=pytest.mark.prove) for at in (1, 2, 3, 4, 5, 7))])
 def test_a_writer_that_wakes_publishes_nothing(tmp_path: Path, stop_at: int) -> None:
     """It was stopped between its requirements and the commit, and its source was taken over.
 
@@ -188,7 +188,7 @@ def test_a_writer_that_wakes_publishes_nothing(tmp_path: Path, stop_at: int) -> 
         zombie.communicate()
 
 
-@pytest.mark.parametrize("stop_at", [1, 2])
+@pytest.mark.parametrize("stop_at", [pytest.param(1, marks=pytest.mark.prove), 2])
 def test_a_writer_that_wakes_lands_nothing(tmp_path: Path, stop_at: int) -> None:
     """Its batch would have the number that the next writer gave to other messages; at 1, it just made the table."""
     name = f"lands_{stop_at}"

@@ -25,7 +25,7 @@ from pyiceberg.catalog import load_catalog
 
 from support.airflow_world import belonging_to, connection_for_notices, kill_first, receiving_notices
 from support.browser import PROGRAM, browser
-from support.rounds import PROVING, how_many
+from support.rounds import how_many
 from tidemark.demo.runner import unpaused
 from tidemark.errors import ConfigurationError
 from tidemark.services.airflow import AirflowService
@@ -401,37 +401,50 @@ def test_the_report_is_for_people_whom_airflow_knows(airflow: AirflowService, pl
     assert [view["destination"] for view in plugins["tidemark"]["external_views"]] == ["nav", "dag", "dag_run"]
 
 
+def test_secrets_are_in_no_log_and_in_nothing_that_airflow_shows(
+    backfilled: Backfilled, airflow: AirflowService, server: SparkConnectServer
+) -> None:
+    """The catalog's password, and the secrets that Airflow connections hold, stay with the tasks that need them."""
+    _assert_no_secret_is_told(airflow, server, "cdc_erp", backfilled.victim)
+
+
+def _assert_no_secret_is_told(airflow: AirflowService, server: SparkConnectServer, dag: str, run: str) -> None:
+    """No log has a secret, nor has what Airflow shows of the tasks of a run."""
+    secrets = [CANARY, *SECRETS.values()]
+    written = [*(airflow.folder / "logs").rglob("*.log"), *server.folder.glob("*.log")]
+    assert written
+    assert not [str(log) for log in written for secret in secrets if secret.encode() in log.read_bytes()]
+    shown = airflow.api.request("GET", f"dags/{dag}/dagRuns/{quote(run)}/taskInstances")
+    assert {len(each["rendered_fields"]) > 0 for each in shown["task_instances"]} == {True}
+    assert not [secret for secret in secrets if secret in json.dumps(shown)]
+
+
+@pytest.mark.prove
 def test_connection_alone_decides_that_stages_are_submitted(
     airflow: AirflowService, server: SparkConnectServer, place: Path
 ) -> None:
-    """The same DAG runs by spark-submit once the connection says so; nothing else changes.
+    """The same DAG runs by spark-submit once the connection says so, also an interval without files.
 
-    What needs no Spark is not submitted. The catalog's password, and the secrets that Airflow connections hold, are in
-    no command line, no log, and nothing that Airflow shows of a task. ``make prove`` has an interval without files too.
+    What needs no Spark is not submitted. No secret is in a command line. A stage that is submitted is tried without
+    Airflow in ``test_stage_operator.py``.
     """
     connect(airflow, '{"conn_type": "spark", "host": "local[2]"}')
     with watched() as seen:
         full = airflow.api.trigger("cdc_sent", interval(DAYS[0]))
         airflow.wait_runs(["cdc_sent"], seconds=550)
-    without_files = [_run_without_files(airflow)] if PROVING else []
+    empty = _run_without_files(airflow)
     runs = airflow.wait_runs(["cdc_sent"], seconds=550)["cdc_sent"]
     connect(airflow, server.connection)
-    assert runs == dict.fromkeys([full, *without_files], "success")
+    assert runs == dict.fromkeys([full, empty], "success")
     assert published(place, "sent") == expected(DAYS[:1])
     told = airflow.api.request("GET", "assets/events", params={"source_dag_id": "cdc_sent"})["asset_events"]
     assert [(event["uri"], event["source_run_id"]) for event in told] == [("tidemark://sent/orders", full)]
     assert submitted(airflow, full) == {"compact", "check"}
-    for empty in without_files:
-        assert submitted(airflow, empty) == set()
-        assert seconds(airflow, "cdc_sent", empty) < seconds(airflow, "cdc_sent", full)
+    assert submitted(airflow, empty) == set()
+    assert seconds(airflow, "cdc_sent", empty) < seconds(airflow, "cdc_sent", full)
     assert any("jobs/compact.py" in command for command in seen)
-    secrets = [CANARY, *SECRETS.values()]
-    assert not [command for command in seen for secret in secrets if secret in command]
-    written = [*(airflow.folder / "logs").rglob("*.log"), *server.folder.glob("*.log")]
-    assert not [str(log) for log in written for secret in secrets if secret.encode() in log.read_bytes()]
-    shown = airflow.api.request("GET", f"dags/cdc_sent/dagRuns/{full}/taskInstances")
-    assert {len(each["rendered_fields"]) > 0 for each in shown["task_instances"]} == {True}
-    assert not [secret for secret in secrets if secret in json.dumps(shown)]
+    assert not [command for command in seen for secret in (CANARY, *SECRETS.values()) if secret in command]
+    _assert_no_secret_is_told(airflow, server, "cdc_sent", full)
 
 
 def test_secrets_are_private_and_nothing_listens_beyond_this_machine(

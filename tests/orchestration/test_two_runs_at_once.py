@@ -62,6 +62,7 @@ def test_cut_built_anew_by_another_run_is_checked_before_it_is_published(
     assert keys(lake, erp) == {1, 2}
 
 
+@pytest.mark.prove
 @pytest.mark.spark
 def test_compact_cut_short_leaves_nothing_for_another_run_to_publish(
     spark: SparkSession, lake: Lake, source: Callable[..., Source], tmp_path: Path
