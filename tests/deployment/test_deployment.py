@@ -283,7 +283,7 @@ def test_both_engines_open_the_same_tables_of_postgresql(catalog: str, spark: Sp
 def test_the_same_settings_on_a_cluster_publish_the_same_rows(catalog: str, tmp_path: Path, home: Path) -> None:
     """A source run and maintained on a Spark cluster, its catalog in PostgreSQL for both engines, is the model's.
 
-    The catalog and the store of docker-compose.yaml are in ``lake/test_object_store.py``, in ``make test`` too.
+    ``make test`` has a cluster with the catalog and the store of docker-compose.yaml, in ``lake/test_object_store.py``.
     """
     table = Table("items")
     changes = [
