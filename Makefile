@@ -39,13 +39,13 @@ env: ## Write .env with random secrets for docker-compose.yaml; an .env that is 
 
 ##@ Develop
 # Types and contracts are checked beside the tests: each is one process, and would leave the other cores idle.
-test: lint ## Run lint, types, import contracts and every test (about 21 minutes on two cores)
+test: lint ## Run lint, types, import contracts and every test (about 15 minutes on two cores)
 	@$(MAKE) --no-print-directory --jobs=3 pytest types contracts
 
 pytest: $(READY)
 	$(PYTEST) --verbose --randomly-seed=$(SEED)
 
-prove: $(READY) ## Run what takes long: thousands of generated histories, every crash window and demo source, a day of Airflow (an hour and a half)
+prove: $(READY) ## Run what takes long: thousands of generated histories, every crash window and demo source, two days of Airflow (about an hour and a half)
 	TIDEMARK_PROVE=20 $(PYTEST) --verbose -m "more or prove"
 
 pythons: $(READY) ## Run tests of formats, types, files, commands and README on another Python (OTHER=python3.13)
