@@ -173,8 +173,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Time at the capture tool; epoch µs, UTC."""
     transaction: Transaction | None = None
     before: bytes | None = None
-    """Verbatim JSON object. A column with null is SQL NULL. A column that is absent was *not captured*. The image may
-    have only the key."""
+    """Verbatim JSON object, or the key alone. A column with null is SQL NULL; an absent one was *not captured*."""
     after: bytes | None = None
     shape: Shape | None = None
     """Columns of ``after`` (for a DELETE, of ``before``). It has every column of the image."""
@@ -187,9 +186,10 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key: tuple[str, ...] | None = None
     """Key columns that the message itself names. None if it names none; empty if it says that there is no key."""
     load: Position | None = None
-    """For a row of a *complete* initial load: the place in the source's log where the load began. It is the same for
-    all rows of the load, and below their positions. A load that began later in the log replaces what came before it.
-    None for any other event, and if the format cannot distinguish one load from another."""
+    """For a row of a *complete* initial load: the place in the log where the load began, the same for all its rows and
+    below their positions. A later load replaces what came before it. None for other events, and if loads look alike."""
+    after_commit: tuple[str, int] | None = None
+    """Who read the log, and where the last commit before the event's own lies in it (docs/adr/0082), if it is told."""
 
 
 class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -459,3 +459,39 @@ def _end(event_count: Any, collections: dict[str, Any]) -> ControlEvent:
     )
     assert isinstance(event, ControlEvent)
     return event
+
+
+@pytest.mark.parametrize(
+    ("op", "source", "expected"),
+    [
+        ("c", {"sequence": '["24023119","24023128"]'}, ("", 24023119)),
+        ("d", {"sequence": '["24023119","24023128"]', "name": "shop", "lsn": "24023128"}, ("shop", 24023119)),
+        ("u", {"sequence": " [ 24023119 , 24023128 ]", "name": 7}, ("", 24023119)),
+        ("c", {"sequence": '[null,"24023128"]'}, None),
+        ("c", {"sequence": '["0","24023128"]'}, None),
+        ("c", {"sequence": f'["{10**18}","24023128"]'}, None),
+        ("c", {"sequence": '["24023119","24023128"]', "lsn": None}, None),
+        ("c", {"sequence": '["24023119","24023128"]', "lsn": 10**18}, None),
+        ("c", {"sequence": ["24023119", "24023128"]}, None),
+        ("c", {"sequence": '["1:4::0:0","1:5::0:0"]'}, None),
+        ("c", {"sequence": None}, None),
+        ("c", {}, None),
+        ("c", {"sequence": '["24023119","24023128"]', "connector": "oracle", "scn": "7"}, None),
+        ("r", {"sequence": '["24023119","24023128"]', "snapshot": "true"}, None),
+        ("c", {"sequence": '["24023119","24023128"]', "snapshot": "last"}, None),
+    ],
+)
+def test_the_last_commit_before_a_change_of_postgresql(op: str, source: dict[str, Any], expected: object) -> None:
+    """What is no sequence of PostgreSQL's connector tells none, and sets no message aside."""
+    image = {"before": {"id": 1}} if op == "d" else {"after": {"id": 1}}
+    assert decode(change(op, **image, **source), key=b'{"id": 1}').after_commit == expected
+
+
+def test_the_last_commit_before_a_flattened_row() -> None:
+    """Where the transform adds it."""
+    row = {"id": 1, "__op": "u", "__table": "t", "__connector": "postgresql", "__lsn": 9, "__source_name": "shop"}
+    assert decode(row | {"__source_sequence": '["7","9"]'}).after_commit == ("shop", 7)
+    event = decode({**row, "__name": "a column", "__sequence": '["7","9"]'})
+    assert event.after_commit == ("shop", 7)
+    assert event.shape is not None
+    assert [column.name for column in event.shape.columns] == ["id", "__name"]

@@ -25,7 +25,7 @@ from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOpera
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, Position, TableId, changed
 from tidemark.formats import _connect
 from tidemark.formats._connect import Layouts, Struct
-from tidemark.formats._debezium import cells, control, mongodb, old_images, tombstones
+from tidemark.formats._debezium import cells, commits, control, mongodb, old_images, tombstones
 from tidemark.formats._debezium import flattened as flat_rows
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.envelope import Envelope, Payload, Row, image_of
@@ -123,6 +123,7 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
         upsert=row.upsert or source.connector == "cassandra",
         key=row.key,
         load=_load(source, operation, options),
+        after_commit=None if source.sequence is None else commits.last_commit(source, operation),
     )
 
 
@@ -293,4 +294,5 @@ def _flattened_row(
         absent=absent,
         key=key.names if key else None,
         load=_load(log, row.operation, options),
+        after_commit=None if log.sequence is None else commits.last_commit(log, row.operation),
     )

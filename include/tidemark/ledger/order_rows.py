@@ -44,6 +44,9 @@ class SpanRow(LedgerRow, frozen=True, kw_only=True):
     unplaced_last: datetime | None = None
     back: datetime | None = None
     back_to: str | None = None
+    commits_from: str | None = None
+    changes_to: str | None = None
+    commits_by: str | None = None
 
     @classmethod
     def of(cls, batch: int, name: str, span: Span) -> SpanRow:
@@ -59,4 +62,7 @@ class SpanRow(LedgerRow, frozen=True, kw_only=True):
             unplaced_last=instant_of(span.unplaced_last),
             back=instant_of(span.back),
             back_to=span.back_to or None,
+            commits_from=span.commits_from or None,
+            changes_to=span.changes_to or None,
+            commits_by=span.commits_by,
         )

@@ -107,13 +107,19 @@ SPANS = pa.schema(
         ("unplaced_last", INSTANT),
         ("back", INSTANT),
         ("back_to", pa.string()),
+        ("commits_from", pa.string()),
+        ("changes_to", pa.string()),
+        ("commits_by", pa.string()),
         ("at", INSTANT),
     ]
 )
 """What the change events of a table in a batch span: highest and lowest position, earliest and latest commit time.
 ``unplaced`` counts rows of initial loads that nothing ranks among the changes, ``unplaced_last`` is when the last of
 them was read. ``back`` is the earliest time of the changes from one on that was delivered behind a higher position,
-where they all are later than all before it; ``back_to`` is the position of that one."""
+where they all are later than all before it; ``back_to`` is the position of that one. Where messages tell commits, and
+positions do not rise with these (PostgreSQL): ``commits_from`` is the lowest place in the log of a last commit before a
+change, ``changes_to`` the highest place of a change that tells one. ``commits_by`` is the connector, ``*`` for
+several."""
 
 SHAPES = pa.schema(
     [

@@ -49,6 +49,10 @@ class Load(msgspec.Struct):
     """Digest of the only row that was seen, however often; None: there were several."""
 
 
+SEVERAL = "*"
+"""``Span.commits_by`` of more than one; no connector is called so."""
+
+
 class Span(msgspec.Struct):
     """What the events of one table in one batch span."""
 
@@ -69,6 +73,13 @@ class Span(msgspec.Struct):
     are later than all before it. Epoch µs."""
     back_to: str = ""
     """Position of that change."""
+    commits_from: str = ""
+    """The lowest place of a last commit before a change (``ChangeEvent.after_commit``), encoded as positions begin;
+    empty if no change tells one."""
+    changes_to: str = ""
+    """The highest place of a change that tells one, encoded likewise."""
+    commits_by: str | None = None
+    """Who read the log that these places are of; ``SEVERAL``, or None if no change tells a commit."""
 
     def add(self, other: Span) -> None:
         """Widen the span by another one."""
@@ -76,6 +87,12 @@ class Span(msgspec.Struct):
         self.oldest = min(self.oldest or other.oldest, other.oldest or self.oldest)
         self.first = either(min, self.first, other.first)
         self.last = either(max, self.last, other.last)
+        self.commits_from = min(self.commits_from or other.commits_from, other.commits_from or self.commits_from)
+        self.changes_to = max(self.changes_to, other.changes_to)
+        if self.commits_by is None or other.commits_by is None:
+            self.commits_by = other.commits_by if self.commits_by is None else self.commits_by
+        elif self.commits_by != other.commits_by:
+            self.commits_by = SEVERAL
         self.unplaced += other.unplaced
         self.unplaced_last = either(max, self.unplaced_last, other.unplaced_last)
         if other.back is not None and (self.back is None or other.back < self.back):

@@ -3,13 +3,17 @@
 A log goes on: what is delivered behind a change has a higher position, or was sent again. A change with a lower
 position tells that the log began anew, if it and all changes behind it are later than all changes before it.
 
-Partitions of Kafka are delivered each for itself.
+In PostgreSQL, transactions are delivered in the order of their commits, and a change lies anywhere before its own. So a
+lower position tells nothing. There a change tells the last commit before its own (``ChangeEvent.after_commit``), which
+lies above all changes of all transactions that were delivered before it: else it is of another log.
+
+Partitions of Kafka are delivered each for itself, and connectors read each a log of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,6 +35,9 @@ Which = np.ndarray[Any, np.dtype[np.bool_]]
 
 Times = np.ndarray[Any, np.dtype[np.int64]]
 """Epoch µs."""
+
+Ranks = np.ndarray[Any, np.dtype[np.int64]]
+"""Of places, in the order of the log."""
 
 
 class Logs:
@@ -75,7 +82,7 @@ class _Reached(msgspec.Struct):
     """How far the changes of one table have come in one partition, or in all files."""
 
     newest: str = ""
-    """Their highest position."""
+    """Their highest position; where they tell commits, the highest place of a change."""
     last: int = _NEVER
     """Their latest commit time, epoch µs."""
     turn: _Turn | None = None
@@ -86,22 +93,34 @@ class Courses:
 
     def __init__(self) -> None:
         self._reached: dict[tuple[str, str], _Reached] = {}
+        self._by_commits: dict[tuple[str, str, str], _Reached] = {}
 
     def follow(self, table: str, rows: pa.RecordBatch, logs: Logs, indexes: Sequence[int]) -> None:
         """Go on through the next change events of a table.
 
         Args:
             table: as source files name it.
-            rows: of the change log.
+            rows: their course (``spans.course_of``).
             logs: of the messages.
             indexes: of the message of each row.
         """
         for log, part in logs.parts(rows, indexes):
-            _follow(part, self._reached.setdefault((table, log), _Reached()))
+            if "commit" in part.schema.names:
+                for reader in pc.unique(part.column("reader").drop_null()).to_pylist():
+                    read = part.filter(pc.equal(part.column("reader"), reader))
+                    _follow_commits(read, self._by_commits.setdefault((table, log, reader), _Reached()))
+            else:
+                _follow(part, self._reached.setdefault((table, log), _Reached()))
 
     def turns(self) -> Iterator[tuple[str, Span]]:
-        """Yield where the logs of tables began anew, after all changes were seen."""
-        for (table, _), reached in self._reached.items():
+        """Yield where the logs of tables began anew, after all changes were seen.
+
+        Where changes of a table tell commits, positions of it do not rise with them.
+        """
+        telling = {table for table, *_ in self._by_commits}
+        by_positions = [(table, reached) for (table, _), reached in self._reached.items() if table not in telling]
+        by_commits = [(table, reached) for (table, *_), reached in self._by_commits.items()]
+        for table, reached in [*by_positions, *by_commits]:
             if reached.turn is not None:
                 yield table, Span(back=reached.turn.began, back_to=reached.turn.position)
 
@@ -111,28 +130,66 @@ def _follow(rows: pa.RecordBatch, reached: _Reached) -> None:
     positions = pc.fill_null(rows.column("position"), "")
     times = pc.fill_null(rows.column("committed_at").cast(pa.int64()), _NEVER).to_numpy()
     placed = _placed(positions)
-    if placed.any() and reached.turn is not None:
-        reached.turn.began = min(reached.turn.began, int(times[placed].min()))
-        if reached.turn.began <= reached.turn.ended:
-            reached.turn = None
+    _settle(times[placed], reached)
     if placed.all() and positions[0].as_py() >= reached.newest and _rise(positions):
         reached.newest, reached.last = positions[-1].as_py(), max(reached.last, int(times.max()))
     elif placed.any():
-        _turn(positions.filter(pa.array(placed)), times[placed], reached)
+        positions = positions.filter(pa.array(placed))
+        _turn(_Places(positions, positions, positions), times[placed], reached, _itself)
 
 
-def _turn(positions: pa.Array, times: Times, reached: _Reached) -> None:
+def _follow_commits(rows: pa.RecordBatch, reached: _Reached) -> None:
+    """Go on through rows that tell the last commit before their own, as one reader of the log read them."""
+    times = pc.fill_null(rows.column("committed_at").cast(pa.int64()), _NEVER).to_numpy()
+    _settle(times, reached)
+    places = _Places(rows.column("commit"), rows.column("change"), rows.column("position"))
+    _turn(places, times, reached, _lowest_from)
+
+
+def _settle(times: Times, reached: _Reached) -> None:
+    """Forget a turn if one of the changes behind it is no later than those before it; count the earliest of them."""
+    if len(times) and reached.turn is not None:
+        reached.turn.began = min(reached.turn.began, int(times.min()))
+        if reached.turn.began <= reached.turn.ended:
+            reached.turn = None
+
+
+class _Places(NamedTuple):
+    """Where changes stand in a log, in the order of their delivery; all texts sort as the places do."""
+
+    begin: pa.Array
+    """What must not lie below the end of a change that was delivered before it."""
+    end: pa.Array
+    position: pa.Array
+
+
+def _itself(ranks: Ranks) -> Ranks:
+    return ranks
+
+
+def _lowest_from(ranks: Ranks) -> Ranks:
+    """Return the lowest rank of each change and those behind it.
+
+    The first transaction of a new log tells a commit of the old one, which the connector remembers.
+    """
+    return np.minimum.accumulate(ranks[::-1])[::-1]
+
+
+def _turn(places: _Places, times: Times, reached: _Reached, lowest: Callable[[Ranks], Ranks]) -> None:
     """Go on through changes that are not in order; note where the log begins anew."""
-    ranks = pc.rank(pa.concat_arrays([pa.array([reached.newest]), positions]), tiebreaker="dense").to_numpy()
-    highest = np.maximum.accumulate(ranks.astype(np.int64))
+    count = len(times)
+    texts = pa.concat_arrays([pa.array([reached.newest]), places.begin, places.end])
+    ranks = pc.rank(texts, tiebreaker="dense").to_numpy().astype(np.int64)
+    begins, ends = ranks[1 : count + 1], np.concatenate([ranks[:1], ranks[count + 1 :]])
+    highest = np.maximum.accumulate(ends)
     latest = np.maximum.accumulate(np.concatenate([[reached.last], times]))
     earliest = np.minimum.accumulate(times[::-1])[::-1]
-    turns = (ranks[1:] < highest[:-1]) & (latest[:-1] != _NEVER) & (earliest > latest[:-1])
+    turns = (lowest(begins) < highest[:-1]) & (latest[:-1] != _NEVER) & (earliest > latest[:-1])
     if reached.turn is None and turns.any():
         first = int(np.flatnonzero(turns)[0])
-        reached.turn = _Turn(int(latest[first]), int(earliest[first]), positions[first].as_py())
-    if highest[-1] > ranks[0]:
-        reached.newest = positions[int(np.argmax(ranks[1:]))].as_py()
+        reached.turn = _Turn(int(latest[first]), int(earliest[first]), places.position[first].as_py())
+    if highest[-1] > ends[0]:
+        reached.newest = places.end[int(np.argmax(ends[1:]))].as_py()
     reached.last = int(latest[-1])
 
 

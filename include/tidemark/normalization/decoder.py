@@ -99,15 +99,16 @@ class Decoder:
         except (pa.ArrowException, OverflowError, ValueError) as error:
             self._add_in_parts(raw, error)
             return
-        logs, indexes = Logs(raw), {str(table): group.indexes for table, group in decoded.changes.items()}
+        logs, groups = Logs(raw), {str(table): group for table, group in decoded.changes.items()}
         unplaced: set[str] = set()
         for write, partition, rows in batches:
             write(partition, rows)
             self._track(partition, rows)
             if write == self._write and partition[1] == RowKind.CHANGE:
                 table = str(partition[2])
-                self._courses.follow(table, rows, logs, indexes[table])
-                span = spans.of_rows(rows)
+                course = spans.course_of(rows, groups[table].events)
+                self._courses.follow(table, course, logs, groups[table].indexes)
+                span = spans.of_rows(course)
                 self._tally.spans.setdefault(table, Span()).add(span)
                 if not is_placed(span.oldest):
                     unplaced.add(table)

@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.dumps.file_names import series_of
 from tidemark.events import ChangeEvent, Operation
-from tidemark.ledger.tally import Span
+from tidemark.ledger.tally import SEVERAL, Span
+
+
+def course_of(rows: pa.RecordBatch, events: Sequence[ChangeEvent]) -> pa.RecordBatch:
+    """Return what tells the course of change events of one table: the columns ``position`` and ``committed_at``.
+
+    Where an event tells the last commit before its own, there are three columns more: who is the ``reader`` of the log;
+    ``commit``, the place of that commit; ``change``, the place of the change. Places are encoded as positions begin.
+    All three are null for events that do not tell it.
+
+    Args:
+        rows: of the change log.
+        events: of the rows.
+    """
+    course = rows.select(["position", "committed_at"])
+    commits = [event.after_commit for event in events]
+    if commits.count(None) == len(commits):
+        return course
+    numbers = pa.array([commit and commit[1] for commit in commits], pa.int64()).cast(pa.string())
+    parts = pc.split_pattern(course.column("position"), ".", max_splits=2)
+    lengths = pc.utf8_lpad(pc.utf8_length(numbers).cast(pa.string()), 2, padding="0")
+    log, place = pc.list_element(parts, 0), pc.list_element(parts, 1)
+    columns = {
+        "reader": pa.array([commit and commit[0] for commit in commits], pa.string()),
+        "commit": pc.binary_join_element_wise(log, pc.binary_join_element_wise(lengths, numbers, ""), "."),
+        "change": pc.binary_join_element_wise(log, pc.if_else(pc.is_valid(numbers), place, None), "."),
+    }
+    return pa.RecordBatch.from_arrays([*course.columns, *columns.values()], [*course.schema.names, *columns])
 
 
 def of_rows(rows: pa.RecordBatch) -> Span:
-    """Return the span of change events of one table, from the columns ``position`` and ``committed_at``."""
+    """Return the span of change events of one table (``course_of``)."""
     times = pc.min_max(rows.column("committed_at").cast(pa.int64()))
     places = pc.min_max(rows.column("position"))
     oldest, newest = (places[end].as_py() or "" for end in ("min", "max"))
-    return Span(newest=newest, oldest=oldest, first=times["min"].as_py(), last=times["max"].as_py())
+    span = Span(newest=newest, oldest=oldest, first=times["min"].as_py(), last=times["max"].as_py())
+    if "commit" in rows.schema.names:
+        readers = pc.unique(rows.column("reader").drop_null()).to_pylist()
+        span.commits_by = readers[0] if len(readers) == 1 else SEVERAL
+        span.commits_from = pc.min(rows.column("commit")).as_py()
+        span.changes_to = pc.max(rows.column("change")).as_py()
+    return span
 
 
 def newest_of_controls(rows: pa.RecordBatch) -> int | None:

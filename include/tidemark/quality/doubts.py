@@ -2,14 +2,14 @@
 
 Both are found in the ledger alone (``spans``): by the times of new events beside those of published ones, and by the
 order in which the events of one batch were delivered. A doubt holds the cut back, and a person decides: the source file
-says ``log_restarts`` or ``reloads``, or the cut is approved as it is (docs/adr/0030, docs/adr/0060).
+says ``log_restarts`` or ``reloads``, or the cut is approved as it is (docs/adr/0030, docs/adr/0060, docs/adr/0082).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pyiceberg.table import Table
@@ -18,8 +18,9 @@ from tidemark import formats
 from tidemark.events import DELIVERY
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
-from tidemark.ledger.tally import is_placed, log_of
+from tidemark.ledger.tally import SEVERAL, is_placed, log_of
 from tidemark.quality.places import first_place
+from tidemark.quality.restarts import told_by_line, written
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.model import Source
 from tidemark.text import harmless
@@ -29,6 +30,11 @@ LOG_WENT_BACK = "tables whose log went back while time went on"
 TIME_WENT_BACK = "tables whose times went back while their log went on"
 
 UNPLACED_LOAD = "loaded rows that may replace the table"
+
+_SET_BACK = timedelta(minutes=1)
+"""By how much the clock of a server may be set back in one log, so that later changes have earlier times."""
+
+_BELOW = "their positions begin below it"
 
 
 class Doubt(NamedTuple):
@@ -73,7 +79,7 @@ def doubts_about(
         for name in tables:
             before, now = (list(filter(_placed, of[name])) for of in (old, new))
             found[name] += doubts or _crossed(source, before, now, begun_again=begun_again)
-    turned = [span for rows in new.values() for span in rows if _turned(source, span)]
+    turned = [span for name, rows in new.items() for span in rows if _turned(source, span, (*old[name], *rows))]
     for name in {span.object for span in turned if not found[span.object]}:
         found[name].append(_turn(source, turned))
     for name, rows in new.items():
@@ -131,7 +137,7 @@ def _crossed(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], 
     module, all_of = formats.resolve(source.format), (*before, *now)
     ends = [end for span in all_of for end in (span.oldest, span.newest) if end and is_placed(end)]
     if not any(formats.ranks_by_commit(module, end) for end in ends):  # a load in the same log has another form
-        return []
+        return _crossed_by_commits(source, before, now)
     if formats.orders_by_offset(module) and len({tuple(end.split(".")[:3]) for end in ends}) > 1:
         return _later(source, before, now) if begun_again else []
     lowest, lowest_before = _lowest(now), _lowest(before)
@@ -140,6 +146,37 @@ def _crossed(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], 
     below = lowest is not None and lowest < highest_before
     above = lowest_before is not None and highest > lowest_before
     return (_later(source, before, now) if below else []) or (_earlier(source, before, now) if above else [])
+
+
+def _crossed_by_commits(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
+    """Return the doubt of ``_crossed`` where positions do not rise with the commits, and changes tell the commits.
+
+    In one log, the last commit before a change lies above all changes of all transactions that were committed before.
+    Connectors side by side read several logs: new changes are compared with those of their own, if they have one.
+    """
+    readers = {span.commits_by for span in now if span.commits_by is not None}
+    if len(readers) != 1 or SEVERAL in readers:
+        return []
+    before = [span for span in before if span.commits_by in readers]
+    last, last_before = (_lowest_commit(spans) for spans in (now, before))
+    highest, highest_before = (max((span.changes_to or "" for span in spans), default="") for spans in (now, before))
+    if last and last < highest_before:
+        seen = (
+            f"the last commit before one of them is at {_number(last)} of the log (`source.sequence`), below "
+            f"{_number(highest_before)}, which is published"
+        )
+        if doubts := _later(source, before, now, seen):
+            return doubts
+    return _earlier(source, before, now) if last_before and highest > last_before else []
+
+
+def _lowest_commit(spans: Iterable[SpanRow]) -> str | None:
+    return min((span.commits_from for span in spans if span.commits_from), default=None)
+
+
+def _number(place: str) -> str:
+    """Return the number of an encoded place, without the log and the count of digits."""
+    return place.partition(".")[2][2:]
 
 
 def _have_begun_again(offsets: Iterable[OffsetsRow], published: int) -> bool:
@@ -156,45 +193,52 @@ def _have_begun_again(offsets: Iterable[OffsetsRow], published: int) -> bool:
     return bool(both) and all(low[True] <= low[False] for low in both)
 
 
-def _later(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
-    """Return the doubt about new changes of which some lie below old ones, if all are later than all of these."""
+def _later(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow], crossing: str = _BELOW) -> list[Doubt]:
+    """Return the doubt about new changes of which some lie below old ones, if all are later than all of these.
+
+    ``crossing`` says by what they lie below.
+    """
     begins = min((span.first for span in now if span.first), default=None)
     ended = max((span.last for span in before if span.last), default=None)
     if begins is None or ended is None or begins <= ended:
         return []
-    seen = (
-        f"its changes from {_text(begins)} on are later than all that is published (to {_text(ended)}), and their "
-        f"positions begin below it"
-    )
-    return [_new_log(source, seen, begins, _lowest(now))]
+    later = f"its changes from {written(begins)} on are later than all that is published (to {written(ended)})"
+    return [_new_log(source, f"{later}, and {crossing}", begins, _lowest(now))]
 
 
 def _earlier(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
     """Return the doubt about new changes of which some lie above old ones, if all are earlier than all of these."""
     begun = min((span.first for span in before if span.first), default=None)
     ended = max((span.last for span in now if span.last), default=None)
-    if begun is None or ended is None or ended >= begun:
+    if begun is None or ended is None or ended > begun - _SET_BACK:
         return []
     reason = (
-        f"its changes to {_text(ended)} are earlier than all that is published (from {_text(begun)}), and their "
+        f"its changes to {written(ended)} are earlier than all that is published (from {written(begun)}), and their "
         "positions reach above it, so they would replace newer rows. If they are of another log (of a server from "
-        f"before, or sent once more), write `log_restarts: [{_text(begun)}]` into the source file and run `tidemark "
-        f"run {source.source} --reprocess` for all intervals since then: they rank below; if they are newer, approve "
-        "the cut"
+        f"before, or sent once more), write {told_by_line(source, begun)}: they rank below; if they are newer, "
+        "approve the cut"
     )
     return [Doubt(TIME_WENT_BACK, 1, reason, _lowest(now))]
 
 
-def _turned(source: Source, span: SpanRow) -> bool:
-    """Return whether a batch holds the end of one log and the beginning of another, as its order of delivery tells."""
-    return bool(span.back_to) and formats.ranks_by_commit(formats.resolve(source.format), str(span.back_to))
+def _turned(source: Source, span: SpanRow, spans: Iterable[SpanRow]) -> bool:
+    """Return whether a batch holds the end of one log and the beginning of another, as its order of delivery tells.
+
+    Where changes tell the commits, the course was followed by these (``normalization.courses``). What was sent again
+    there, and is later than the rest of its batch, as the clock was set back meanwhile, came in an earlier batch too.
+    """
+    if not span.back_to or span.back is None:
+        return False
+    if span.commits_from is None:
+        return formats.ranks_by_commit(formats.resolve(source.format), span.back_to)
+    return all(other.last is None or other.last < span.back for other in spans if other.batch < span.batch)
 
 
 def _turn(source: Source, turned: Iterable[SpanRow]) -> Doubt:
     begins, position = min((span.back, span.back_to) for span in turned if span.back is not None)
     seen = (
-        f"changes from {_text(begins)} on were delivered behind changes with higher positions, and are later than all "
-        f"of these"
+        f"changes from {written(begins)} on were delivered behind changes that lie higher in the log, and are later "
+        "than all of these"
     )
     return _new_log(source, seen, begins, position)
 
@@ -202,8 +246,7 @@ def _turn(source: Source, turned: Iterable[SpanRow]) -> Doubt:
 def _new_log(source: Source, seen: str, begins: datetime, position: str | None) -> Doubt:
     reason = (
         f"{seen}. If the source's log began anew (failover, upgrade, restore, new topic), write "
-        f"`log_restarts: [{_text(begins)}]` into the source file and run `tidemark run {source.source} --reprocess` "
-        f"for the intervals since then; if they are late events of the same log, approve the cut"
+        f"{told_by_line(source, begins)}; if they are late events of the same log, approve the cut"
     )
     return Doubt(LOG_WENT_BACK, 1, reason, position)
 
@@ -221,12 +264,12 @@ def _unplaced(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[S
     untimed = [span for span in unmarked if placed and span.unplaced and span.unplaced_last is None]
     if ended and late:
         count, at = sum(span.unplaced for span in late), [span.first or span.unplaced_last for span in late]
-        seen = f"after {_text(ended)}, the newest change that is published"
+        seen = f"after {written(ended)}, the newest change that is published"
     elif untimed:
         count, at, seen = sum(span.unplaced for span in untimed), [], "since, at a time that they do not tell"
     else:
         return []
-    moment = min((_text(each) for each in at if each), default="MOMENT")
+    moment = min((written(each) for each in at if each), default="MOMENT")
     where = "" if moment != "MOMENT" else " (a time before the load, as Kafka's records or paths of dumps tell time)"
     reason = (
         f"{count} rows of it were loaded {seen}. They rank below "
@@ -254,7 +297,3 @@ def _any_placed(spans: Iterable[SpanRow]) -> bool:
 def _is_offset(position: str) -> bool:
     """Return whether a place in the dump is the offset of a Kafka record, not a file and a line (``Message.order``)."""
     return position.partition(".")[2].startswith("011.")
-
-
-def _text(at: datetime) -> str:
-    return at.isoformat().replace("+00:00", "Z")

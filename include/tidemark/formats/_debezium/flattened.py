@@ -43,8 +43,8 @@ _ENVELOPE = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
 """Fields that the transform takes from the envelope. It takes any other simple name from ``source`` or
 ``transaction``."""
 
-_SOURCE = frozenset(Source.__struct_fields__) - {"namespace"} | {
-    "ts_ns", "txId", "xmin", "sequence", "gtid", "server_id", "thread", "lcr_position", "start_scn", "start_ts_ms",
+_SOURCE = frozenset(Source.__struct_fields__) - {"name", "namespace"} | {
+    "ts_ns", "txId", "xmin", "gtid", "server_id", "thread", "lcr_position", "start_scn", "start_ts_ms",
     "redo_sql", "row_id", "rs", "lsid", "txnNumber", "wallTime", "user_name", "userName", "shard", "vgtid", "origin",
     "origin_lsn", "commit_ts", "cluster", "cluster_id",
 }  # fmt: skip

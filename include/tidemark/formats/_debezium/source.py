@@ -51,6 +51,8 @@ class Source(msgspec.Struct, gc=False):
     """The ``source`` block: first the fields of all connectors, then the fields that order the events of each."""
 
     connector: str | None = None
+    name: object = None
+    """Of the connector (``topic.prefix``); a text."""
     db: str | None = None
     schema: str | None = None
     namespace: str | None = None
@@ -68,6 +70,8 @@ class Source(msgspec.Struct, gc=False):
     pos: Number = None
     row: Number = None
     lsn: Number = None
+    sequence: object = None
+    """Of PostgreSQL, a JSON text (``_debezium.commits``). Others write null or what is their own."""
     scn: Number = None
     commit_scn: Number = None
     rs_id: str | None = None
@@ -88,7 +92,7 @@ class TransactionBlock(msgspec.Struct, gc=False):
 _SNAPSHOT, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.DELETE, Operation.TRUNCATE
 """Every message is compared with them. Looking them up in their enumeration would cost more than the comparison."""
 
-_STREAMING = frozenset({None, False, "false", ""})
+STREAMING = frozenset({None, False, "false", ""})
 """Values of ``source.snapshot`` outside an initial load. Inside: true, ``first``, ``last``, ``incremental``, ..."""
 
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]{1,40}")
@@ -213,7 +217,7 @@ _LOADED_AT: frozenset[Callable[[Source, int], Places]] = frozenset({_binlog, _wa
 
 def is_streamed(source: Source) -> bool:
     """Return whether an event does not belong to an initial load."""
-    return source.snapshot in _STREAMING
+    return source.snapshot in STREAMING
 
 
 def load(source: Source, operation: Operation) -> Position | None:
