@@ -173,6 +173,43 @@ def test_both_logs_in_one_run_are_held_until_the_source_file_says_so(
     assert_ledger_closes(lake, told.source)
 
 
+def _by_postgresql(op: str, at: int, lsn: int, last: int, **row: Any) -> bytes:
+    """One change by Debezium for PostgreSQL, ``at`` hours after the start; ``last`` is the end of the last commit."""
+    origin = {"connector": "postgresql", "name": "s", "snapshot": "false", "db": "shop", "schema": "public"}
+    place = {"table": "orders", "lsn": lsn, "sequence": f'["{last}","{lsn}"]', "ts_ms": START + at * HOUR}
+    image = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
+    return json.dumps({"op": op, **image, "source": {**origin, **place}}).encode()
+
+
+def test_a_promoted_replica_of_postgresql_within_the_old_log_is_held_until_the_source_file_says_so(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It had not received the last transactions, so its log goes on below them; the old row of 3 would have stayed."""
+    shop = source("debezium_json", tables={"shop.*": {"key": ["id"]}})
+    landing = Path(shop.landing).parent
+    old = [_by_postgresql("c", at, 400 + 100 * at, 370 + 100 * at, id=at, status="new") for at in (1, 2, 3)]
+    deliver(landing, "a", old)
+    assert _problem(run_all(shop)) == ""
+    promoted = [
+        _by_postgresql("u", 30, 580, 730, id=1, status="paid"),  # the connector remembers the commit of the old log
+        _by_postgresql("c", 31, 660, 610, id=3, status="again"),
+        _by_postgresql("c", 32, 900, 690, id=5, status="new"),
+    ]
+    deliver(landing, "b", promoted)
+    held = _held(shop)
+    assert "the last commit before one of them is at 610 of the log (`source.sequence`), below 700" in held
+    assert f"log_restarts: [2026-05-30T02:26:40Z]` into the source file and run `tidemark run {shop.source}" in held
+    assert re.search(r"\. The first is position \S+, message 1 of \S+/b\.", held)
+    assert _rows(lake, shop) == {1: "new", 2: "new", 3: "new"}
+    told = _with(shop, log_restarts=["2026-05-30T02:26:40Z"])
+    assert _problem(_again(told)) == ""
+    assert _rows(lake, told) == {1: "paid", 2: "new", 3: "again", 5: "new"}
+    deliver(landing, "c", [_by_postgresql("u", 33, 960, 940, id=2, status="paid")])
+    assert _problem(run_all(told)) == ""
+    assert _rows(lake, told) == {1: "paid", 2: "paid", 3: "again", 5: "new"}
+    assert_ledger_closes(lake, told.source)
+
+
 def _by_datahub(sequence: int, recorded: int, status: str, *, id: int) -> bytes:  # noqa: A002  the column
     """A row by DataHub in a record of Kafka, hours after the start; of a load (-1), it tells no time itself."""
     told = {"dbType": "MySQL", "dbName": "shop", "tableName": "orders"}
@@ -217,12 +254,27 @@ def _restarted(change: Change) -> bytes:
     return json.dumps(told).encode()
 
 
+def _restarted_in_postgresql(change: Change) -> bytes:
+    """The same by PostgreSQL: the new log begins within the old one, and each change is a transaction."""
+    told = json.loads(message(change))
+    place, at = int(change.position[2]), told["source"]["ts_ms"]
+    if place > _MIDDLE:
+        place, at = place - 100, START + HOUR
+    sequence = f'["{1000 + place - 4}","{1000 + place}"]'
+    log = {"connector": "postgresql", "name": "s", "lsn": 1000 + place, "sequence": sequence, "ts_ms": at}
+    origin = {name: told["source"][name] for name in ("snapshot", "db", "table")}
+    return json.dumps({**told, "source": {**origin, **log}}).encode()
+
+
 _MIDDLE = 120
 """Place after which generated histories are in a new log; their places are 10 to 240."""
 
 
 @pytest.mark.prove
-def test_any_delivery_of_two_logs_gives_the_model(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", [_restarted, _restarted_in_postgresql], ids=["mysql", "postgresql"])
+def test_any_delivery_of_two_logs_gives_the_model(
+    written: Callable[[Change], bytes], spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
     """Events of the old and the new log in any order, cut into runs, sent again: as if it were one log."""
     dice = random.Random(20261125)  # noqa: S311  a test's own mixing
     made = {f"t{number}": generated(f"t{number}", 3000 + number) for number in range(_HISTORIES)}
@@ -231,14 +283,14 @@ def test_any_delivery_of_two_logs_gives_the_model(spark: SparkSession, lake: Lak
     source = Source.model_validate({**fields, "max_deletes": 1, "log_restarts": ["2026-05-28"]})
     deliveries = [mixed(dice, changes, _RUNS) for changes in made.values()]
     for run in range(_RUNS):
-        deliver(tmp_path, f"{run}", [_restarted(change) for runs in deliveries for change in runs[run]])
+        deliver(tmp_path, f"{run}", [written(change) for runs in deliveries for change in runs[run]])
         assert _problem(run_all(source)) == ""
     assert_ledger_closes(lake, "two_logs")
     for name, changes in made.items():
         rows = lake.load(("two_logs", name)).scan().to_arrow().to_pylist()
         expected = fold(changes).get(name, {}).values()
         typed = [{**row, "amount": row.get("amount") and Decimal(row["amount"])} for row in expected]
-        assert _shown(rows) == _shown(typed), [_restarted(change) for change in changes]
+        assert _shown(rows) == _shown(typed), [written(change) for change in changes]
 
 
 def _shown(rows: Iterable[Mapping[str, Any]]) -> list[list[Any]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from tidemark.events import changed, encode_position, loaded
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, doubts_about
+from tidemark.sources.files import load_source
 from tidemark.sources.model import Source
 
 
@@ -293,3 +295,47 @@ def test_a_doubt_says_what_decides_it() -> None:
     assert "`log_restarts: [2026-03-01T02:00:00Z]`" in turned.reason
     (untimed,) = doubts_about(_source("replicate_json"), CASES["a_second_load_without_times"][1], 1)["t"]
     assert "reloads: [MOMENT]" in untimed.reason
+
+
+@pytest.mark.parametrize(
+    ("landing", "fields", "expected"),
+    [
+        ("/landing/*", {}, ""),
+        ("/landing/%Y-%m-%d/*", {}, " (`--start 2026-03-01` leaves out the files of earlier intervals)"),
+        ("/landing/%Y/%m/%d/%H/*", {}, " (`--start 2026-03-01` leaves out the files of earlier intervals)"),
+        ("/landing/%Y-%m/*", {}, " (`--start 2026-03-01` leaves out the files of earlier intervals)"),
+        ("/landing/%Y/*", {}, " (`--start 2026-01-01` leaves out the files of earlier intervals)"),
+        (
+            "/landing/%Y%j/*",
+            {"timezone": "America/New_York"},
+            " (`--start 2026-02-28T05:00:00Z` leaves out the files of earlier intervals)",
+        ),
+    ],
+)
+def test_a_doubt_names_the_whole_line_and_the_start_of_the_interval(
+    landing: str, fields: dict[str, str], expected: str, tmp_path: Path
+) -> None:
+    """Moments that the source file has stay in it, and the line is YAML as it stands."""
+    told = {"source": "shop", "format": "debezium_json", "landing": landing, **fields}
+    source = Source.model_validate({**told, "log_restarts": ["2026-02-01"]})
+    (doubt,) = doubts_about(source, CASES["a_log_begins_anew"][1], 1)["t"]
+    line = "log_restarts: [2026-02-01T00:00:00Z, 2026-03-01T03:00:00Z]"
+    sentence = f"write `{line}` into the source file and run `tidemark run shop --reprocess`{expected}; if they are"
+    assert sentence in doubt.reason
+    file = tmp_path / "shop.yaml"
+    file.write_text("\n".join([*(f"{key}: {value!r}" for key, value in told.items()), line]), encoding="utf-8")
+    assert load_source(file).log_restarts == (datetime(2026, 2, 1, tzinfo=UTC), _at(3))
+
+
+def test_a_clock_that_was_set_back_by_seconds_is_no_other_log() -> None:
+    """All that is published may be a few seconds."""
+    behind = {seconds: _at(3) - timedelta(seconds=seconds) for seconds in (1, 59, 60)}
+    found = {
+        seconds: doubts_about(
+            _source("debezium_json"),
+            [_span(1, (3, 3), 120, 900), msgspec.structs.replace(_span(2, (3, 3), 121, 4), first=at, last=at)],
+            1,
+        )
+        for seconds, at in behind.items()
+    }
+    assert {seconds: bool(doubts) for seconds, doubts in found.items()} == {1: False, 59: False, 60: True}
