@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -57,6 +58,15 @@ def _doubts(*batches: Sequence[Placed], logs: NewLogs = NO_LOGS) -> set[str]:
     """The doubts about the last batch."""
     spans = [span for number, batch in enumerate(batches, 1) for span in _spans(number, batch, logs)]
     return _found(spans, len(batches) - 1)
+
+
+def _told(*batches: Sequence[Placed]) -> set[int]:
+    """The moments that the doubts about the last batch name as the beginning of a new log; epoch µs."""
+    spans = [span for number, batch in enumerate(batches, 1) for span in _spans(number, batch)]
+    doubts = [doubt for doubts in doubts_about(SOURCE, spans, len(batches) - 1).values() for doubt in doubts]
+    assert {doubt.invariant for doubt in doubts} <= {LOG_WENT_BACK}
+    found = [re.search(r"log_restarts: \[(\S+)\]", doubt.reason) for doubt in doubts]
+    return {round(datetime.fromisoformat(each[1]).timestamp() * 1e6) for each in found if each}
 
 
 def _found(spans: Sequence[SpanRow], published: int) -> set[str]:
@@ -187,7 +197,7 @@ def test_a_new_log_within_the_old_one_is_found() -> None:
     Not found are changes up to the first commit alone, which tell one of the old log or none, and those of transactions
     that were under way at a commit behind them.
     """
-    found = passed = 0
+    found = passed = exact = held = 0
     for seed in range(120):
         dice = random.Random(seed)  # noqa: S311  a test's own mixing
         old = transactions(dice, 40, start=10**6, at=NOON, mark="a")
@@ -197,14 +207,21 @@ def test_a_new_log_within_the_old_one_is_found() -> None:
         for each in before:
             highest[each.change.table] = max(highest[each.change.table], each.change.lsn)
         lost = [each for each in now if _is_known(each, new) and each.change.lsn < highest[each.change.table]]
-        in_two = _doubts(_placed(before), _placed(now))
-        in_one = _doubts(_placed([*before, *now]))
+        in_two = _told(_placed(before), _placed(now))
+        in_one = _told(_placed([*before, *now]))
         if lost:
-            assert in_two == in_one == {LOG_WENT_BACK}, seed
+            assert in_two, seed
+            assert in_one, seed
+        of_new = {each.at for each in now}
+        assert (in_two | in_one) <= of_new, seed
+        for moments in (in_two, in_one):
+            exact += min(of_new) in moments
+            held += bool(moments)
         found += bool(lost)
         passed += not in_two
     assert found > 60
     assert passed > 5
+    assert exact > 0.9 * held
 
 
 def test_once_the_source_file_says_so_nothing_is_in_doubt() -> None:

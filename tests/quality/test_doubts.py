@@ -320,7 +320,9 @@ def test_a_doubt_names_the_whole_line_and_the_start_of_the_interval(
     source = Source.model_validate({**told, "log_restarts": ["2026-02-01"]})
     (doubt,) = doubts_about(source, CASES["a_log_begins_anew"][1], 1)["t"]
     line = "log_restarts: [2026-02-01T00:00:00Z, 2026-03-01T03:00:00Z]"
-    sentence = f"write `{line}` into the source file and run `tidemark run shop --reprocess`{expected}; if they are"
+    sentence = (
+        f"write `{line}` into the source file and run `tidemark run shop --reprocess`{expected}. Of several tables"
+    )
     assert sentence in doubt.reason
     file = tmp_path / "shop.yaml"
     file.write_text("\n".join([*(f"{key}: {value!r}" for key, value in told.items()), line]), encoding="utf-8")

@@ -12,7 +12,7 @@ Partitions of Kafka are delivered each for itself, and connectors read each a lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -135,7 +135,7 @@ def _follow(rows: pa.RecordBatch, reached: _Reached) -> None:
         reached.newest, reached.last = positions[-1].as_py(), max(reached.last, int(times.max()))
     elif placed.any():
         positions = positions.filter(pa.array(placed))
-        _turn(_Places(positions, positions, positions), times[placed], reached, _itself)
+        _turn(_Places(positions, positions, positions), times[placed], reached)
 
 
 def _follow_commits(rows: pa.RecordBatch, reached: _Reached) -> None:
@@ -143,7 +143,7 @@ def _follow_commits(rows: pa.RecordBatch, reached: _Reached) -> None:
     times = pc.fill_null(rows.column("committed_at").cast(pa.int64()), _NEVER).to_numpy()
     _settle(times, reached)
     places = _Places(rows.column("commit"), rows.column("change"), rows.column("position"))
-    _turn(places, times, reached, _lowest_from)
+    _turn(places, times, reached, late=True)
 
 
 def _settle(times: Times, reached: _Reached) -> None:
@@ -163,20 +163,16 @@ class _Places(NamedTuple):
     position: pa.Array
 
 
-def _itself(ranks: Ranks) -> Ranks:
-    return ranks
+def _turn(places: _Places, times: Times, reached: _Reached, *, late: bool = False) -> None:
+    """Go on through changes that are not in order; note where the log begins anew.
 
-
-def _lowest_from(ranks: Ranks) -> Ranks:
-    """Return the lowest rank of each change and those behind it.
-
-    The first transaction of a new log tells a commit of the old one, which the connector remembers.
+    Args:
+        places: of the changes.
+        times: of the changes.
+        reached: what is known of the changes before.
+        late: whether only a later change may lie below. So it is with commits: the first transaction of a new log tells
+            one of the old log, which the connector remembers.
     """
-    return np.minimum.accumulate(ranks[::-1])[::-1]
-
-
-def _turn(places: _Places, times: Times, reached: _Reached, lowest: Callable[[Ranks], Ranks]) -> None:
-    """Go on through changes that are not in order; note where the log begins anew."""
     count = len(times)
     texts = pa.concat_arrays([pa.array([reached.newest]), places.begin, places.end])
     ranks = pc.rank(texts, tiebreaker="dense").to_numpy().astype(np.int64)
@@ -184,13 +180,34 @@ def _turn(places: _Places, times: Times, reached: _Reached, lowest: Callable[[Ra
     highest = np.maximum.accumulate(ends)
     latest = np.maximum.accumulate(np.concatenate([[reached.last], times]))
     earliest = np.minimum.accumulate(times[::-1])[::-1]
-    turns = (lowest(begins) < highest[:-1]) & (latest[:-1] != _NEVER) & (earliest > latest[:-1])
-    if reached.turn is None and turns.any():
-        first = int(np.flatnonzero(turns)[0])
-        reached.turn = _Turn(int(latest[first]), int(earliest[first]), places.position[first].as_py())
+    parted = (latest[:-1] != _NEVER) & (earliest > latest[:-1])
+    lowest = np.minimum.accumulate(begins[::-1])[::-1] if late else begins
+    if reached.turn is None and (parted & (lowest < highest[:-1])).any():
+        first = _first_of_new(begins, ends, np.flatnonzero(parted))
+        if first is not None:
+            reached.turn = _Turn(int(latest[first]), int(earliest[first]), places.position[first].as_py())
     if highest[-1] > ends[0]:
         reached.newest = places.end[int(np.argmax(ends[1:]))].as_py()
     reached.last = int(latest[-1])
+
+
+def _first_of_new(begins: Ranks, ends: Ranks, parted: Ranks) -> int | None:
+    """Return the index of the first change of a new log; None if no place that parts the changes by time tells one.
+
+    A change that begins below the end of an earlier one is of another log than that. The new log begins behind the last
+    such end, where the times part: what comes between them ends below the change, as in one log.
+
+    Args:
+        begins: of the changes.
+        ends: of what was before them, then of the changes.
+        parted: indexes at which all changes on are later than all before.
+    """
+    for index in np.flatnonzero(begins < np.maximum.accumulate(ends)[:-1]):
+        behind = np.flatnonzero(ends[: index + 1] > begins[index])[-1]  # one more than its index
+        found = int(np.searchsorted(parted, behind))
+        if found < len(parted) and parted[found] <= index:
+            return int(parted[found])
+    return None
 
 
 def _rise(positions: pa.Array) -> bool:

@@ -246,7 +246,8 @@ def _turn(source: Source, turned: Iterable[SpanRow]) -> Doubt:
 def _new_log(source: Source, seen: str, begins: datetime, position: str | None) -> Doubt:
     reason = (
         f"{seen}. If the source's log began anew (failover, upgrade, restore, new topic), write "
-        f"{told_by_line(source, begins)}; if they are late events of the same log, approve the cut"
+        f"{told_by_line(source, begins)}. Of several tables, the earliest moment counts, or the one at which the new "
+        "server took over. If they are late events of the same log, approve the cut"
     )
     return Doubt(LOG_WENT_BACK, 1, reason, position)
 
