@@ -97,10 +97,12 @@ def _work(each: Round, work: Workload, database: Database, tool: Tool) -> dict[s
         if each.gap:
             database.execute(*work.later)
             database.forget_log()
+        if each.recovers:
+            tool.recover()
         tool.start()
     if not each.gap:
         database.execute(*work.later)
-    if each.kill:
+    if each.kill and not each.recovers:  # behind statements, what it would recover is not what the rows are like
         tool.have_come_to("behind")
         tool.kill()
         tool.start()

@@ -26,6 +26,14 @@ class Debezium(Tool):
     def _command(self) -> list[str]:
         return java("debezium", "CaptureByDebezium")
 
+    def recover(self) -> None:
+        """Lose the history of statements, and be told to build it from the tables as they are."""
+        for history in self._folder.glob("*.history"):
+            history.unlink()
+        for file in self._files.values():
+            with file.open("a", encoding="utf-8") as properties:
+                properties.write("\nsnapshot.mode=recovery")  # of two lines for one setting, the last counts
+
     def _properties(self, number: int, setting: Setting) -> dict[str, str]:
         database, name = self._database, setting.name.replace("-", "_")
         common = {

@@ -23,6 +23,8 @@ class Round:
     """Whether the tool is killed in the middle of the workload, and started again."""
     gap: bool = False
     """Whether the log that it has not read yet is gone when it starts again."""
+    recovers: bool = False
+    """Whether what the tool knows of the tables is gone when it starts again, and it reads that anew and no rows."""
     tool: type[Tool] = Debezium
 
 
@@ -70,7 +72,21 @@ def _snapshot(mode: str, brings: Literal["all", "changes", "loaded"] = "all") ->
     return replace(_setting(mode.replace("_", "-"), snapshot_mode=mode), brings=brings)
 
 
-_LOADS: Final = (_snapshot("no_data", "changes"), _snapshot("when_needed"), _snapshot("initial_only", "loaded"))
+_BY_CONFIGURATION: Final = _setting(
+    "configuration-based",
+    snapshot_mode="configuration_based",
+    snapshot_mode_configuration_based_snapshot_data="true",
+    snapshot_mode_configuration_based_snapshot_schema="true",
+    snapshot_mode_configuration_based_start_stream="true",
+)
+"""The five questions that a mode answers, answered one by one. It asks nothing else, so each start loads again."""
+
+_LOADS: Final = (
+    _snapshot("no_data", "changes"),
+    _snapshot("when_needed"),
+    _snapshot("initial_only", "loaded"),
+    _BY_CONFIGURATION,
+)
 
 _LOADS_AGAIN: Final = _setting("loads-again", snapshot_mode="always")
 """Each start of the connector loads all tables."""
@@ -130,6 +146,8 @@ _BINLOG: Final = (
 
 _WHEN_NEEDED: Final = (_snapshot("when_needed"),)
 
+_RECOVERED: Final = (_DEFAULT, _TRANSACTIONS)
+
 _CANAL: Final = (_setting("default", {"bytes": "latin1"}),)
 
 ROUNDS: Final = (
@@ -139,6 +157,7 @@ ROUNDS: Final = (
     Round("mysql", "mysql", _BINLOG),
     Round("mysql-killed", "mysql", _KILLED, kill=True),
     Round("mysql-gap", "mysql", _WHEN_NEEDED, kill=True, gap=True),
+    Round("mysql-recovered", "mysql", _RECOVERED, kill=True, recovers=True),
     Round("mysql-compressed", "mysql", (_DEFAULT, _TRANSACTIONS), {"binlog_transaction_compression": "ON"}),
     Round("mysql-partial-json", "mysql", (_DEFAULT,), {"binlog_row_value_options": "PARTIAL_JSON"}),
     Round("mysql-canal", "mysql", _CANAL, tool=Canal),
@@ -148,4 +167,5 @@ ROUNDS: Final = (
     Round("mariadb", "mariadb", _BINLOG),
     Round("mariadb-killed", "mariadb", _KILLED, kill=True),
     Round("mariadb-gap", "mariadb", _WHEN_NEEDED, kill=True, gap=True),
+    Round("mariadb-recovered", "mariadb", _RECOVERED, kill=True, recovers=True),
 )

@@ -126,6 +126,10 @@ class Tool(ABC):
             return any(_END_OF_LOAD in line for line in _lines(self._files[name]))
         return any(MARKS in line and mark in line for line in _lines(self._files[name]))
 
+    def recover(self) -> None:
+        """Lose what it knows of the tables, and be told to read that again at the next start, and no rows."""
+        raise NotImplementedError(f"{type(self).__name__} keeps nothing of tables")
+
     def store_places(self) -> None:
         """Wait until the tool has just stored its places."""
         time.sleep(PLACES_SECONDS)

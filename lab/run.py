@@ -39,8 +39,6 @@ from tidemark.lake.names import Identifier
 from tidemark.lake.properties import OBJECT_PROPERTY
 from tidemark.ledger.contradiction_rows import IN_WORDS
 
-SEED = 29
-
 
 @dataclass
 class Outcome:
@@ -81,7 +79,7 @@ def main() -> int:
                     )
                     continue
                 for delivery in arguments.delivery or (["in order"] if setting.of_values else DELIVERIES):
-                    for outcome in _outcomes(each, setting, delivery, captured, folder, arguments.before_images):
+                    for outcome in _outcomes(each, setting, delivery, captured, folder, arguments):
                         _print(outcome)
                         outcomes.append(outcome)
     finally:
@@ -101,18 +99,18 @@ def _captured(each: Round, settings: Sequence[Setting], folder: Path, arguments:
 
 
 def _outcomes(
-    each: Round, setting: Setting, delivery: str, captured: Captured, folder: Path, before_images: str
+    each: Round, setting: Setting, delivery: str, captured: Captured, folder: Path, arguments: argparse.Namespace
 ) -> Iterable[Outcome]:
     name = re.sub(r"\W", "_", f"{each.name}_{setting.name}_{delivery}".lower())
     landing = folder / name
     landing.mkdir()
     source = tidemark.Source.model_validate({
         "source": name, "landing": str(landing / "*.jsonl"), "max_deletes": 1.0, "max_quarantined": 1.0,
-        "invariants": {"before_images": before_images}, **_of_file(each, setting),
+        "invariants": {"before_images": arguments.before_images}, **_of_file(each, setting),
     })  # fmt: skip
     problems: list[str] = []
-    begin = time.monotonic()
-    for number, dump in enumerate(DELIVERIES[delivery](captured.records[setting.name], random.Random(SEED))):  # noqa: S311
+    begin, chance = time.monotonic(), random.Random(arguments.seed)  # noqa: S311
+    for number, dump in enumerate(DELIVERIES[delivery](captured.records[setting.name], chance)):
         (landing / f"{number}.jsonl").write_text("".join(f"{record.line()}\n" for record in dump), encoding="utf-8")
         problems += [text for report in tidemark.run(source) for text in (*report.problems, *report.remarks)]
     sys.stderr.write(f"{name}: {time.monotonic() - begin:.0f} s\n")
@@ -194,6 +192,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--keep", help="a folder in which everything stays, to be looked at")
     parser.add_argument("--capture", action="store_true", help="publish nothing; with --keep, to be published later")
     parser.add_argument("--captured", help="a folder that an earlier call kept: publish what it captured")
+    parser.add_argument("--seed", type=int, default=29, help="where streams are cut and how they are mixed")
     parser.add_argument(
         "--before-images",
         choices=["warn", "off"],

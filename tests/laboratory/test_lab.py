@@ -93,6 +93,22 @@ def test_a_delivery_leaves_no_record_out() -> None:
     assert sum(map(len, DELIVERIES["shuffled"](records, chance))) == 55
 
 
+def test_a_connector_that_recovers_reads_tables_anew_and_no_rows(tmp_path: Path) -> None:
+    """Its history of statements is gone, its places in the log are not, and the next start is told to recover."""
+    from databases import Database
+    from debezium import Debezium
+    from producers import Setting
+
+    folder = tmp_path / "tool"
+    tool = Debezium(Database("mysql", 3306, ""), [Setting("default", {"snapshot.mode": "initial"})], folder, ())
+    for name in ("default.history", "default.offsets"):
+        (folder / name).write_text("", encoding="utf-8")
+    tool.recover()
+    lines = (folder / "default.properties").read_text(encoding="utf-8").splitlines()
+    assert dict(line.split("=", 1) for line in lines)["snapshot.mode"] == "recovery"
+    assert {file.name for file in folder.iterdir()} == {"default.properties", "default.offsets"}
+
+
 def test_what_is_named_exists() -> None:
     """Tables of reasons, source files and groups are tables of a workload, and reasons name rounds and settings."""
     import re
