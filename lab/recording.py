@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -42,11 +43,17 @@ def of_tables(records: Sequence[Record], tables: Sequence[str]) -> Iterator[Reco
     """Yield the records of tables: rows and their tombstones, statements, and the markers of their transactions."""
     payloads = [_payload(each) for each in records]
     blocks = [payload.get("transaction") for payload in payloads if _table(payload) in tables]
-    transactions = {block["id"] for block in blocks if block}
+    transactions = {_transaction(block["id"]) for block in blocks if block}
     for each, payload in zip(records, payloads, strict=True):
         table = _table(payload) or each.topic.rsplit(".", 1)[-1]
-        if table in tables or ("status" in payload and payload["id"] in transactions):
+        if table in tables or ("status" in payload and _transaction(payload["id"]) in transactions):
             yield each
+
+
+def _transaction(name: str) -> str:
+    """The transaction of an id. Those of PostgreSQL have the place of the single message behind it: ``txId:lsn``."""
+    placed = re.fullmatch(r"(\d+):\d+", name)
+    return placed[1] if placed else name
 
 
 def _payload(record: Record) -> dict[str, Any]:

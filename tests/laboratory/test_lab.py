@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections import Counter
@@ -91,6 +92,24 @@ def test_a_delivery_leaves_no_record_out() -> None:
         assert {record for dump in dumps for record in dump} == set(records)
     assert Counter(map(len, DELIVERIES["cut"](records, chance))).total() == 3
     assert sum(map(len, DELIVERIES["shuffled"](records, chance))) == 55
+
+
+def test_tables_alone_come_with_the_begin_and_the_end_of_their_transactions() -> None:
+    """In PostgreSQL the ids of one transaction differ behind its number; of MySQL the whole text is the id."""
+    from producers import Record
+    from recording import of_tables
+
+    def sent(number: int, **payload: Any) -> Record:
+        return Record("t", 0, number, None, json.dumps(payload))
+
+    def of_transaction(table: str, *ids: str) -> list[Record]:
+        begin, row, end = ids
+        block = {"source": {"table": table}, "op": "c", "transaction": {"id": row}}
+        return [sent(1, status="BEGIN", id=begin), sent(2, **block), sent(3, status="END", id=end)]
+
+    kept = [*of_transaction("a", "8:10", "8:11", "8:19"), *of_transaction("a", "uuid:1", "uuid:1", "uuid:1")]
+    other = [*of_transaction("b", "9:20", "9:20", "9:29"), *of_transaction("b", "uuid:2", "uuid:2", "uuid:2")]
+    assert list(of_tables([*other, *kept], ["a"])) == kept
 
 
 def test_a_connector_that_recovers_reads_tables_anew_and_no_rows(tmp_path: Path) -> None:
