@@ -100,6 +100,8 @@ def _work(each: Round, work: Workload, database: Database, tool: Tool) -> dict[s
         if each.recovers:
             tool.recover()
         tool.start()
+        if each.recovers:  # it reads the tables as they are, and statements meanwhile would be of the log behind
+            tool.have_come_to("recovered")
     if not each.gap:
         database.execute(*work.later)
     if each.kill and not each.recovers:  # behind statements, what it would recover is not what the rows are like

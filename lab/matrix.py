@@ -118,7 +118,7 @@ _POSTGRESQL: Final = (
     _values("time-adaptive-micros", time_precision_mode="adaptive_time_microseconds"),
     _values("interval-string", interval_handling_mode="string", hstore_handling_mode="map", money_fraction_digits="4"),
     _setting("via-root", publish_via_partition_root="true"),
-    _setting("signals", snapshot_mode="no_data", signal_data_collection="public.lab_signals"),
+    replace(_setting("signals", snapshot_mode="no_data", signal_data_collection="public.lab_signals"), loads_add=True),
     _setting("placeholder", {"unavailable_value": "hex:ff00"}, unavailable_value_placeholder="hex:ff00"),
     _unwrapped("unwrap-rewrite", "rewrite", _PLACE_IN_WAL),
     _unwrapped("unwrap-both", "rewrite-with-tombstone", _PLACE_IN_WAL),

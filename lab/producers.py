@@ -41,6 +41,8 @@ class Setting:
     """Whether it is only about how values are written: then it captures the tables of values."""
     encodings: Mapping[str, str] = field(default_factory=dict)
     """Kinds of columns (``bytes``, ``bits``) whose encoding the messages do not tell -> the one of the source file."""
+    loads_add: bool = False
+    """Whether loads without a place in the log only add rows: a person says so in the source file, or approves."""
     brings: Literal["all", "changes", "loaded"] = "all"
     """Whether all rows come, only those that change while the tool runs, or only those that are there at its start."""
 

@@ -106,7 +106,9 @@ def _outcomes(
     landing.mkdir()
     source = tidemark.Source.model_validate({
         "source": name, "landing": str(landing / "*.jsonl"), "max_deletes": 1.0, "max_quarantined": 1.0,
-        "invariants": {"before_images": arguments.before_images}, **_of_file(each, setting),
+        "invariants": {
+            "before_images": arguments.before_images, "loaded_again": "warn" if setting.loads_add else "block",
+        }, **_of_file(each, setting),
     })  # fmt: skip
     problems: list[str] = []
     begin, chance = time.monotonic(), random.Random(arguments.seed)  # noqa: S311

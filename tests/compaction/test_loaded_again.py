@@ -118,6 +118,39 @@ def test_keys_that_were_loaded_before_are_told(
     assert_ledger_closes(lake, source.source)
 
 
+def _postgresql(kind: str, at: int, key: int, value: str) -> bytes:
+    """A row by Debezium; INIT: of an incremental load, which tells no place in PostgreSQL's log."""
+    is_load = kind == "INIT"
+    place = {"snapshot": "incremental", "lsn": None} if is_load else {"snapshot": "false", "lsn": 1000 + at}
+    told = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", **place}
+    row = {"before": None, "after": {"id": key, "v": value}, "op": "r" if is_load else "c"}
+    return json.dumps({**row, "source": {**told, "ts_ms": START + at * HOUR}}).encode()
+
+
+def test_an_incremental_load_behind_published_changes_adds_rows_where_the_source_file_says_so(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake
+) -> None:
+    """Otherwise a person decides: nothing tells a load that is to add rows from one that is to mend them."""
+    tables = {"shop.public.orders": {"key": ["id"]}}
+    shop = source("debezium_json", tables=tables)
+    landing = Path(shop.landing).parent
+    deliver(landing, "a", [_postgresql("c", 1, 1, "a")])
+    assert run_all(shop)["check"].problems == ()
+    deliver(landing, "b", [_postgresql("INIT", 5, 1, "other"), _postgresql("INIT", 5, 2, "b")])
+    *_, checked = [run_stage(stage, shop) for stage in STAGES[:-1]]
+    (held,) = [each for each in checked.problems if "2 rows of it were loaded after" in each]
+    assert "`invariants: {loaded_again: warn}`" in held
+    assert _rows(lake, shop) == {1: "a"}
+
+    adding = Source.model_validate({**shop.model_dump(by_alias=True), "invariants": {"loaded_again": "warn"}})
+    deliver(landing, "c", [_postgresql("INIT", 6, 3, "c")])
+    reports = run_all(adding)
+    assert reports["check"].problems == ()
+    assert [each for each in reports["check"].remarks if "3 rows of it were loaded after" in each]
+    assert _rows(lake, shop) == {1: "a", 2: "b", 3: "c"}
+    assert_ledger_closes(lake, shop.source)
+
+
 def test_a_load_behind_changes_in_one_run_is_held_until_the_source_file_decides(
     source: Callable[..., Source], spark: SparkSession, lake: Lake
 ) -> None:

@@ -17,8 +17,9 @@ from tidemark.sources.files import load_source
 from tidemark.sources.model import Source
 
 
-def _source(format_name: str) -> Source:
-    return Source.model_validate({"source": "shop", "format": format_name, "landing": "/landing/*"})
+def _source(format_name: str, **invariants: str) -> Source:
+    told = {"source": "shop", "format": format_name, "landing": "/landing/*", "invariants": invariants}
+    return Source.model_validate(told)
 
 
 def _at(hour: int) -> datetime:
@@ -279,6 +280,16 @@ def test_a_topic_of_several_partitions_began_again_if_each_of_them_did(
     ]
     found = doubts_about(_source("canal_json"), spans, 1, offsets).get("t", [])
     assert {doubt.invariant for doubt in found} == expected
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("block", ["block"]), ("warn", ["warn"]), ("off", [])])
+def test_the_source_file_says_whether_loads_behind_changes_are_held(asked: str, expected: list[str]) -> None:
+    """A log that begins anew is held all the same."""
+    for spans in (CASES["a_second_load"][1], CASES["a_second_load_without_times"][1]):
+        source = _source("replicate_json", loaded_again=asked)
+        assert [each.severity for each in doubts_about(source, spans, 1).get("t", [])] == expected
+    (went_back,) = doubts_about(_source("debezium_json", loaded_again=asked), CASES["a_log_begins_anew"][1], 1)["t"]
+    assert went_back.severity == "block"
 
 
 def test_a_doubt_says_what_decides_it() -> None:

@@ -2,7 +2,8 @@
 
 Both are found in the ledger alone (``spans``): by the times of new events beside those of published ones, and by the
 order in which the events of one batch were delivered. A doubt holds the cut back, and a person decides: the source file
-says ``log_restarts`` or ``reloads``, or the cut is approved as it is (docs/adr/0030, docs/adr/0060, docs/adr/0082).
+says ``log_restarts`` or ``reloads``, or the cut is approved as it is (docs/adr/0030, docs/adr/0060, docs/adr/0082). The
+source file may also say for good that loads only add rows: ``loaded_again`` (docs/adr/0083).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tidemark.ledger.tally import SEVERAL, is_placed, log_of
 from tidemark.quality.places import first_place
 from tidemark.quality.restarts import told_by_line, written
 from tidemark.quality.verdicts import Invariant
+from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
 from tidemark.text import harmless
 
@@ -36,6 +38,12 @@ _SET_BACK = timedelta(minutes=1)
 
 _BELOW = "their positions begin below it"
 
+_ADDS = {
+    Consequence.BLOCK: "else approve the cut, or write `invariants: {loaded_again: warn}` if its loads only add rows",
+    Consequence.WARN: "else it added the rows that were not there, as `invariants: {loaded_again: warn}` says",
+}
+"""What follows where a load replaces nothing, by what the source file says of such loads."""
+
 
 class Doubt(NamedTuple):
     """One doubt about the new events of a table."""
@@ -48,6 +56,8 @@ class Doubt(NamedTuple):
     """What was seen and what decides it, for a person; without the table's name."""
     position: str | None = None
     """Of the first event that is in doubt, where it is known."""
+    severity: Severity = Severity.BLOCK
+    """Whether it holds the cut, or is only told."""
 
     def told(self, changelog: Table | None) -> str:
         """Return the reason, with the position and the message of the first event. The change log has these."""
@@ -89,7 +99,7 @@ def doubts_about(
 
 def invariants(doubts: Iterable[Doubt]) -> dict[str, Invariant]:
     """Return the doubts about one table as invariants."""
-    return {doubt.invariant: Invariant(value=doubt.value) for doubt in doubts}
+    return {doubt.invariant: Invariant(value=doubt.value, severity=doubt.severity) for doubt in doubts}
 
 
 def _logs(
@@ -258,6 +268,9 @@ def _unplaced(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[S
     That is so if they were read after the newest published change. Rows without a time may be, if any change is
     published.
     """
+    asked = source.invariants.loaded_again
+    if asked is Consequence.OFF:
+        return []
     placed = [span for span in old if _placed(span)]
     ended = max((span.last for span in placed if span.last), default=None)
     late = [span for span in new if ended and span.unplaced_last is not None and span.unplaced_last > ended]
@@ -276,9 +289,9 @@ def _unplaced(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[S
         f"{count} rows of it were loaded {seen}. They rank below "
         f"all changes, so rows that are there already stay as they are. If the table was loaded anew, write `tables: "
         f"{{{name}: {{reloads: [{moment}]}}}}`{where} into the source file and run `tidemark run {source.source} "
-        f"--reprocess` for the intervals since then: the load replaces the table; else approve the cut"
+        f"--reprocess` for the intervals since then: the load replaces the table; {_ADDS[asked]}"
     )
-    return [Doubt(UNPLACED_LOAD, count, reason)]
+    return [Doubt(UNPLACED_LOAD, count, reason, severity=Severity(asked.value))]
 
 
 def _placed(span: SpanRow) -> bool:

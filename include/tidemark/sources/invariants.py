@@ -33,8 +33,9 @@ class Invariants(BaseModel):
     different_copies: Chosen = Consequence.WARN
     """Events at one position with different contents: only one of them is published."""
     loaded_again: Chosen = Consequence.BLOCK
-    """Loaded rows of keys that were loaded before, in formats that do not mark loads: a second load, which does not
-    tell which rows are gone. ``reloads`` of the table lets it replace the table."""
+    """Loaded rows that rank below all changes and seem to be of a second load, which does not tell which rows are gone:
+    they were read after the newest published change, or have keys that were loaded before. ``reloads`` of the table
+    lets the load replace it; ``warn`` adds the rows that are not there."""
     value_bounds: Chosen = Consequence.WARN
     """Values that the source's own type rules out (a length, a range, labels): a sign that they were misread."""
     volume: Chosen = Consequence.WARN

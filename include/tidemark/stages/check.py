@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import structlog
+from pyiceberg.table import Table
 
 from tidemark.compaction import renamed
 from tidemark.lake import names
@@ -102,7 +103,8 @@ def run(source: Source) -> StageReport:
     warnings += (*places, *whole.warnings)
     problems += whole.problems
     changelog = lake.find(names.change_log(source.source))
-    problems += tuple(f"{name}: {doubt.told(changelog)}" for name, found in doubts.items() for doubt in found)
+    problems += _in_words(doubts, Severity.BLOCK, changelog)
+    warnings += _in_words(doubts, Severity.WARN, changelog)
     if state == cuts.AWAITING_APPROVAL:
         unread = any(each.blocks and each.result.name == unread_messages.UNREAD_MESSAGES for each in findings)
         problems += (_asks_for_approval(source, cut.cut, rows, unread=unread),)
@@ -111,6 +113,16 @@ def run(source: Source) -> StageReport:
     if rows:
         summary["docs"] = str(docs)
     return StageReport(stage="check", source=source.source, summary=summary, problems=problems, remarks=warnings)
+
+
+def _in_words(doubts: Mapping[str, Sequence[Doubt]], severity: Severity, changelog: Table | None) -> tuple[str, ...]:
+    """Return the doubts of a severity, each behind the name of its table."""
+    return tuple(
+        f"{name}: {doubt.told(changelog)}"
+        for name, found in doubts.items()
+        for doubt in found
+        if doubt.severity is severity
+    )
 
 
 def _nothing_new(ledger: Ledger, source: Source) -> StageReport:
