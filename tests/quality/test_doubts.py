@@ -12,7 +12,8 @@ import pytest
 from tidemark.events import changed, encode_position, loaded
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
-from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, doubts_about
+from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about
+from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.sources.files import load_source
 from tidemark.sources.model import Source
 

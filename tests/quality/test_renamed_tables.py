@@ -24,8 +24,9 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import CutRow, StatementRow, TableRow
 from tidemark.pipeline import run_stage
-from tidemark.quality.doubts import UNPLACED_LOAD, Doubt
+from tidemark.quality.doubt import Doubt
 from tidemark.quality.renamed_tables import RENAMED, Followed, doubts_about_renames
+from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.sources.model import Source
 from tidemark.stages.publish import run as publish
 

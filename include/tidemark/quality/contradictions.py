@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from tidemark.ledger.contradiction_rows import IN_WORDS, LOADED_AGAIN, ContradictionRow
-from tidemark.quality.doubts import Doubt
+from tidemark.quality.doubt import Doubt
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.invariants import Invariants

@@ -11,59 +11,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
-
-from pyiceberg.table import Table
 
 from tidemark import formats
 from tidemark.events import DELIVERY
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import SEVERAL, is_placed, log_of
-from tidemark.quality.places import first_place
+from tidemark.quality.doubt import Doubt
 from tidemark.quality.restarts import told_by_line, written
+from tidemark.quality.unplaced_loads import of_loads
 from tidemark.quality.verdicts import Invariant
-from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
-from tidemark.text import harmless
 
 LOG_WENT_BACK = "tables whose log went back while time went on"
 
 TIME_WENT_BACK = "tables whose times went back while their log went on"
 
-UNPLACED_LOAD = "loaded rows that may replace the table"
-
 _SET_BACK = timedelta(minutes=1)
 """By how much the clock of a server may be set back in one log, so that later changes have earlier times."""
 
 _BELOW = "their positions begin below it"
-
-_ADDS = {
-    Consequence.BLOCK: "else approve the cut, or write `invariants: {loaded_again: warn}` if its loads only add rows",
-    Consequence.WARN: "else it added the rows that were not there, as `invariants: {loaded_again: warn}` says",
-}
-"""What follows where a load replaces nothing, by what the source file says of such loads."""
-
-
-class Doubt(NamedTuple):
-    """One doubt about the new events of a table."""
-
-    invariant: str
-    """Its name."""
-    value: int
-    """What the invariant counts."""
-    reason: str
-    """What was seen and what decides it, for a person; without the table's name."""
-    position: str | None = None
-    """Of the first event that is in doubt, where it is known."""
-    severity: Severity = Severity.BLOCK
-    """Whether it holds the cut, or is only told."""
-
-    def told(self, changelog: Table | None) -> str:
-        """Return the reason, with the position and the message of the first event. The change log has these."""
-        if self.position is None:
-            return self.reason
-        return f"{self.reason}. The first is {harmless(first_place(self.position, changelog))}"
 
 
 def doubts_about(
@@ -93,7 +60,7 @@ def doubts_about(
     for name in {span.object for span in turned if not found[span.object]}:
         found[name].append(_turn(source, turned))
     for name, rows in new.items():
-        found[name] += _unplaced(source, name, old[name], rows)
+        found[name] += of_loads(source, name, old[name], rows)
     return {name: doubts for name, doubts in found.items() if doubts}
 
 
@@ -260,38 +227,6 @@ def _new_log(source: Source, seen: str, begins: datetime, position: str | None) 
         "server took over. If they are late events of the same log, approve the cut"
     )
     return Doubt(LOG_WENT_BACK, 1, reason, position)
-
-
-def _unplaced(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[SpanRow]) -> list[Doubt]:
-    """Return the doubt about rows that were loaded after changes of their table, and rank below these.
-
-    That is so if they were read after the newest published change. Rows without a time may be, if any change is
-    published.
-    """
-    asked = source.invariants.loaded_again
-    if asked is Consequence.OFF:
-        return []
-    placed = [span for span in old if _placed(span)]
-    ended = max((span.last for span in placed if span.last), default=None)
-    late = [span for span in new if ended and span.unplaced_last is not None and span.unplaced_last > ended]
-    unmarked = [] if formats.marks_loads(formats.resolve(source.format)) else new
-    untimed = [span for span in unmarked if placed and span.unplaced and span.unplaced_last is None]
-    if ended and late:
-        count, at = sum(span.unplaced for span in late), [span.first or span.unplaced_last for span in late]
-        seen = f"after {written(ended)}, the newest change that is published"
-    elif untimed:
-        count, at, seen = sum(span.unplaced for span in untimed), [], "since, at a time that they do not tell"
-    else:
-        return []
-    moment = min((written(each) for each in at if each), default="MOMENT")
-    where = "" if moment != "MOMENT" else " (a time before the load, as Kafka's records or paths of dumps tell time)"
-    reason = (
-        f"{count} rows of it were loaded {seen}. They rank below "
-        f"all changes, so rows that are there already stay as they are. If the table was loaded anew, write `tables: "
-        f"{{{name}: {{reloads: [{moment}]}}}}`{where} into the source file and run `tidemark run {source.source} "
-        f"--reprocess` for the intervals since then: the load replaces the table; {_ADDS[asked]}"
-    )
-    return [Doubt(UNPLACED_LOAD, count, reason, severity=Severity(asked.value))]
 
 
 def _placed(span: SpanRow) -> bool:

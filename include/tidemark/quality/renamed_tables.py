@@ -20,7 +20,8 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.tally import LOAD
-from tidemark.quality.doubts import UNPLACED_LOAD, Doubt
+from tidemark.quality.doubt import Doubt
+from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.text import without_values
 
 

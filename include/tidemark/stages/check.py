@@ -38,12 +38,14 @@ from tidemark.quality import (
     unread_messages,
     volume,
 )
-from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, Doubt, doubts_about, invariants
+from tidemark.quality.doubt import Doubt
+from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about, invariants
 from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
 from tidemark.quality.judging import judge
 from tidemark.quality.of_source import Finding, of_source
 from tidemark.quality.records import record
 from tidemark.quality.renamed_tables import Followed, doubts_about_renames
+from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.quality.value_bounds import VALUE_BOUNDS
 from tidemark.quality.verdicts import Invariant, Verdict
 from tidemark.sources.choices import Consequence, Severity
