@@ -28,6 +28,8 @@ pytestmark = [pytest.mark.spark]
 NAME = "keyed"
 LOST = 90210
 TABLES = {name: Table(name, columns=("id", "name")) for name in ("open", "masked", "bag")}
+PARTS = Table("parts")
+MISSING, INCOMPLETE = "missing_rows", "incomplete_rows"
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +40,13 @@ def source(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Sou
         "shop.open": {"key": ["id"]},
         "shop.masked": {"key": ["id"], "mask": {"id": "hmac"}},
         "shop.bag": {"key": []},
+        "shop.parts": {"key": ["id"]},
     }
     fields = {"source": NAME, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
     shop = Source.model_validate({**fields, "mask_secret": "${KEYED_SECRET}"})
-    loads = [_at(table.loaded(number, number, "a")) for table in TABLES.values() for number in (1, 2)]
+    loads = [_at(table.loaded(number, number, "a")) for table in (*TABLES.values(), PARTS) for number in (1, 2)]
     lost = [_at(table.delete(30, LOST, "b")) for table in TABLES.values()]
+    lost.append(_at(PARTS.update(30, LOST, "b", ...)))  # two kinds of contradiction by one event
     for name, messages in (("1", loads), ("2", lost)):
         deliver(landing, name, messages)
         run_all(shop)
@@ -72,16 +76,21 @@ def _allowing(source: Source) -> Source:
     return source.model_copy(update={"report_keys": True})
 
 
-def _of_contradictions(figures: list[dict[str, Any]]) -> dict[str, str | None]:
-    return {each["table"]: each["key"] for each in figures[0]["contradictions"]}
+def _of_contradictions(figures: list[dict[str, Any]]) -> dict[tuple[str, str], str | None]:
+    return {(each["table"].removeprefix("shop."), each["kind"]): each["key"] for each in figures[0]["contradictions"]}
+
+
+def _told(key: str | None) -> dict[tuple[str, str], str | None]:
+    """What the figures have if keys are shown as this."""
+    shown = {("open", MISSING): key, ("parts", MISSING): key, ("parts", INCOMPLETE): key}
+    return {**shown, ("masked", MISSING): None, ("bag", MISSING): None}
 
 
 def test_the_report_has_a_key_only_where_the_source_file_allows_it(source: Source, lake: Lake) -> None:
     """By default no page has a key; else it stands beside the place. Of a masked key and a bag, nothing is shown."""
-    assert _of_contradictions(site.write(lake, [NAME])) == {"shop.open": None, "shop.masked": None, "shop.bag": None}
+    assert _of_contradictions(site.write(lake, [NAME])) == _told(None)
     assert "its key" not in _page("open")
-    found = _of_contradictions(site.write(lake, [NAME], with_keys=[NAME]))
-    assert found == {"shop.open": f"id={LOST}", "shop.masked": None, "shop.bag": None}
+    assert _of_contradictions(site.write(lake, [NAME], with_keys=[NAME])) == _told(f"id={LOST}")
     assert f"id={LOST}" in _page("open")
     for name in ("masked", "bag"):
         assert re.search(r"\w at [123], position \S", _page(name))
@@ -98,7 +107,7 @@ def test_the_command_asks_the_source_file(
         (tmp_path / "keyed.yaml").write_text(json.dumps({**text, "report_keys": allowed}), encoding="utf-8")
         done = CliRunner().invoke(app, ["report", NAME, "--json"])
         assert done.exit_code == 0, done.output
-        assert _of_contradictions([json.loads(done.stdout)])["shop.open"] == (f"id={LOST}" if allowed else None)
+        assert _of_contradictions([json.loads(done.stdout)]) == _told(f"id={LOST}" if allowed else None)
 
 
 def test_an_erased_key_leaves_the_report(source: Source, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,5 +120,7 @@ def test_an_erased_key_leaves_the_report(source: Source, lake: Lake, monkeypatch
     site.write(lake, [NAME], with_keys=[NAME])
     monkeypatch.delenv(REPORT_VARIABLE)
     run_stage("erase", _allowing(source), table=f"{NAME}.open", key=(f"id={LOST}",))
-    assert not [file for file in site.folder().rglob("*.html") if str(LOST) in file.read_text(encoding="utf-8")]
+    assert f"id={LOST}" in _page("parts")  # of another table, whose row is not erased
+    others = [file for file in site.folder().rglob("*.html") if file.name != table_page(f"{NAME}.parts")]
+    assert not [file for file in others if str(LOST) in file.read_text(encoding="utf-8")]
     assert "updates or deletes of rows that were not there" in _page("open")

@@ -5,7 +5,9 @@ So a key is gone from the next report when its events are: after an erasure, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import cache
 
 from pyiceberg.expressions import And
 
@@ -16,7 +18,6 @@ from tidemark.lake.log_tables import find_change_log
 from tidemark.lake.names import Identifier
 from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import TableRow
 from tidemark.quality.disclosure import short
 from tidemark.queries import row_events
 from tidemark.queries.row_life_masks import MaskedText
@@ -28,14 +29,14 @@ from tidemark.text import harmless, key_text
 def contradicting_keys(lake: Lake, source: str, rows: Iterable[ContradictionRow]) -> dict[ContradictionRow, str]:
     """Return the key of the first event of each contradiction, as text; without those that cannot be shown.
 
-    An update that moves a row has two keys, its old and its new one. A key is not shown if a column of it is masked, if
-    the table has no key, is not published or was dropped, or if the event is no longer in the change log.
+    An update that moves a row has two keys, its old and its new one. A key is not shown if a column of it is masked; if
+    the table has no key, is folded of several, is not published or was dropped; or if the event is no longer in the
+    change log.
     """
-    wanted = {
-        (row.file, row.place, row.position): row
-        for row in rows
-        if row.file is not None and row.place is not None and row.position is not None
-    }
+    wanted = defaultdict[tuple[str, int, str], list[ContradictionRow]](list)
+    for row in rows:
+        if row.file is not None and row.place is not None and row.position is not None:
+            wanted[row.file, row.place, row.position].append(row)
     changelog = find_change_log(lake, source)
     if not wanted or changelog is None:
         return {}
@@ -43,23 +44,34 @@ def contradicting_keys(lake: Lake, source: str, rows: Iterable[ContradictionRow]
     where = And(equals("kind", RowKind.CHANGE), among("file", files), among("place", places))
     where = And(where, among("position", positions))
     # Times may have years that Python's own times do not have.
-    events = changelog.scan(row_filter=where, selected_fields=FIELDS).to_arrow()
+    events = changelog.scan(row_filter=where, selected_fields=FIELDS).to_arrow().drop_columns(["committed_at"])
+    reader_of = _readers(lake, source)
+    told = (
+        (row, reader_of(row.object), event)
+        for event in events.to_pylist()
+        for row in wanted.get((event["file"], event["place"], event["position"]), ())
+    )
+    return {row: key for row, reader, event in told if reader is not None and (key := _key_of(reader, event))}
+
+
+def _readers(lake: Lake, source: str) -> Callable[[str], Reader | None]:
+    """Return what gives the reader of a table's events, by its name at the source; None if it is not published."""
     published = Ledger(lake, source).published_tables()
-    found: dict[ContradictionRow, str] = {}
-    for event in events.drop_columns(["committed_at"]).to_pylist():
-        row = wanted.get((event["file"], event["place"], event["position"]))
-        if row is not None and (key := _key_of(lake, published, row, event)):
-            found[row] = key
-    return found
+
+    @cache
+    def reader_of(name: str) -> Reader | None:
+        standing = published.get(name)
+        table = lake.find(Identifier.parse(standing.target)) if standing is not None and standing.target else None
+        if standing is None or table is None:
+            return None
+        return Reader.of(lake, table, row_events.history(lake, table).until(standing.batch))
+
+    return reader_of
 
 
-def _key_of(lake: Lake, published: Mapping[str, TableRow], row: ContradictionRow, event: LogRow) -> str | None:
-    standing = published.get(row.object)
-    table = lake.find(Identifier.parse(standing.target)) if standing is not None and standing.target else None
-    if standing is None or table is None:
-        return None
-    reader = Reader.of(lake, table, row_events.history(lake, table).until(standing.batch))
-    if not reader.key or reader.masks.kinds.keys() & set(reader.key):
+def _key_of(reader: Reader, event: LogRow) -> str | None:
+    # Events of tables that are folded into one have shapes of their own.
+    if not reader.key or reader.masks.kinds.keys() & set(reader.key) or event["shape"] not in reader.shapes:
         return None
     keys = reader.keys(event)
     if any(isinstance(value, MaskedText) for key in keys for value in key.values()):
