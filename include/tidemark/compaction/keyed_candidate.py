@@ -130,9 +130,8 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
         history_candidate.build(prepared, events(), views)
     merged = accounting.merged(prepared.current(), start, prepared.run.cut.branch).exchanged(replaced)
     lost = max(0, merged.deleted + emptied.rows - moved - emptied.returned)
-    applied, idle = merged.changed - moved, 0
-    if applied != totals.newest:
-        idle = _idle(prepared, fold, judged, bounds, start)
+    applied = merged.changed - moved
+    idle = _idle(prepared, fold, judged, bounds, start) if applied != totals.newest else 0
     _record_checks(prepared)
     return Built(
         object=plan.found.object,

@@ -48,6 +48,9 @@ DAG until then."""
 
 _FINISHED = frozenset({"success", "failed"})
 
+_PARALLELISM = 4
+"""Tasks that may run at the same time."""
+
 
 class AirflowService:
     """Database, scheduler, DAG processor and API server of one folder; a context manager that starts and stops them.
@@ -63,7 +66,6 @@ class AirflowService:
         dags: Path,
         environment: Mapping[str, str],
         port: int | None = DEFAULT_PORT,
-        parallelism: int = 4,
         schedules: bool = True,
         triggerer: bool = False,
     ) -> None:
@@ -78,7 +80,7 @@ class AirflowService:
         self._dags = dags.resolve()
         self._components = {**COMPONENTS, **(TRIGGERER if triggerer else {})}
         self._extra = {
-            "AIRFLOW__CORE__PARALLELISM": str(parallelism),
+            "AIRFLOW__CORE__PARALLELISM": str(_PARALLELISM),
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": str(schedules),
             **environment,
         }

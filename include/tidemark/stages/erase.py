@@ -8,6 +8,7 @@ short; meanwhile no other stage works on the source. No Spark, but for the searc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from types import MappingProxyType
@@ -39,6 +40,17 @@ from tidemark.tables.eras import of_table
 from tidemark.values.iso8601 import to_micros
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What an erasure works on."""
+
+    lake: Lake
+    ledger: Ledger
+    source: Source
+    subject: Subject
+    secret: bytes
 
 
 def run(
@@ -81,20 +93,21 @@ def run(
             f"{source.source}: messages landed that are not normalized yet; run normalize, then erase again"
         )
     mine = _of_command(known, subject.erasures(secret, EVER, EVERYWHERE))
+    work = _Work(lake=lake, ledger=ledger, source=source, subject=subject, secret=secret)
     if verify:
-        return _verified(lake, ledger, source, subject, secret, mine)
+        return _verified(work, mine)
     places = search(lake, ledger, source, subject, secret, subject.erasures(secret, EVER, EVERYWHERE))
     if dry_run:
         found = certificates.searched(lake, ledger, subject, places, {})
         return _report(source, subject, found, places, {"dry_run": 1})
     is_done = bool(mine) and all(row.state == DONE for row in mine)
     if is_done and not _is_anything(lake, ledger, subject, places, unread=unread):
-        return _verified(lake, ledger, source, subject, secret, mine)
+        return _verified(work, mine)
     refusals.require_own(lake, ledger, subject)
     rows = _begun(ledger, subject, secret, places, mine)
     removed, cut = _erased(lake, ledger, source, subject, places, unread=unread)
     done = [msgspec.structs.replace(row, state=DONE, cut=cut) for row in rows]
-    report = _certified(lake, ledger, source, subject, secret, done, removed, told=places)
+    report = _certified(work, done, removed, told=places)
     ledger.replace(ErasureRow, done, _are(done))
     return report
 
@@ -171,27 +184,19 @@ def _erased(
     return {**removed, **published}, number
 
 
-def _verified(
-    lake: Lake, ledger: Ledger, source: Source, subject: Subject, secret: bytes, mine: Sequence[ErasureRow]
-) -> StageReport:
+def _verified(work: _Work, mine: Sequence[ErasureRow]) -> StageReport:
     if not mine:
-        raise ConfigurationError(f"{subject.target}: no row with this key was erased")
-    return _certified(lake, ledger, source, subject, secret, mine, {})
+        raise ConfigurationError(f"{work.subject.target}: no row with this key was erased")
+    return _certified(work, mine, {})
 
 
 def _certified(
-    lake: Lake,
-    ledger: Ledger,
-    source: Source,
-    subject: Subject,
-    secret: bytes,
-    rows: Sequence[ErasureRow],
-    removed: Mapping[str, Found],
-    told: Places | None = None,
+    work: _Work, rows: Sequence[ErasureRow], removed: Mapping[str, Found], told: Places | None = None
 ) -> StageReport:
     """Search for the rows, and return the report of what was found, with the certificate written."""
+    source, subject = work.source, work.subject
     erased = tuple(map(erasures.erasure_of, rows))
-    found = search(lake, ledger, source, subject, secret, erased)
+    found = search(work.lake, work.ledger, source, subject, work.secret, erased)
     written = Certificate(
         source=subject.source,
         table=str(subject.target),
@@ -199,11 +204,11 @@ def _certified(
         key_columns=list(subject.reader.key),
         earlier_key_columns=[list(era.key) for era in of_table(subject.events.table)[:-1]],
         digests=list(dict.fromkeys(row.digest for row in rows)),
-        secret=fingerprint(secret),
+        secret=fingerprint(work.secret),
         erased_up_to=max(row.before for row in rows).isoformat(),
         cut=max((row.cut for row in rows if row.cut is not None), default=None),
         searched_at=datetime.now(UTC).isoformat(),
-        places=certificates.searched(lake, ledger, subject, found, removed, erased),
+        places=certificates.searched(work.lake, work.ledger, subject, found, removed, erased),
         newer_events=found.newer,
         unread_messages=by_file(found.unread),
         dumps=dumps(told or found),
