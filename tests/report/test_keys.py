@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark]
 NAME = "keyed"
 LOST = 90210
 TABLES = {name: Table(name, columns=("id", "name")) for name in ("open", "masked", "bag", "erased")}
-PARTS = Table("parts")
+PARTS, NARROW = Table("parts"), Table("parts", columns=("id", "name"))
 MISSING, INCOMPLETE = "missing_rows", "incomplete_rows"
 
 
@@ -45,7 +45,7 @@ def source(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Sou
     }
     fields = {"source": NAME, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
     shop = Source.model_validate({**fields, "mask_secret": "${KEYED_SECRET}"})
-    loads = [_at(table.loaded(number, number, "a")) for table in (*TABLES.values(), PARTS) for number in (1, 2)]
+    loads = [_at(table.loaded(number, number, "a")) for table in (*TABLES.values(), NARROW) for number in (1, 2)]
     lost = [_at(table.delete(30, LOST, "b")) for table in TABLES.values()]
     lost.append(_at(PARTS.update(30, LOST, "b", ...)))  # two kinds of contradiction by one event
     for name, messages in (("1", loads), ("2", lost)):
