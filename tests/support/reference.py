@@ -332,13 +332,11 @@ def versions(
     current: dict[tuple[str, Key], Version] = {}
     reached: dict[tuple[str, Key], Any] = {}
 
-    def close(place: tuple[str, Key], now: Any) -> Row:
+    def close(place: tuple[str, Key], now: Any) -> None:
         version = current.pop(place, None)
-        if version is None:
-            return {}
-        reached[place] = max(version.valid_from, now)
-        told[place[0]].append(version._replace(valid_to=reached[place]))
-        return version.row
+        if version is not None:
+            reached[place] = max(version.valid_from, now)
+            told[place[0]].append(version._replace(valid_to=reached[place]))
 
     for change in in_order(changes):
         table, now = change.table, at(change)
@@ -349,17 +347,19 @@ def versions(
             continue
         from_ = (table, _key_of({**(change.after or {}), **(change.before or {})}, change))
         known = current.get(from_)
-        if tracked is not None and known is not None and change.after is not None:
-            row = {**known.row, **change.after} if change.partial else change.after
-            if from_ == (table, _key_of(row, change)) and all(row.get(n) == known.row.get(n) for n in tracked):
-                current[from_] = known._replace(row=row, position=change.position)
-                continue
-        old = close(from_, now)
-        if change.after is not None:
-            place = (table, _key_of(change.after, change))
-            close(place, now)
-            row = {**old, **change.after} if change.partial else change.after
-            current[place] = Version(row, change.position, max(now, reached.get(place, now)), None)
+        if change.after is None:
+            close(from_, now)
+            continue
+        row = {**(known.row if known is not None else {}), **change.after} if change.partial else change.after
+        place = (table, _key_of(row, change))
+        if place != from_:
+            close(from_, now)
+        there = current.get(place)  # no sound source moves a row to the key of another one: such events are one run
+        if tracked is not None and there is not None and all(row.get(n) == there.row.get(n) for n in tracked):
+            current[place] = there._replace(row=row, position=change.position)
+            continue
+        close(place, now)
+        current[place] = Version(row, change.position, max(now, reached.get(place, now)), None)
     for (table, _), version in current.items():
         told[table].append(version)
     return told
