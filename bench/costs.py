@@ -98,10 +98,17 @@ def _note_workers(roots: Sequence[psutil.Process], workers: dict[int, float]) ->
     return memory / (1 << 20)
 
 
+apart: set[psutil.Process] = set()
+"""Children of this process that are measured by themselves, while they work: not as a part of it."""
+
+
 def _with_descendants(root: psutil.Process) -> list[psutil.Process]:
+    found = [root]
     with contextlib.suppress(psutil.NoSuchProcess):
-        return [root, *root.children(recursive=True)]
-    return []
+        for child in root.children():
+            if child not in apart:
+                found += _with_descendants(child)
+    return found
 
 
 _workers: dict[psutil.Process, float] = {}

@@ -27,7 +27,7 @@ import changes
 import floor
 import psutil
 import upserting
-from costs import Cost, of_call
+from costs import Cost, apart, of_call
 from generator import COLUMNS, KEY
 from pyspark.sql import SparkSession
 
@@ -113,6 +113,8 @@ class Served:
         self._process = subprocess.Popen(
             command(name, folder, SERVE), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+
+        apart.add(psutil.Process(self._process.pid))
 
     def cost_of(self, step: str, *files: Path) -> Cost:
         """Let the peer carry out a step; return what it took.
