@@ -92,7 +92,7 @@ def _told(key: str | None) -> dict[tuple[str, str], str | None]:
 def test_the_report_has_a_key_only_where_the_source_file_allows_it(source: Source, lake: Lake) -> None:
     """By default no page has a key; else it stands beside the place. Of a masked key and a bag, nothing is shown."""
     assert _of_contradictions(site.write(lake, [NAME])) == _told(None)
-    assert "its key" not in _page("open")
+    assert "key of the first" not in _page("open")
     assert _of_contradictions(site.write(lake, [NAME], with_keys=[NAME])) == _told(f"id={LOST}")
     assert f"id={LOST}" in _page("open")
     for name in ("masked", "bag"):
