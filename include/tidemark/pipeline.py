@@ -78,24 +78,26 @@ def run_stage(
         if stage != "erase":
             _require_whole_erasures(source)
         report: StageReport = module.run(source, **bounds, **given)
+        if stage == "erase" and not given.get("dry_run"):
+            _drop_report(source)
         if stage in REPORTED:
-            _write_report(source, anew=stage == "erase" and not given.get("dry_run"))
+            _write_report(source)
     return report
 
 
-def _write_report(source: Source, *, anew: bool) -> None:
-    """Write the pages of a source. They can be written again at any time, so a failure to do so fails no stage.
-
-    Args:
-        source: the source.
-        anew: drop the pages first, which may have a key that was erased, whether they are written again or not.
-    """
+def _drop_report(source: Source) -> None:
+    """Drop the pages of a source, which may have a key that was erased. A failure to do so fails the stage."""
     from tidemark.report import site  # noqa: PLC0415  only some stages need it
 
-    if anew:
-        site.drop(source.source)
+    site.drop(source.source)
+
+
+def _write_report(source: Source) -> None:
+    """Write the pages of a source. They can be written again at any time, so a failure fails no stage."""
     if os.environ.get(REPORT_VARIABLE) == "off":
         return
+    from tidemark.report import site  # noqa: PLC0415  only some stages need it
+
     try:
         site.write(Lake.open(), [source.source], with_keys=[source.source] if source.report_keys else [])
     except Exception as error:  # noqa: BLE001

@@ -53,9 +53,15 @@ def write(
 
 
 def drop(source: str) -> None:
-    """Drop the pages of a source. They can be written again."""
-    with only_writer(folder()):
-        shutil.rmtree(folder() / file_name(source), ignore_errors=True)
+    """Drop the pages of a source, if it has any. They can be written again.
+
+    Raises:
+        OSError: they cannot be removed.
+    """
+    pages_of_source = folder() / file_name(source)
+    if pages_of_source.exists():
+        with only_writer(folder()):
+            shutil.rmtree(pages_of_source)
 
 
 def write_figures(found: Iterable[Figures], *, only: Container[str] | None = None) -> None:
