@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 
 from tidemark.events import Operation
-from tidemark.formats._debezium.source import STREAMING, Source, whole_number
+from tidemark.formats._debezium.source import Source, is_streamed, whole_number
 
 _SEQUENCE = re.compile(r'\s*\[\s*"?([0-9]{1,18})"?\s*,.*', re.ASCII | re.DOTALL)
 """Eighteen digits are more than a log of PostgreSQL has ever reached, and fit into 64 bits."""
@@ -33,7 +33,7 @@ def last_commit(source: Source, operation: Operation) -> tuple[str, int] | None:
         return None
     found = _SEQUENCE.fullmatch(text)
     lsn = source.lsn if type(source.lsn) is int else whole_number(source.lsn)
-    if found is None or lsn is None or not 0 < lsn < _MOST or source.snapshot not in STREAMING:
+    if found is None or lsn is None or not 0 < lsn < _MOST or not is_streamed(source):
         return None
     place = int(found[1])
     return (source.name if type(source.name) is str else "", place) if place else None

@@ -92,7 +92,7 @@ class TransactionBlock(msgspec.Struct, gc=False):
 _SNAPSHOT, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.DELETE, Operation.TRUNCATE
 """Every message is compared with them. Looking them up in their enumeration would cost more than the comparison."""
 
-STREAMING = frozenset({None, False, "false", ""})
+_STREAMING = frozenset({None, False, "false", ""})
 """Values of ``source.snapshot`` outside an initial load. Inside: true, ``first``, ``last``, ``incremental``, ..."""
 
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]{1,40}")
@@ -217,7 +217,7 @@ _LOADED_AT: frozenset[Callable[[Source, int], Places]] = frozenset({_binlog, _wa
 
 def is_streamed(source: Source) -> bool:
     """Return whether an event does not belong to an initial load."""
-    return source.snapshot in STREAMING
+    return source.snapshot in _STREAMING
 
 
 def load(source: Source, operation: Operation) -> Position | None:
