@@ -1,7 +1,8 @@
 """Events that are the newest of their key in a batch and change nothing: what stands is newer, or nothing is there.
 
 They are counted by themselves, so that the ledger's equation can fail: what the fold hands on must be what the commits
-say they changed, and these. They are looked for only where the two numbers differ.
+say they changed, and these. They are looked for only where the two numbers differ, and the fold does not tell them: a
+key that is inserted and deleted in one batch leaves nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tidemark.tables.schemas import DELETED, POSITION
 
 
 def against_rows(
-    prepared: Prepared, folded: DataFrame, totals: Mapping[str, Any], bounds: KeyBounds, start: int
+    prepared: Prepared, folded: DataFrame, totals: Mapping[str, Any], bounds: KeyBounds, start: int, *, lacking: int
 ) -> int:
     """Return how many folded rows leave the table as it was, where rows are written whole.
 
@@ -30,6 +31,7 @@ def against_rows(
         totals: ``folding.keyed.totals`` of it.
         bounds: of the keys of ``folded``.
         start: the snapshot that the rows were merged into.
+        lacking: how many it must be, as the commits say.
     """
     plan, keys = prepared.plan, frames.key_names(prepared.plan)
     own = folded.where(~F.col("moved_away")).select(*keys, "position", "deleted")
@@ -37,7 +39,11 @@ def against_rows(
     oldest = totals.get("oldest")
     if prepared.state.is_below(oldest) and prepared.is_below(oldest, start):
         # Of newer events, only the delete of a row that is not there changes nothing; with soft deletes it makes one.
-        return 0 if plan.soft else _missing(stood, own.where("deleted").select(*keys), totals)
+        if plan.soft:
+            return 0
+        if int(totals.get("passing") or 0) == lacking:
+            return lacking
+        return _missing(stood, own.where("deleted").select(*keys), totals)
     judged = own.join(stood, keys, "left").join(died_at(prepared), keys, "left")
     older = F.greatest("stands_at", "died_at") >= F.col("position")
     # With soft deletes, the delete of a row that is not there makes one.

@@ -131,7 +131,8 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     merged = accounting.merged(prepared.current(), start, prepared.run.cut.branch).exchanged(replaced)
     lost = max(0, merged.deleted + emptied.rows - moved - emptied.returned)
     applied = merged.changed - moved
-    idle = _idle(prepared, fold, judged, bounds, start) if applied != totals.newest else 0
+    lacking = totals.newest - applied
+    idle = _idle(prepared, fold, judged, bounds, start, lacking=lacking) if lacking else 0
     _record_checks(prepared)
     return Built(
         object=plan.found.object,
@@ -154,11 +155,13 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     )
 
 
-def _idle(prepared: Prepared, fold: Fold, judged: DataFrame | None, bounds: KeyBounds, start: int) -> int:
-    """Return how many folded rows leave the table as it was, counted by themselves."""
+def _idle(
+    prepared: Prepared, fold: Fold, judged: DataFrame | None, bounds: KeyBounds, start: int, *, lacking: int
+) -> int:
+    """Return how many folded rows leave the table as it was, counted by themselves; they should be ``lacking``."""
     if judged is not None:
         return idle_events.by_cell(judged)
-    return idle_events.against_rows(prepared, fold.rows, fold.totals, bounds, start)
+    return idle_events.against_rows(prepared, fold.rows, fold.totals, bounds, start, lacking=lacking)
 
 
 def _record_checks(prepared: Prepared) -> None:

@@ -151,7 +151,10 @@ def totals(plan: Plan, *, images: bool = False) -> list[Expression]:
 
 
 def _begun() -> list[Expression]:
-    """Return how many keys begin without a row, or may, and how many lose one: what a merge must find."""
+    """Return how many keys begin without a row, or may, and how many lose one: what a merge must find.
+
+    ``passing`` are those that begin without a row and end without one.
+    """
     row, no_row = contradictions.ROW, contradictions.NO_ROW
     is_untold = ~F.col("begins").isin(row, no_row)
     return [
@@ -159,6 +162,7 @@ def _begun() -> list[Expression]:
         F.count_if(is_untold & ~F.col("deleted")).alias("maybe_fresh"),
         F.count_if((F.col("begins") == row) & F.col("deleted")).alias("gone"),
         F.count_if(is_untold & F.col("deleted")).alias("maybe_gone"),
+        F.count_if((F.col("begins") == no_row) & F.col("deleted") & ~F.col("moved_away")).alias("passing"),
         F.sum("breaks").alias("breaks"),
     ]
 
