@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from great_expectations.render.components import RenderedDocumentContent
 from great_expectations.render.view.view import DefaultJinjaIndexPageView, DefaultJinjaPageView
-from jinja2 import BaseLoader, BytecodeCache, Environment
+from jinja2 import BaseLoader, BytecodeCache, Environment, PackageLoader
 from jinja2.bccache import Bucket
 
 from tidemark.quality import page_assets
@@ -68,6 +68,14 @@ class _OwnPageView(DefaultJinjaPageView):
         self.env.bytecode_cache = _TEMPLATES
         # Great Expectations puts the id of the folder and the time of rendering behind the addresses of pictures.
         self.env.filters["add_data_context_id_to_url"] = lambda address: address
+
+
+def compile_templates() -> None:
+    """Compile all templates, for a process whose forks write pages: each would compile what it renders again."""
+    environment = _OwnPageView().env
+    for name in PackageLoader("great_expectations", "render/view/templates").list_templates():
+        if name.endswith(".j2"):
+            environment.get_template(name)
 
 
 class IndexPageView(_OwnPageView, DefaultJinjaIndexPageView):

@@ -30,6 +30,13 @@ def digest(template: str, view: Mapping[str, Any]) -> str:
     return made.hexdigest()[:24]
 
 
+def compile_templates() -> None:
+    """Compile all templates, for a process whose forks write pages: each would compile what it renders again."""
+    templates = _templates()
+    for name in templates.list_templates(extensions=["html"]):
+        templates.get_template(name)
+
+
 @cache
 def _templates() -> jinja2.Environment:
     found = jinja2.Environment(

@@ -48,8 +48,9 @@ DAG until then."""
 
 _FINISHED = frozenset({"success", "failed"})
 
-_PARALLELISM = 4
-"""Tasks that may run at the same time."""
+_PARALLELISM = 6
+"""Tasks that may run at the same time. They wait for Spark, for the catalog and for Airflow, so fewer would leave cores
+without work."""
 
 
 class AirflowService:

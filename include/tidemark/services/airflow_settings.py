@@ -36,8 +36,7 @@ DAGs of one's own may defer."""
 MAIN = "from airflow.__main__ import main; main()"
 
 PROGRAMS: Mapping[str, str] = {
-    "scheduler": "import tidemark.pipeline, tidemark.quality.expectations, tidemark.stages.check, "
-    f"pyspark.sql.connect.session; {MAIN}",
+    "scheduler": f"import tidemark.preloaded; {MAIN}",
     "dag-processor": f"import tidemark.orchestration; {MAIN}",
 }
 """Component -> its program, where that is not only ``MAIN``. Tasks are forks of the scheduler, so they have the modules
@@ -52,9 +51,13 @@ SETTINGS: Mapping[str, str] = {
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
     "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
-    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    # Airflow may miss the end of a task's process, and then notices it when the next heartbeat is due. Until then the
+    # task keeps its slot. With the usual 5 s, every fifth task did (docs/adr/0085).
+    "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
+    "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "8",
 }
 
 SECRETS = {"admin": 16, "postgres": 24, "jwt": 64, "session": 64}
