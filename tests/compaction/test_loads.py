@@ -271,6 +271,7 @@ def test_a_lost_row_says_which_load_replaced_it(cases: list[dict[str, StageRepor
     assert (inserted.outcome, emptied.outcome) == ("superseded", "stands")
 
 
+@pytest.mark.prove
 def test_a_rebuilt_table_is_the_same(cases: list[dict[str, StageReport]], lake: Lake, tmp_path: Path) -> None:
     """From the whole change log, loads and all."""
     source = _source("loads", tmp_path)

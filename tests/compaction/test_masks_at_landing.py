@@ -169,12 +169,16 @@ def _chapter(chapter: Chapter) -> tuple[Any, ...]:
     return (chapter.outcome, chapter.detail, chapter.step.moved_from, chapter.step.moved_to, cells)
 
 
-def test_no_plain_value_is_under_the_home(seen: Seen) -> None:
+def test_no_plain_value_is_under_the_home(seen: Seen, home: Path) -> None:
     """Every file is searched: raw, change log, quarantine, ledger, tables, pages, catalog, manifests."""
     assert (seen.with_plain, seen.with_number, seen.with_key) == (set(), set(), set())
     # The source that masks at its tables is the proof that the search finds what is there.
     for part in ("warehouse/raw", "warehouse/changelog", "warehouse/quarantine", "warehouse/ledger"):
         assert any(path.startswith(part) for path in seen.found_later), part
+    # And no table of it has one, nor its state.
+    for part in ("tabled", "state"):
+        assert (home / "warehouse" / part).is_dir()
+        assert not [path for path in seen.found_later if path.startswith(f"warehouse/{part}")]
 
 
 def test_rows_are_those_of_masks_at_the_table(seen: Seen) -> None:

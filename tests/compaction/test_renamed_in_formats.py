@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from support.debezium_log import cut
 from support.histories import deliver
 from support.renames import Blob, Canal, Database, Dts, Rows, Written, alone, chained, generated, swapped
-from support.rounds import how_many
 from support.running import assert_ledger_closes
 from tidemark.errors import ExpectationError
 from tidemark.lake.lake import Lake
@@ -18,16 +17,17 @@ from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import STAGES
 
-pytestmark = [pytest.mark.spark, pytest.mark.more]
+pytestmark = [pytest.mark.spark, pytest.mark.prove]
+"""``make test`` has Debezium, in ``test_renamed_tables.py`` and ``test_worlds.py``."""
 
 FORMATS: dict[str, Written] = {"canal_json": Canal, "dts_avro": Dts, "datahub_blob": Blob}
 _HISTORIES = {
-    **how_many(usually={}, proving={"alone": alone}),
+    "alone": alone,
     "chained": chained,
     "swapped": swapped,
-    **{f"generated_{seed}": generated(seed) for seed in range(how_many(usually=0, proving=8))},
+    **{f"generated_{seed}": generated(seed) for seed in range(8)},
 }
-_DELIVERIES = how_many(usually=("in_disorder",), proving=("in_two", "in_disorder", "backwards"))
+_DELIVERIES = ("in_two", "in_disorder", "backwards")
 _RUNS = 2
 Histories = dict[tuple[str, str], Database]
 
@@ -40,9 +40,7 @@ def _histories(written: Written) -> Histories:
     }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.prove] if name != "canal_json" else []) for name in FORMATS]
-)
+@pytest.mark.parametrize("name", FORMATS)
 def test_rows_go_with_their_table(name: str, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Two runs whose statements come before and after the rows around them; a rename known too early may be held."""
     tables = {"shop.*": {"key": ["id"], "columns": {"id": "long", "v": "string"}}}

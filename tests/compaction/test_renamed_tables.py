@@ -174,7 +174,7 @@ def test_every_event_is_accounted_for(told: list[dict[str, StageReport]], lake: 
     assert {row["quarantined"] for row in Ledger(lake, _SOURCE).read("tables")} == {0}
 
 
-@pytest.mark.more
+@pytest.mark.prove
 def test_a_rebuild_gives_the_same_rows(told: list[dict[str, StageReport]], lake: Lake) -> None:
     """From the whole change log, every table as it was."""
     source = _source(Path("nowhere"))
@@ -215,6 +215,7 @@ def test_rows_are_explained_under_all_names_of_their_table(told: list[dict[str, 
     assert [chapter.step.operation for chapter in chapters] == ["INSERT", "DELETE"]
 
 
+@pytest.mark.prove
 def test_a_row_is_erased_under_all_names_of_its_table(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from support.debezium_log import KINDS, Log, Message
 from support.histories import deliver
-from support.rounds import PROVING, how_many
 from support.running import assert_ledgers_close, run_all
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
@@ -23,9 +22,9 @@ from tidemark.sources.model import Source
 from tidemark.stages import REBUILD, RETRY, STAGES, StageReport
 from tidemark.tables.schemas import DELETED
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.prove]
 
-TABLES = [f"{kind}_t" for kind in how_many(usually=("bag", "both"), proving=tuple(KINDS))]
+TABLES = [f"{kind}_t" for kind in KINDS]
 _TRANSACTION, _EVENTS = "all", 2 * len(TABLES) + 1
 
 
@@ -87,11 +86,10 @@ class _Running:
         return sum(row.held for row in Ledger(self.lake, self.source.source).published_tables().values())
 
 
-@pytest.mark.more
 def test_what_is_derived_again_is_as_before(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """A day again while the transaction is open, then its last message by a retry.
+    """Both days again and a rebuild while the transaction is open, its last message by a retry, and both days again.
 
-    ``make prove`` has both days, then and at the end, a rebuild, and a source that had the message at once.
+    ``make test`` has what is derived again after a mistake in ``test_retry_and_reprocess.py``.
     """
     for day, messages in _days().items():
         deliver(tmp_path / f"2026-01-{day:02d}", "a", messages)
@@ -101,27 +99,25 @@ def test_what_is_derived_again_is_as_before(spark: SparkSession, lake: Lake, tmp
         running.reports += run_all(running.source, start=_day(day), end=_day(day + 1)).values()
     assert running.held() == 2 * len(TABLES)
     before = running.tables()
-    for day in how_many(usually=(2,), proving=(1, 2)):
+    for day in (1, 2):
         running.run(STAGES[1:], start=_day(day), end=_day(day + 1), reprocess=True)
         assert (running.tables(), running.held()) == (before, 2 * len(TABLES)), day
-    if PROVING:
-        running.run(REBUILD)
-        assert (running.tables(), running.held()) == (before, 2 * len(TABLES))
+    running.run(REBUILD)
+    assert (running.tables(), running.held()) == (before, 2 * len(TABLES))
     running.source = _source("again", tmp_path, table=f"shop.{TABLES[1]}")
     running.run(RETRY)
     assert running.held() == 0
     whole = running.tables()
-    if PROVING:
-        clean = _Running(_source("again_clean", tmp_path, table=f"shop.{TABLES[1]}"), lake)
-        for day in (1, 2):
-            running.reports += run_all(clean.source, start=_day(day), end=_day(day + 1)).values()
-        assert whole == clean.tables()
-        assert_ledgers_close(lake, "again_clean")
+    clean = _Running(_source("again_clean", tmp_path, table=f"shop.{TABLES[1]}"), lake)
+    for day in (1, 2):
+        running.reports += run_all(clean.source, start=_day(day), end=_day(day + 1)).values()
+    assert whole == clean.tables()
+    assert_ledgers_close(lake, "again_clean")
     for table in TABLES:
         rows = [row for row in lake.load(("again", table)).scan().to_arrow().to_pylist() if not row.get(DELETED)]
         expected = [(1, "z", 6), (2, "h", 5), (3, "w", 5)] + ([(4, "v", None)] if table != TABLES[1] else [])
         assert sorted((row["id"], row["b"], row["c"]) for row in rows) == expected
-    for day in how_many(usually=(), proving=(1, 2)):
+    for day in (1, 2):
         running.run(STAGES[1:], start=_day(day), end=_day(day + 1), reprocess=True)
         assert running.tables() == whole, day
     assert [problem for report in running.reports for problem in report.problems] == []

@@ -144,7 +144,7 @@ def _entries(**changed: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> CutByCut:
-    """Four cuts, two of which were compacted before with fewer events, and one that two tables are built again in."""
+    """Three cuts, two of which were compacted before with fewer events; in ``make prove`` one more, after rebuilds."""
     told, t = CutByCut(lake, "story", tmp_path_factory.mktemp("story")), Log
     told.deliver("before", [t("seen_t").put(1, id=1, n=1), t("seen_u").put(1, id=1, n=None)])
     told.run("before", told.source(ENTRIES), STAGES[:3])
@@ -166,6 +166,8 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     told.run("between", allowed, STAGES[:3])
     told.deliver("three", _tried(_three(t)))
     told.run("three", allowed)
+    if not PROVING:
+        return told
     moved = told.source(_entries(**ELSEWHERE))
     for name in LATE:
         lake.catalog.drop_table(("story", name))
@@ -177,14 +179,15 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
 
 def test_no_table_of_the_story_stops_but_those_that_are_to(story: CutByCut, lake: Lake) -> None:
     """The others go on beside them, and every event is accounted for."""
-    late = how_many(usually=set[str](), proving={"shop.strict_late"})
-    assert {step: set(story.problems(step)) for step in ("one", "nothing new", "compacted", "three", "four")} == {
+    late = {"shop.strict_late"} if PROVING else set[str]()
+    expected = {
         "one": set(),
         "nothing new": set(),
         "compacted": {*late, "shop.until_allowed", "shop.to_text"},
         "three": {*late, "another writer changed story.void_u"},
-        "four": {*late, "another writer changed story.void_u"},
+        **({"four": {*late, "another writer changed story.void_u"}} if PROVING else {}),
     }
+    assert {step: set(story.problems(step)) for step in expected} == expected
     assert_ledger_closes(lake, "story")
 
 
@@ -217,7 +220,7 @@ CRASHES = {
 }
 
 
-@pytest.mark.parametrize("point", crash_windows(CRASHES, usually={"before_its_state_does"}))
+@pytest.mark.parametrize("point", crash_windows(CRASHES, usually=()))
 def test_a_publish_that_was_killed_is_finished_with_its_schema(
     point: str, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,9 +320,9 @@ def test_ddl_that_comes_after_newer_rows_is_followed_from_the_change_log(story: 
     What comes out is what one run of all would have published.
     """
     assert story.tables["two"]["late_t"][1] == [(1, None), (2, "y"), (3, "z")]
-    for name in LATE:
-        assert story.tables["four"][name] == story.tables["two"][name]
     if PROVING:
+        for name in LATE:
+            assert story.tables["four"][name] == story.tables["two"][name]
         assert sorted(story.tables["two"]["late_u"][0].split()) == ["a", "b", "id"]
 
 
@@ -344,7 +347,8 @@ def test_a_strict_source_stops_a_table_until_the_change_is_allowed(story: CutByC
     assert "`schema: evolve`" in problem
     assert story.tables["two"]["until_allowed"] == ("id a b n", [(1, "a1", "b1", 1)])
     assert story.tables["three"]["until_allowed"] == CHANGED
-    assert story.tables["four"]["until_allowed"][1][2] == (3, "c3", 3, 9)
+    if PROVING:
+        assert story.tables["four"]["until_allowed"][1][2] == (3, "c3", 3, 9)
 
 
 def test_an_ignoring_source_keeps_its_columns(story: CutByCut) -> None:

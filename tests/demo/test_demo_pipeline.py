@@ -26,9 +26,9 @@ TELLS_STATEMENTS = {"shop_canal", "shop_datahub_blob", "shop_debezium", "shop_dt
 
 
 UNLIKE = ("shop_canal", "shop_datahub_tuple")
-"""One that sends schema changes and whole rows, and one that sends neither: each is run once over all its dumps, the
-second in ``make prove``. What the dumps of all sources decode to is folded in ``test_demo_history.py``. ``make prove``
-and ``make demo`` take them through all stages too, and ``make prove`` takes each through all its days."""
+"""One that sends schema changes and whole rows, and one that sends neither: each is run once over all its dumps. In
+``make test`` what the dumps of all sources decode to is folded in ``test_demo_history.py``, and the example of the
+README goes through all stages. ``make prove`` takes each source of the demo through all its days too."""
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,8 @@ def test_every_source_publishes_the_history(
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [UNLIKE[0], pytest.param(UNLIKE[1], marks=pytest.mark.prove)])
+@pytest.mark.prove
+@pytest.mark.parametrize("name", UNLIKE)
 def test_one_run_over_all_dumps_publishes_the_history(
     name: str, shop: History, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

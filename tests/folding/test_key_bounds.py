@@ -45,7 +45,7 @@ def _plan(kind: str) -> Plan:
     return Plan(found=found, target=("bounds", "t"), key=("id",), columns=(TableColumn("id", kind),))
 
 
-_USUALLY = {"long", "string", "timestamptz", "double"}
+_USUALLY = {"string", "timestamptz", "double"}
 
 
 @pytest.mark.parametrize(
