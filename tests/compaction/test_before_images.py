@@ -124,45 +124,81 @@ def test_of_a_large_batch_a_share_is_read_and_texts_tell_the_rest(
     )
 
 
-def _debezium(at: int, before: dict[str, Any] | None, after: dict[str, Any] | None, **origin: Any) -> bytes:
+def _debezium(table: str, at: int, before: dict[str, Any] | None, after: dict[str, Any] | None) -> bytes:
     told = {"op": "c" if before is None and at < 3 else "u" if after else "d", "before": before, "after": after}
-    told["source"] = {"connector": "postgresql", "db": "shop", "schema": "shop", "table": "items", "lsn": at}
-    told["source"] |= {"ts_ms": 1767225600000 + 1000 * at, "snapshot": "false", **origin}
+    told["source"] = {"connector": "postgresql", "db": "shop", "schema": "shop", "table": table, "lsn": at}
+    told["source"] |= {"ts_ms": 1767225600000 + 1000 * at, "snapshot": "false"}
     return json.dumps(told).encode()
 
 
-def test_a_column_that_the_source_filled_is_no_lost_update(source: Make, spark: SparkSession) -> None:
-    """PostgreSQL fills an added column without an event: the rows here have null, their next before images a value."""
-    shop = source("debezium_json", tables={"shop.shop.items": {"key": ["id"]}})
+def _filled() -> list[list[bytes]]:
+    """A column that the source added and filled without an event; at last a row whose UPDATE is lost."""
     a, wide = {"id": 1, "name": "a"}, {"id": 1, "name": "a", "size": 7}
     other, wide_other = {"id": 2, "name": "a"}, {"id": 2, "name": "a", "size": 7}
-    first = [_debezium(1, None, a), _debezium(2, None, other), _debezium(5, wide, {**wide, "name": "b"})]
-    assert _run(shop, "1", first) == []
-    assert _run(shop, "2", [_debezium(7, wide_other, {**wide_other, "name": "b"})]) == []
-    (told,) = _run(shop, "3", [_debezium(9, {**wide_other, "name": "x"}, {**wide_other, "name": "c"})])
+    runs: list[list[tuple[Any, ...]]] = [
+        [(1, None, a), (2, None, other), (5, wide, {**wide, "name": "b"})],
+        [(7, wide_other, {**wide_other, "name": "b"})],
+        [(9, {**wide_other, "name": "x"}, {**wide_other, "name": "c"})],
+    ]
+    return [[_debezium("filled", *told) for told in run] for run in runs]
+
+
+def _gone() -> list[list[bytes]]:
+    """Deleted rows whose old images have zeros and defaults beside the key."""
+    rows = [{"id": number, "name": "a", "size": 7} for number in (1, 2)]
+    gone = [{**row, "name": "", "size": 0} for row in rows]
+    runs: list[list[tuple[Any, ...]]] = [
+        [(1, None, rows[0]), (2, None, rows[1]), (5, gone[0], None)],
+        [(7, None, {**rows[1], "size": 8}), (8, gone[1], None)],
+        [(11, gone[1], None)],
+    ]
+    return [[_debezium("gone", *told) for told in run] for run in runs]
+
+
+def _large() -> list[list[bytes]]:
+    """A large value that is in no old image; at last a row whose UPDATE is lost."""
+    row = {"id": 1, "name": "a", "text": "long"}
+    old = {**row, "text": UNAVAILABLE}
+    runs: list[list[tuple[Any, ...]]] = [
+        [(1, None, row), (5, old, {**row, "text": "longer"})],
+        [(7, old, {**row, "text": "longest"})],
+        [(9, {**old, "name": "x"}, {**row, "name": "y"})],
+    ]
+    return [[_debezium("large", *told) for told in run] for run in runs]
+
+
+@pytest.fixture(scope="module")
+def told_by_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
+    """What compact tells of before images in each of three runs, of tables of one source."""
+    landing = tmp_path_factory.mktemp("plain")
+    tables = {f"shop.shop.{name}": {"key": ["id"]} for name in ("filled", "gone", "large")}
+    fields = {"source": "plain_images", "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    shop = Source.model_validate(fields)
+    runs = zip(_filled(), _gone(), _large(), strict=True)
+    return [_run(shop, f"{number}", [each for table in run for each in table]) for number, run in enumerate(runs)]
+
+
+def _of(table: str, told_by_run: list[list[str]]) -> list[list[str]]:
+    return [[text for text in told if text.partition(":")[0].endswith(f".{table}")] for told in told_by_run]
+
+
+def test_a_column_that_the_source_filled_is_no_lost_update(told_by_run: list[list[str]]) -> None:
+    """PostgreSQL fills an added column without an event: the rows here have null, their next before images a value."""
+    first, second, (told,) = _of("filled", told_by_run)
+    assert (first, second) == ([], [])
     assert "(id=2)" in told
 
 
-def test_the_key_alone_of_a_deleted_row_is_no_lost_update(source: Make, spark: SparkSession) -> None:
+def test_the_key_alone_of_a_deleted_row_is_no_lost_update(told_by_run: list[list[str]]) -> None:
     """With PostgreSQL's default replica identity, Debezium fills the old image of a DELETE with zeros and defaults."""
-    shop = source("debezium_json", tables={"shop.shop.items": {"key": ["id"]}})
-    rows = [{"id": number, "name": "a", "size": 7} for number in (1, 2)]
-    gone = [{**row, "name": "", "size": 0} for row in rows]
-    first = [_debezium(1, None, rows[0]), _debezium(2, None, rows[1]), _debezium(5, gone[0], None)]
-    assert _run(shop, "1", first) == []
-    assert _run(shop, "2", [_debezium(7, None, {**rows[1], "size": 8}), _debezium(8, gone[1], None)]) == []
-    assert _run(shop, "3", [_debezium(11, gone[1], None)]) == []
+    assert _of("gone", told_by_run) == [[], [], []]
+    assert len(told_by_run[2]) == 2, "those of the other tables"
 
 
-def test_a_large_value_that_the_log_lacks_is_not_compared(source: Make, spark: SparkSession) -> None:
+def test_a_large_value_that_the_log_lacks_is_not_compared(told_by_run: list[list[str]]) -> None:
     """Oracle has no LOB in the image of the row before."""
-    shop = source("debezium_json", tables={"shop.shop.items": {"key": ["id"]}})
-    row = {"id": 1, "name": "a", "text": "long"}
-    old = {**row, "text": UNAVAILABLE}
-    first = [_debezium(1, None, row), _debezium(5, old, {**row, "text": "longer"})]
-    assert _run(shop, "1", first) == []
-    assert _run(shop, "2", [_debezium(7, old, {**row, "text": "longest"})]) == []
-    (told,) = _run(shop, "3", [_debezium(9, {**old, "name": "x"}, {**row, "name": "y"})])
+    first, second, (told,) = _of("large", told_by_run)
+    assert (first, second) == ([], [])
     assert "(id=1)" in told
 
 

@@ -26,7 +26,7 @@ ENTRIES = {
 
 @pytest.fixture(scope="module")
 def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> CutByCut:
-    """Numbers that outgrow what was guessed in the second, third and fourth cut; in the last, two rebuilds as well."""
+    """Numbers that outgrow what was guessed in the second and third cut; in ``make prove`` a fourth, after rebuilds."""
     told = CutByCut(lake, "guessed", tmp_path_factory.mktemp("guessed"))
     source = told.source(ENTRIES)
     grown, h, bag, strict, numbers = map(Log, ("grown_t", "grown_h", "grown_bag", "strict_number", "numbers"))
@@ -41,6 +41,8 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     more = [numbers.put(5, id=5, n=13, m=5.5, b=True), numbers.put(6, id=6, n=14.5, m=6, b=None)]
     told.deliver("three", [*more, h.put(3, id=3, n=10**19), h.put(3, id=4, n="abc"), grown.put(3, id=3, n="abc")])
     told.run("three", source)
+    if not PROVING:
+        return told
     for table in ("numbers", "strict_number"):
         run_stage("rebuild", source, table=f"shop.{table}")
     told.deliver("four", [grown.put(4, id=4, n=10.5), grown.put(5, id=5, n=12)])
@@ -64,11 +66,15 @@ def test_a_number_that_outgrows_a_guessed_type_is_taken_as_if_it_had_been_there_
         assert sorted(row[columns.split().index("n")] for row in rows) == [Decimal(10), half], name
     assert story.tables["two"]["grown_t"][1] == [(1, 10), (2, 11)]
     assert story.tables["three"]["grown_h"][1] == [(1, Decimal(10)), (2, half), (3, Decimal(10**19))]
-    assert story.tables["four"]["grown_t"][1] == [(1, Decimal(10)), (2, Decimal(11)), (4, half), (5, Decimal(12))]
+    if PROVING:
+        grown = [(1, Decimal(10)), (2, Decimal(11)), (4, half), (5, Decimal(12))]
+        assert story.tables["four"]["grown_t"][1] == grown
     quarantined = lake.load(("quarantine", "guessed")).scan().to_arrow().to_pylist()
     details = [row["detail"] for row in quarantined if str(row["object"]).startswith("shop.grown")]
-    detail = "column 'n': \"abc\" is no decimal(38, 18) written as plain: not a number"
-    assert details == [f"{detail}; `columns: {{n: string}}` keeps it as text"] * 2
+    of_numbers = ["decimal(38, 18) written as plain: not a number"]
+    read_as = of_numbers * 2 if PROVING else [*of_numbers, "long written as plain: not an integer"]
+    advice = "`columns: {n: string}` keeps it as text"
+    assert details == [f"column 'n': \"abc\" is no {each}; {advice}" for each in read_as]
 
 
 def test_a_table_that_is_built_anew_by_itself_makes_no_text_of_its_numbers(story: CutByCut, lake: Lake) -> None:
@@ -78,6 +84,8 @@ def test_a_table_that_is_built_anew_by_itself_makes_no_text_of_its_numbers(story
     values = [tuple(row[names.index(name)] for name in ("id", "n", "m", "b")) for row in rows]
     more = Decimal("14.5").quantize(Decimal(10) ** -18), Decimal("5.5").quantize(Decimal(10) ** -18)
     assert values == [(1, 10, 1, True), (2, 11, 2, False), (5, 13, more[1], True), (6, more[0], 6, None)]
+    if not PROVING:
+        return
     assert len(story.tables["four"]["numbers"][1]) == 6
     types = {field.name: str(field.field_type) for field in lake.load(("guessed", "numbers")).schema().fields}
     assert (types["n"], types["b"]) == ("string", "string")
@@ -87,4 +95,5 @@ def test_a_strict_source_sets_a_number_aside_that_outgrows_a_guess(story: CutByC
     """No type changes that nobody allowed; a rebuild that is asked for takes the number in."""
     assert story.tables["three"]["strict_number"][1] == [(1, 10)]
     assert story.quarantined["three"].count("shop.strict_number") == 1
-    assert [row[0] for row in story.tables["four"]["strict_number"][1]] == [1, 2]
+    if PROVING:
+        assert [row[0] for row in story.tables["four"]["strict_number"][1]] == [1, 2]
