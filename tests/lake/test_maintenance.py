@@ -263,10 +263,14 @@ def test_a_table_that_a_kept_cut_did_not_change_keeps_its_tag(lake: Lake, shop: 
 
 
 def test_candidates_are_not_touched(shop: Shop, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a cut is under way its tables are skipped, with a message, and it can be published afterwards."""
+    """While a cut is under way its tables are skipped, with a message, and it can be published afterwards.
+
+    In ``make prove`` they are maintained then, as those of a cut that is published in the tests beside this one.
+    """
     monkeypatch.setattr(maintenance, "MANY_FILES", 1)
     monkeypatch.setattr(maintenance, "MANY_DELETE_FILES", 1)
-    shop.run(*shop.small_cut())  # the files that the maintenance at the end rewrites
+    if PROVING:
+        shop.run(*shop.small_cut())  # the files that the maintenance at the end rewrites
     shop.deliver(*shop.small_cut())
     for stage in ("land", "normalize", "compact"):
         run_stage(stage, shop.source, None, None)
@@ -281,6 +285,8 @@ def test_candidates_are_not_touched(shop: Shop, lake: Lake, monkeypatch: pytest.
             assert f"raw.{shop.name}" in report.details
         run_stage(stage, shop.source, None, None)
     assert _rows(lake, shop) == _expected(shop.changes)
+    if not PROVING:
+        return
     moved = {name: head(lake.load(name)) for name in names}
     assert "skipped" not in shop.maintain().summary
     assert all(head(lake.load(name)) != before for name, before in moved.items())
