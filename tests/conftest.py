@@ -133,51 +133,16 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
     event.remove(Engine, "connect", leave_it)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _prepared_catalog() -> Iterator[None]:
-    """Let PyIceberg ask its catalog for a table by a statement that is made once: a run asks some two hundred times.
-
-    It makes the same statement anew each time, and has SQLAlchemy make an object of the row: 0.6 ms in place of 0.1.
-    """
-    from pyiceberg.catalog.sql import ICEBERG_TABLE_TYPE, Catalog, IcebergTables, SqlCatalog
-    from pyiceberg.exceptions import NoSuchTableError
-    from sqlalchemy import bindparam, select
-
-    columns = IcebergTables.__table__.c
-    wanted = [columns[name] == bindparam(name) for name in ("catalog_name", "table_namespace", "table_name")]
-    told = (columns.table_namespace, columns.table_name, columns.metadata_location)
-    of_type = (columns.iceberg_type == ICEBERG_TABLE_TYPE) | columns.iceberg_type.is_(None)
-    statements = {"v0": select(*told).where(*wanted), "v1": select(*told).where(*wanted, of_type)}
-
-    def load_table(catalog: Any, identifier: Any) -> Any:
-        namespace = Catalog.namespace_to_string(Catalog.namespace_from(identifier))
-        name = Catalog.table_name_from(identifier)
-        key = {"catalog_name": catalog.name, "table_namespace": namespace, "table_name": name}
-        with catalog.engine.connect() as connection:
-            row = connection.execute(statements["v1" if catalog._schema_version == "v1" else "v0"], key).first()
-        if row is None:
-            raise NoSuchTableError(f"Table does not exist: {namespace}.{name}")
-        return catalog._convert_orm_to_iceberg(row)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(SqlCatalog, "load_table", load_table)
-        yield
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _lake_of_its_own(home: Path) -> Iterator[None]:
     """Let each module begin with an empty lake.
 
     Two modules that use one name for a source would else see each other's rows, in the one order that puts them on
     one worker. Besides, all sources of a lake share the ledger, and each commit reads and writes the whole metadata of
-    its table: after a hundred runs of other modules, a run would take twice as long. What is known of the files that go
-    goes as well: each new one is counted among all of them. The report goes too: the page of all sources shows the days
-    up to the newest of any source.
+    its table: after a hundred runs of other modules, a run would take twice as long. The report goes too: the page of
+    all sources shows the days up to the newest of any source.
     """
-    from tidemark.lake import known_metadata
-
     yield
-    known_metadata._known.clear()
     if (home / "catalog.db").exists():
         with closing(sqlite3.connect(home / "catalog.db", timeout=60)) as catalog, catalog:
             catalog.execute("DELETE FROM iceberg_tables")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from cachetools import LRUCache
 from pyiceberg.catalog import load_catalog
 from pyiceberg.io import InputFile
 from pyiceberg.table.metadata import TableMetadata
@@ -55,9 +56,20 @@ def test_what_was_not_asked_for_longest_is_forgotten(
 ) -> None:
     """Memory has an end: the files are read again, and tell the same."""
     first, other = _made(lake, "first"), _made(lake, "other")
-    known_metadata._known.clear()
-    monkeypatch.setattr(known_metadata, "_MOST", 11)  # one table with a snapshot
+    room = LRUCache[str, TableMetadata](11, getsizeof=known_metadata._weight)  # one table with a snapshot
+    monkeypatch.setattr(known_metadata, "_known", room)
     read.clear()
     told = [lake.load(name).metadata_location for name in (first, first, other, first)]
     assert read == [told[0], told[2], told[0]]
-    assert list(known_metadata._known) == [told[0]]
+    assert list(room) == [told[0]]
+
+
+def test_metadata_beyond_all_room_is_read_each_time(
+    lake: Lake, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table with more snapshots than are kept of all tables is no error."""
+    large = _made(lake, "large")
+    monkeypatch.setattr(known_metadata, "_known", LRUCache[str, TableMetadata](9, getsizeof=known_metadata._weight))
+    read.clear()
+    told = [lake.load(large).metadata_location for _ in range(2)]
+    assert read == told

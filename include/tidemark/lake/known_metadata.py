@@ -7,10 +7,11 @@ the newest.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
+from cachetools import LRUCache
 from pyiceberg.io import InputFile
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
@@ -21,8 +22,13 @@ _MOST = 20_000
 
 _read = FromInputFile.table_metadata
 
-_known: OrderedDict[str, TableMetadata] = OrderedDict()
-"""By location, the one that was asked for last at the end. PyIceberg copies metadata before it changes anything."""
+
+def _weight(metadata: TableMetadata) -> int:
+    return 10 + len(metadata.snapshots)
+
+
+_known: LRUCache[str, TableMetadata] = LRUCache(_MOST, getsizeof=_weight)
+"""By location. PyIceberg copies metadata before it changes anything."""
 
 _lock = Lock()
 
@@ -37,12 +43,10 @@ def table_metadata(input_file: InputFile, encoding: str = UTF8) -> TableMetadata
     """Return what a metadata file holds; read it, unless it is known."""
     location = input_file.location
     with _lock:
-        if location in _known:
-            _known.move_to_end(location)
-            return _known[location]
+        known = _known.get(location)
+    if known is not None:
+        return known
     metadata = _read(input_file, encoding)
-    with _lock:
+    with _lock, suppress(ValueError):  # it is larger than all that is kept
         _known[location] = metadata
-        while sum(10 + len(each.snapshots) for each in _known.values()) > _MOST:
-            _known.popitem(last=False)
     return metadata
