@@ -21,6 +21,9 @@ from tidemark.services.processes import Server
 MARKS: Final = "lab_marks"
 """A table whose rows tell how far a tool has come."""
 
+OWN: Final = (MARKS, "lab_signals")
+"""The tables of the lab itself, which are compared with nothing."""
+
 PARTITIONS: Final = 3
 
 PLACES_SECONDS: Final = 30

@@ -6,7 +6,7 @@ import dataclasses
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,20 +40,41 @@ def record(folder: Path, source: Mapping[str, Any], records: Sequence[Record], t
 
 
 def of_tables(records: Sequence[Record], tables: Sequence[str]) -> Iterator[Record]:
-    """Yield the records of tables: rows and their tombstones, statements, and the markers of their transactions."""
-    payloads = [_payload(each) for each in records]
-    blocks = [payload.get("transaction") for payload in payloads if _table(payload) in tables]
-    transactions = {_transaction(block["id"]) for block in blocks if block}
-    for each, payload in zip(records, payloads, strict=True):
-        table = _table(payload) or each.topic.rsplit(".", 1)[-1]
-        if table in tables or ("status" in payload and _transaction(payload["id"]) in transactions):
+    """Yield the records of tables, and what concerns no table, as heartbeats.
+
+    Of a table there are rows and their tombstones, statements, and all else of its transactions.
+    """
+    topics, payloads = {_topic(name) for name in tables}, [_payload(each) for each in records]
+    of_these = [_is_of(each, payload, tables, topics) for each, payload in zip(records, payloads, strict=True)]
+    transactions = {_transaction(payload) for payload, is_one in zip(payloads, of_these, strict=True) if is_one}
+    for each, payload, is_one in zip(records, payloads, of_these, strict=True):
+        of_transaction = _transaction(payload)
+        if is_one or (of_transaction and of_transaction in transactions and not _table(payload)):
             yield each
 
 
-def _transaction(name: str) -> str:
-    """The transaction of an id. Those of PostgreSQL have the place of the single message behind it: ``txId:lsn``."""
-    placed = re.fullmatch(r"(\d+):\d+", name)
-    return placed[1] if placed else name
+def _is_of(record: Record, payload: Mapping[str, Any], tables: Sequence[str], topics: Collection[str]) -> bool:
+    """Whether a record is of these tables, or of no table and no transaction. Some statements name several tables."""
+    if record.value is None:  # a tombstone names its table in the topic alone
+        return _topic(record.topic.rsplit(".", 1)[-1]) in topics
+    if named := _table(payload):
+        return any(name in tables for name in (named, *named.split(",")))
+    return _transaction(payload) is None
+
+
+def _topic(name: str) -> str:
+    """What the name of a topic makes of the name of a table."""
+    return re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
+
+
+def _transaction(payload: Mapping[str, Any]) -> str | None:
+    """The transaction of a row, a message or a marker, if it names one.
+
+    Ids of PostgreSQL have the place of the single message behind them: ``txId:lsn``.
+    """
+    named = payload["id"] if "status" in payload else (payload.get("transaction") or {}).get("id")
+    placed = re.fullmatch(r"(\d+):\d+", named or "")
+    return placed[1] if placed else named
 
 
 def _payload(record: Record) -> dict[str, Any]:

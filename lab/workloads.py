@@ -29,6 +29,8 @@ class Workload:
     """The tables that show how values are written."""
     binary: Mapping[str, Mapping[str, Sequence[str]]]
     """``bytes`` and ``bits`` -> table -> its columns of this kind."""
+    together: Sequence[Sequence[str]]
+    """Tables that one stream has to bring together: names of one table, and tables that a transaction changes."""
 
 
 def workload(database: str) -> Workload:
@@ -39,8 +41,15 @@ def workload(database: str) -> Workload:
             said=_SAID_OF_POSTGRESQL,
             of_values=_VALUES_OF_POSTGRESQL,
             binary=_BINARY_OF_POSTGRESQL,
+            together=_TOGETHER_IN_POSTGRESQL,
         )
-    return Workload(*_sections("mysql"), said=_SAID_OF_MYSQL, of_values=_VALUES_OF_MYSQL, binary=_BINARY_OF_MYSQL)
+    return Workload(
+        *_sections("mysql"),
+        said=_SAID_OF_MYSQL,
+        of_values=_VALUES_OF_MYSQL,
+        binary=_BINARY_OF_MYSQL,
+        together=_TOGETHER_IN_MYSQL,
+    )
 
 
 def _sections(name: str) -> list[list[str]]:
@@ -73,3 +82,12 @@ _BINARY_OF_MYSQL: Final = {
     "bytes": {"bytes": ["b", "vb", "tb", "bl", "lb", "vt"], "byte_keys": ["k"]},
     "bits": {"bits": ["b8", "b10", "b64"]},
 }
+
+_TOGETHER_IN_POSTGRESQL: Final = (("parted", "parted_1", "parted_2"), ("parent", "child"))
+_TOGETHER_IN_MYSQL: Final = (
+    ("old_name", "new_name"),
+    ("swap_a", "swap_b", "swap_c"),
+    ("hot", "copied", "as_selected"),
+    ("triggered", "trigger_log"),
+    ("parent", "child"),
+)

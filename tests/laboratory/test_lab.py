@@ -112,6 +112,65 @@ def test_tables_alone_come_with_the_begin_and_the_end_of_their_transactions() ->
     assert list(of_tables([*other, *kept], ["a"])) == kept
 
 
+def test_tables_alone_come_with_what_concerns_them_too() -> None:
+    """Heartbeats, a statement that renames several tables, and tombstones, of which the topic alone tells the table."""
+    from producers import Record
+    from recording import of_tables
+
+    def sent(topic: str, **payload: Any) -> Record:
+        return Record(topic, 0, 0, None, json.dumps(payload) if payload else None)
+
+    block = {"id": "7:70"}
+    others = [sent("p.lab.b", source={"table": "b"}, transaction=block), sent("p.transaction", status="END", id="7:79"),
+              sent("p.message", source={"table": ""}, op="m", transaction=block), sent("p.lab.b")]  # fmt: skip
+    kept = [sent("heartbeat.p", ts_ms=1), sent("p", source={"table": "b,a c"}, ddl="RENAME"), sent("p.lab.a_c"),
+            sent("p.lab.a_c", source={"table": "a c"}), sent("p.message", source={"table": ""}, op="m")]  # fmt: skip
+    assert list(of_tables([*others, *kept], ["a c"])) == kept
+
+
+def test_the_deliveries_of_a_setting_publish_each_table_once() -> None:
+    """Tables that belong together are in one delivery, and over the settings each delivery has each table."""
+    from matrix import ROUNDS
+    from shares import share
+    from workloads import workload
+
+    tables = [*"defghijklm", "hot", "copied", "as_selected", "new_name", "numbers", "times"]
+    mysql = next(each for each in ROUNDS if each.name == "mysql")
+    seen: list[set[str]] = [set(), set(), set()]
+    for setting in mysql.connectors:
+        parts = [share(mysql, setting, number, 3, tables) for number in range(3)]
+        captured = [name for name in tables if not setting.of_values or name in workload("mysql").of_values]
+        if "table" in setting.options:
+            assert parts == [["key_moves"]] * 3
+        elif not setting.of_values:
+            assert sorted(name for part in parts for name in part) == sorted([*captured, "old_name"])
+            assert all(("hot" in part) == ("copied" in part) == ("as_selected" in part) for part in parts)
+            seen = [found | set(part) for found, part in zip(seen, parts, strict=True)]
+        else:
+            assert all(parts)
+            assert {name for part in parts for name in part} == {"numbers", "times"}
+    assert seen == [{*tables, "old_name"}] * 3
+
+
+def test_the_table_of_the_document_has_every_setting() -> None:
+    """A setting that the matrix gets stands in it, with what came of it."""
+    from overview import rows
+
+    told = (LAB.parent / "docs" / "lab.md").read_text(encoding="utf-8")
+    for row in rows([]):
+        assert f"\n{row[: row.index(' | -')]} | " in told
+
+
+def test_of_two_outcomes_the_later_one_counts() -> None:
+    """What is known to differ stands beside what is equal, and is named."""
+    from overview import rows
+
+    lines = ["mysql\tdefault\tcut\ta\tDIFFERS", "    a\tb\tc\td\te", "mysql\tdefault\tcut\ta\tequal",
+             "mysql\tdefault\tcut\tb\tknown", "    why", "mysql\tdefault\tshuffled\tb\tDIFFERS"]  # fmt: skip
+    (row,) = (row for row in rows(lines) if row.startswith("| mysql | default |"))
+    assert row == "| mysql | default | - | 1 + 1 | 0, **1 differ** | b |"
+
+
 def test_a_connector_that_recovers_reads_tables_anew_and_no_rows(tmp_path: Path) -> None:
     """Its history of statements is gone, its places in the log are not, and the next start is told to recover."""
     from databases import Database
