@@ -27,7 +27,6 @@ from sqlalchemy import Engine, event
 
 import tidemark
 from support.comparing import compare
-from tidemark.errors import TidemarkError
 from tidemark.lake import names
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -115,9 +114,6 @@ def publish(each: Combination) -> Published:
     landing.mkdir()
     try:
         return list(_outcomes(each, landing)), time.monotonic() - begin
-    except TidemarkError as error:
-        stopped = Outcome(each.round, each.setting, each.delivery, ", ".join(each.tables), f"stopped: {error}")
-        return [stopped], time.monotonic() - begin
     finally:
         if not each.is_kept:
             shutil.rmtree(landing)

@@ -8,6 +8,7 @@ See ``docs/lab.md`` for what is compared and what was found.
 from __future__ import annotations
 
 import argparse
+import functools
 import multiprocessing
 import shutil
 import sys
@@ -26,6 +27,8 @@ from recording import record
 from shares import share
 from source_files import of_file
 
+from tidemark.errors import TidemarkError
+
 
 class Lab:
     """One call: rounds are captured one after another, while others of them are published in processes beside it."""
@@ -39,17 +42,14 @@ class Lab:
 
     def run(self) -> bool:
         """Do all that is asked for, and print it; whether something is wrong."""
-        begun: list[Future[Published]] = []
         spawning = multiprocessing.get_context("spawn")  # each process has a Spark of its own
         with ProcessPoolExecutor(self._arguments.jobs, spawning, prepare, (self._folder,)) as pool:
             try:
                 for round_ in ROUNDS:
                     if not self._arguments.round or round_.name in self._arguments.round:
                         for each in self._combinations(round_):
-                            begun.append(pool.submit(publish, each))
-                            begun[-1].add_done_callback(self._print)
-                for one in begun:
-                    one.result()
+                            pool.submit(publish, each).add_done_callback(functools.partial(self._print, each))
+                pool.shutdown()
             finally:
                 pool.shutdown(cancel_futures=True)
         return any(each.is_wrong for each in self._outcomes)
@@ -59,8 +59,8 @@ class Lab:
         arguments = self._arguments
         settings = [one for one in each.connectors if not arguments.setting or one.name in arguments.setting]
         kept = Path(arguments.captured or self._folder) / each.name / "captured"
-        if settings and not arguments.captured:
-            capture(each, settings, self._folder / each.name).write(kept)
+        if settings and not arguments.captured and not self._captures(each, settings, kept):
+            return
         for setting in settings:
             captured = Captured.read(kept, [setting])
             if arguments.record:
@@ -68,6 +68,15 @@ class Lab:
                 record(folder, told, captured.records[setting.name], captured.truths)
             elif not arguments.capture:
                 yield from self._deliveries(each, setting, list(captured.truths), kept)
+
+    def _captures(self, each: Round, settings: Sequence[Setting], kept: Path) -> bool:
+        """Capture a round; false if that fails, which is told, and other rounds go on."""
+        try:
+            capture(each, settings, self._folder / each.name).write(kept)
+        except TidemarkError as error:
+            self._tell([Outcome(each.name, "-", "-", "-", f"not captured: {error}")])
+            return False
+        return True
 
     def _deliveries(self, each: Round, setting: Setting, tables: Sequence[str], kept: Path) -> Iterator[Combination]:
         arguments = self._arguments
@@ -80,16 +89,22 @@ class Lab:
                     is_kept=bool(arguments.keep),
                 )  # fmt: skip
 
-    def _print(self, done: Future[Published]) -> None:
-        """Print what came of a combination, unless it was not to be published any more, or failed."""
-        if done.cancelled() or done.exception():
+    def _print(self, each: Combination, done: Future[Published]) -> None:
+        """Print what came of a combination, unless it was not to be published any more."""
+        if done.cancelled():
+            return
+        if error := done.exception():
+            tables = ", ".join(each.tables)
+            self._tell([Outcome(each.round, each.setting, each.delivery, tables, f"stopped: {error!r}")])
             return
         outcomes, seconds = done.result()
+        self._tell(outcomes)
+        sys.stderr.write(f"{each.round} {each.setting} {each.delivery}: {seconds:.0f} s\n")
+
+    def _tell(self, outcomes: Sequence[Outcome]) -> None:
         self._outcomes += outcomes
-        for each in outcomes:
-            sys.stdout.write(each.lines())
+        sys.stdout.write("".join(each.lines() for each in outcomes))
         sys.stdout.flush()
-        sys.stderr.write(f"{outcomes[0].round} {outcomes[0].setting} {outcomes[0].delivery}: {seconds:.0f} s\n")
 
 
 def main() -> int:
