@@ -55,7 +55,7 @@ def of_tables(records: Sequence[Record], tables: Sequence[str]) -> Iterator[Reco
 
 def _is_of(record: Record, payload: Mapping[str, Any], tables: Sequence[str], topics: Collection[str]) -> bool:
     """Whether a record is of these tables, or of no table and no transaction. Some statements name several tables."""
-    if record.value is None:  # a tombstone names its table in the topic alone
+    if not payload:  # a tombstone, with a schema or without, names its table in the topic alone
         return _topic(record.topic.rsplit(".", 1)[-1]) in topics
     if named := _table(payload):
         return any(name in tables for name in (named, *named.split(",")))
@@ -79,8 +79,8 @@ def _transaction(payload: Mapping[str, Any]) -> str | None:
 
 def _payload(record: Record) -> dict[str, Any]:
     message = json.loads(record.value or "{}")
-    payload: dict[str, Any] = message.get("payload", message)
-    return payload
+    payload: dict[str, Any] | None = message.get("payload", message)
+    return payload or {}
 
 
 def _table(payload: Mapping[str, Any]) -> str | None:

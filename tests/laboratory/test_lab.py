@@ -122,9 +122,11 @@ def test_tables_alone_come_with_what_concerns_them_too() -> None:
 
     block = {"id": "7:70"}
     others = [sent("p.lab.b", source={"table": "b"}, transaction=block), sent("p.transaction", status="END", id="7:79"),
-              sent("p.message", source={"table": ""}, op="m", transaction=block), sent("p.lab.b")]  # fmt: skip
+              sent("p.message", source={"table": ""}, op="m", transaction=block), sent("p.lab.b"),
+              sent("p.lab.b", schema={}, payload=None)]  # fmt: skip
     kept = [sent("heartbeat.p", ts_ms=1), sent("p", source={"table": "b,a c"}, ddl="RENAME"), sent("p.lab.a_c"),
-            sent("p.lab.a_c", source={"table": "a c"}), sent("p.message", source={"table": ""}, op="m")]  # fmt: skip
+            sent("p.lab.a_c", source={"table": "a c"}), sent("p.message", source={"table": ""}, op="m"),
+            sent("p.lab.a_c", schema={}, payload=None)]  # fmt: skip
     assert list(of_tables([*others, *kept], ["a c"])) == kept
 
 
