@@ -55,7 +55,7 @@ pythons: $(READY) ## Run tests of formats, types, files, commands and README on 
 	TIDEMARK_JARS=$(CURDIR)/$(VENV)/share/tidemark/jars $(VENV)/other/bin/python -m pytest --quiet \
 	  tests/formats tests/values tests/avro tests/ddl tests/dumps tests/sources tests/tables tests/cli tests/diagnosis tests/documentation
 
-lab: $(READY) ## Compare what is published with real databases, captured by Debezium with many settings (hours; docs/lab.md)
+lab: $(READY) ## Compare what is published with real databases, captured by Debezium with many settings (about 75 minutes; docs/lab.md)
 	PYTHONPATH=include:tests $(BIN)/python lab/run.py $(LAB)
 
 bench: $(READY) ## Measure runs in new processes, then in a warm one, against the floor (bench/README.md)
