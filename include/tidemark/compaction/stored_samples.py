@@ -51,11 +51,18 @@ def read(prepared: Prepared, numbers: Sequence[int], start: int) -> Iterator[pa.
 
 
 def are_older(rows: pa.Table, positions: pa.ChunkedArray) -> list[bool]:
-    """Return which rows stand, written by events of the log before the ones at these positions."""
+    """Return which rows stand, written by events of the log before the ones at these positions.
+
+    A row of a load may have the place where the load began, without a delivery (``folding.log_places``).
+    """
     deleted = rows.column(DELETED).to_pylist() if DELETED in rows.schema.names else [False] * rows.num_rows
     told = zip(rows.column(POSITION).to_pylist(), positions.to_pylist(), deleted, strict=True)
     return [
-        not gone and at is not None and _is_change(at) and at.split(DELIVERY)[0] < new.split(DELIVERY)[0]
+        not gone
+        and at is not None
+        and _is_change(at)
+        and (DELIVERY in at or DELIVERY not in new)
+        and at.split(DELIVERY)[0] < new.split(DELIVERY)[0]
         for at, new, gone in told
     ]
 

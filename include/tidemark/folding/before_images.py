@@ -2,7 +2,8 @@
 
 Pure ``DataFrame -> DataFrame`` functions. Each cell of the row before is what the newest event before left in it, or
 the stored cell. Only values that a before image tells are compared: a null there may as well stand for a value that was
-not captured.
+not captured. Rows that a load wrote are not compared: a load reads some values otherwise than the log has them, JSON of
+MySQL with blanks.
 """
 
 from __future__ import annotations
@@ -126,12 +127,21 @@ def differing(
         **{f"left {field(n)}": F.last(_trusted(n), ignorenulls=True).over(before) for n in numbers},
     }
     met = marked.withColumns(behind).join(rows, keys, "left").join(dead, keys, "left")
-    held = F.coalesce(F.col("alive") & contradictions.is_placed("stands_at"), F.lit(False))
+    held = F.coalesce(F.col("alive") & _is_of_log(), F.lit(False))
     differ = [_differs(n, held, added=plan.columns[n].name in added) for n in numbers]
     follows = F.coalesce(F.col("behind") != log_places.log_place(), F.lit(True))
     late = F.coalesce(contradictions.newest_known() >= F.col("begins"), F.lit(False))
     found = met.where(F.col("was").isNotNull() & F.col(rises) & follows & ~late & reduce(or_, differ, F.lit(False)))
     return found.select(*keys, "position", "file", "place")
+
+
+def _is_of_log() -> Expression:
+    """Return whether a stored row was written by an event of the log, and not by a load that has a place there.
+
+    Where an event has a delivery, the changes before it have one too, and loads have none.
+    """
+    alike = log_places.has_delivery("stands_at") | ~log_places.has_delivery()
+    return contradictions.is_placed("stands_at") & alike
 
 
 def _trusted(number: int) -> Expression:
