@@ -32,9 +32,10 @@ for _name in MODULES:
     import_module(_name)
 
 # The first model of options that a process makes costs it an eighth of a second, where many modules are imported:
-# Pydantic looks for the file of its docstrings among those of all modules.
-for _name in formats.names():
-    formats.resolve(_name)
+# Pydantic looks for the file of its docstrings among those of all modules. A format that another package brings is left
+# to the tasks of its sources: one that cannot be imported must not end the scheduler.
+for _name in formats.own():
+    import_module(f"{formats.__name__}.{_name}")
 
 docs_pages.compile_templates()
 pages.compile_templates()

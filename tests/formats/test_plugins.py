@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +34,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def forget() -> None:
     """Let the next question look for plug-ins again."""
     importlib.invalidate_caches()
-    for cached in (formats.names, formats._own, formats._plugged_in):
+    for cached in (formats.names, formats.own, formats._plugged_in):
         cached.cache_clear()
 
 
@@ -87,3 +89,14 @@ def test_two_packages_may_not_bring_one_name(site: Path) -> None:
         ConfigurationError, match=r"the package acme_\w+ brings a format 'acme_json', and the package acme_"
     ):
         formats.names()
+
+
+def test_a_format_that_cannot_be_imported_does_not_end_the_scheduler(site: Path) -> None:
+    """What the local scheduler imports beforehand are Tidemark's own formats: tasks of the source tell of the other."""
+    install(site, "acme_cdc", "acme_json", "import no_such_module")
+    program = "import tidemark.preloaded; from tidemark import formats; print('acme_json' in formats.names())"
+    paths = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": paths}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.splitlines()[-1:] == ["True"], done.stderr[-2000:]

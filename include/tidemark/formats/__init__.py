@@ -166,7 +166,7 @@ def names() -> list[str]:
     Raises:
         ConfigurationError: an installed package brings a format under a name that is taken.
     """
-    return sorted({*_own(), *_plugged_in()})
+    return sorted({*own(), *_plugged_in()})
 
 
 def resolve(name: str) -> Format:
@@ -178,13 +178,14 @@ def resolve(name: str) -> Format:
     """
     if name not in names():
         raise UnknownNameError(f"Unknown format '{name}'.{nearest(name, names())} Known formats: {', '.join(names())}.")
-    if name in _own():
+    if name in own():
         return cast(Format, importlib.import_module(f"{__name__}.{name}"))
     return _plugin(_plugged_in()[name])
 
 
 @functools.cache
-def _own() -> frozenset[str]:
+def own() -> frozenset[str]:
+    """Return the names of Tidemark's own formats, without importing any."""
     return frozenset(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
@@ -193,8 +194,8 @@ def _plugged_in() -> Mapping[str, EntryPoint]:
     """Return by name the formats that other packages bring."""
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=GROUP):
-        if entry.name in _own() or entry.name in found:
-            taken = "Tidemark" if entry.name in _own() else f"the package {_package(found[entry.name])}"
+        if entry.name in own() or entry.name in found:
+            taken = "Tidemark" if entry.name in own() else f"the package {_package(found[entry.name])}"
             raise ConfigurationError(
                 f"the package {_package(entry)} brings a format '{entry.name}', and {taken} has one of that name. "
                 "Uninstall it, or let it choose another name."
