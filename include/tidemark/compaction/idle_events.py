@@ -33,16 +33,16 @@ def against_rows(
         start: the snapshot that the rows were merged into.
         lacking: how many it must be, as the commits say.
     """
-    plan, keys = prepared.plan, frames.key_names(prepared.plan)
+    plan, keys, oldest = prepared.plan, frames.key_names(prepared.plan), totals.get("oldest")
+    is_newer = prepared.state.is_below(oldest) and prepared.is_below(oldest, start)
+    # Of newer events, only the delete of a row that is not there changes nothing; with soft deletes it makes one.
+    if is_newer and plan.soft:
+        return 0
+    if is_newer and int(totals.get("passing") or 0) == lacking:
+        return lacking
     own = folded.where(~F.col("moved_away")).select(*keys, "position", "deleted")
     stood = stood_at(prepared, start, bounds)
-    oldest = totals.get("oldest")
-    if prepared.state.is_below(oldest) and prepared.is_below(oldest, start):
-        # Of newer events, only the delete of a row that is not there changes nothing; with soft deletes it makes one.
-        if plan.soft:
-            return 0
-        if int(totals.get("passing") or 0) == lacking:
-            return lacking
+    if is_newer:
         return _missing(stood, own.where("deleted").select(*keys), totals)
     judged = own.join(stood, keys, "left").join(died_at(prepared), keys, "left")
     older = F.greatest("stands_at", "died_at") >= F.col("position")
