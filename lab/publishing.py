@@ -8,10 +8,8 @@ import os
 import random
 import re
 import shutil
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from sqlalchemy import Engine, event
 
 import tidemark
 from support.comparing import compare
+from support.lakes import empty_lake, leave_the_disk_to_the_system
 from tidemark.lake import names
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -104,7 +103,7 @@ def prepare(folder: Path) -> None:
     options = f"{session.LOCAL_SETTINGS[_OPTIONS]} {_HEAP}"
     session.LOCAL_SETTINGS = {**session.LOCAL_SETTINGS, _OPTIONS: options, "spark.buffer.pageSize": "1m"}
     Recorder.write_pages = lambda _recorder: None
-    event.listen(Engine, "connect", _leave_the_disk_to_the_system)
+    event.listen(Engine, "connect", leave_the_disk_to_the_system)
 
 
 def publish(each: Combination) -> Published:
@@ -117,7 +116,8 @@ def publish(each: Combination) -> Published:
     finally:
         if not each.is_kept:
             shutil.rmtree(landing)
-            _empty_lake()
+            # All sources of a lake share its ledger: each run would take longer than the one before.
+            empty_lake(Path(os.environ["TIDEMARK_HOME"]))
 
 
 def _outcomes(each: Combination, landing: Path) -> Iterator[Outcome]:
@@ -176,18 +176,3 @@ def _set_aside(lake: Lake, source: str) -> list[str]:
         return []
     rows = table.scan(selected_fields=("reason", "detail", "object")).to_arrow().to_pylist()
     return [f"{row['object']} {row['reason']}: {row['detail']}" for row in rows]
-
-
-def _leave_the_disk_to_the_system(connection: Any, _record: object) -> None:
-    if isinstance(connection, sqlite3.Connection):
-        connection.execute("PRAGMA synchronous = OFF")
-
-
-def _empty_lake() -> None:
-    """Drop what the lake has. All sources share its ledger, so each run would take longer than the one before."""
-    home = Path(os.environ["TIDEMARK_HOME"])
-    if (home / "catalog.db").exists():
-        with closing(sqlite3.connect(home / "catalog.db", timeout=60)) as catalog, catalog:
-            catalog.execute("DELETE FROM iceberg_tables")
-            catalog.execute("DELETE FROM iceberg_namespace_properties")
-        shutil.rmtree(home / "warehouse", ignore_errors=True)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-import sqlite3
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.lakes import empty_lake, leave_the_disk_to_the_system
 from support.rounds import PROVING
 from tidemark.sources.model import Source
 
@@ -46,10 +45,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.basetemp = config.stash[_OWN] = tempfile.mkdtemp(prefix="tidemark-tests-")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionstart() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
     """Let Python collect no garbage until all tests are there: asserts are rewritten as trees, and most of it stays."""
     gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
@@ -64,12 +67,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
-    gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Let Python free all of it at the end; else libraries complain of leaks."""
-    gc.enable()
     gc.unfreeze()
 
 
@@ -124,13 +125,9 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
     """Let SQLite leave it to the system when the catalog gets to the disk: a run commits to it some thirty times."""
     from sqlalchemy import Engine, event
 
-    def leave_it(connection: Any, _record: object) -> None:
-        if isinstance(connection, sqlite3.Connection):
-            connection.execute("PRAGMA synchronous = OFF")
-
-    event.listen(Engine, "connect", leave_it)
+    event.listen(Engine, "connect", leave_the_disk_to_the_system)
     yield
-    event.remove(Engine, "connect", leave_it)
+    event.remove(Engine, "connect", leave_the_disk_to_the_system)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -143,11 +140,7 @@ def _lake_of_its_own(home: Path) -> Iterator[None]:
     all sources shows the days up to the newest of any source.
     """
     yield
-    if (home / "catalog.db").exists():
-        with closing(sqlite3.connect(home / "catalog.db", timeout=60)) as catalog, catalog:
-            catalog.execute("DELETE FROM iceberg_tables")
-            catalog.execute("DELETE FROM iceberg_namespace_properties")
-        shutil.rmtree(home / "warehouse", ignore_errors=True)
+    empty_lake(home)
     shutil.rmtree(home / "quality" / "site", ignore_errors=True)
 
 
