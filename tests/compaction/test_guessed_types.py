@@ -74,7 +74,7 @@ def test_a_number_that_outgrows_a_guessed_type_is_taken_as_if_it_had_been_there_
     of_numbers = ["decimal(38, 18) written as plain: not a number"]
     read_as = of_numbers * 2 if PROVING else [*of_numbers, "long written as plain: not an integer"]
     advice = "`columns: {n: string}` keeps it as text"
-    assert details == [f"column 'n': \"abc\" is no {each}; {advice}" for each in read_as]
+    assert sorted(details) == [f"column 'n': \"abc\" is no {each}; {advice}" for each in read_as]
 
 
 def test_a_table_that_is_built_anew_by_itself_makes_no_text_of_its_numbers(story: CutByCut, lake: Lake) -> None:

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import msgspec
+import psutil
 import psycopg
 import pytest
 
@@ -73,8 +74,15 @@ def test_a_database_that_another_process_uses_goes_on(tmp_path: Path) -> None:
         pass
     (folder / ".handle_pids.json").write_text(f"[{ended.pid}]", "utf-8")
     database.start()
+    assert _at_work(folder)
     database.stop()
     assert not (folder / "postmaster.pid").exists()
+    assert not _at_work(folder)
+
+
+def _at_work(folder: Path) -> list[int]:
+    """Return the process ids of PostgreSQL's servers of this folder; the file of the id goes before the process."""
+    return [each.pid for each in psutil.process_iter(["cmdline"]) if str(folder) in (each.info["cmdline"] or [])]
 
 
 def _server(folder: Path, program: str) -> Server:

@@ -24,6 +24,9 @@ _ACCESS = "local all all scram-sha-256\n"
 _SETTINGS = "synchronous_commit = off\nmax_connections = 60\nshared_buffers = 64MB\n"
 """If the machine crashes, the last moments of Airflow's history may be lost; the database stays consistent."""
 
+_END_SECONDS = 20.0
+"""Longest wait for the end of a cluster that has been stopped."""
+
 
 class EmbeddedPostgres:
     """One database cluster in one folder."""
@@ -33,6 +36,7 @@ class EmbeddedPostgres:
         self._folder = folder
         self._password = password
         self._server: PostgresServer | None = None
+        self._leader: psutil.Process | None = None
 
     def start(self) -> None:
         """Create the cluster if it is not there, start it, and require the password for access."""
@@ -40,15 +44,19 @@ class EmbeddedPostgres:
         _forget_ended(self._folder / ".handle_pids.json")
         self._server = _server(self._folder)
         self._server.start()
+        self._leader = self._server.get_postmaster_info().process
         access = self._folder / "pg_hba.conf"
         if access.read_text(encoding="utf-8") != _ACCESS:
             self._secure(access)
 
     def stop(self) -> None:
-        """Stop the cluster, unless another process uses it; do nothing if it does not run."""
+        """Stop the cluster and wait for its end, unless another process uses it; do nothing if it does not run."""
         if self._server:
             self._server.cleanup()
             self._server = None
+        if self._leader and not (self._folder / "postmaster.pid").exists():  # the file goes shortly before the process
+            psutil.wait_procs([self._leader], timeout=_END_SECONDS)
+        self._leader = None
 
     @property
     def url(self) -> str:
