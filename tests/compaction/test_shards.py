@@ -86,7 +86,7 @@ def _rows(lake: Lake) -> dict[str, list[dict[str, Any]]]:
     return {name: sorted(rows, key=repr) for name, rows in read.items()}
 
 
-REBUILT = how_many(usually=("folded.late", "folded.named"), proving=(None,))
+REBUILT = how_many(usually=("folded.late",), proving=(None,))
 """Tables that are built again; ``None``: all."""
 TABLES = ("both", "both__history", "late", "clash", "move", "wide", "named", "bag", "taken")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from pyiceberg.table.snapshots import Snapshot
 from pyspark.sql import SparkSession
 
+from support.lakes import empty_lake
 from support.running import run_all
 from tidemark.demo.comparison import differences
 from tidemark.demo.render import SOURCES, Rendered, deliver_late, render
@@ -35,6 +37,13 @@ README goes through all stages. ``make prove`` takes each source of the demo thr
 def shop() -> History:
     """The one history."""
     return history()
+
+
+@pytest.fixture(autouse=True)
+def _lake_without_other_tests(home: Path) -> Iterator[None]:
+    """Let each test begin with an empty lake: two of them run sources of one name."""
+    yield
+    empty_lake(home)
 
 
 def _source(name: str, landing: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
