@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tidemark.lake.lake import Lake
 
 _OWN = pytest.StashKey[str]()
+_NAME_LENGTH = 50
+"""Letters that the name of a test lends to the names of its sources."""
 _SECONDS = {"airflow": 40, "slow": 20, "spark": 2, "lake": 0.5}
 """About how long a test takes that has one of these markers, or the fixture ``spark`` or ``lake``."""
 _ROOM = "-Xms2500m -Xmn1500m -XX:MetaspaceSize=256m -XX:ParallelGCThreads=1"
@@ -187,7 +190,9 @@ def source(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Sour
     def make(format_name: str, **fields: Any) -> Source:
         nonlocal number
         number += 1
-        name = "".join(letter if letter.isalnum() else "_" for letter in request.node.name.lower())[:50].strip("_")
+        name = "".join(letter if letter.isalnum() else "_" for letter in request.node.name.lower()).strip("_")
+        if len(name) > _NAME_LENGTH:  # two tests of a module may differ only behind
+            name = f"{name[: _NAME_LENGTH - 9]}_{crc32(name.encode()):08x}"
         landing = str(fields.pop("landing", tmp_path / "landing" / "*"))
         (tmp_path / "landing").mkdir(exist_ok=True)
         return Source.model_validate(

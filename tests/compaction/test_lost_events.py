@@ -135,7 +135,7 @@ def _in_order(kind: Kind, dice: random.Random) -> list[list[bytes]]:
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("seed", range(how_many(usually=1, proving=max(2, ROUNDS // 4))))
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=[pytest.mark.prove] if name in _PROVED else []) for name, kind in KINDS.items()],
