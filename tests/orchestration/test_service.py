@@ -79,6 +79,15 @@ def sleeper():
 sleeper()
 """
 
+RETRIED_SOON = """
+from datetime import timedelta
+
+for dag in [found for name, found in globals().items() if name.startswith(DAG_PREFIX)]:
+    for task in dag.tasks:
+        task.retry_delay = timedelta(seconds=1)
+"""
+"""The end of the file of DAGs: a task that was killed is tried again after a second or two, not after 20 to 40."""
+
 
 def message(day: datetime, number: int) -> str:
     """Return one inserted row as Canal writes it."""
@@ -106,6 +115,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / "sources" / f"{name}.yaml").write_text(text, "utf-8")
     (place / "sources" / "crm.yaml").write_text("source: crm\nformat: canl_json\nlanding: /landing/*\n", "utf-8")
     shutil.copytree(ROOT / "dags", place / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    with (place / "dags" / "cdc_sources.py").open("a", encoding="utf-8") as dags:
+        dags.write(RETRIED_SOON)
     (place / "dags" / "sleeper.py").write_text(SLEEPER, "utf-8")
     (place / "warehouse").mkdir()
     return place

@@ -34,7 +34,7 @@ from tidemark.services.airflow_settings import (
     made_secrets,
 )
 from tidemark.services.postgres import EmbeddedPostgres
-from tidemark.services.processes import LOOPBACK, Server, free_port, stop_servers, wait_until
+from tidemark.services.processes import LOOPBACK, Server, free_port, wait_until
 
 log = structlog.get_logger(__name__)
 
@@ -189,12 +189,12 @@ class AirflowService:
             time.sleep(5)
 
     def stop(self) -> None:
-        """Stop what was started and nothing else: all of Airflow at once, then its database."""
+        """Stop what was started, in reverse order, and nothing else."""
         if self._api:
             self._api.close()
             self._api = None
-        stop_servers(self._servers)
-        self._servers.clear()
+        while self._servers:
+            self._servers.pop().stop()
         if self._postgres:
             self._postgres.stop()
             self._postgres = None

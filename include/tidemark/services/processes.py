@@ -31,7 +31,6 @@ class Server:
         """Start ``command``. Its output goes to ``log``. It and all that it starts inherit the open ``files``."""
         self.name = name
         self.log = log
-        self._strays: list[psutil.Process] = []
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
@@ -71,39 +70,28 @@ class Server:
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES_SHOWN:]
         return "\n".join([f"Log {self.log}:", *lines])
 
-    def stop(self) -> None:
-        """Stop this server alone, as ``stop_servers``."""
-        stop_servers([self])
-
-    def ask_to_end(self) -> None:
-        """Ask the whole group to end, with the descendants that have left it, as Airflow's tasks do; do not wait."""
-        with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
-            started = psutil.Process(self.pid).children(recursive=True)
-            self._strays = [process for process in started if os.getpgid(process.pid) != self.pid]
-        self._signal(signal.SIGTERM)
-
-    def end(self, *, patience: float) -> None:
-        """Wait up to ``patience`` seconds for the server's end, then kill every process that is left."""
+    def stop(self, *, patience: float = 20.0) -> None:
+        """Ask the whole group to end, wait up to ``patience`` seconds, then kill every process of it that is left."""
+        strays = self._strays()
+        self._signal(signal.SIGTERM, strays)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
-        self._signal(signal.SIGKILL)
+        self._signal(signal.SIGKILL, strays)
         self._process.wait()
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _strays(self) -> list[psutil.Process]:
+        """Return the descendants that have left the process group, as Airflow's tasks do."""
+        with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+            started = psutil.Process(self.pid).children(recursive=True)
+            return [process for process in started if os.getpgid(process.pid) != self.pid]
+        return []
+
+    def _signal(self, number: signal.Signals, strays: Sequence[psutil.Process]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
-        for process in self._strays:
+        for process in strays:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
-
-
-def stop_servers(servers: Sequence[Server], *, patience: float = 20.0) -> None:
-    """Ask all servers to end, wait up to ``patience`` seconds, then kill every process of them that is left."""
-    for server in servers:
-        server.ask_to_end()
-    give_up = time.monotonic() + patience
-    for server in servers:
-        server.end(patience=max(0.0, give_up - time.monotonic()))
 
 
 def _sockets(process: psutil.Process) -> list[Any]:
