@@ -14,9 +14,11 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 import pyspark
@@ -101,13 +103,27 @@ def wanted(paths: Iterable[str]) -> str:
     return ET.tostring(module, encoding="unicode")
 
 
-def bundle() -> Path:
-    """Return Iceberg's access to S3, as the image has it."""
+def jars_of_catalog() -> list[Path]:
+    """Return the jars of the REST server, behind Iceberg's access to S3 as the image has it."""
     text = (ROOT / "docker" / "Dockerfile").read_text("utf-8")
     found = re.search(r"org.apache.iceberg:(iceberg-aws-bundle):(\S+) \\\s+(\w{64})", text)
     assert found
     name, version, sha256 = found.groups()
-    return fetched({f"org/apache/iceberg/{name}/{version}/{name}-{version}.jar": sha256})[0]
+    lines = (LOCKS / "catalog.lock").read_text("utf-8").splitlines()
+    own = dict(line.split() for line in lines if not line.startswith("#"))
+    return fetched({f"org/apache/iceberg/{name}/{version}/{name}-{version}.jar": sha256, **own})
+
+
+def packages_of_store() -> Path:
+    """Return the folder of the store's packages; they are installed there if they are not."""
+    packages = FETCHED / "moto"
+    if not packages.exists():
+        FETCHED.mkdir(parents=True, exist_ok=True)
+        install = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--require-hashes"]
+        part = packages.with_name(f"moto.{os.getpid()}")
+        subprocess.run([*install, "--target", str(part), "-r", str(LOCKS / "store.lock")], check=True)
+        part.rename(packages)
+    return packages
 
 
 def settings(given: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
@@ -118,39 +134,48 @@ def settings(given: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, 
     return filled
 
 
+class Services(NamedTuple):
+    """Addresses of the object store and of the REST catalog, and the jar of Iceberg's access to S3."""
+
+    store: str
+    catalog: str
+    bundle: Path
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[str]:
-    """An object store on the loopback address, with the bucket of the compose file; its address."""
-    packages = FETCHED / "moto"
-    if not packages.exists():
-        FETCHED.mkdir(parents=True, exist_ok=True)
-        install = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--require-hashes"]
-        part = packages.with_name(f"moto.{os.getpid()}")
-        subprocess.run([*install, "--target", str(part), "-r", str(LOCKS / "store.lock")], check=True)
-        part.rename(packages)
-    port = free_port(None)
+def services(tmp_path: Path) -> Iterator[Services]:
+    """An object store with the bucket of the compose file, and the REST catalog with its settings, on loopback.
+
+    They are fetched, and start, side by side: a test run waits for both.
+    """
+    with ThreadPoolExecutor() as pool:
+        fetching = pool.submit(jars_of_catalog)
+        packages, (bundle, *own) = packages_of_store(), fetching.result()
+    store, catalog = free_port(None), free_port(None)
+    while catalog == store:
+        catalog = free_port(None)
+    urls = [f"http://{LOOPBACK}:{port}" for port in (store, catalog)]
+    with ExitStack() as started:
+        servers = [_store(packages, store, tmp_path), _catalog([*own, bundle], catalog, urls[0], tmp_path)]
+        for server in servers:
+            started.callback(server.stop)
+        both = "the object store and the REST catalog"
+        wait_until(lambda: answers(store) and answers(catalog), servers=servers, seconds=90, what=both)
+        access = {"access_key": SECRETS["S3_ACCESS_KEY"], "secret_key": SECRETS["S3_SECRET_KEY"], "region": "us-east-1"}
+        fs.S3FileSystem(endpoint_override=urls[0], allow_bucket_creation=True, **access).create_dir("lake")
+        yield Services(*urls, bundle)
+
+
+def _store(packages: Path, port: int, place: Path) -> Server:
     command = [sys.executable, "-m", "moto.server", "-H", LOOPBACK, "-p", str(port)]
     environment = {**os.environ, "PYTHONPATH": str(packages)}
-    server = Server("object store", command, environment=environment, log=tmp_path / "store.log")
-    try:
-        wait_until(lambda: answers(port), servers=[server], seconds=90, what="the object store")
-        url = f"http://{LOOPBACK}:{port}"
-        access = {"access_key": SECRETS["S3_ACCESS_KEY"], "secret_key": SECRETS["S3_SECRET_KEY"], "region": "us-east-1"}
-        fs.S3FileSystem(endpoint_override=url, allow_bucket_creation=True, **access).create_dir("lake")
-        yield url
-    finally:
-        server.stop()
+    return Server("object store", command, environment=environment, log=place / "store.log")
 
 
-@pytest.fixture
-def catalog(store: str, tmp_path: Path) -> Iterator[str]:
-    """The REST catalog with the settings of the compose file; its address."""
-    port = free_port(None)
-    lines = (LOCKS / "catalog.lock").read_text("utf-8").splitlines()
-    own = fetched(dict(line.split() for line in lines if not line.startswith("#")))
+def _catalog(own: Sequence[Path], port: int, store: str, place: Path) -> Server:
     others = [jar for jar in jar_paths() if "iceberg" not in Path(jar).name]
-    path = [*map(str, own), str(bundle()), *others, str(Path(pyspark.__file__).parent / "jars" / "*")]
-    changes = {"http://store:8333": store, "/home/iceberg": str(tmp_path)}
+    path = [*map(str, own), *others, str(Path(pyspark.__file__).parent / "jars" / "*")]
+    changes = {"http://store:8333": store, "/home/iceberg": str(place)}
     environment = {
         **os.environ,
         **settings(COMPOSE["services"]["catalog"]["environment"], changes),
@@ -158,19 +183,15 @@ def catalog(store: str, tmp_path: Path) -> Iterator[str]:
         "CATALOG_HTTP__CLIENT_TYPE": "urlconnection",  # the image has another version of the AWS SDK
     }
     command = ["java", "-Xmx256m", "-cp", os.pathsep.join(path), "org.apache.iceberg.rest.RESTCatalogServer"]
-    server = Server("REST catalog", command, environment=environment, log=tmp_path / "catalog.log")
-    try:
-        wait_until(lambda: answers(port), servers=[server], seconds=90, what="the REST catalog")
-        yield f"http://{LOOPBACK}:{port}"
-    finally:
-        server.stop()
+    return Server("REST catalog", command, environment=environment, log=place / "catalog.log")
 
 
-def test_rest_catalog_and_object_store_hold_the_model(catalog: str, store: str, tmp_path: Path) -> None:
+def test_rest_catalog_and_object_store_hold_the_model(services: Services, tmp_path: Path) -> None:
     """A cluster runs two days with the compose file's settings: rows are the model's, and all is in the bucket.
 
     In ``make prove`` each day has a run, a rebuild and maintenance follow, and the report is read from the store.
     """
+    store, catalog, bundle = services
     table = Table("items")
     first = [table.insert(1, 1, "a", "b"), table.insert(2, 2, "x", "y")]
     then = [table.update(3, 1, "c", ...), table.delete(4, 2), table.insert(5, 3, "d", "e")]
@@ -196,7 +217,7 @@ def test_rest_catalog_and_object_store_hold_the_model(catalog: str, store: str, 
     deliver(tmp_path / "landing" / "2026-01-01", "0", map(message, first))
     deliver(tmp_path / "landing" / "2026-01-02", "0", map(message, then))
     with spark_cluster(tmp_path, COMPOSE["services"]) as master:
-        command = [*spark_submit(master, [*jar_paths(), str(bundle())]), str(program), *COMMANDS]
+        command = [*spark_submit(master, [*jar_paths(), str(bundle)]), str(program), *COMMANDS]
         done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, done.stdout + done.stderr[-5000:]
     logs = executors(tmp_path)

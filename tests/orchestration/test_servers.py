@@ -109,6 +109,8 @@ def test_another_airflow_at_the_port_is_not_taken_for_ones_own(tmp_path: Path, e
     service.port = elsewhere
     service._servers = [_server(tmp_path, "raise SystemExit('address already in use')")]
     assert service.api.is_healthy()
+    (process,) = service.processes
+    wait_until(lambda: not processes.lives(process), servers=[], seconds=30, what="the end of the server")
     with pytest.raises(RetriableLakeError, match=r"(?s)api-server ended with status 1.*address already in use"):
         service.wait_healthy()
     service.stop()
@@ -130,6 +132,8 @@ def test_a_server_that_ends_is_told(tmp_path: Path) -> None:
     """`make up` does not go on without one of its parts."""
     service = AirflowService(tmp_path, dags=tmp_path, environment={}, port=None)
     service._servers = [_server(tmp_path, "raise SystemExit('out of memory')")]
+    (process,) = service.processes
+    wait_until(lambda: not processes.lives(process), servers=[], seconds=30, what="the end of the server")
     with pytest.raises(RetriableLakeError, match=r"(?s)api-server ended with status 1.*out of memory"):
         service.watch()
     service.stop()
