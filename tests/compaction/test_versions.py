@@ -181,8 +181,9 @@ CASES = [
     _case(
         "delete_of_a_row_never_seen_begins_nothing",
         lambda t: (
-            [[t.delete(3, 1, "a", "b")], [t.insert(5, 1, "c", "d")]],
-            [(1, "c", "d", 2, None)],
+            # Of a run that is earlier than all of its table, check asks whether the log began anew: one row is early.
+            [[t.insert(1, 2, "x", "y"), t.delete(3, 1, "a", "b")], [t.insert(5, 1, "c", "d")]],
+            [(1, "c", "d", 2, None), (2, "x", "y", 1, None)],
             {3: 90, 5: 2},
         ),
     ),
