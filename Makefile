@@ -45,7 +45,7 @@ test: lint ## Run lint, types, import contracts and every test (about 15 minutes
 pytest: $(READY)
 	$(PYTEST) --verbose --randomly-seed=$(SEED)
 
-prove: $(READY) ## Run what takes long: thousands of generated histories, every crash window and demo source, two days of Airflow (about an hour and a half)
+prove: $(READY) ## Run what takes long: thousands of generated histories, every crash window and demo source, two days of Airflow (some two hours)
 	TIDEMARK_PROVE=20 $(PYTEST) --verbose -m "more or prove"
 
 pythons: $(READY) ## Run tests of formats, types, files, commands and README on another Python (OTHER=python3.13)
