@@ -14,6 +14,7 @@ import pendulum
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import CronDataIntervalTimetable
+from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.interval import CronDataIntervalTimetable as CoreTimetable
 
 from support.airflow_world import Heard
@@ -71,6 +72,14 @@ def test_dag_is_five_stages_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (dag.max_active_runs, dag.catchup) == (1, False)
     assert {task.max_active_tis_per_dag for task in dag.tasks} == {1}
     assert "canal_json" in str(dag.doc_md)
+
+
+def test_a_run_that_has_begun_goes_before_those_that_have_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheduler gives a free slot to the later of two stages."""
+    write(tmp_path, "erp")
+    known = DagSerialization.from_dict(DagSerialization.to_dict(bag(tmp_path, monkeypatch).dags["cdc_erp"]))
+    weights = [task.weight_rule.get_weight(SimpleNamespace(task=task)) for task in map(known.get_task, STAGES)]
+    assert weights == [1, 2, 3, 4, 5]
 
 
 def test_forms_say_what_they_take_and_nothing_is_mandatory_but_the_source(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from tidemark.errors import ContractError, RetriableLakeError, UnknownNameError
 from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
 from tidemark.queries.status import status_of
-from tidemark.services.airflow import AirflowService
+from tidemark.services.airflow import AirflowService, RunStates
 from tidemark.services.airflow_settings import USER
 from tidemark.services.spark_connect import SparkConnectServer
 from tidemark.sources.files import default_folder
@@ -44,6 +44,9 @@ DEFAULT = tuple(name for name in SOURCES if name != "shop_debezium_bare")
 """Sources of the demo by default: one of each format, of each dialect, and one with options of tables."""
 
 _DAGS = INCLUDE.parent / "dags"
+
+_BACKFILL = "backfill__"
+"""Beginning of the ids of runs that a backfill requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,20 +141,50 @@ def _render(name: str, shop: History, landing: Path) -> None:
 def _run_days(airflow: AirflowService, names: Sequence[str], landing: Path, board: Board) -> None:
     """Run three days by a backfill, deliver the late files, and run the fourth day by the trigger form.
 
-    A second backfill would have to wait, because Airflow notes only every 30 s that a backfill is over.
+    Each source goes on by itself. A second backfill would have to wait, because Airflow notes only every 30 s that a
+    backfill is over.
+
+    Raises:
+        ContractError: a run failed.
     """
-    dags = [f"{DAG_PREFIX}{name}" for name in names]
+    sources = {f"{DAG_PREFIX}{name}": name for name in names}
+    form = {"start": DAYS[3].isoformat(), "end": (DAYS[3] + timedelta(days=1)).isoformat()}
+    last: dict[str, str] = {}
+
+    def go_on(states: RunStates) -> bool:
+        """Request the last day of sources whose backfill is done; return whether there are any."""
+        ready = sorted(states.keys() - last.keys())
+        ready = [dag for dag in ready if _backfilled(states[dag]) == ["success"] * 3]
+        for dag in ready:
+            deliver_late(sources[dag], landing)
+            last[dag] = airflow.api.trigger(dag, form)
+        board.watch(lambda: _tasks(airflow, sources))
+        return bool(ready)
+
     where = f"{airflow.url} (user {USER}, password in {airflow.folder / 'passwords.json'})"
-    board.step(f"running {len(DAYS) - 1} days of each source as a backfill", address=where)
-    with unpaused(airflow, dags):
-        for dag in dags:
+    board.step(f"running {len(DAYS)} days of each source, the last one with late files", address=where)
+    with unpaused(airflow, sorted(sources)):
+        for dag in sources:
             airflow.backfill(dag, DAYS[0], DAYS[2], again=True)
-        _wait(airflow, dict.fromkeys(dags, "backfill__"), board)
-        board.step("running the last day of each source, with late files")
-        for name in names:
-            deliver_late(name, landing)
-        form = {"start": DAYS[3].isoformat(), "end": (DAYS[3] + timedelta(days=1)).isoformat()}
-        _wait(airflow, {dag: airflow.api.trigger(dag, form) for dag in dags}, board)
+        states = airflow.wait_runs(sources, watch=go_on)
+    failed = [
+        f"{dag} {run}"
+        for dag, runs in states.items()
+        for run, state in runs.items()
+        if state != "success" and (run.startswith(_BACKFILL) or run == last.get(dag))
+    ]
+    if failed:
+        raise ContractError(f"failed in Airflow: {', '.join(failed)}; the tasks' logs are in {airflow.folder / 'logs'}")
+
+
+def _backfilled(runs: Mapping[str, str]) -> list[str]:
+    """Return the states of the runs of a backfill."""
+    return [state for run, state in runs.items() if run.startswith(_BACKFILL)]
+
+
+def _tasks(airflow: AirflowService, sources: Mapping[str, str]) -> States:
+    """Return the states of all tasks for the board."""
+    return {sources[dag]: runs for dag, runs in airflow.api.task_states(sources).items()}
 
 
 @contextmanager
@@ -167,26 +200,3 @@ def unpaused(airflow: AirflowService, dags: Sequence[str]) -> Iterator[None]:
         with suppress(RetriableLakeError):  # an Airflow that ended: the error of the demo says why
             for dag in sorted(paused):
                 airflow.api.pause(dag)
-
-
-def _wait(airflow: AirflowService, requested: Mapping[str, str], board: Board) -> None:
-    """Wait until all runs of some DAGs are over. ``requested``: DAG -> beginning of the ids of runs that must succeed.
-
-    Raises:
-        ContractError: such a run failed.
-    """
-
-    def states_of_tasks() -> States:
-        found = airflow.api.task_states(requested)
-        return {dag.removeprefix(DAG_PREFIX): runs for dag, runs in found.items()}
-
-    states = airflow.wait_runs(requested, watch=lambda: board.watch(states_of_tasks))
-    ours = [
-        (dag, run, state)
-        for dag, beginning in requested.items()
-        for run, state in states[dag].items()
-        if run.startswith(beginning)
-    ]
-    failed = [f"{dag} {run}" for dag, run, state in ours if state != "success"]
-    if failed:
-        raise ContractError(f"failed in Airflow: {', '.join(failed)}; the tasks' logs are in {airflow.folder / 'logs'}")

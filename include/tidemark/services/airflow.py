@@ -48,6 +48,9 @@ DAG until then."""
 
 _FINISHED = frozenset({"success", "failed"})
 
+RunStates = Mapping[str, Mapping[str, str]]
+"""DAG -> run -> state, as Airflow names it."""
+
 _PARALLELISM = 6
 """Tasks that may run at the same time. They wait for Spark, for the catalog and for Airflow, so fewer would leave cores
 without work."""
@@ -239,11 +242,11 @@ class AirflowService:
         return self.api.backfill(dag_id, start, end, again=again)
 
     def wait_runs(
-        self, dag_ids: Iterable[str], *, seconds: float = 1800.0, watch: Callable[[], None] = lambda: None
+        self, dag_ids: Iterable[str], *, seconds: float = 1800.0, watch: Callable[[RunStates], bool] = lambda _: False
     ) -> dict[str, dict[str, str]]:
         """Wait until every run of these DAGs is over, and log each change; return DAG -> run -> state.
 
-        ``watch`` is called about every second meanwhile.
+        ``watch`` is called about every second with the states, and returns whether it requested more runs.
 
         Raises:
             RetriableLakeError: the time is over, or a component of Airflow ended.
@@ -251,14 +254,13 @@ class AirflowService:
         shown, wanted = self._shown, sorted(set(dag_ids))
 
         def over() -> bool:
-            watch()
             by_dag = self.api.runs(wanted)
             states = {(dag_id, run): state for dag_id, runs in by_dag.items() for run, state in runs.items()}
             for (dag_id, run), state in sorted(states.items() - shown.items()):
                 if state != "queued":
                     log.info("airflow_run", dag=dag_id, run=run, state=state)
             shown.update(states)
-            return bool(states) and set(states.values()) <= _FINISHED
+            return not watch(by_dag) and bool(states) and set(states.values()) <= _FINISHED
 
         wait_until(over, servers=self._servers, seconds=seconds, what=f"the runs of {', '.join(wanted)}", poll=1)
         return {dag_id: {run: state for (dag, run), state in shown.items() if dag == dag_id} for dag_id in wanted}
