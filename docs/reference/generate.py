@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import ast
 import inspect
-import itertools
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import typer
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
@@ -24,15 +22,15 @@ from pydantic_core import PydanticUndefined
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from docs.reference.json_output import json_output
+from docs.reference.lake_tables import tables
 from docs.reference.markdown import sentence, table
+from docs.reference.texts import texts_in
 
 import tidemark.cli.commands  # noqa: F401  puts the commands into the application
-from tidemark import PACKAGE, formats
+from tidemark import formats
 from tidemark.cli.app import app
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
-from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW
-from tidemark.ledger.schemas import SCHEMAS
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Consequence, Deletes, Files, Severity, Transactions
 from tidemark.sources.freshness import Freshness
@@ -89,7 +87,7 @@ def pages() -> dict[str, str]:
     made = {
         "source-file.md": "\n\n".join(_source_file()),
         "command-line.md": "\n\n".join(_command_line()),
-        "tables.md": "\n\n".join(_tables()),
+        "tables.md": "\n\n".join(tables()),
         "json-output.md": "\n\n".join(json_output()),
     }
     return {name: f"{_MADE}{text}\n" for name, text in made.items()}
@@ -122,7 +120,7 @@ def _source_file() -> Iterator[str]:
         yield f"### {kind.__name__}"
         yield sentence((inspect.getdoc(kind) or "").partition("\n\n")[0])
         (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-        texts = _texts_in(body.body if isinstance(body, ast.ClassDef) else [])
+        texts = texts_in(body.body if isinstance(body, ast.ClassDef) else [])
         yield table(["value", "meaning"], _values_of(kind, texts))
     yield "## Options of a format"
     yield "`options` holds what the format itself needs. The pages of the formats say when."
@@ -247,75 +245,6 @@ def _values(parameter: Any) -> str:
         return ", ".join(f"`{choice.value}`" for choice in kind)
     words = {int: "whole number", float: "number"}
     return f"{parameter.metavar or words.get(kind, 'text')}{', again and again' if parameter.multiple else ''}"
-
-
-def _tables() -> Iterator[str]:
-    """Yield the parts of the page of Tidemark's own tables."""
-    logs, ledger = _texts("lake/log_schemas.py"), _texts("ledger/schemas.py")
-    for name in ("check", "erasure", "offset", "reconciliation"):
-        ledger |= _texts(f"ledger/{name}_schema.py")
-    yield "# Tables"
-    yield (
-        "The tables between the stages and those of the ledger, from their schemas. `tidemark sql` reads them all. "
-        "Published tables have the columns of the source, then those of [Published tables](#published-tables)."
-    )
-    yield "## Logs of a source"
-    for name, columns, constant in (
-        ("raw.<source>", RAW, "RAW"),
-        ("changelog.<source>", CHANGE_LOG, "CHANGE_LOG"),
-        ("quarantine.<source>", QUARANTINE, "QUARANTINE"),
-    ):
-        yield f"### {name}"
-        yield from _columns(columns, logs.get(constant, ""))
-    yield "## Published tables"
-    yield table(["column", "type", "meaning", "only with"], _own_columns())
-    yield "## The ledger"
-    yield "Each table has a row's `source`, and `at`: when it was written."
-    named = {id(value): name for name, value in _constants().items()}
-    for name, columns in SCHEMAS.items():
-        yield f"### ledger.{name}"
-        yield from _columns(columns, ledger.get(named.get(id(columns), ""), ""))
-
-
-def _constants() -> dict[str, pa.Schema]:
-    import tidemark.ledger.check_schema as checks  # noqa: PLC0415
-    import tidemark.ledger.erasure_schema as erasures  # noqa: PLC0415
-    import tidemark.ledger.offset_schema as offsets  # noqa: PLC0415
-    import tidemark.ledger.reconciliation_schema as reconciliation  # noqa: PLC0415
-    import tidemark.ledger.schemas as ledger  # noqa: PLC0415
-
-    found = {**vars(checks), **vars(erasures), **vars(offsets), **vars(reconciliation), **vars(ledger)}
-    return {name: value for name, value in found.items() if isinstance(value, pa.Schema)}
-
-
-def _columns(columns: pa.Schema, text: str) -> Iterator[str]:
-    if text:
-        yield sentence(text)
-    rows = ([f"`{field.name}`", f"`{field.type}`".replace("timestamp[us, tz=UTC]", "timestamptz")] for field in columns)
-    yield table(["column", "type"], rows)
-
-
-def _own_columns() -> Iterator[list[str]]:
-    from tidemark.tables import feeds, schemas  # noqa: PLC0415  Iceberg's types
-
-    yield from ([f"`{name}`", f"`{kind}`", text, ""] for name, kind, text in schemas.WRITTEN)
-    yield [f"`{schemas.DELETED}`", "`boolean`", schemas.DELETED_DOC, "`deletes: soft`"]
-    yield from ([f"`{name}`", f"`{kind}`", text, "`<table>__history`"] for name, kind, text in schemas.INTERVAL)
-    yield from ([f"`{name}`", f"`{kind}`", text, "`<table>__feed`"] for name, kind, text in feeds.OWN)
-
-
-def _texts(module: str) -> dict[str, str]:
-    """Return the texts that stand under the constants of a module, by constant."""
-    return _texts_in(ast.parse((PACKAGE / module).read_text("utf-8")).body)
-
-
-def _texts_in(body: Iterable[ast.stmt]) -> dict[str, str]:
-    found = {}
-    for statement, after in itertools.pairwise(body):
-        is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and is_text:
-            found[statement.targets[0].id] = str(ast.literal_eval(after.value))  # type: ignore[attr-defined]
-    return found
 
 
 def _anchor(title: str) -> str:

@@ -75,8 +75,6 @@ class _Totals:
     away: int
     deletes: int
     marks: int
-    parts: int
-    """Rows that an event wrote a part of, which have to be there."""
     committed_at: int
     """Epoch µs, UTC; 0: unknown."""
     oldest: str | None
@@ -148,10 +146,7 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
         deleted=marked if plan.soft else lost,
         committed_at=totals.committed_at or None,
         snapshots=prepared.snapshots(),
-        contradictions=[
-            *(contradictions.incomplete(prepared, fold.acted(), judged) if totals.parts and judged is not None else []),
-            *_contradictions(prepared, fold, None if by_cell or plan.soft else merged, start),
-        ],
+        contradictions=_contradictions(prepared, fold, judged, None if by_cell or plan.soft else merged, start),
     )
 
 
@@ -276,9 +271,14 @@ def _marked_rows(prepared: Prepared, ready: DataFrame, bounds: KeyBounds) -> int
     return gone.where(F.col(POSITION) < F.col("position")).count()
 
 
-def _contradictions(prepared: Prepared, fold: Fold, merged: Merged | None, start: int) -> list[Contradiction]:
+def _contradictions(
+    prepared: Prepared, fold: Fold, judged: DataFrame | None, merged: Merged | None, start: int
+) -> list[Contradiction]:
     """Return the contradictions between the new events and the rows that they were merged into, or among them."""
-    found = loaded_again.found(prepared, fold.acted(), fold.totals, start)
+    found: list[Contradiction] = []
+    if judged is not None and fold.totals.get("parts"):
+        found += contradictions.incomplete(prepared, fold.acted(), judged)
+    found += loaded_again.found(prepared, fold.acted(), fold.totals, start)
     if prepared.plan.compares and contradictions.may_be(prepared, fold.rows, fold.totals, merged, start):
         found += contradictions.found(prepared, fold.acted(), start)
     if fold.plan.compares_images:
