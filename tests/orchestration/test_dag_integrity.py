@@ -79,7 +79,7 @@ def test_a_run_that_has_begun_goes_before_those_that_have_not(tmp_path: Path, mo
     write(tmp_path, "erp")
     known = DagSerialization.from_dict(DagSerialization.to_dict(bag(tmp_path, monkeypatch).dags["cdc_erp"]))
     weights = [task.weight_rule.get_weight(SimpleNamespace(task=task)) for task in map(known.get_task, STAGES)]
-    assert weights == [1, 2, 3, 4, 5]
+    assert weights == [5, 6, 7, 8, 9]
 
 
 def test_forms_say_what_they_take_and_nothing_is_mandatory_but_the_source(monkeypatch: pytest.MonkeyPatch) -> None:

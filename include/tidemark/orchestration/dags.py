@@ -44,13 +44,7 @@ def build_dag(source: Source) -> DAG:
         catchup=False,
         max_active_runs=1,
         deadline=_deadline(source),
-        default_args={
-            **TASKS,
-            "on_failure_callback": [alerts.task_failed, *notifiers_of(source)],
-            # A later stage goes before an earlier one. Where slots are few, the tables of a source that has begun are
-            # then published before other sources begin. By default all sources would land first.
-            "weight_rule": "upstream",
-        },
+        default_args={**TASKS, "on_failure_callback": [alerts.task_failed, *notifiers_of(source)]},
         params={
             "start": _moment("Start of the interval", "In place of the run's own, as 2026-01-31 00:00."),
             "end": _moment("End of the interval", "The first moment that is not part of it, as 2026-02-01 00:00."),
@@ -73,7 +67,21 @@ def build_dag(source: Source) -> DAG:
 
 
 def _stage(source: Source, stage: str, **more: Any) -> StageOperator:  # noqa: ANN401 - Airflow's own arguments
-    return StageOperator(stage=stage, source=source.source, options=_OPTIONS.get(stage, ()), **more)
+    """Return the task of a stage.
+
+    A later stage has more weight than an earlier one: where slots are few, a source that has begun is published before
+    others begin. By Airflow's own rule all sources would land first. The first stage has the weight that this rule
+    gives it, so that the tasks of other DAGs do not go before it more than usual.
+    """
+    weight = len(STAGES) + STAGES.index(stage)
+    return StageOperator(
+        stage=stage,
+        source=source.source,
+        options=_OPTIONS.get(stage, ()),
+        priority_weight=weight,
+        weight_rule="absolute",
+        **more,
+    )
 
 
 def build_maintenance(sources: Sequence[Source]) -> DAG:
