@@ -45,8 +45,10 @@ test: lint ## Run lint, types, import contracts and every test (15 to 18 minutes
 pytest: $(READY)
 	$(PYTEST) --verbose --randomly-seed=$(SEED)
 
-prove: $(READY) ## Run what takes long: thousands of generated histories, every crash window and demo source, two days of Airflow (some two hours)
-	TIDEMARK_PROVE=20 $(PYTEST) --verbose -m "more or prove"
+# Seeds of each kind of generated source; each has many histories. ROUNDS=20 is for a night.
+ROUNDS ?= 2
+prove: $(READY) ## Run what takes long: generated histories, every crash window and demo source, two days of Airflow (@@TIME@@)
+	TIDEMARK_PROVE=$(ROUNDS) $(PYTEST) --verbose -m "more or prove"
 
 pythons: $(READY) ## Run tests of formats, types, files, commands and README on another Python (OTHER=python3.13)
 	$(BIN)/uv venv --quiet --allow-existing --python $(OTHER) $(VENV)/other
