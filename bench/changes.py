@@ -58,7 +58,7 @@ def newest(changes: DataFrame, key: str) -> DataFrame:
     return changes.withColumn("_rank", F.row_number().over(newest_first)).where("_rank = 1").drop("_rank")
 
 
-def told(rows: DataFrame, columns: Sequence[str]) -> dict[str, int]:
+def totals(rows: DataFrame, columns: Sequence[str]) -> dict[str, int]:
     """Read every column of a table; return what the generator can tell: rows, the sum of one column, the content."""
     sums = [F.count(F.lit(1)), F.sum("reference"), F.sum(F.hash(*columns).cast("long"))]
     found = rows.agg(*sums).first() or (0, 0, 0)

@@ -216,7 +216,7 @@ def _merge(peer: Peer) -> str:
 
 def _read(session: SparkSession, table: str, folder: Path) -> None:
     """Read every column of the table, and write down what was read."""
-    told = changes.told(session.table(table), [*COLUMNS])
+    told = changes.totals(session.table(table), [*COLUMNS])
     (folder / "read.json").write_text(json.dumps(told), encoding="utf-8")
 
 

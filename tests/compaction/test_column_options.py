@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from support.canary import files_with
 from support.histories import Table, deliver, message
-from support.options import SECRET_VARIABLE, told
+from support.options import SECRET_VARIABLE, masked_text
 from support.running import assert_ledgers_close, run_all
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
@@ -139,13 +139,13 @@ def test_masks_are_of_cells(seen: Seen) -> None:
     """Late and partial images, deletes and changed keys lead to the rows that they lead to without masks, masked."""
     one, two, three = WORDS
     assert seen.rows == {
-        "people": [(1, _hmac(three), told("last4", one))],
+        "people": [(1, _hmac(three), masked_text("last4", one))],
         "keyed": [(1, _hmac(three))],
-        "bag": [(1, _hmac(one), told("hash", two)), (2, _hmac(one), told("hash", two))],
+        "bag": [(1, _hmac(one), masked_text("hash", two)), (2, _hmac(one), masked_text("hash", two))],
         "soft": [(1, "****", False), (2, "****", True)],
     }
     assert {row["name"] for row in seen.versions} == {_hmac(word) for word in WORDS}
-    assert {row["note"] for row in seen.versions} == {told("last4", word) for word in WORDS}
+    assert {row["note"] for row in seen.versions} == {masked_text("last4", word) for word in WORDS}
 
 
 def test_no_plain_value_is_outside_of_the_logs(seen: Seen) -> None:
@@ -183,7 +183,7 @@ def test_a_changed_source_file_counts_from_the_next_events_on(seen: Seen, landin
     third = [PEOPLE.insert(80, 3, one, two), SOFT.insert(82, 3, one, two), OPEN.insert(81, 3, one, two)]
     deliver(landing, "2", map(message, third))
     assert run_all(source)["compact"].problems == ()
-    assert _rows(lake, "people") == [(1, told("hash", three)), (3, told("hash", one))]
+    assert _rows(lake, "people") == [(1, masked_text("hash", three)), (3, masked_text("hash", one))]
     assert _rows(lake, "soft") == [(1, one, one, False), (2, two, three, True), (3, one, two, False)]
     assert lake.load(("masked", "soft")).schema().column_names[:3] == ["id", "called", "note"]
     changes = sql.query(lake, "SELECT after FROM masked.soft__changes").to_pylist()

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from support.canary import files_with
 from support.debezium_log import Log, record
 from support.histories import deliver
-from support.options import SECRET, SECRET_VARIABLE, told
+from support.options import SECRET, SECRET_VARIABLE, masked_text
 from support.rounds import PROVING, how_many
 from support.running import assert_ledgers_close, run_all
 from tidemark.errors import ConfigurationError
@@ -186,7 +186,7 @@ def test_rows_are_those_of_masks_at_the_table(seen: Seen) -> None:
     assert seen.landed.tables == seen.tabled.tables
     assert all(seen.landed.tables.values())
     masked = {row["mail"] for row in seen.landed.tables["people"]}
-    assert masked == {told("hmac", f"{CANARY}@x"), told("hmac", TWO)}
+    assert masked == {masked_text("hmac", f"{CANARY}@x"), masked_text("hmac", TWO)}
     assert seen.landed.reasons == seen.tabled.reasons
     assert {"incomplete_message", "malformed", "unreadable_value"} <= set(seen.landed.reasons)
 
@@ -247,7 +247,7 @@ def test_a_source_changes_its_masks_and_its_key(
     assert [each for each in reports["normalize"].remarks if "change log of" in each] == []
     expected = {1: ONE, 2: THREE, 3: ONE, 4: TWO}
     rows = {row["id"]: row["name"] for row in _rows(lake, "one", "people")}
-    assert rows == {number: told("hash", name) for number, name in expected.items()}
+    assert rows == {number: masked_text("hash", name) for number, name in expected.items()}
     assert CANARY not in repr(_events(lake, 1, 2, 3))
     sealed = [row["sealed"] for row in _rows(lake, "raw", "one")]
     assert (sealed.count(None), len(set(sealed))) == (3, 3)

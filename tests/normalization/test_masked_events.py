@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from support.options import SECRET, SECRET_VARIABLE, the_secret, told
+from support.options import SECRET, SECRET_VARIABLE, masked_text, the_secret
 from tidemark.errors import UnreadableValueError
 from tidemark.events import ChangeEvent, Column, Encoding, Event, Message, Operation, Quarantined, Shape, TableId
 from tidemark.normalization.masked_events import HIDDEN_DETAIL, Masked, Masking
@@ -84,7 +84,7 @@ def test_each_encoding_is_masked_as_the_text_of_its_value(encoding: Encoding) ->
         event = _event(Shape((Column("c", kind, encoding), Column("id", "long"))), {"c": value, "id": 1}, {"c": None})
         found = _masked(_masking({"c": mask}), event)
         assert found.shape is not None
-        assert _image(found, found.after) == {"c": told(mask, text), "id": "1"}
+        assert _image(found, found.after) == {"c": masked_text(mask, text), "id": "1"}
         assert _image(found, found.before) == {"c": None}
         label = Masks({"c": mask}, SECRET_VARIABLE).label("c")
         assert found.shape.columns == (Column("c", "string", masked=str(label)), Column("id", "long"))
@@ -133,7 +133,7 @@ def test_the_source_files_encodings_are_read_first() -> None:
     """A column of which messages tell no type is read as the source file declares it, as the table would."""
     masking = _masking({"c": "hash"}, declared={"shop.*": {"c": ("decimal(9, 2)", "unscaled_base64")}})
     found = _masked(masking, _event(Shape((Column("c"),)), {"c": "AfQ="}))
-    assert _image(found, found.after) == {"c": told("hash", "5.00")}
+    assert _image(found, found.after) == {"c": masked_text("hash", "5.00")}
 
 
 def test_why_a_message_is_set_aside_is_not_told() -> None:

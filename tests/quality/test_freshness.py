@@ -67,7 +67,7 @@ def test_the_worst_limit_that_is_exceeded_decides(
     assert (result.name, result.columns) == (OF_SOURCE, ())
     assert (result.severity, result.success) == (severity, success)
     assert (result.observed, result.expected) == (observed, expected)
-    assert bool(found.told) is not success
+    assert bool(found.sentences) is not success
 
 
 def test_a_heartbeat_counts_for_the_source_and_for_no_table() -> None:
@@ -80,11 +80,13 @@ def test_a_heartbeat_counts_for_the_source_and_for_no_table() -> None:
         (OF_TABLE, ("lake.a1",), False),
         (OF_TABLE, ("lake.a2",), True),
     ]
-    assert found[1].told == (
+    assert found[1].sentences == (
         "lake.a1: its newest commit is of 2026-03-01T06:00:00+00:00, 30.0 hours ago (freshness: block_after_hours: 5)",
     )
     stale = next(judged(source, rows, [_batch(1, 50)], NOW))
-    assert stale.told[0].startswith("fresh: its newest commit or heartbeat is of 2026-03-02T08:00:00+00:00, 4.0 hours")
+    assert stale.sentences[0].startswith(
+        "fresh: its newest commit or heartbeat is of 2026-03-02T08:00:00+00:00, 4.0 hours"
+    )
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def shown(row: Row, options: Mapping[str, Any]) -> Row | None:
     called = options.get("rename", {})
     for pattern, mask in options.get("mask", {}).items():
         fits = (name for name in left if fnmatch(name, pattern) or called.get(name) == pattern)
-        left |= {name: told(mask, left[name]) for name in fits}
+        left |= {name: masked_text(mask, left[name]) for name in fits}
     return left | made
 
 
@@ -114,7 +114,7 @@ def as_at_source(row: Row, options: Mapping[str, Any]) -> Row:
     return {names.get(name, name): value for name, value in row.items()}
 
 
-def told(mask: str, value: Any) -> str | None:
+def masked_text(mask: str, value: Any) -> str | None:
     """What a mask makes of a value."""
     if value is None or mask == "null":
         return None

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from support.options import SECRET, SECRET_VARIABLE, the_secret, told
+from support.options import SECRET, SECRET_VARIABLE, masked_text, the_secret
 from tidemark.events import Column, Encoding, Shape
 from tidemark.values.image_reader import UNREADABLE
 from tidemark.values.images import read_images
@@ -29,7 +29,10 @@ def test_spark_masks_as_python_does(
     found = {row["value"]: row.asDict() for row in masked.collect()}
     for value in VALUES:
         for mask in Mask:
-            assert found[value][mask.value] == masks.told(mask.value, value) == told(mask.value, value), (mask, value)
+            assert found[value][mask.value] == masks.shown(mask.value, value) == masked_text(mask.value, value), (
+                mask,
+                value,
+            )
     masked.explain(mode="extended")
     shown = capsys.readouterr().out
     assert "hashed" in shown
@@ -51,7 +54,7 @@ def test_values_that_were_masked_before_are_masked_no_more(
         "faulty": Shape((Column("c", "string", Encoding.HEX, of_c),)),
     }
     rows = [
-        ("plain", '{"c": "QWJjZGVm", "d": 1.10}', told("hmac", "Abcdef"), "****", None),
+        ("plain", '{"c": "QWJjZGVm", "d": 1.10}', masked_text("hmac", "Abcdef"), "****", None),
         ("plain", '{"c": "/w==", "d": 123450}', None, "****3450", "c"),
         ("done", '{"c": "0a0b", "d": "****3450"}', "0a0b", "****3450", None),
         ("done", '{"c": null, "d": null}', None, None, None),

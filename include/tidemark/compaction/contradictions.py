@@ -245,7 +245,7 @@ def note(ledger: Ledger, cut: int, built: Sequence[Built]) -> None:
         ledger.replace(ContradictionRow, rows, of_cut)
 
 
-def told(built: Iterable[Built]) -> tuple[str, ...]:
+def sentences(built: Iterable[Built]) -> tuple[str, ...]:
     """Return a sentence for each contradiction of some tables, with keys of rows."""
     return tuple(
         f"{table.object}: {each.events} {IN_WORDS[each.kind]}{_keys(each)}. The first is message {each.place} of "

@@ -59,7 +59,7 @@ class FeedRows:
         there = newest.where("newest.comes").select("newest.row.*")
         return there.withColumn(SIDE, F.lit(-1))
 
-    def told(self, changes: DataFrame, *, ordinal: int, cut: int, leaving: Sequence[str]) -> DataFrame:
+    def of_changes(self, changes: DataFrame, *, ordinal: int, cut: int, leaving: Sequence[str]) -> DataFrame:
         """Return changes as the feed tells them: rows that are as they were tell nothing.
 
         Args:

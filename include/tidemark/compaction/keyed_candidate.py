@@ -163,7 +163,7 @@ def _record_checks(prepared: Prepared) -> None:
     """Let the table tell by which checks its rows were judged."""
     plan = prepared.plan
     if row_checks.are_recorded(plan.found.table, plan.row_checks):
-        told = {MARKER + row_checks.MARK: row_checks.told(plan.row_checks)}
+        told = {MARKER + row_checks.MARK: row_checks.as_text(plan.row_checks)}
         commit_files(prepared.current(), [], summary=told, branch=prepared.run.cut.branch)
 
 

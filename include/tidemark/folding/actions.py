@@ -190,7 +190,7 @@ def cell(plan: Plan, number: int, image: str = "image") -> Expression:
 def default_value(plan: Plan, column: TableColumn, fill: Fill) -> Expression:
     """Return what rows get in a column that was added, as a value of its type, which the plan made sure can hold it."""
     if column.name in plan.masks.kinds:
-        return F.lit(plan.masks.told(column.name, fill.text)).cast(spark_type(column.type))
+        return F.lit(plan.masks.shown(column.name, fill.text)).cast(spark_type(column.type))
     value = value_of(column, fill)
     literal = F.lit(base64.b64decode(value)) if isinstance(value, str) and column.type == "binary" else F.lit(value)
     return literal.cast(spark_type(column.type))

@@ -85,7 +85,7 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: Wanted
     own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH)
     told = {"own file": own_file}
     if images:
-        told |= row_images.told()
+        told |= row_images.own_images()
         steps |= row_images.met(cells, order, pairs=images.pairs)
         counts |= {name: each.over(of_key) for name, each in row_images.folded().items()}
     if plan.has_deliveries:

@@ -69,7 +69,7 @@ def _once(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: Wanted |
     payload = ["committed_at", "deleted", "moved_away", "shape", "partial", "absent", "upsert", "idle"]
     payload += ["needs"] if plan.compares else []
     if images:
-        acted, payload = acted.withColumns(row_images.told()), [*payload, *map(quoted, row_images.ACTED)]
+        acted, payload = acted.withColumns(row_images.own_images()), [*payload, *map(quoted, row_images.ACTED)]
     cells = _cells(plan)
     # Copies of one event have one position. All actions of a key meet in one task, sorted, so that both groupings
     # stream through it, and so does a hot key.

@@ -65,7 +65,7 @@ def _hash(text: Expression) -> Expression:
     return F.when(text.isNotNull(), F.xxhash64(text))
 
 
-def told() -> dict[str, Expression]:
+def own_images() -> dict[str, Expression]:
     """Return columns of actions: the hashes and the before image of the action's own row."""
     is_of_row = F.col("needs") == contradictions.ROW  # a row that moved here was another one before
     own = {name: F.when(is_of_row, F.col(f"`{name}`")) for name in (_WAS, _TEXT)}

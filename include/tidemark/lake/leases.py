@@ -143,7 +143,7 @@ class Taker:
         return LeaseRecord(
             token=token,
             owner=self._owner,
-            who=lock_holders.told(),
+            who=lock_holders.description(),
             since=datetime.now(UTC),
             seconds=SECONDS,
             machine=machine,

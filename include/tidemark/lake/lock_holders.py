@@ -94,10 +94,10 @@ def of_database(connection: Connection, key: int) -> Holder | None:
 
 def session_name() -> str:
     """Return the name of this process's session in the database: process, machine and command."""
-    return told().encode()[:_SESSION_NAME].decode(errors="ignore")
+    return description().encode()[:_SESSION_NAME].decode(errors="ignore")
 
 
-def told() -> str:
+def description() -> str:
     """Return this process, its machine and its command, for people."""
     return f"process {os.getpid()} on {socket.gethostname()} ({_command()})"
 

@@ -25,7 +25,7 @@ class Doubt(NamedTuple):
     severity: Severity = Severity.BLOCK
     """Whether it holds the cut, or is only told."""
 
-    def told(self, changelog: Table | None) -> str:
+    def sentence(self, changelog: Table | None) -> str:
         """Return the reason, with the position and the message of the first event. The change log has these."""
         if self.position is None:
             return self.reason

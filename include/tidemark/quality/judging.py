@@ -56,7 +56,7 @@ def judge(
         for row in rows:
             candidate = opened(lake, session, row)
             counts = key_counts.counted(candidate)
-            told += key_counts.told(candidate, counts, changelog)
+            told += key_counts.faults(candidate, counts, changelog)
             invariants = key_invariants(candidate, counts) | dict(more.get(row.object, {}))
             if fitting := value_bounds.fitting(bounds.get(row.object, {}), candidate):
                 beyond, place = _beyond(source, candidate, fitting, changelog)
@@ -64,7 +64,7 @@ def judge(
                 told += place
             aside = quarantine_invariants(source, row)
             if any(each.value for each in aside.values()):
-                told.append(set_aside.told(source.source, row, lake.find(names.quarantine(source.source))))
+                told.append(set_aside.sentence(source.source, row, lake.find(names.quarantine(source.source))))
             versions, places = history_counts.judged(candidate, changelog)
             told += places
             subjects.append(_subject(source, candidate, {**invariants, **aside, **versions}))

@@ -57,7 +57,7 @@ def counted(candidate: Candidate) -> KeyCounts:
     return KeyCounts(rows, null_keys, _duplicate_keys(candidate) if candidate.written else 0)
 
 
-def told(candidate: Candidate, counts: KeyCounts, changelog: Table | None) -> list[str]:
+def faults(candidate: Candidate, counts: KeyCounts, changelog: Table | None) -> list[str]:
     """Return sentences about what is wrong: keys that occur twice, the first row without a key, rows of nobody's event.
 
     Args:

@@ -14,7 +14,7 @@ class Finding(NamedTuple):
     """The result of one check of a source."""
 
     result: CheckResult
-    told: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
     """Sentences for people, where it failed."""
 
     @property
@@ -39,6 +39,6 @@ def of_source(source: str, findings: Sequence[Finding], docs: Path) -> OfSource:
     success = not any(each.blocks for each in findings)
     return OfSource(
         verdicts=(Verdict(table=source, success=success, results=results, docs=docs),),
-        problems=tuple(text for each in findings if each.blocks for text in each.told),
-        warnings=tuple(text for each in findings if not each.blocks for text in each.told),
+        problems=tuple(text for each in findings if each.blocks for text in each.sentences),
+        warnings=tuple(text for each in findings if not each.blocks for text in each.sentences),
     )

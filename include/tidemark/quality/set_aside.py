@@ -31,7 +31,7 @@ def one_of(scan: DataScan) -> str:
     return f" One is message {found[0]['place']} of {harmless(found[0]['file'])}." if found else ""
 
 
-def told(source: str, row: TableRow, quarantine: Table | None) -> str:
+def sentence(source: str, row: TableRow, quarantine: Table | None) -> str:
     """Return a sentence about the events of a table that a cut sets aside, with the place of one of them."""
     # Also of earlier batches: a table that is built again has all of its events.
     where = (

@@ -114,7 +114,7 @@ def explain(lake: Lake, name: str, given: Sequence[str]) -> Life:
     rows = _rows(table, chosen)
     kept = rows if whole is table else _rows(whole, chosen)
     if reader.key:
-        if row_checks.recorded(whole) != row_checks.told(()):
+        if row_checks.recorded(whole) != row_checks.as_text(()):
             own = _with_kept_back_marked(lake, table, own, set(kept.column(POSITION).to_pylist()))
         if any(map(_needs_another_row, own)):
             own = _with_set_aside_marked(lake, table, own)

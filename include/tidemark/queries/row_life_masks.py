@@ -18,11 +18,11 @@ class MaskedText(str):
     __slots__ = ()
 
 
-def told(name: str, value: Value, masks: Masks) -> Value:
+def as_shown(name: str, value: Value, masks: Masks) -> Value:
     """Return a value as the table shows it."""
     if value is None or name not in masks.kinds or isinstance(value, MaskedText):
         return value
-    return masks.told(name, str(value))
+    return masks.shown(name, str(value))
 
 
 def masked(step: Step, masks: Masks) -> Step:
@@ -40,4 +40,4 @@ def masked(step: Step, masks: Masks) -> Step:
 
 def shown(values: Key, masks: Masks) -> Key:
     """Return values by column as the table shows them."""
-    return {name: told(name, value, masks) for name, value in values.items()}
+    return {name: as_shown(name, value, masks) for name, value in values.items()}

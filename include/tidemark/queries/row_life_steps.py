@@ -22,7 +22,7 @@ from tidemark.lake.properties import SOURCE_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
 from tidemark.queries.row_life_columns import defaults
-from tidemark.queries.row_life_masks import MaskedText, masked, told
+from tidemark.queries.row_life_masks import MaskedText, as_shown, masked
 from tidemark.queries.row_life_scan import LogRow, comparable, made, may_hold, micros
 from tidemark.queries.shard_views import own_columns
 from tidemark.tables import eras
@@ -149,7 +149,7 @@ class Reader:
         if not isinstance(value, str) or not encodings <= _WRITTEN_AS_IS or kind not in {"int", "long", "string"}:
             return None
         if kind == "string":
-            written = "|".join(re.escape(str(each)) for each in {value, told(name, value, self.masks)})
+            written = "|".join(re.escape(str(each)) for each in {value, as_shown(name, value, self.masks)})
             return rf'"(?:{called})"\s*:\s*"?(?:{written})["\s,}}]'
         written = f"[+-]?0*{value.lstrip('-')}"
         return rf'"(?:{called})"\s*:\s*"?{written}["\s,}}]'
@@ -274,7 +274,7 @@ class Reader:
 
     def _equal(self, name: str, one: Value, other: Value) -> bool:
         if isinstance(one, MaskedText) or isinstance(other, MaskedText):  # the plain value is known of one at the most
-            one, other = told(name, one, self.masks), told(name, other, self.masks)
+            one, other = as_shown(name, one, self.masks), as_shown(name, other, self.masks)
         return comparable(one, self.columns[name].type) == comparable(other, self.columns[name].type)
 
 

@@ -53,7 +53,7 @@ class Address:
     database: str | None = field(repr=False)
     options: Mapping[str, str] = field(repr=False)
 
-    def told(self, error: BaseException) -> str:
+    def without_secrets(self, error: BaseException) -> str:
         """Return the first line of a driver's error, without the parts of the address that are secret."""
         text = harmless(first_line(error))
         for secret in (self.password, self.user, self.host):

@@ -80,7 +80,7 @@ class Database(AbstractContextManager["Database"], ABC):
             yield
         except self._errors as error:
             what = f"the source database of connection '{self._address.name}' failed or refused"
-            told = self._address.told(error)
+            told = self._address.without_secrets(error)
             self._recover()
             # Without the driver's error, which may have parts of the address.
             raise SourceDatabaseError(f"{what}: {told}") from None

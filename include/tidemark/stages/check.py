@@ -120,7 +120,7 @@ def run(source: Source) -> StageReport:
 def _in_words(doubts: Mapping[str, Sequence[Doubt]], severity: Severity, changelog: Table | None) -> tuple[str, ...]:
     """Return the doubts of a severity, each behind the name of its table."""
     return tuple(
-        f"{name}: {doubt.told(changelog)}"
+        f"{name}: {doubt.sentence(changelog)}"
         for name, found in doubts.items()
         for doubt in found
         if doubt.severity is severity

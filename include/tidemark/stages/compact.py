@@ -97,7 +97,7 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     ledger.replace(CutRow, [CutRow(cut=cut.number, state=cuts.CANDIDATE, batch=newest)], equals("cut", cut.number))
     report = _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
     unasked = [f"{row.object}: {row.reason}" for row in rows if row.reason == schema_policies.CONSENT]
-    return replace(report, remarks=(*unasked, *contradictions.told(built)))
+    return replace(report, remarks=(*unasked, *contradictions.sentences(built)))
 
 
 def _decisions(this: Run, finds: Mapping[str, Found], lineages: Lineages) -> list[Decision]:

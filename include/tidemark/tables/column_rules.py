@@ -137,7 +137,7 @@ def masks_recorded(table: Table) -> Masks:
     return Masks({name: Mask(mask) for name, mask in told.get("masks", {}).items()}, told.get("variable"))
 
 
-def told(
+def to_record(
     promised: model.Table, masks: Masks, left_out: Iterable[str], stored: Mapping[str, str], before: Mapping[str, Any]
 ) -> str | None:
     """Return what the table is to record, as JSON; None where there is nothing to record, and was nothing.

@@ -89,7 +89,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
         where=rules.where,
         derived=rules.derived,
-        column_rules=column_rules.told(promised, masks, evolving.left_out(), stored_as, built_by),
+        column_rules=column_rules.to_record(promised, masks, evolving.left_out(), stored_as, built_by),
     )
 
 

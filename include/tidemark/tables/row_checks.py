@@ -107,14 +107,14 @@ def refuse_unfit(table: str, promised: model.Table, key: Sequence[str], *, whole
         )
 
 
-def told(rules: Sequence[RowCheck]) -> str:
+def as_text(rules: Sequence[RowCheck]) -> str:
     """Return what a table records of its rules."""
     return json.dumps(
         [[rule.type, rule.arguments, rule.keeps_last_good] for rule in rules], sort_keys=True, default=str
     )
 
 
-_NONE: Final = told(())
+_NONE: Final = as_text(())
 
 
 def recorded(table: Table | None) -> str:
@@ -133,7 +133,7 @@ def refuse_stale(object_name: str, table: Table, rules: Sequence[RowCheck]) -> N
     Raises:
         RebuildNeededError: they were others.
     """
-    if recorded(table) != told(rules):
+    if recorded(table) != as_text(rules):
         raise RebuildNeededError(f"{object_name}: checks that keep rows back changed, or columns of them did")
 
 

@@ -70,7 +70,7 @@ class Masks(NamedTuple):
         mask = self.kinds.get(name)
         return None if mask is None else labelled(mask, self.variable)
 
-    def told(self, name: str, text: str | None) -> str | None:
+    def shown(self, name: str, text: str | None) -> str | None:
         """Return what the table shows of a value, given as the text that a ``string`` column would hold."""
         mask = self.kinds.get(name)
         return text if mask is None else masked(mask, text, self.secret())
