@@ -91,8 +91,8 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
     state.mark(marks, {_HIGH: max(high, counts.last or ""), _TRUNCATE: truncated or ""})
     grown = accounting.merged(prepared.current(), start, prepared.run.cut.branch).grown
     missing = _removed_nothing(plan, grown, taken) if goes_on else 0
-    told = bag_contradictions.missing_rows(prepared, unseen, rows, start) if missing and plan.compares else []
-    told += bag_contradictions.different_copies(prepared, rows) if counts.differing else []
+    contradictions = bag_contradictions.missing_rows(prepared, unseen, rows, start) if missing and plan.compares else []
+    contradictions += bag_contradictions.different_copies(prepared, rows) if counts.differing else []
     change = grown - emptied.rows
     return Built(
         object=plan.found.object,
@@ -109,7 +109,7 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
         deleted=max(0, -change),
         committed_at=counts.committed_at,
         snapshots=prepared.snapshots(),
-        contradictions=told,
+        contradictions=contradictions,
     )
 
 

@@ -116,11 +116,11 @@ def meet(prepared: Prepared, sound: DataFrame, reach: Reach, views: ExitStack) -
     seen = prepared.log.taken_between(place_of(reach.first), reach.high)
     if not prepared.plan.has_deliveries:
         before = seen.rows.select("position", F.lit(True).alias("was_seen")).distinct()
-        told = sound.join(before, "position", "left").withColumn("is_new", F.col("was_seen").isNull())
+        matched = sound.join(before, "position", "left").withColumn("is_new", F.col("was_seen").isNull())
         is_late = F.col("is_new") & (F.col("position") <= reach.high)
         repeated = F.when(F.col("is_new"), F.col("copies") - 1).otherwise(F.col("copies"))
-        unseen = named(told.where("is_new"), views)
-        return Met(unseen=unseen, touched=unseen, **_counted(told, F.col("is_new"), is_late, repeated))
+        unseen = named(matched.where("is_new"), views)
+        return Met(unseen=unseen, touched=unseen, **_counted(matched, F.col("is_new"), is_late, repeated))
     columns = ["position", "set_aside", LOG_PLACE, "copies", "committed_at", "old", "new"]
     late = sound.where(F.col(LOG_PLACE) <= reach.high)
     places = late.select(LOG_PLACE).union(late.select(log_places.identity())).distinct()

@@ -80,10 +80,10 @@ def differ(
         totals: ``folding.keyed.totals`` of it.
         start: the snapshot that the rows were merged into.
     """
-    following, unproved, told = (int(totals[name] or 0) for name in ("following", "unproved", IMAGES))
-    if told < unproved and unproved * _MOST <= following:
+    following, unproved, sampled = (int(totals[name] or 0) for name in ("following", "unproved", IMAGES))
+    if sampled < unproved and unproved * _MOST <= following:
         return True
-    if not told:
+    if not sampled:
         return False
     rows = told_by()
     if not are_of_deletes(plan, totals):

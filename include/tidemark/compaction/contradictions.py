@@ -133,11 +133,11 @@ def before_images(prepared: Prepared, changes: DataFrame, start: int, *, of_dele
         of_deletes: whether the before images of DELETEs are compared too.
     """
     plan = prepared.plan
-    told = compared.sides(changes.where(F.col("operation") != Operation.TRUNCATE), plan, of_deletes=of_deletes)
+    sides = compared.sides(changes.where(F.col("operation") != Operation.TRUNCATE), plan, of_deletes=of_deletes)
     if truncates := truncation.known(prepared):
-        told = told.where(F.col("position") > truncates.newest[""].position)  # shards are not compared
+        sides = sides.where(F.col("position") > truncates.newest[""].position)  # shards are not compared
     rows, dead = compared.stored(prepared.stored_at(start), plan), idle_events.died_at(prepared)
-    differing = compared.differing(told, rows, dead, plan, seen(prepared), added_columns(prepared))
+    differing = compared.differing(sides, rows, dead, plan, seen(prepared), added_columns(prepared))
     differing = checkpointed(differing)
     count = differing.count()
     return [entry(differing, BEFORE_IMAGES, count, prepared)] if count else []
@@ -255,5 +255,11 @@ def sentences(built: Iterable[Built]) -> tuple[str, ...]:
     )
 
 
-def _keys(told: Contradiction) -> str:
-    return harmless(f" ({'; '.join(told.keys)}{'; ...' if told.events > len(told.keys) else ''})") if told.keys else ""
+def _keys(contradiction: Contradiction) -> str:
+    return (
+        harmless(
+            f" ({'; '.join(contradiction.keys)}{'; ...' if contradiction.events > len(contradiction.keys) else ''})"
+        )
+        if contradiction.keys
+        else ""
+    )

@@ -59,7 +59,7 @@ def _decide(run: Run, found: Found) -> Plan | Decision:
     request = run.requests.get(found.object)
     if _is_new(run, found) and schema_policies.lacks_consent(run.source, found.object):
         return Waiting(found=found, reason=schema_policies.CONSENT, request=request)
-    others = _changed_by_others(run, found, found.target, asked=request is not None)
+    others = _changed_by_others(run, found, found.target, requested=request is not None)
     return others or _planned(run, found, request)
 
 
@@ -82,21 +82,21 @@ def _planned(run: Run, found: Found, request: str | None) -> Plan | Decision:
     return plan or Waiting(found=found, reason=_NOTHING_TELLS_COLUMNS, request=request)
 
 
-def _changed_by_others(run: Run, found: Found, target: Identifier, *, asked: bool) -> Stopped | BuildAnew | None:
+def _changed_by_others(run: Run, found: Found, target: Identifier, *, requested: bool) -> Stopped | BuildAnew | None:
     """Return what is done about a table that another writer changed; None to go on.
 
     Args:
         run: the run.
         found: the table.
         target: the published table.
-        asked: whether it is to be built from its whole change log, which needs nothing of what others did.
+        requested: whether it is to be built from its whole change log, which needs nothing of what others did.
     """
     if found.table is None:
         return None
     again = f"`tidemark rebuild {run.source.source} {found.object}`"
     if problem := foreign.unwritable(found.table) or (foreign.unwritable(found.shown) if found.shown else None):
         return stopped(found, f"{problem}: drop the table, then {again} makes it anew")
-    if asked:
+    if requested:
         return None
     state = run.lake.find(names.state(target))
     of_another_cut = found.shown is not None and cut_tags(found.shown)[-1:] != cut_tags(found.table)[-1:]
@@ -105,13 +105,13 @@ def _changed_by_others(run: Run, found: Found, target: Identifier, *, asked: boo
         return BuildAnew(object=found.object, reason=reason)
     beside = [*names.beside(target), *([names.whole(names.history(target))] if found.shown is not None else [])]
     tables = (found.table, found.shown, state, *map(run.lake.find, beside))
-    told = [text for table in tables if table is not None and (text := foreign.changes(table))]
-    if not told:
+    changes = [text for table in tables if table is not None and (text := foreign.changes(table))]
+    if not changes:
         return None
     return stopped(
         found,
-        f"{'. '.join(told)}. No event tells of this, so nothing is published on top of it. Undo it, or {again} makes "
-        "the table again from its change log, without what the other writer did",
+        f"{'. '.join(changes)}. No event tells of this, so nothing is published on top of it. Undo it, or {again} "
+        "makes the table again from its change log, without what the other writer did",
     )
 
 

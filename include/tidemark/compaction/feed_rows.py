@@ -81,14 +81,14 @@ class FeedRows:
                 F.transform("new", partial(_change, F.when(both, AFTER).otherwise(INSERT))),
             )
         )
-        told = sides.select(change.alias("change"))
+        typed_changes = sides.select(change.alias("change"))
         cells = [F.col(f"change.row.{name}").alias(column.stored) for name, column in self._named()]
         own = [
             F.col("change.type").alias(CHANGE_TYPE),
             F.lit(ordinal).cast("long").alias(CHANGE_ORDINAL),
             F.lit(cut).cast("int").alias(CUT),
         ]
-        return told.select(*cells, *own, *(F.lit(None).alias(name) for name in leaving))
+        return typed_changes.select(*cells, *own, *(F.lit(None).alias(name) for name in leaving))
 
     def _named(self) -> Iterator[tuple[str, FeedColumn]]:
         return zip(self.columns, self.wanted.columns, strict=True)

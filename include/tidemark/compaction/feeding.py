@@ -53,8 +53,8 @@ def follow(lake: Lake, target: Identifier, cut: int, before: int | None) -> None
         before: of the table, with the rows that the feed shows; None: it is behind.
     """
     table, known = lake.load(target), lake.find(names.feed(target))
-    told = fed(known)
-    if known is None or (told is not None and told.snapshot == head(table)):
+    recorded = fed(known)
+    if known is None or (recorded is not None and recorded.snapshot == head(table)):
         return
     feed = Feed(lake, target, Cut(number=cut, batch=0))
     branch = feed.cut.branch
@@ -82,10 +82,10 @@ def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None) -> None
         before: of the table, with the rows that the feed shows; None: the feed itself has to tell.
     """
     table, made = feed.lake.load(feed.target), feed.lake.load(names.feed(feed.target))
-    told, empty = fed(made), not rows_in(made)
-    anew = told is not None and _begins_anew(told, wanted, behind=before is None)
+    recorded, empty = fed(made), not rows_in(made)
+    anew = recorded is not None and _begins_anew(recorded, wanted, behind=before is None)
     behind = before is None and not (anew or empty)
-    ordinal = 1 + (told.ordinal if told is not None else 0 if empty else _last_ordinal(feed))
+    ordinal = 1 + (recorded.ordinal if recorded is not None else 0 if empty else _last_ordinal(feed))
     summary = summary_of(Fed(snapshot=snapshot, ordinal=ordinal, key=list(wanted.key), masks=wanted.masks))
     files = changed_files.between(table, None if anew else before, snapshot)
     if not (files or behind or anew):
@@ -110,14 +110,14 @@ def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None) -> None
         writer.append()
 
 
-def _begins_anew(told: Fed, wanted: Shown, *, behind: bool) -> bool:
+def _begins_anew(recorded: Fed, wanted: Shown, *, behind: bool) -> bool:
     """Return whether nothing that the feed told may stay.
 
     Values that are masked now must not be read plain in it; and what it told by another key cannot be replayed.
     """
     kept = [column for column in wanted.columns if column.was is not None]
-    masked = any(told.masks.get(str(column.was)) != wanted.masks.get(column.name) for column in kept)
-    return masked or (behind and told.key != list(wanted.key))
+    masked = any(recorded.masks.get(str(column.was)) != wanted.masks.get(column.name) for column in kept)
+    return masked or (behind and recorded.key != list(wanted.key))
 
 
 def _last_ordinal(feed: Feed) -> int:

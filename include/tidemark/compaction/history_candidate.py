@@ -74,8 +74,8 @@ def _build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     placed = checkpointed(history.placed(acted))
     late, reborn = _late_and_reborn(placed)
     usual = history.onward(placed, everywhere=emptied is not None, reborn=reborn > 0, whole=late > 0)
-    told = ~F.col("stored") | F.col("valid_to").isNotNull()
-    rows = versions.versions(usual, plan, emptied).where(told if plan.tracked is None else told | F.col("gone"))
+    changed = ~F.col("stored") | F.col("valid_to").isNotNull()
+    rows = versions.versions(usual, plan, emptied).where(changed if plan.tracked is None else changed | F.col("gone"))
     if late:
         again = placed.where("late").groupBy(*history.keys).agg(F.max(F.greatest("seen", "position")).alias("newest"))
         again = named(again, views)

@@ -163,8 +163,8 @@ def _record_checks(prepared: Prepared) -> None:
     """Let the table tell by which checks its rows were judged."""
     plan = prepared.plan
     if row_checks.are_recorded(plan.found.table, plan.row_checks):
-        told = {MARKER + row_checks.MARK: row_checks.as_text(plan.row_checks)}
-        commit_files(prepared.current(), [], summary=told, branch=prepared.run.cut.branch)
+        summary = {MARKER + row_checks.MARK: row_checks.as_text(plan.row_checks)}
+        commit_files(prepared.current(), [], summary=summary, branch=prepared.run.cut.branch)
 
 
 def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitStack) -> Fold:
@@ -184,13 +184,13 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
     folded = checkpointed(folded)
     row = folded.agg(*keyed.totals(plan, images=plan.compares_images)).first()
     totals = row.asDict() if row else {}
-    told = partial(before_image_samples.images_of, folded)
+    images_of = partial(before_image_samples.images_of, folded)
     if not plan.found.splits:
-        return Fold(rows=folded, totals=totals, acted=lambda: acted, plan=plan, images=told)
+        return Fold(rows=folded, totals=totals, acted=lambda: acted, plan=plan, images=images_of)
     if plan.found.after and (update_halves.earlier_column(rows) or _left_out(prepared, _Totals.of(totals))):
         _refuse_undone(prepared, acted)
     known = folded.where(F.col("position").isNotNull())
-    return Fold(rows=known, totals=totals, acted=lambda: acted, plan=plan, images=told)
+    return Fold(rows=known, totals=totals, acted=lambda: acted, plan=plan, images=images_of)
 
 
 def _refuse_undone(prepared: Prepared, acted: DataFrame) -> None:
@@ -285,8 +285,8 @@ def _contradictions(
         found += _before_images(prepared, fold, start)
     if fold.totals.get("differing"):
         sound = fold.acted().where(F.col("set_aside").isNull() & ~F.col("moved_away"))
-        told = sound.withColumn("content", frames.content(prepared.plan))
-        found += contradictions.different_copies(prepared, told, [*frames.key_names(prepared.plan), "position"])
+        with_content = sound.withColumn("content", frames.content(prepared.plan))
+        found += contradictions.different_copies(prepared, with_content, [*frames.key_names(prepared.plan), "position"])
     return found
 
 

@@ -83,8 +83,10 @@ def _stored(prepared: Prepared, start: int) -> DataFrame:
         field(number): F.col(quoted(plan.columns[number].name)).cast(spark_type(plan.columns[number].type))
         for number in frames.value_numbers(plan)
     }
-    told = rows.select(
+    loaded = rows.select(
         *frames.key_columns(plan), _load(POSITION).alias("load"), F.col(COMMITTED_AT).alias("committed_at"),
         F.lit(False).alias("deleted"), F.lit(0).alias("batch"), *(cell.alias(name) for name, cell in cells.items()),
     )  # fmt: skip
-    return told.select(*frames.key_names(plan), "load", "committed_at", frames.content(plan).alias("content"), "batch")
+    return loaded.select(
+        *frames.key_names(plan), "load", "committed_at", frames.content(plan).alias("content"), "batch"
+    )

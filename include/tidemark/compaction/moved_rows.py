@@ -62,9 +62,9 @@ def _found(log: EventLog, read: DataFrame) -> DataFrame | None:
     rounds = []
     for depth in range(_MOST_MOVES):
         events = moved_rows.events_of(every, wanted, plan, truncates)
-        told = checkpointed(_told(events, plan).withColumn("depth", F.lit(depth)))
-        rounds.append(told)
-        missing = wanted.join(told.where(~moved_rows.is_complete(plan)).select("lookup", "begun"), "lookup")
+        values = checkpointed(_told(events, plan).withColumn("depth", F.lit(depth)))
+        rounds.append(values)
+        missing = wanted.join(values.where(~moved_rows.is_complete(plan)).select("lookup", "begun"), "lookup")
         wanted = checkpointed(moved_rows.behind(missing, pairs, plan))
         if wanted.isEmpty():
             break

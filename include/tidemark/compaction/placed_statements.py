@@ -34,7 +34,7 @@ def placed(
     """
     module = formats.resolve(source.format)
     found: list[StatementRow] = []
-    told: dict[tuple[str, datetime | None], str] = {}
+    seen: dict[tuple[str, datetime | None], str] = {}
     dumped: Dump | None = None
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         placing = formats.placing_of(module, row.position)
@@ -43,7 +43,7 @@ def placed(
             continue
         if placing is Placing.DUMP:
             dumped = dumped or Dump(ledger, batch)
-            if told.setdefault((row.statement, row.at), row.position) != row.position or not dumped.places(row, names):
+            if seen.setdefault((row.statement, row.at), row.position) != row.position or not dumped.places(row, names):
                 continue
         found.append(row)
     return found
@@ -54,8 +54,8 @@ def _rank_alike(source: Source, row: StatementRow, names: Collection[str]) -> bo
 
     Each time raises the positions of a table (``normalization.new_logs``).
     """
-    told = str(TableId(row.database, row.schema, row.name or ""))
-    reloads = [source.table_for(name).reloads for name in {told, *names}]
+    table = str(TableId(row.database, row.schema, row.name or ""))
+    reloads = [source.table_for(name).reloads for name in {table, *names}]
     if row.at is None or not any(reloads):
         return not any(reloads)
     return len({sum(moment <= row.at for moment in each) for each in reloads}) == 1

@@ -99,8 +99,8 @@ def without_events(run: Run, tables: Collection[str], renamed: Mapping[str, Line
             for identifier in (*names.moved_together(target), *whole):
                 known = run.lake.find(identifier)
                 if known is not None:
-                    told = {**known.properties, SEGMENTS_PROPERTY: json.dumps(segments)}
-                    branch_from_main(beside.ensure(identifier, known.schema(), told), run.cut.branch)
+                    properties = {**known.properties, SEGMENTS_PROPERTY: json.dumps(segments)}
+                    branch_from_main(beside.ensure(identifier, known.schema(), properties), run.cut.branch)
             beside.adopt(run.cut.branch)
         emptied = run.lake.load(target)
         if run.source.table_for(table).feed:

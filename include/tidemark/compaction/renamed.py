@@ -102,11 +102,11 @@ def take_in(
     withheld: dict[str, Withheld],
 ) -> None:
     """Put the contents of tables that were renamed in place of those of their names, and what is withheld of them."""
-    told = set(by_table)
+    new_names = set(by_table)
     for name, lineage in known.tables.items():
         after = standing.batch_of(name)
         by_table.pop(name, None)
-        if after and name not in standing.behind and not may_take_in(run, lineage.segments, told, after):
+        if after and name not in standing.behind and not may_take_in(run, lineage.segments, new_names, after):
             continue
         rows = contents(run, after, stub_of(name, lineage, withheld[name]))
         if rows:

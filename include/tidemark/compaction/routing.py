@@ -99,10 +99,10 @@ class Routing:
 
     def requests(self, ledger: Ledger) -> dict[str, str]:
         """Return the requests to build tables again; one of a folded table is one of what it is folded into."""
-        asked = ledger.rebuild_requests()
-        if moved := asked.keys() & self.folded.keys():
-            by_hand = any(asked[table].endswith(BY_HAND) for table in moved)
+        requests = ledger.rebuild_requests()
+        if moved := requests.keys() & self.folded.keys():
+            by_hand = any(requests[table].endswith(BY_HAND) for table in moved)
             ledger.request_rebuild((self.name_of(table) for table in moved), by_hand=by_hand)
-            ledger.answered(asked[table] for table in moved)
-            asked = ledger.rebuild_requests()
-        return asked
+            ledger.answered(requests[table] for table in moved)
+            requests = ledger.rebuild_requests()
+        return requests

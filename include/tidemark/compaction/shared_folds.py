@@ -121,8 +121,8 @@ def _what_is_read(plan: Plan) -> Hashable:
     """Return all of a plan that ``folding`` uses: tables for which it is equal fold alike."""
     found = plan.found
     masks = (*plan.masks.kinds.items(), plan.masks.variable)
-    told = (plan.compares, plan.compares_images, plan.ranks_copies, found.halves, found.partial)
-    return (plan.columns, plan.key, plan.soft, told, masks, tuple(found.shapes.items()))
+    flags = (plan.compares, plan.compares_images, plan.ranks_copies, found.halves, found.partial)
+    return (plan.columns, plan.key, plan.soft, flags, masks, tuple(found.shapes.items()))
 
 
 def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: ExitStack) -> dict[str, Fold]:
@@ -139,8 +139,8 @@ def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: Exit
     counted = rows.groupBy(_NUMBER).agg(*keyed.totals(plan, images=plan.compares_images))
     totals = {row[_NUMBER]: row.asDict() for row in counted.collect()}
     nothing = dict.fromkeys(counted.columns)
-    told = sum(each.get(row_images.IMAGES) or 0 for each in totals.values())
-    every = cache(partial(before_image_samples.images_of, rows, [_NUMBER])) if told <= _MOST_IMAGES else None
+    image_count = sum(each.get(row_images.IMAGES) or 0 for each in totals.values())
+    every = cache(partial(before_image_samples.images_of, rows, [_NUMBER])) if image_count <= _MOST_IMAGES else None
     return {
         name: Fold(
             rows=_of_table(rows, place),
@@ -156,8 +156,8 @@ def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: Exit
 
 
 def _images_of(every: Callable[[], pa.Table], place: str) -> pa.Table:
-    told = every()
-    return told.filter(pc.equal(told.column(_NUMBER), place)).drop_columns([_NUMBER])
+    images = every()
+    return images.filter(pc.equal(images.column(_NUMBER), place)).drop_columns([_NUMBER])
 
 
 def _of_table(rows: DataFrame, place: str) -> DataFrame:

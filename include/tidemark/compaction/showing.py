@@ -125,8 +125,8 @@ class _Shown:
         identity = [F.col(own[name]).alias(f"i{place}") for place, name in enumerate(self.identity)]
         came = F.first(F.when(F.col(SIDE) > 0, F.struct(*own.values())), ignorenulls=True).alias("row")
         changed = rows.groupBy(*identity).agg(came)
-        told = [F.col(f"i{self.identity.index(n)}" if n in self.identity else f"row.{own[n]}").alias(n) for n in own]
+        values = [F.col(f"i{self.identity.index(n)}" if n in self.identity else f"row.{own[n]}").alias(n) for n in own]
         there = F.col("row").isNotNull().alias(merging.THERE)
-        rows = changed.select(*told, there)
+        rows = changed.select(*values, there)
         inside = (F.col(quoted(merging.THERE)) & self._inside()).alias(merging.INSIDE)
         return rows.select(*(cell.alias(name) for name, cell in self._made().items()), inside)

@@ -56,14 +56,14 @@ def are_older(rows: pa.Table, positions: pa.ChunkedArray) -> list[bool]:
     A row of a load may have the place where the load began, without a delivery (``folding.log_places``).
     """
     deleted = rows.column(DELETED).to_pylist() if DELETED in rows.schema.names else [False] * rows.num_rows
-    told = zip(rows.column(POSITION).to_pylist(), positions.to_pylist(), deleted, strict=True)
+    compared = zip(rows.column(POSITION).to_pylist(), positions.to_pylist(), deleted, strict=True)
     return [
         not gone
         and at is not None
         and _is_change(at)
         and (DELIVERY in at or DELIVERY not in new)
         and at.split(DELIVERY)[0] < new.split(DELIVERY)[0]
-        for at, new, gone in told
+        for at, new, gone in compared
     ]
 
 

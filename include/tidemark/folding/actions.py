@@ -124,9 +124,9 @@ def _kept_back(moved: Expression, verdict: Sequence[Expression]) -> Expression:
     never, always = F.lit(False), F.lit(True)
     nothing = F.lit(None).cast("string")
 
-    def side(moved_away: Expression, of_old: Expression, *told: Expression) -> Expression:
+    def side(moved_away: Expression, of_old: Expression, *outcome: Expression) -> Expression:
         names = ("moved_away", "of_old_key", "deleted", "set_aside", "detail")
-        parts = (moved_away, of_old, *told)
+        parts = (moved_away, of_old, *outcome)
         return F.struct(*(part.alias(name) for part, name in zip(parts, names, strict=True)))
 
     failed = F.concat(F.lit("the row fails "), F.col("failed"))

@@ -47,14 +47,14 @@ def marked(events: DataFrame) -> DataFrame:
     same = [*place, "rest"]
     copies = Window.partitionBy(*same, "content").orderBy("position")
     of_identity, of_place = Window.partitionBy(*same), Window.partitionBy(*place)
-    told = events.withColumns(
+    compared = events.withColumns(
         {
             "rest": log_places.rest(),
             "number": log_places.number_in_transaction(),
             "content": log_places.content(["old", "new"]),
         }
     )
-    told = told.withColumns(
+    compared = compared.withColumns(
         {
             "copy": F.row_number().over(copies) > 1,
             # Without a rest, equal changes may be the rows of one COPY; and numbers tell equal changes apart.
@@ -68,7 +68,7 @@ def marked(events: DataFrame) -> DataFrame:
     )
     sound = F.col("set_aside").isNull() & F.col("content").isNotNull()
     asked = F.max(F.col("copy")).over(of_place) & F.max("differs").over(of_place)
-    return told.withColumns(
+    return compared.withColumns(
         {
             IS_COPY: sound & F.col("copy"),
             IN_QUESTION: F.coalesce(sound & asked, F.lit(False)),
@@ -86,8 +86,8 @@ def settled(events: DataFrame) -> DataFrame:
     asked = events.where(IN_QUESTION).select(LOG_PLACE, "position", "content")
     asked = asked.repartition(LOG_PLACE).sortWithinPartitions(LOG_PLACE)
     joined = events.join(asked.mapInArrow(_judge, _JUDGED_DDL), "position", "left")
-    told = {IS_COPY: F.coalesce("told_copy", IS_COPY), IS_GUESS: F.coalesce("told_guess", IS_GUESS)}
-    return joined.withColumns(told).drop("told_copy", "told_guess")
+    verdicts = {IS_COPY: F.coalesce("told_copy", IS_COPY), IS_GUESS: F.coalesce("told_guess", IS_GUESS)}
+    return joined.withColumns(verdicts).drop("told_copy", "told_guess")
 
 
 def with_stored(events: DataFrame) -> DataFrame:
@@ -98,9 +98,9 @@ def with_stored(events: DataFrame) -> DataFrame:
     """
     sound = events.where(F.col("set_aside").isNull() & ~log_places.has_delivery())
     stored = sound.select(F.col("position").alias("identity"), F.lit(True).alias("is_stored"))
-    told = events.withColumn("identity", log_places.identity()).join(stored, "identity", "left")
+    identified = events.withColumn("identity", log_places.identity()).join(stored, "identity", "left")
     sound_copy = F.coalesce("is_stored", F.lit(False)) & log_places.has_delivery() & F.col("set_aside").isNull()
-    return told.withColumn(IS_COPY, F.col(IS_COPY) | sound_copy).drop("identity", "is_stored")
+    return identified.withColumn(IS_COPY, F.col(IS_COPY) | sound_copy).drop("identity", "is_stored")
 
 
 def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -214,8 +214,8 @@ def missing(sides: DataFrame) -> DataFrame:
     so_far = oldest_first.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     counted = sides.withColumn("balance", F.sum("delta").over(so_far))
     before = oldest_first.rowsBetween(Window.unboundedPreceding, -1)
-    told = counted.withColumn("lowest", F.least(F.lit(0), F.coalesce(F.min("balance").over(before), F.lit(0))))
-    return told.where((F.col("delta") < 0) & (F.col("balance") < F.col("lowest"))).drop("balance", "lowest")
+    with_lowest = counted.withColumn("lowest", F.least(F.lit(0), F.coalesce(F.min("balance").over(before), F.lit(0))))
+    return with_lowest.where((F.col("delta") < 0) & (F.col("balance") < F.col("lowest"))).drop("balance", "lowest")
 
 
 def changed(sides: DataFrame) -> DataFrame:

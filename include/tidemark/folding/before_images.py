@@ -47,8 +47,8 @@ def sides(events: DataFrame, plan: Plan, *, of_deletes: bool = True) -> DataFram
         two sides.
     """
     texts = [F.coalesce("after", "before"), F.when(F.col("after").isNotNull(), F.col("before"))]
-    told = {"new text": texts[0], "old text": texts[1], "is_old_only": F.col("after").isNull()}
-    wanted = events.select(*_KEPT, *_ORIGIN, *(text.alias(name) for name, text in told.items()))
+    columns = {"new text": texts[0], "old text": texts[1], "is_old_only": F.col("after").isNull()}
+    wanted = events.select(*_KEPT, *_ORIGIN, *(text.alias(name) for name, text in columns.items()))
     images = [Image(F.col(f"`{side} text`"), plan.columns, side) for side in ("new", "old")]
     read = read_images(wanted, images, shapes=plan.found.shapes, names=plan.found.names, masks=plan.masks)
     deletes = F.col("operation") == Operation.DELETE
@@ -80,15 +80,15 @@ def sides(events: DataFrame, plan: Plan, *, of_deletes: bool = True) -> DataFram
 def _left(plan: Plan, captured: Captured, number: int, half: Expression, is_known: Expression) -> Expression:
     """Return what an event leaves in a cell. It does not tell a column that came later, unless with a default."""
     name = plan.columns[number].name
-    told = captured.has_column(name)
+    has_value = captured.has_column(name)
     if (default := plan.defaults.get(name)) is not None:
-        told |= captured.is_from_before(name, default)
-    left = _cell(F.coalesce(is_known & told, F.lit(False)), cell(plan, number, "new"))
+        has_value |= captured.is_from_before(name, default)
+    left = _cell(F.coalesce(is_known & has_value, F.lit(False)), cell(plan, number, "new"))
     return F.when(~half & (captured.writes(number) | ~is_known), left).alias(field(number))
 
 
-def _cell(told: Expression, value: Expression) -> Expression:
-    return F.struct(told.alias("told"), F.when(told, value).alias("value"))
+def _cell(is_known: Expression, value: Expression) -> Expression:
+    return F.struct(is_known.alias("told"), F.when(is_known, value).alias("value"))
 
 
 def _side(key: Sequence[Expression], leaves: Expression, was: Expression) -> Expression:
@@ -105,12 +105,12 @@ def stored(rows: DataFrame, plan: Plan) -> DataFrame:
 
 
 def differing(
-    told: DataFrame, rows: DataFrame, dead: DataFrame, plan: Plan, seen: int | None, added: Collection[str] = ()
+    event_sides: DataFrame, rows: DataFrame, dead: DataFrame, plan: Plan, seen: int | None, added: Collection[str] = ()
 ) -> DataFrame:
     """Return the sides whose before image is not the row before; none of a key with late events.
 
     Args:
-        told: ``sides``.
+        event_sides: ``sides``.
         rows: ``stored``, as they were before the events.
         dead: ``k0 .. kn`` and ``died_at`` of keys that were deleted.
         plan: the table's plan.
@@ -120,7 +120,7 @@ def differing(
     keys, numbers, rises = key_names(plan), value_numbers(plan), contradictions.RISES
     order = contradictions.order_of_key(plan)
     before = order.rowsBetween(Window.unboundedPreceding, -1)
-    marked = told.withColumn(rises, contradictions.rises(plan, seen, order))
+    marked = event_sides.withColumn(rises, contradictions.rises(plan, seen, order))
     behind = {
         "behind": F.lag(log_places.log_place()).over(order),
         "begins": F.first(log_places.log_place()).over(order),
@@ -147,8 +147,8 @@ def _is_of_log() -> Expression:
 def _trusted(number: int) -> Expression:
     """Return what an event leaves in a cell, where it is certainly no copy of an earlier event."""
     left = F.col(f"leaves.{field(number)}")
-    told = F.struct((left["told"] & F.col(contradictions.RISES)).alias("told"), left["value"].alias("value"))
-    return F.when(left.isNotNull(), told)
+    trusted = F.struct((left["told"] & F.col(contradictions.RISES)).alias("told"), left["value"].alias("value"))
+    return F.when(left.isNotNull(), trusted)
 
 
 def _differs(number: int, held: Expression, *, added: bool) -> Expression:

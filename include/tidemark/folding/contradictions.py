@@ -39,12 +39,12 @@ class Known(NamedTuple):
 
 def needs(plan: Plan, moved: Expression) -> Expression:
     """Return what an event needs of the row that it writes; ``moved``: whether its key changed, so that it is new."""
-    told = F.when((F.col("operation") == Operation.SNAPSHOT) | ~is_placed("position"), UNKNOWN)
+    cases = F.when((F.col("operation") == Operation.SNAPSHOT) | ~is_placed("position"), UNKNOWN)
     if tells_rows(plan):  # the new half of an update; or a part of a row, which some sources write where none is
         makes_rows = F.lit(True) if plan.found.halves else F.col("partial") & may_make_rows()
-        told = told.when((F.col("operation") == Operation.UPDATE) & makes_rows & F.col(NO_OLD_ROW), ANY)
+        cases = cases.when((F.col("operation") == Operation.UPDATE) & makes_rows & F.col(NO_OLD_ROW), ANY)
     new = (F.col("operation") == Operation.INSERT) | moved
-    return _number(told.when(new, NO_ROW).otherwise(ROW))
+    return _number(cases.when(new, NO_ROW).otherwise(ROW))
 
 
 NO_OLD_ROW = "no old row"
@@ -75,8 +75,8 @@ def breaks(newest_first: WindowSpec) -> Expression:
 
 def breaks_in_parts(oldest_first: WindowSpec) -> Expression:
     """Return whether an ``event`` contradicts the one before it, with idle halves of updates passed over."""
-    told = F.struct(_leaves("event.").alias("left"), log_places.log_place().alias("place"))
-    behind = F.last(F.when(~F.col("event.idle"), told), ignorenulls=True)
+    left_and_place = F.struct(_leaves("event.").alias("left"), log_places.log_place().alias("place"))
+    behind = F.last(F.when(~F.col("event.idle"), left_and_place), ignorenulls=True)
     behind = behind.over(oldest_first.rowsBetween(Window.unboundedPreceding, -1))
     return ~F.col("event.idle") & _is_broken(F.col("event.needs"), behind["left"], behind["place"])
 
@@ -100,22 +100,22 @@ def judged(acted: DataFrame, stored: DataFrame, dead: DataFrame, known: Known, p
     """
     keys = key_names(plan)
     order = order_of_key(plan)
-    told = acted.withColumn(RISES, rises(plan, known.seen, order))
-    told = told.withColumns(
+    ordered = acted.withColumn(RISES, rises(plan, known.seen, order))
+    ordered = ordered.withColumns(
         {
             "left": F.lag(F.when(F.col(RISES), _leaves())).over(order),
             "behind": F.lag(log_places.log_place()).over(order),
             "is_first": F.row_number().over(order) == 1,
         }
     )
-    met = told.join(stored, keys, "left").join(dead, keys, "left")
+    met = ordered.join(stored, keys, "left").join(dead, keys, "left")
     newest = newest_known()
     # A late event before it says nothing of what it found.
     meets_row = F.col("is_first") | F.coalesce(F.col("behind") <= newest, F.lit(False))
     left = F.when(F.col("behind") != log_places.log_place(), F.col("left"))
     before = F.when(meets_row, _stood(known, newest)).otherwise(left)
-    told = met.where(F.col(RISES) & (F.col("needs") * before == -1))
-    return told.select(*keys, "needs", "position", "file", "place")
+    contradicting = met.where(F.col(RISES) & (F.col("needs") * before == -1))
+    return contradicting.select(*keys, "needs", "position", "file", "place")
 
 
 def newest_known() -> Expression:
@@ -168,8 +168,8 @@ def _stood(known: Known, newest: Expression) -> Expression:
     else:
         no_row = F.col("died_at").isNotNull() | (F.unix_micros("committed_at") > known.loaded)
     stands = F.when(is_placed("stands_at"), F.col("stands")).otherwise(UNKNOWN)
-    told = F.when(F.col("stands_at").isNotNull(), stands).when(no_row, NO_ROW).otherwise(UNKNOWN)
-    return F.when(late, UNKNOWN).otherwise(told)
+    stood = F.when(F.col("stands_at").isNotNull(), stands).when(no_row, NO_ROW).otherwise(UNKNOWN)
+    return F.when(late, UNKNOWN).otherwise(stood)
 
 
 def is_placed(position: str) -> Expression:
@@ -178,8 +178,8 @@ def is_placed(position: str) -> Expression:
 
 
 def _leaves(event: str = "") -> Expression:
-    told = F.when(F.col(f"{event}deleted"), NO_ROW).otherwise(ROW)
-    return _number(F.when(F.col(f"{event}needs") == UNKNOWN, UNKNOWN).otherwise(told))
+    left = F.when(F.col(f"{event}deleted"), NO_ROW).otherwise(ROW)
+    return _number(F.when(F.col(f"{event}needs") == UNKNOWN, UNKNOWN).otherwise(left))
 
 
 def _number(value: Expression) -> Expression:

@@ -78,9 +78,11 @@ def totals(plan: Plan) -> Iterator[Expression]:
             yield _exact(value, types[name]).alias(bound)
 
 
-def found(plan: Plan, told: Mapping[str, Any]) -> KeyBounds:
+def found(plan: Plan, batch_totals: Mapping[str, Any]) -> KeyBounds:
     """Return the bounds that ``totals`` tell."""
-    ranges = {name: (told.get(f"least_{own}"), told.get(f"greatest_{own}")) for name, own in _bounded(plan)}
+    ranges = {
+        name: (batch_totals.get(f"least_{own}"), batch_totals.get(f"greatest_{own}")) for name, own in _bounded(plan)
+    }
     return KeyBounds(ranges={name: (a, b) for name, (a, b) in ranges.items() if a is not None and b is not None})
 
 

@@ -83,19 +83,19 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: Wanted
     marks = _shown_softly(cells, of_key) if plan.soft else {}
     # The common beginning of all paths would be a quarter of the bytes that are shuffled and sorted.
     own_file = F.substring("file", plan.found.common_path + 1, _LONGEST_PATH)
-    told = {"own file": own_file}
+    own_columns = {"own file": own_file}
     if images:
-        told |= row_images.own_images()
+        own_columns |= row_images.own_images()
         steps |= row_images.met(cells, order, pairs=images.pairs)
         counts |= {name: each.over(of_key) for name, each in row_images.folded().items()}
     if plan.has_deliveries:
-        told["content"] = log_places.content(["deleted", *cells])
+        own_columns["content"] = log_places.content(["deleted", *cells])
     else:
-        told["content"] = frames.content(plan)
+        own_columns["content"] = frames.content(plan)
         other = F.lead("content").over(order) != F.col("content")
         steps["differs"] = F.coalesce(own & _repeats(plan, own, order) & other, no)
         counts["differing"] = F.count_if("differs").over(of_key)
-    ordered = acted.withColumns(told).withColumns(steps)
+    ordered = acted.withColumns(own_columns).withColumns(steps)
     ordered = ordered.withColumns(row_images.compared(key_names(plan), pairs=images.pairs)) if images else ordered
     newest = ordered.withColumns(counts | marks).where(F.col("age") == 1)
     # As SQL: PySpark calls the JVM four times for each column of a `select`.
@@ -110,8 +110,8 @@ def _shown_softly(cells: Sequence[str], newest_first: WindowSpec) -> dict[str, E
     """
 
     def newest_told(cell: str) -> Expression:
-        told = F.when(~F.col("deleted") | F.col(cell).isNotNull(), F.struct(cell))
-        return F.first(told, ignorenulls=True).over(newest_first)[cell]
+        value = F.when(~F.col("deleted") | F.col(cell).isNotNull(), F.struct(cell))
+        return F.first(value, ignorenulls=True).over(newest_first)[cell]
 
     return {
         **{cell: newest_told(cell) for cell in cells},

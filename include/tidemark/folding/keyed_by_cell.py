@@ -76,9 +76,9 @@ def _once(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: Wanted |
     acted, identity = acted.repartition(*keys), ["position"]
     copies = [F.sum(own).alias("copies"), F.max_by(F.struct(*payload, *cells), place).alias("event")]
     if plan.has_deliveries:
-        told = log_places.content(["deleted", "partial", "absent", *cells])
-        position = F.when(told.isNull(), F.col("position"))
-        acted = acted.withColumns({"content": told, "alone": position, log_places.LOG_PLACE: log_places.log_place()})
+        content = log_places.content(["deleted", "partial", "absent", *cells])
+        position = F.when(content.isNull(), F.col("position"))
+        acted = acted.withColumns({"content": content, "alone": position, log_places.LOG_PLACE: log_places.log_place()})
         identity = [log_places.LOG_PLACE, "content", "alone"]
         place = F.struct("position", "file", "place", "row")
         copies = [
@@ -96,8 +96,8 @@ def _cells(plan: Plan) -> list[str]:
 
 def _contents_differ(plan: Plan) -> Expression:
     """Return whether the copies of an event say different things."""
-    told = F.when(~F.col("moved_away"), frames.content(plan))
-    return F.coalesce(F.min(told) != F.max(told), F.lit(False))
+    content = F.when(~F.col("moved_away"), frames.content(plan))
+    return F.coalesce(F.min(content) != F.max(content), F.lit(False))
 
 
 def _last_delete(keys: Sequence[str]) -> Expression:

@@ -159,10 +159,10 @@ def events_of(acted: DataFrame, wanted: DataFrame, plan: Plan, truncates: Trunca
     if truncates:
         over = F.filter(truncates.positions(plan), lambda position: position < F.col("until"))
         begun = F.greatest(begun, F.array_max(over))
-    told = events.withColumn("begun", begun)
+    with_begun = events.withColumn("begun", begun)
     first = (F.col("position") == F.col("begun")) & F.col(LACKS)
     own = F.col("begun").isNull() | (F.col("position") > F.col("begun")) | first | log_places.is_read_after("begun")
-    return told.where(own).drop("until")
+    return with_begun.where(own).drop("until")
 
 
 def late(acted: DataFrame, found: Pairs, plan: Plan, after: int, taken: Expression) -> DataFrame:

@@ -101,8 +101,8 @@ def met_in_parts(cells: Sequence[str], oldest_first: WindowSpec) -> dict[str, Ex
     before = oldest_first.rowsBetween(Window.unboundedPreceding, -1)
     left = F.col(f"event.`{_LEFT}`")
 
-    def last(told: Expression) -> Expression:
-        return F.last(F.when(left.isNotNull(), told), ignorenulls=True).over(before)
+    def last(value: Expression) -> Expression:
+        return F.last(F.when(left.isNotNull(), value), ignorenulls=True).over(before)
 
     return {
         _HASH: last(left),
@@ -115,8 +115,8 @@ def met_in_parts(cells: Sequence[str], oldest_first: WindowSpec) -> dict[str, Ex
 def _leaves(cells: Sequence[str], event: str = "") -> Expression:
     """Return what an action leaves, and when."""
     row = F.struct(*(F.col(f"{event}{cell}").alias(cell) for cell in cells))
-    told = F.col(f"{event}`{_LEFT}`").isNotNull()
-    return F.struct(_at(event), F.when(told, row).alias("left"))
+    is_known = F.col(f"{event}`{_LEFT}`").isNotNull()
+    return F.struct(_at(event), F.when(is_known, row).alias("left"))
 
 
 def _at(event: str) -> Expression:

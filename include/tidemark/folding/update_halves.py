@@ -77,10 +77,10 @@ def settled(acted: DataFrame, plan: Plan) -> DataFrame:
     key, shard = F.struct(*keys), keys[-1:] if plan.found.shards else []
     # Below a TRUNCATE a half does nothing, and it still tells its key: a history has the versions from before as well.
     is_half = F.col("partial") & (_ends_with(OLD_HALF) | _ends_with(NEW_HALF))
-    told = is_half & F.coalesce(F.col("set_aside") == TRUNCATED, F.lit(True))
+    tells_key = is_half & F.coalesce(F.col("set_aside") == TRUNCATED, F.lit(True))
     of_update = Window.partitionBy(update(), *shard)
-    old, new = (F.max(F.when(told & is_old, key)).over(of_update) for is_old in (F.col("half"), ~F.col("half")))
-    torn = told & F.coalesce(F.col("old key") != F.col("new key"), F.lit(False))
+    old, new = (F.max(F.when(tells_key & is_old, key)).over(of_update) for is_old in (F.col("half"), ~F.col("half")))
+    torn = tells_key & F.coalesce(F.col("old key") != F.col("new key"), F.lit(False))
     judged = acted.withColumns({"is_back": is_earlier, "old key": old, "new key": new}).withColumns(
         {"idle": F.col("half") & F.col("partial"), "tears": torn & F.col("half"), "torn": torn & ~F.col("half")}
     )
@@ -89,7 +89,7 @@ def settled(acted: DataFrame, plan: Plan) -> DataFrame:
         "detail": F.coalesce("detail", F.when(F.col("torn"), torn_key(plan.key))),
     }
     if plan.compares:
-        is_told = told & ~F.col("half") & F.col("old key").isNotNull()
+        is_told = tells_key & ~F.col("half") & F.col("old key").isNotNull()
         verdict["needs"] = F.when(is_told, contradictions.number(contradictions.ROW)).otherwise(F.col("needs"))
     left = judged.where(~F.col("is_back")).withColumns(verdict)
     return left.drop("is_back", "old key", "new key", "torn", EARLIER)

@@ -74,12 +74,12 @@ def _without_copies(events: DataFrame, keys: list[str], cells: list[str]) -> Dat
     place = [*keys, LOG_PLACE]
     of_place = Window.partitionBy(*place).orderBy("position")
     alike = Window.partitionBy(*place, "content").orderBy("position")
-    told = events.withColumns(
+    placed = events.withColumns(
         {LOG_PLACE: log_places.log_place(), "content": log_places.content(["deleted", *cells])}
     ).withColumns({"is_first": F.row_number().over(alike) == 1, "is_last": F.lead("position").over(of_place).isNull()})
     onward = of_place.rowsBetween(1, Window.unboundedFollowing)
     whole_place = of_place.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    told = told.withColumns(
+    placed = placed.withColumns(
         {
             "followed": F.coalesce(F.max("is_first").over(onward), F.lit(False)),
             "end": F.last("content").over(whole_place),
@@ -87,7 +87,7 @@ def _without_copies(events: DataFrame, keys: list[str], cells: list[str]) -> Dat
     )
     stays = F.col("is_last") | (F.col("is_first") & (F.col("followed") | (F.col("content") != F.col("end"))))
     alone = F.col("content").isNull()
-    return told.where(alone | stays).select(*events.columns)
+    return placed.where(alone | stays).select(*events.columns)
 
 
 def _written(plan: Plan) -> list[int]:
@@ -145,8 +145,8 @@ def versions(events: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFr
         steps[f"l{number}"] = F.last(cell, ignorenulls=True).over(so_far)
     apart: list[str] = []
     if plan.tracked is not None:
-        told = rows.withColumns(steps) if steps else rows  # Spark Connect takes no empty list
-        rows, steps, apart = _runs(told, plan, life), {}, ["gone"]
+        filled = rows.withColumns(steps) if steps else rows  # Spark Connect takes no empty list
+        rows, steps, apart = _runs(filled, plan, life), {}, ["gone"]
         onward = Window.partitionBy(*life, *apart).orderBy("position")
     steps["closed"] = F.coalesce(F.lead("at").over(onward), over)
     opened = rows.withColumns(steps).where(~F.col("deleted"))
@@ -171,10 +171,10 @@ def _runs(rows: DataFrame, plan: Plan, life: list[str]) -> DataFrame:
     """
     cells = [_filled(n, plan) for n in value_numbers(plan) if plan.columns[n].name in (plan.tracked or ())]
     onward = Window.partitionBy(*life).orderBy("position")
-    told = rows.withColumn("tracked", F.struct(F.col("deleted"), *cells))
+    in_runs = rows.withColumn("tracked", F.struct(F.col("deleted"), *cells))
     begins = F.col("deleted") | ~F.col("tracked").eqNullSafe(F.lag("tracked").over(onward))
-    told = told.withColumn("begins", begins).withColumn("run", F.count_if("begins").over(onward))
+    in_runs = in_runs.withColumn("begins", begins).withColumn("run", F.count_if("begins").over(onward))
     of_run = Window.partitionBy(*life, "run").orderBy("position")
     first = F.first("at").over(of_run.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    told = told.withColumns({"at": first, "gone": F.lead("position").over(of_run).isNotNull()})
-    return told.where(~F.col("gone") | F.col("stored")).drop("tracked", "begins", "run")
+    in_runs = in_runs.withColumns({"at": first, "gone": F.lead("position").over(of_run).isNotNull()})
+    return in_runs.where(~F.col("gone") | F.col("stored")).drop("tracked", "begins", "run")
