@@ -45,10 +45,10 @@ class Case(NamedTuple):
             name = binary.name
         else:
             values, name = (self.folder / "messages.jsonl").read_bytes().split(b"\n")[:-1], "messages.jsonl"
-        told = keys.read_bytes().splitlines() if keys.exists() else [b"null"] * len(values)
+        key_lines = keys.read_bytes().splitlines() if keys.exists() else [b"null"] * len(values)
         return [
             Message(value=value, file=name, place=place, key=None if key == b"null" else key)
-            for place, (value, key) in enumerate(zip(values, told, strict=True), start=1)
+            for place, (value, key) in enumerate(zip(values, key_lines, strict=True), start=1)
         ]
 
     @property

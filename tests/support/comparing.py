@@ -47,7 +47,7 @@ class Difference:
             self.without_table,
             [] if rows == "missing" else self.missing,
             [] if rows == "extra" else self.extra,
-            {name: told for name, told in self.cells.items() if name not in columns},
+            {name: sentences for name, sentences in self.cells.items() if name not in columns},
         )
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Difference:
             parts.append(f"{len(self.missing)} rows missing: {', '.join(self.missing[:3])}")
         if self.extra:
             parts.append(f"{len(self.extra)} rows too many: {', '.join(self.extra[:3])}")
-        parts += [f"{name} {'; '.join(told[:3])}" for name, told in self.cells.items()]
+        parts += [f"{name} {'; '.join(sentences[:3])}" for name, sentences in self.cells.items()]
         return " | ".join(parts)
 
 
@@ -82,8 +82,8 @@ def compare(truth: Truth, published: Sequence[Mapping[str, Any]] | None) -> Diff
         for name, value in left[key].items():
             found = right[key].get(name, "no such column")
             if value != found:
-                told = f"{key}: {_cut(value)} is {_cut(found)}"
-                difference.cells.setdefault(name, []).append(told)
+                sentence = f"{key}: {_cut(value)} is {_cut(found)}"
+                difference.cells.setdefault(name, []).append(sentence)
     return difference
 
 

@@ -33,8 +33,8 @@ class Told(NamedTuple):
         if not self.number:
             counts = [{"data_collection": name, "event_count": count} for name, count in self.counts]
             total = sum(count for _, count in self.counts) if self.total is None else self.total
-            told: dict[str, Any] = {"status": "END", "id": f"{self.transaction}:{9000 + self.transaction}"}
-            return json.dumps({**told, "event_count": total, "data_collections": counts, "ts_ms": at}).encode()
+            marker: dict[str, Any] = {"status": "END", "id": f"{self.transaction}:{9000 + self.transaction}"}
+            return json.dumps({**marker, "event_count": total, "data_collections": counts, "ts_ms": at}).encode()
         lsn = 1000 * self.transaction + self.number
         place = {"connector": "postgresql", "snapshot": "false", "db": "erp", "ts_ms": at, "lsn": lsn}
         block = {"id": f"{self.transaction}:{lsn}", "total_order": self.number, "data_collection_order": 1}
@@ -74,14 +74,14 @@ def generated(seed: int, count: int) -> list[list[Told]]:
 def open_ones(landed: Iterable[Told]) -> set[int]:
     """The reference: transactions with row events that have landed, and that lack some."""
     there = set(landed)
-    rows = [told for told in there if told.table]
+    rows = [message for message in there if message.table]
     since: dict[str, int] = {}
-    for told in rows:
-        since[told.table] = min(told.hour, since.get(told.table, told.hour))
+    for row in rows:
+        since[row.table] = min(row.hour, since.get(row.table, row.hour))
     found = set()
-    for number in {told.transaction for told in rows}:
-        mine = [told for told in rows if told.transaction == number]
-        ends = [told for told in there if told.transaction == number and not told.number]
+    for number in {row.transaction for row in rows}:
+        mine = [row for row in rows if row.transaction == number]
+        ends = [message for message in there if message.transaction == number and not message.number]
         if not ends or not _complete(mine, ends[0].counts, since):
             found.add(number)
     return found
@@ -92,6 +92,6 @@ def _complete(mine: Sequence[Told], counts: Iterable[tuple[str, int]], since: di
         tables = [
             table for table, hour in since.items() if is_named(f"erp.public.{table}", name) and hour <= mine[0].hour
         ]
-        if tables and sum(told.table in tables for told in mine) < count:
+        if tables and sum(row.table in tables for row in mine) < count:
             return False
     return True

@@ -21,8 +21,8 @@ Shown = tuple[str, list[tuple[Any, ...]]]
 
 def of_log(name: str, landing: Path, tables: dict[str, Any] | None = None, **fields: Any) -> Source:
     """A source of ``debezium_log``; its tables have the key ``id`` if it is not told otherwise."""
-    told = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), **fields}
-    return Source.model_validate({**told, "tables": tables or {"shop.*": {"key": ["id"]}}})
+    document = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), **fields}
+    return Source.model_validate({**document, "tables": tables or {"shop.*": {"key": ["id"]}}})
 
 
 def shown(lake: Lake, source: str, table: str) -> Shown:

@@ -55,41 +55,41 @@ class Log:
 
     def within(self, transaction: int | str, *messages: Message, first: int = 1) -> list[Message]:
         """Events of a transaction, numbered from ``first``."""
-        told = []
+        events = []
         for number, message in enumerate(messages, first):
             block = {"id": self._id(transaction), "total_order": number, "data_collection_order": 1}
-            told.append(json.dumps({**json.loads(message), "transaction": block}).encode())
-        return told
+            events.append(json.dumps({**json.loads(message), "transaction": block}).encode())
+        return events
 
     def end(self, transaction: int | str, count: int) -> Message:
         """The end of a transaction of so many events."""
-        told = {"status": "END", "id": self._id(transaction), "ts_ms": START + 10**6, "event_count": count}
-        return json.dumps(told).encode()
+        marker = {"status": "END", "id": self._id(transaction), "ts_ms": START + 10**6, "event_count": count}
+        return json.dumps(marker).encode()
 
     def _id(self, transaction: int | str) -> str:
         return f"{self.table}:{transaction}"
 
-    def _message(self, at: int, **told: Any) -> Message:
+    def _message(self, at: int, **members: Any) -> Message:
         origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": self.table}
         place = {"ts_ms": START + at * 1000, "file": "mysql-bin.000003", "pos": at, "row": 0}
-        return json.dumps({**told, "source": {**origin, **place}}).encode()
+        return json.dumps({**members, "source": {**origin, **place}}).encode()
 
 
 def record(message: Message, *, key: dict[str, Any] | None = None) -> Message:
     """A message as a dump of Kafka's records has it, with the key of its record."""
-    told = None if key is None else json.dumps(key)
+    key_text = None if key is None else json.dumps(key)
     place = json.loads(message)["source"]["pos"]
-    envelope = {"topic": "t", "partition": 0, "offset": place, "timestamp": START, "key": told}
+    envelope = {"topic": "t", "partition": 0, "offset": place, "timestamp": START, "key": key_text}
     return json.dumps({**envelope, "value": message.decode()}).encode()
 
 
 def cut(log: Sequence[Message], delivery: str, runs: int) -> list[list[Message]]:
     """Cut a log into runs: ``one_run``, ``in_two``, ``in_order``, ``in_disorder``, ``backwards``."""
-    told = list(log)
+    messages = list(log)
     if delivery == "in_disorder":
-        random.Random(len(told)).shuffle(told)  # noqa: S311  a test's own mixing
+        random.Random(len(messages)).shuffle(messages)  # noqa: S311  a test's own mixing
     if delivery == "backwards":
-        told.reverse()
+        messages.reverse()
     parts = {"one_run": 1, "in_two": 2}.get(delivery, runs)
-    size = -(-len(told) // parts)
-    return [told[place : place + size] for place in range(0, runs * size, size)]
+    size = -(-len(messages) // parts)
+    return [messages[place : place + size] for place in range(0, runs * size, size)]

@@ -49,27 +49,27 @@ def decoded(message: bytes, *, born: bool) -> Any:
     return fastavro.schemaless_reader(io.BytesIO(message), _schema(born=born), None, return_record_name=True)
 
 
-def record(**told: Any) -> dict[str, Any]:
+def record(**notation: Any) -> dict[str, Any]:
     """Return a Record as fastavro takes it."""
-    fields = told.get("fields")
+    fields = notation.get("fields")
     if isinstance(fields, list):
         fields = [{"name": name, "dataTypeNumber": number} for name, number in fields]
     return {
         "version": 0,
-        "id": told.get("id", 81234),
-        "sourceTimestamp": told.get("seconds", 1696984408),
-        "sourcePosition": told.get("position", "67008@78"),
+        "id": notation.get("id", 81234),
+        "sourceTimestamp": notation.get("seconds", 1696984408),
+        "sourcePosition": notation.get("position", "67008@78"),
         "safeSourcePosition": "67000@78",
-        "sourceTxid": told.get("txid", "0"),
-        "source": {"sourceType": told.get("source", "MySQL"), "version": "8.0.28"},
-        "operation": told["operation"],
-        "objectName": told.get("object"),
-        "processTimestamps": told.get("times"),
-        "tags": told.get("tags", {}),
+        "sourceTxid": notation.get("txid", "0"),
+        "source": {"sourceType": notation.get("source", "MySQL"), "version": "8.0.28"},
+        "operation": notation["operation"],
+        "objectName": notation.get("object"),
+        "processTimestamps": notation.get("times"),
+        "tags": notation.get("tags", {}),
         "fields": fields,
-        "beforeImages": _image(told.get("before")),
-        "afterImages": _image(told.get("after")),
-        "bornTimestamp": told.get("born", 0),
+        "beforeImages": _image(notation.get("before")),
+        "afterImages": _image(notation.get("after")),
+        "bornTimestamp": notation.get("born", 0),
     }
 
 

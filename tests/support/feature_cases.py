@@ -233,14 +233,14 @@ _TOLD = [
         lambda t: [t.empty(10)],
     ),
 ]  # fmt: skip
-_SEATS = told_seats({told.name: told.table for told in _TOLD})
+_SEATS = told_seats({case.name: case.table for case in _TOLD})
 CASES = [
     Case(
-        told.name,
-        seat := _SEATS[told.name],
-        [run(seat.log()) for run in told.runs],
-        [*map(seat.column, told.columns.split())],
-        told.rows,
+        case.name,
+        seat := _SEATS[case.name],
+        [run(seat.log()) for run in case.runs],
+        [*map(seat.column, case.columns.split())],
+        case.rows,
     )
-    for told in _TOLD
+    for case in _TOLD
 ]

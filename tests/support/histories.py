@@ -122,8 +122,8 @@ class Table:
     def update(self, at: int, *values: Any, was: Key | None = None) -> Change:
         """A row was updated; ``was`` is its key before, where it changed. Else the old image tells the key alone."""
         after = self.image(values)
-        told = self.columns if was or not self.key else self.key
-        before = dict.fromkeys(self.columns) | {name: after.get(name) for name in told}
+        old_columns = self.columns if was or not self.key else self.key
+        before = dict.fromkeys(self.columns) | {name: after.get(name) for name in old_columns}
         before |= dict(zip(self.key, was or (), strict=False))
         return self._change(at, Operation.UPDATE, before=before, after=after)
 
@@ -137,8 +137,8 @@ class Table:
 
     def image(self, values: Sequence[Any]) -> Row:
         """The row with these values; ``...`` leaves a column out."""
-        told = zip(self.columns, values, strict=False)
-        return {name: value for name, value in told if not isinstance(value, EllipsisType)}
+        pairs = zip(self.columns, values, strict=False)
+        return {name: value for name, value in pairs if not isinstance(value, EllipsisType)}
 
     def _change(self, at: int, operation: Operation, *, before: Row | None = None, after: Row | None = None) -> Change:
         partial = after is not None and len(after) < len(self.columns)
@@ -199,8 +199,8 @@ def side_by_side(
         history = make(seed + 7919 * other)
         if history[0].key == found[0][0].key:
             found.append([change for change in history if change.operation is not Operation.TRUNCATE])
-    told = (beside(change, number, count) for number, history in enumerate(found) for change in history)
-    return sorted(told, key=lambda change: change.position)
+    changes = (beside(change, number, count) for number, history in enumerate(found) for change in history)
+    return sorted(changes, key=lambda change: change.position)
 
 
 def beside(change: Change, number: int, count: int) -> Change:
@@ -216,15 +216,15 @@ def beside(change: Change, number: int, count: int) -> Change:
 def reloaded(dice: random.Random, changes: Sequence[Change]) -> list[Change]:
     """Put complete initial loads into a history, each of the rows that there are and of none that went unseen."""
     table = Table(changes[0].table, changes[0].key, max((change.after or {} for change in changes), key=len))
-    told: list[Change] = []
+    history: list[Change] = []
     for change in changes:
-        told.append(change)
+        history.append(change)
         if dice.random() < 0.1:
             place = int(change.position[2]) + 5
-            rows = fold(told).get(table.name, {}).values()
+            rows = fold(history).get(table.name, {}).values()
             left = [[row.get(name) for name in table.columns] for row in rows if dice.random() < 0.6]
-            told += table.load(place, *left)
-    return told
+            history += table.load(place, *left)
+    return history
 
 
 def _next(dice: random.Random, table: Table, at: int, alive: Mapping[Key, Row]) -> Change:
@@ -243,8 +243,8 @@ def _next(dice: random.Random, table: Table, at: int, alive: Mapping[Key, Row]) 
         return table.update(at, *(... if name in unseen else value for name, value in pairs))
     if chance < 0.85:
         moved = table.update(at, *_values(dice, table, _key(dice, table)), was=known)
-        told = _told(dice, table, [moved.before[name] for name in table.columns]) if moved.before else []
-        return moved._replace(before=table.image(told))
+        old_values = _told(dice, table, [moved.before[name] for name in table.columns]) if moved.before else []
+        return moved._replace(before=table.image(old_values))
     return table.delete(at, *_told(dice, table, row))
 
 
@@ -262,14 +262,14 @@ def _key(dice: random.Random, table: Table) -> Key:
 
 
 def _values(dice: random.Random, table: Table, key: Key) -> list[Any]:
-    told = dict(zip(table.key, key, strict=True))
+    key_values = dict(zip(table.key, key, strict=True))
     made = {
         "line": dice.randint(1, 2),
         "name": dice.choice((None, "a", "b", "ä\u2028\"'`")),
         "note": f"n{dice.randint(0, 99)}",
         "amount": f"{dice.randint(-999, 999)}.{dice.randint(0, 99):02d}",
     }
-    return [{**made, **told}[name] for name in table.columns]
+    return [{**made, **key_values}[name] for name in table.columns]
 
 
 def _apply(alive: dict[Key, Row], change: Change) -> None:

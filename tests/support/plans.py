@@ -40,7 +40,12 @@ def source(table: Mapping[str, Any] | None = None, **fields: Any) -> Source:
 
 def shape(**columns: Told) -> Shape:
     """Return the shape of messages with these columns."""
-    return Shape(tuple(Column(name, *(told if isinstance(told, tuple) else (told,))) for name, told in columns.items()))
+    return Shape(
+        tuple(
+            Column(name, *(declared if isinstance(declared, tuple) else (declared,)))
+            for name, declared in columns.items()
+        )
+    )
 
 
 def found(*shapes: Shape, table: Table | None = None, epochs: Sequence[int] | None = None, **fields: Any) -> Found:

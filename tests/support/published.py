@@ -22,11 +22,13 @@ def without_delivery(row: Row) -> Row:
     return {**row, "_cdc_position": identity(row["_cdc_position"])} if "_cdc_position" in row else row
 
 
-def of_versions(told: Iterable[Version], times: Mapping[Position, datetime], typed: Callable[[Row], Row]) -> list[Row]:
+def of_versions(
+    versions: Iterable[Version], times: Mapping[Position, datetime], typed: Callable[[Row], Row]
+) -> list[Row]:
     """The model's versions as rows of a history table.
 
     Args:
-        told: ``reference.versions`` of one table.
+        versions: ``reference.versions`` of one table.
         times: when each event was committed.
         typed: gives a row the types of the table.
     """
@@ -39,5 +41,5 @@ def of_versions(told: Iterable[Version], times: Mapping[Position, datetime], typ
             "valid_to": version.valid_to,
             "is_current": version.valid_to is None,
         }
-        for version in told
+        for version in versions
     )

@@ -63,8 +63,8 @@ def in_order(changes: Iterable[Change | Alteration]) -> list[Change | Alteration
             del distinct[half.table, half.position]
     rows = [change for change in distinct.values() if isinstance(change, Change)]
     loads = sorted({(row.load, row.table): row.key for row in rows if row.load is not None}.items())
-    told = {(row.load, row.table, *(row.after or {}).items()) for row in rows if row.load is not None}
-    shared = len(told) > len({load for (load, _), _ in loads})
+    loaded_rows = {(row.load, row.table, *(row.after or {}).items()) for row in rows if row.load is not None}
+    shared = len(loaded_rows) > len({load for (load, _), _ in loads})
     for (load, table), key in loads:
         if shared and load > loads[0][0][0]:
             distinct[table, load] = Change(table, Operation.TRUNCATE, load, key)
@@ -163,19 +163,19 @@ def with_moved_values(changes: Iterable[Change], large: Collection[str]) -> list
     """
     lives: dict[tuple[str, Key], Row] = {}
     gone: dict[tuple[str, Position], Row] = {}
-    told: list[Change | Alteration] = []
+    filled: list[Change | Alteration] = []
     for change in in_order(changes):
         assert isinstance(change, Change)
         if change.operation is Operation.TRUNCATE:
             lives = {place: row for place, row in lives.items() if place[0] != change.table}
-            told.append(change)
+            filled.append(change)
             continue
         spot = (change.table, change.position[:-1])
         place = (change.table, _key_of(change.after or change.before or {}, change))
         if change.after is None:
             kept = {name: value for name, value in (change.before or {}).items() if value is not None}
             gone[spot] = {**lives.pop(place, {}), **kept}
-            told.append(change)
+            filled.append(change)
             continue
         if change.operation is Operation.INSERT and change.partial:
             known = {name: value for name, value in gone.get(spot, {}).items() if name in large}
@@ -185,8 +185,8 @@ def with_moved_values(changes: Iterable[Change], large: Collection[str]) -> list
             change = change._replace(after=after, partial=False)  # noqa: PLW2901  what it says once it is filled
         else:
             lives[place] = {**lives.get(place, {}), **change.after} if change.partial else change.after
-        told.append(change)
-    return told
+        filled.append(change)
+    return filled
 
 
 def read_change(event: ChangeEvent, key: tuple[str, ...], types: Mapping[str, str]) -> Change:
@@ -218,10 +218,10 @@ def _read_or_none(image: bytes | None, shape: Shape | None, types: Mapping[str, 
 
 def read_image(image: bytes, shape: Shape | None, types: Mapping[str, str]) -> Row:
     """Read the JSON of a row as Python values; a ``timestamptz`` has a zone, a ``timestamp`` has none."""
-    told = {column.name: column for column in shape.columns} if shape else {}
+    columns = {column.name: column for column in shape.columns} if shape else {}
     row = {}
     for name, wire in json.loads(image, parse_float=Decimal).items():
-        column = told.get(name)
+        column = columns.get(name)
         type_ = types.get(name) or (column.type if column else None)
         row[name] = _read(wire, type_, column.encoding if column else Encoding.PLAIN)
     return row
@@ -328,7 +328,7 @@ def versions(
         at: tells when a change took place.
         tracked: columns of which a change begins a version; None: each change begins one.
     """
-    told: dict[str, list[Version]] = {}
+    by_table: dict[str, list[Version]] = {}
     current: dict[tuple[str, Key], Version] = {}
     reached: dict[tuple[str, Key], Any] = {}
 
@@ -336,11 +336,11 @@ def versions(
         version = current.pop(place, None)
         if version is not None:
             reached[place] = max(version.valid_from, now)
-            told[place[0]].append(version._replace(valid_to=reached[place]))
+            by_table[place[0]].append(version._replace(valid_to=reached[place]))
 
     for change in in_order(changes):
         table, now = change.table, at(change)
-        told.setdefault(table, [])
+        by_table.setdefault(table, [])
         if change.operation is Operation.TRUNCATE:
             for place in [place for place in current if place[0] == table]:
                 close(place, now)
@@ -361,8 +361,8 @@ def versions(
         close(place, now)
         current[place] = Version(row, change.position, max(now, reached.get(place, now)), None)
     for (table, _), version in current.items():
-        told[table].append(version)
-    return told
+        by_table[table].append(version)
+    return by_table
 
 
 def fold_softly(changes: Iterable[Change]) -> dict[str, dict[Key, tuple[Row, Position, bool]]]:
@@ -379,8 +379,8 @@ def fold_softly(changes: Iterable[Change]) -> dict[str, dict[Key, tuple[Row, Pos
         key = _key_of({**(change.after or {}), **(change.before or {})}, change)
         row, _, gone = rows.get(key, ({}, (), True))
         if change.after is None or _key_of(change.after, change) != key:
-            told = {name: value for name, value in (change.before or {}).items() if value is not None}
-            rows[key] = ({**row, **told}, change.position, True)
+            old_values = {name: value for name, value in (change.before or {}).items() if value is not None}
+            rows[key] = ({**row, **old_values}, change.position, True)
         if change.after is not None:
             after = {**({} if gone else row), **change.after} if change.partial else change.after
             rows[_key_of(after, change)] = (after, change.position, False)

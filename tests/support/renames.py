@@ -62,8 +62,8 @@ class Database:
         for old, new in pairs:
             self.tables[new] = self.tables.pop(old)
             self.named.add(new)
-        told = statement or "RENAME TABLE " + ", ".join(f"{old} TO {new}" for old, new in pairs)
-        self.log.append(self._written(pairs[0][0]).statement(self.at, told))
+        text = statement or "RENAME TABLE " + ", ".join(f"{old} TO {new}" for old, new in pairs)
+        self.log.append(self._written(pairs[0][0]).statement(self.at, text))
 
 
 History = Callable[[str, Written], Database]
@@ -176,10 +176,10 @@ class Canal:
         """A statement; the table of its message is the target of the first rename."""
         return self._record(at, type="RENAME", isDdl=True, sql=text, data=None, old=None)
 
-    def _record(self, at: int, **told: Any) -> Message:
+    def _record(self, at: int, **members: Any) -> Message:
         types = {"id": "bigint", "v": "varchar(20)"}
         rows = {"isDdl": False, "mysqlType": types, "pkNames": ["id"]}
-        flat = {"database": "shop", "table": self._table, "es": debezium_log.START + at * 1000, **rows, **told}
+        flat = {"database": "shop", "table": self._table, "es": debezium_log.START + at * 1000, **rows, **members}
         return _record(at, json.dumps(flat))
 
 
@@ -203,13 +203,13 @@ class Dts:
 
     def _row(self, at: int, operation: str, before: Any, after: Any) -> Message:
         images = ([{"Integer": str(row["id"])}, {"Character": row["v"]}] if row else None for row in (before, after))
-        told = dict(zip(("before", "after"), images, strict=True))
+        named_images = dict(zip(("before", "after"), images, strict=True))
         fields = {"fields": [["id", 8], ["v", 253]], "tags": {"pk_uk_info": '{"PRIMARY":["id"]}'}}
-        return self._told(at, operation=operation, object=f"shop.{self._table}", **fields, **told)
+        return self._told(at, operation=operation, object=f"shop.{self._table}", **fields, **named_images)
 
-    def _told(self, at: int, **told: Any) -> Message:
+    def _told(self, at: int, **notation: Any) -> Message:
         at_source = {"position": f"{at}@3", "seconds": debezium_log.START // 1000 + at}
-        value = dts_records.encode({**told, **at_source})
+        value = dts_records.encode({**notation, **at_source})
         return _record(10**6 - at, base64.b64encode(value).decode())  # its offsets order nothing
 
 
@@ -236,9 +236,9 @@ class Blob:
         columns = [{"name": "id", "type": "LONG"}, {"name": "v", "type": "STRING"}]
         origin = {"dbType": "MySQL", "dbName": "shop", "tableName": self._table}
         times = {"eventTime": debezium_log.START + at * 1000, "systemTime": debezium_log.START + at * 1000}
-        told = {"sequenceId": str(1605339516 * 10**9 + at), "timestamp": times, **payload}
+        full_payload = {"sequenceId": str(1605339516 * 10**9 + at), "timestamp": times, **payload}
         schema = {"dataColumn": columns, "primaryKey": ["id"], "source": origin}
-        return json.dumps({"schema": schema, "payload": told, "version": "0.0.1"}).encode()
+        return json.dumps({"schema": schema, "payload": full_payload, "version": "0.0.1"}).encode()
 
 
 def in_parts(message: Message) -> list[Message]:
@@ -246,16 +246,16 @@ def in_parts(message: Message) -> list[Message]:
 
     Each has one rename, the new names of all, and the description of its table, if that has its new name in the end.
     """
-    told = json.loads(message)
-    pairs = [clause.split(" TO ") for clause in told.get("ddl", "").removeprefix("RENAME TABLE ").split(", ")]
+    envelope = json.loads(message)
+    pairs = [clause.split(" TO ") for clause in envelope.get("ddl", "").removeprefix("RENAME TABLE ").split(", ")]
     if len(pairs) < 2:
         return [message]
     gone = {new for place, (_, new) in enumerate(pairs) if new in {old for old, _ in pairs[place:]}}
-    told["source"]["table"] = ",".join({new for _, new in pairs})
+    envelope["source"]["table"] = ",".join({new for _, new in pairs})
     return [
         json.dumps(
             {
-                **told,
+                **envelope,
                 "ddl": f"RENAME TABLE {old} TO {new}",
                 "tableChanges": [] if new in gone else [{"type": "ALTER", "id": f'"shop"."{new}"'}],
             }

@@ -83,7 +83,7 @@ def row(
 ) -> dict[str, Any]:
     """Return a data message without envelope; an initial load has no sequence."""
     loading = operation == "REFRESH"
-    told = {
+    default_headers = {
         "operation": operation,
         "changeSequence": "" if loading else f"20260102030405000000000000000000{seq:03d}",
         "timestamp": "" if loading else "2026-01-02T03:04:05.000",
@@ -92,7 +92,7 @@ def row(
         "changeMask": None,
         "columnMask": None,
     }
-    return {"data": data, "beforeData": before, "headers": told | headers}
+    return {"data": data, "beforeData": before, "headers": default_headers | headers}
 
 
 def in_json(kind: str, message: object, id_: str | None = ID) -> bytes:
@@ -160,9 +160,9 @@ def in_avro(kind: str, message: bytes, id_: str | None = ID, schema: Mapping[str
     return written(ENVELOPE, envelope)
 
 
-def metadata_in_avro(columns: Mapping[str, Any], schema: Mapping[str, Any], id_: str = ID, **told: Any) -> bytes:
+def metadata_in_avro(columns: Mapping[str, Any], schema: Mapping[str, Any], id_: str = ID, **lineage: Any) -> bytes:
     """Write a metadata message in Avro, with the schema of its data messages."""
-    body = metadata(columns, id_, data_schema=json.dumps(schema, separators=(",", ":")), **told)
+    body = metadata(columns, id_, data_schema=json.dumps(schema, separators=(",", ":")), **lineage)
     own = metadata_schema(tuple(columns))
     return in_avro("MD", written(own, body), id_, own)
 

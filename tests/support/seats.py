@@ -79,8 +79,8 @@ class _Beside(Log):
     def _id(self, transaction: int | str) -> str:
         return super()._id(f"{self.seat.number}-{transaction}")
 
-    def _message(self, at: int, **told: Any) -> Message:
-        return super()._message(self.seat.place(at), **told)
+    def _message(self, at: int, **members: Any) -> Message:
+        return super()._message(self.seat.place(at), **members)
 
 
 def told_seats(tables: Mapping[str, str]) -> dict[str, Seat]:

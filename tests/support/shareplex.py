@@ -30,12 +30,12 @@ def message(change: Change) -> bytes:
     }
     place, number = change.position[1:3]
     meta = {"op": names[change.operation], "table": f"shop.{change.table}", "scn": str(place), "seq": number}
-    told: dict[str, Any] = {"meta": {**meta, "time": at(change).strftime("%Y-%m-%dT%H:%M:%S")}}
+    body: dict[str, Any] = {"meta": {**meta, "time": at(change).strftime("%Y-%m-%dT%H:%M:%S")}}
     if change.operation is not Operation.TRUNCATE:
-        told["data"] = change.after or change.before
+        body["data"] = change.after or change.before
     if whole:
-        told["key"] = change.before
-    return json.dumps(told, ensure_ascii=False).encode()
+        body["key"] = change.before
+    return json.dumps(body, ensure_ascii=False).encode()
 
 
 class Table:
@@ -121,8 +121,8 @@ def _row(dice: random.Random, table: Table, key: Key) -> Row:
         "note": f"n{dice.randint(0, 99)}",
         "amount": f"{dice.randint(-999, 999)}.{dice.randint(0, 99):02d}",
     }
-    told = {**made, **dict(zip(table.key, key, strict=True))}
-    return {name: told[name] for name in COLUMNS}
+    values = {**made, **dict(zip(table.key, key, strict=True))}
+    return {name: values[name] for name in COLUMNS}
 
 
 def _some(dice: random.Random, table: Table, key: Key) -> Row:

@@ -27,7 +27,7 @@ def shrunk(runs: Delivery, failing: Callable[[Mapping[str, Delivery], int], list
     for step in range(8):
         starts = range(0, len(changes_of(runs)), size or 1)
         tries = {f"s{start}": _without(runs, range(start, start + size), f"s{start}") for start in starts}
-        tries = {name: told for name, told in tries.items() if changes_of(told)}
+        tries = {name: delivery for name, delivery in tries.items() if changes_of(delivery)}
         failed = failing(tries, step) if size and tries else []
         runs = tries[failed[0]] if failed else runs
         size = min(size if failed else size // 2, len(changes_of(runs)) // 2)

@@ -103,8 +103,8 @@ def _debezium(table: str, step: Step, after: Values | None) -> Unit:
     code = {Operation.INSERT: "c", Operation.UPDATE: "u", Operation.DELETE: "d"}[step.operation]
     origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": table, "file": "bin.000003", "row": 0}
     origin |= {"ts_ms": int(step.at.timestamp() * 1000), "pos": step.place}
-    told = {"op": code, "before": step.before, "after": after, "source": origin}
-    return Unit(step, json.dumps(told).encode())
+    envelope = {"op": code, "before": step.before, "after": after, "source": origin}
+    return Unit(step, json.dumps(envelope).encode())
 
 
 def halves(table: str, step: Step) -> list[Unit]:
@@ -131,8 +131,8 @@ def _shareplex(table: str, step: Step, *, whole: bool) -> list[Unit]:
     if before is None or after is None:
         op, row = ("ins", after) if before is None else ("del", before)
         return [Unit(step, json.dumps({"meta": _meta(table, step, op), "data": row}).encode())]
-    told = after if whole else {name: row for name, row in after.items() if name == "id" or row != before[name]}
-    pairs = (("UPDATE BEFORE", before), ("UPDATE AFTER", told))
+    new_image = after if whole else {name: row for name, row in after.items() if name == "id" or row != before[name]}
+    pairs = (("UPDATE BEFORE", before), ("UPDATE AFTER", new_image))
     return [Unit(step, json.dumps({"meta": _meta(table, step, op), "data": row}).encode()) for op, row in pairs]
 
 

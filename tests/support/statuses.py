@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 
-def table_status(**told: Any) -> dict[str, Any]:
+def table_status(**fields: Any) -> dict[str, Any]:
     """A table in an answer of ``status_of``."""
     counts = dict.fromkeys(("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined"), 0)
     states = {"verdict": "passed", "state": "published", "reason": None, "closes": True, "lag_seconds": 1_000_000}
     states |= {"log": None, "reconciled": None, "verified_through": None}
-    return {**counts, **states, **told}
+    return {**counts, **states, **fields}
 
 
 def source_status(name: str, tables: dict[str, Any], state: str = "published") -> dict[str, Any]:

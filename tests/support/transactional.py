@@ -76,8 +76,8 @@ def debezium(step: Step) -> bytes | None:
     if step.change is None:
         if step.mark == "ROLLBACK":
             return None
-        told: dict[str, Any] = {"status": step.mark, "id": id_, "ts_ms": at}
-        return json.dumps(told | ({"event_count": step.number} if step.mark == "END" else {})).encode()
+        marker: dict[str, Any] = {"status": step.mark, "id": id_, "ts_ms": at}
+        return json.dumps(marker | ({"event_count": step.number} if step.mark == "END" else {})).encode()
     origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": step.change.table}
     return json.dumps({
         "op": _CODES[step.change.operation],
@@ -140,15 +140,15 @@ def replicate_metadata() -> list[bytes]:
 
 def dts(step: Step) -> bytes:
     """As DTS writes it: BEGIN, COMMIT and ROLLBACK name the transaction; a Kafka record as a line."""
-    told: dict[str, Any] = {"txid": str(step.transaction), "seconds": _millis(step) // 1000}
+    notation: dict[str, Any] = {"txid": str(step.transaction), "seconds": _millis(step) // 1000}
     if step.change is None:
-        told |= {"operation": "COMMIT" if step.mark == "END" else step.mark, "position": f"{step.transaction}@0"}
+        notation |= {"operation": "COMMIT" if step.mark == "END" else step.mark, "position": f"{step.transaction}@0"}
     else:
         before, after = (
             row and [{"Integer": str(row["id"])}, {"Character": row["name"]}]
             for row in (step.change.before, step.change.after)
         )
-        told |= {
+        notation |= {
             "operation": step.change.operation.value,
             "object": f"shop.{step.change.table}",
             "position": f"{step.change.position[0]}@3",
@@ -159,7 +159,7 @@ def dts(step: Step) -> bytes:
         }
     dts.offset += 1  # type: ignore[attr-defined]
     record = {"topic": "t", "partition": 0, "offset": dts.offset, "timestamp": _MILLIS, "key": None}  # type: ignore[attr-defined]
-    return json.dumps({**record, "value": base64.b64encode(dts_records.encode(told)).decode()}).encode()
+    return json.dumps({**record, "value": base64.b64encode(dts_records.encode(notation)).decode()}).encode()
 
 
 dts.offset = 0  # type: ignore[attr-defined]
@@ -190,8 +190,8 @@ def whole(format_name: str, transactions: Sequence[Sequence[Step]], delivered: I
     there = {(step.transaction, step.number, step.mark) for step in delivered}
     found = []
     for steps in transactions:
-        told = [step for step in steps if step.mark != "BEGIN" and (step.change or format_name in SENDS_MARKERS)]
-        needed = {(step.transaction, step.number, step.mark) for step in told}
+        sent_steps = [step for step in steps if step.mark != "BEGIN" and (step.change or format_name in SENDS_MARKERS)]
+        needed = {(step.transaction, step.number, step.mark) for step in sent_steps}
         if steps[-1].mark == "END" and needed <= there:
             found += [step.change for step in steps if step.change is not None]
     return found

@@ -29,12 +29,12 @@ class _TwoLogs(Log):
 
     def loaded(self, at: int, **row: Any) -> Message:
         """A row of a complete load that began at a place."""
-        told = json.loads(self._message(at, op="r", before=None, after=row))
-        told["source"]["snapshot"] = "true"
-        return json.dumps(told).encode()
+        message = json.loads(self._message(at, op="r", before=None, after=row))
+        message["source"]["snapshot"] = "true"
+        return json.dumps(message).encode()
 
-    def _message(self, at: int, **told: Any) -> Message:
-        message = json.loads(super()._message(at, **told))
+    def _message(self, at: int, **members: Any) -> Message:
+        message = json.loads(super()._message(at, **members))
         if at >= RESTART:
             message["source"] |= {"file": "mysql-bin.000001", "pos": at - RESTART}
         return json.dumps(message).encode()
@@ -91,5 +91,5 @@ class World:
             pairs = [(one, free[0])]
         for old, new in pairs:
             self.tables[new] = self.tables.pop(old)
-        told = "RENAME TABLE " + ", ".join(f"{old} TO {new}" for old, new in pairs)
-        self.log.append(_TwoLogs(one).statement(self._at, told))
+        text = "RENAME TABLE " + ", ".join(f"{old} TO {new}" for old, new in pairs)
+        self.log.append(_TwoLogs(one).statement(self._at, text))
