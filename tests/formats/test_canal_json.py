@@ -299,10 +299,10 @@ VECTORS = {
 @pytest.mark.parametrize("type_", ["vector", "vector(3)", "VECTOR(3)"])
 def test_vectors_of_tidb_are_text_and_those_of_mysql_bytes(producer: str, type_: str) -> None:
     """``sqlType`` tells which, as ``mysqlType`` is the same."""
-    told, expected = VECTORS[producer]
+    members, expected = VECTORS[producer]
     types = {"id": "int", "v": type_}
     (event,) = decode(
-        rows(data=[{"id": "1", "v": "[1,-2.5,3e-07]"}], mysqlType=types, pkNames=["id"], **told), bytes="latin1"
+        rows(data=[{"id": "1", "v": "[1,-2.5,3e-07]"}], mysqlType=types, pkNames=["id"], **members), bytes="latin1"
     )
     assert json.loads(event.after) == {"id": "1", "v": "[1,-2.5,3e-07]"}
     assert (event.shape.columns[1].type, event.shape.columns[1].encoding) == expected

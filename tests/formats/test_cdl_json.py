@@ -27,15 +27,15 @@ def decode(value: dict[str, Any] | bytes, place: int = 1, **options: Any) -> Any
 def first(operation: str = "INSERT", data: Any = None, before: Any = None, **members: Any) -> dict[str, Any]:
     """Return a bare payload of version 1.0."""
     transaction = {"properties": [{"name": "lsn", "value": 100}, {"name": "txId", "value": 7}]}
-    told = {"SEG_OWNER": "public", "TABLE_NAME": "orders", "OPERATION": operation, "data": data, "before": before}
-    return {"message_version": "1.0", "TIMESTAMP": 5, "transaction": transaction, "unique": {"id": 1}} | told | members
+    body = {"SEG_OWNER": "public", "TABLE_NAME": "orders", "OPERATION": operation, "data": data, "before": before}
+    return {"message_version": "1.0", "TIMESTAMP": 5, "transaction": transaction, "unique": {"id": 1}} | body | members
 
 
 def second(op: str = "c", after: Any = None, before: Any = None, **members: Any) -> dict[str, Any]:
     """Return a bare payload of version 2.0."""
     source = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", "lsn": 100, "txId": 7}
-    told = {"op": op, "before": before, "after": after, "source": source | {"ts_ms": 5}}
-    return {"message_version": "2.0", "unique": {"id": 1}} | told | members
+    body = {"op": op, "before": before, "after": after, "source": source | {"ts_ms": 5}}
+    return {"message_version": "2.0", "unique": {"id": 1}} | body | members
 
 
 def schema(*columns: dict[str, Any], row: str = "data") -> dict[str, Any]:
@@ -144,8 +144,8 @@ def test_unique_names_the_key(unique: dict[str, int] | None, key: tuple[str, ...
 def test_the_schema_names_the_key_where_unique_is_null() -> None:
     """A table with a key has it in every message."""
     unique = {"type": "struct", "field": "unique", "fields": [{"type": "int32", "field": "id"}]}
-    told = {"type": "struct", "fields": [unique]}
-    assert decode({"schema": told, "payload": first(data=ROW, unique=None)}).key == ("id",)
+    message_schema = {"type": "struct", "fields": [unique]}
+    assert decode({"schema": message_schema, "payload": first(data=ROW, unique=None)}).key == ("id",)
 
 
 @pytest.mark.parametrize(("before", "data", "row"), [(ROW, None, ROW), (None, ROW, ROW), (None, None, {"id": 1})])
@@ -218,18 +218,18 @@ def test_types_of_the_page(physical: str, logical: str, type_: str, encoding: st
     column = {"type": physical, "name": name, "field": "c"}
     for version, row in ((first(data={"c": None}), "data"), (second(after={"c": None}), "after")):
         event = decode({"schema": schema(column, row=row), "payload": version})
-        told = None if type_.startswith("by the source file") else type_
+        expected = None if type_.startswith("by the source file") else type_
         (made,) = event.shape.columns
-        assert (made.name, made.type, made.encoding) == ("c", told, Encoding(encoding))
+        assert (made.name, made.type, made.encoding) == ("c", expected, Encoding(encoding))
 
 
-@pytest.mark.parametrize(("told", "micros"), [
+@pytest.mark.parametrize(("timestamp", "micros"), [
     (1707047996013, 1707047996013000), ("1707047996013", 1707047996013000),
     ("2024-02-04 11:59:56.013", 1707047996013000), ("2024-02-04T19:59:56.013+08:00", 1707047996013000), (None, None),
 ])  # fmt: skip
-def test_timestamp_as_number_and_as_text(told: Any, micros: int | None) -> None:
+def test_timestamp_as_number_and_as_text(timestamp: Any, micros: int | None) -> None:
     """TIMESTAMP is epoch milliseconds, its digits, or ISO 8601."""
-    assert decode(first(data=ROW, TIMESTAMP=told)).committed_at == micros
+    assert decode(first(data=ROW, TIMESTAMP=timestamp)).committed_at == micros
 
 
 def test_changes_of_one_lsn_stand_in_the_order_of_the_dump() -> None:
@@ -266,8 +266,8 @@ def test_the_configured_table_is_the_one_that_messages_name() -> None:
 
 def test_the_same_schema_bytes_give_the_same_shape() -> None:
     """A schema that comes with every message is parsed once."""
-    told = schema({"type": "int32", "field": "id"})
-    one, other = (decode({"schema": told, "payload": first(data={"id": n})}) for n in (1, 2))
+    message_schema = schema({"type": "int32", "field": "id"})
+    one, other = (decode({"schema": message_schema, "payload": first(data={"id": n})}) for n in (1, 2))
     assert one.shape is other.shape
 
 

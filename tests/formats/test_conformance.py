@@ -71,10 +71,10 @@ def test_the_shape_has_every_column_of_the_images(case: Case) -> None:
     """Images are JSON objects; no column is lost by reading the columns of the shape only, but what the wire adds."""
     prefixes = ("__", getattr(case.options, "add_fields_prefix", "__"))
     for event in changes(case):
-        told = {column.name for column in event.shape.columns} if event.shape else set()
+        columns = {column.name for column in event.shape.columns} if event.shape else set()
         found = {name for name in names_in(event.before) | names_in(event.after) if not name.startswith(prefixes)}
-        assert found <= told
-        assert set(event.absent) <= told
+        assert found <= columns
+        assert set(event.absent) <= columns
         assert event.partial or not event.absent
 
 

@@ -307,28 +307,28 @@ def test_types_are_those_of_the_documentation() -> None:
 
 def test_keys_as_the_schema_tells_them() -> None:
     """In the schema's order; an empty list says *no key*, a missing one says nothing."""
-    told = message(after=row(id=1))
+    envelope = message(after=row(id=1))
     for key, expected in ((["v", "id"], ("v", "id")), ([], ()), (None, None)):
-        told["schema"]["primaryKey"] = key
-        assert decode(told)[0].key == expected
-    del told["schema"]["primaryKey"]
-    assert decode(told)[0].key is None
+        envelope["schema"]["primaryKey"] = key
+        assert decode(envelope)[0].key == expected
+    del envelope["schema"]["primaryKey"]
+    assert decode(envelope)[0].key is None
 
 
 def test_the_schema_name_is_part_of_the_table() -> None:
     """PostgreSQL and SQL Server have schemas between database and table."""
-    told = message(after=row(id=1))
-    told["schema"]["source"]["schemaName"] = "sales"
-    assert str(decode(told)[0].table) == "shop.sales.orders"
+    envelope = message(after=row(id=1))
+    envelope["schema"]["source"]["schemaName"] = "sales"
+    assert str(decode(envelope)[0].table) == "shop.sales.orders"
 
 
 def test_a_message_without_a_table_needs_the_option() -> None:
     """Without it the message is set aside, and says which option to set."""
-    told = message(after=row(id=1))
-    told["schema"]["source"] = None
+    envelope = message(after=row(id=1))
+    envelope["schema"]["source"] = None
     with pytest.raises(MissingTableError, match="`table`"):
-        decode(told)
-    assert str(decode(told, table="shop.lines")[0].table) == "shop.lines"
+        decode(envelope)
+    assert str(decode(envelope, table="shop.lines")[0].table) == "shop.lines"
 
 
 @pytest.mark.parametrize("op", ["TRUNCATE", "ERASE"])
@@ -355,10 +355,10 @@ def test_a_schema_change_without_its_statement_is_set_aside(op: str) -> None:
 
 def test_a_truncation_without_a_sequence_is_set_aside() -> None:
     """Which rows it empties hangs on its place in the order."""
-    told = message("TRUNCATE")
-    del told["payload"]["sequenceId"]
+    envelope = message("TRUNCATE")
+    del envelope["payload"]["sequenceId"]
     with pytest.raises(MalformedMessageError, match="sequenceId"):
-        decode(told)
+        decode(envelope)
 
 
 @pytest.mark.parametrize(
@@ -368,9 +368,9 @@ def test_a_truncation_without_a_sequence_is_set_aside() -> None:
 )  # fmt: skip
 def test_the_dialect_of_a_statement_is_that_of_its_database(type_: str, dialect: str) -> None:
     """In any case of letters; of an unknown database it is the general one."""
-    told = message("ALTER", ddl={"text": "alter table orders drop v"})
-    told["schema"]["source"]["dbType"] = type_
-    assert decode(told)[0].dialect == dialect
+    envelope = message("ALTER", ddl={"text": "alter table orders drop v"})
+    envelope["schema"]["source"]["dbType"] = type_
+    assert decode(envelope)[0].dialect == dialect
 
 
 def test_records_wrapped_in_base64() -> None:
@@ -407,9 +407,9 @@ def test_a_time_beyond_the_calendar_is_set_aside(time: int) -> None:
 
 def test_a_column_twice_is_set_aside() -> None:
     """In the schema as in an image."""
-    told = message(after=row(id=1))
-    told["schema"]["dataColumn"] *= 2
+    envelope = message(after=row(id=1))
+    envelope["schema"]["dataColumn"] *= 2
     with pytest.raises(MalformedMessageError, match="twice"):
-        decode(told)
+        decode(envelope)
     with pytest.raises(MalformedMessageError, match="twice"):
         decode(json.dumps(message(after=row(id=1, v=2))).encode().replace(b'"v": 2', b'"id": 2'))

@@ -94,11 +94,11 @@ def test_the_added_columns_are_not_columns_of_the_table() -> None:
 
 def dts(prefix: str, **columns: Any) -> dict[str, Any]:
     """Return a row as DTS writes it."""
-    told = {
+    added_columns = {
         "record_id": 5, "instance_id": "dts-1", "db_name": "shop", "table_name": "orders", "operation_flag": "U",
         "utc_timestamp": 1649991726, "before_flag": "N", "after_flag": "Y",
     }  # fmt: skip
-    return {**{prefix + name: value for name, value in told.items()}, **columns}
+    return {**{prefix + name: value for name, value in added_columns.items()}, **columns}
 
 
 def test_rows_of_dts_by_its_previous_naming_rule() -> None:
@@ -169,11 +169,11 @@ def test_sequences_are_compared_as_numbers() -> None:
 
 def test_a_row_without_a_table_needs_the_option() -> None:
     """The document's own table of rows has no ``_source_table_``."""
-    told = row(id=1)
-    del told["_source_table_"]
+    lone_row = row(id=1)
+    del lone_row["_source_table_"]
     with pytest.raises(MissingTableError, match="`table`"):
-        decode(told)
-    assert str(decode(told, table="shop.orders")[0].table) == "shop.orders"
+        decode(lone_row)
+    assert str(decode(lone_row, table="shop.orders")[0].table) == "shop.orders"
     assert str(decode(row(id=1), table="shop.lines")[0].table) == "orders"
 
 
@@ -209,13 +209,13 @@ def test_an_answer_of_get_records_is_many_rows(beside: object) -> None:
 
 def test_the_schema_of_an_answer_may_come_by_option() -> None:
     """DataHub's own answers are without it; one beside the records counts more."""
-    told = {"Records": [record(1, "7", "a")]}
+    answer = {"Records": [record(1, "7", "a")]}
     with pytest.raises(MalformedMessageError, match="`record_schema`"):
-        decode(told)
+        decode(answer)
     option = json.dumps(schema(*FIELDS))
-    assert decode(told, record_schema=option)[0].after == b'{"id":"7","name":"a"}'
-    assert decode(record(1, "7", "a"), record_schema=option) == decode(told, record_schema=option)
-    other = {**told, "RecordSchema": schema(*FIELDS[:6], ("x", "STRING"), ("y", "STRING"))}
+    assert decode(answer, record_schema=option)[0].after == b'{"id":"7","name":"a"}'
+    assert decode(record(1, "7", "a"), record_schema=option) == decode(answer, record_schema=option)
+    other = {**answer, "RecordSchema": schema(*FIELDS[:6], ("x", "STRING"), ("y", "STRING"))}
     assert decode(other, record_schema=option)[0].after == b'{"x":"7","y":"a"}'
 
 

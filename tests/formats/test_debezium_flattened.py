@@ -144,8 +144,8 @@ def test_a_tombstone_is_newer_than_the_row_before_it_whatever_places_the_row_has
 def test_a_row_that_tells_deletes_keeps_its_place_in_the_log(added: dict[str, Any]) -> None:
     """Where deletes are rewritten, a tombstone follows one, and rows that a connector sends again are the same."""
     row = {"id": 1, "__op": "c", "__deleted": "false"} | added
-    told, by_log = (decode(row, {"id": 1}, flattened=flattened) for flattened in (True, False))
-    assert told.position == by_log.position
+    rewritten, by_log = (decode(row, {"id": 1}, flattened=flattened) for flattened in (True, False))
+    assert rewritten.position == by_log.position
 
 
 def test_a_load_that_the_dump_alone_orders_replaces_nothing() -> None:

@@ -156,9 +156,9 @@ def test_a_resent_event_has_the_same_position_but_for_its_delivery(source: dict[
 
 def test_changes_of_one_log_entry_follow_the_transaction_then_the_dump() -> None:
     """All changes of a transaction that MySQL compressed have one offset, and rows are numbered anew in its parts."""
-    told = [("d", 0, 9, 1), ("c", 5, 1, 7), ("c", 0, 2, 3), ("d", 0, 2, 4), ("u", 3, 2, 5)]
+    changes = [("d", 0, 9, 1), ("c", 5, 1, 7), ("c", 0, 2, 3), ("d", 0, 2, 4), ("u", 3, 2, 5)]
     positions = []
-    for op, row, place, total in told:
+    for op, row, place, total in changes:
         envelope = change(op, {"id": 1}, {"id": 1} if op != "d" else None, **{**MYSQL, "row": row})
         numbered = {**envelope, "transaction": {"id": "t", "total_order": total}}
         positions.append([decode(each, place=place).position for each in (envelope, numbered)])
@@ -265,11 +265,14 @@ def test_an_image_may_be_written_with_blanks_and_in_another_order() -> None:
 
 def test_types_of_the_page() -> None:
     """The page's table has every schema type and every logical type, with what the code makes of such a column."""
-    told = {name: (type_, encoding) for names, type_, encoding in table("debezium_json", "schema type or logical name")
-            for name in listed(names)}  # fmt: skip
-    assert told.pop("Decimal") == ("decimal(p, s)", "unscaled_base64")
+    documented = {
+        name: (type_, encoding)
+        for names, type_, encoding in table("debezium_json", "schema type or logical name")
+        for name in listed(names)
+    }
+    assert documented.pop("Decimal") == ("decimal(p, s)", "unscaled_base64")
     known = _connect.PHYSICAL | {name.rpartition(".")[2]: made for name, made in _connect.LOGICAL.items()}
-    assert told == {name: (type_, str(encoding)) for name, (type_, encoding) in known.items()}
+    assert documented == {name: (type_, str(encoding)) for name, (type_, encoding) in known.items()}
 
 
 def test_names_of_two_packages_mean_the_same() -> None:
@@ -316,8 +319,8 @@ def test_an_id_of_text_is_not_one_of_digits() -> None:
 
 def test_changes_of_documents_stand_in_the_order_of_the_oplog() -> None:
     """Time, then ord as a number; an initial load ranks before the changes that began with it."""
-    told = [("r", 5, 9, {"snapshot": "true"}), ("c", 5, 9, {}), ("c", 5, 10, {}), ("c", 6, 1, {})]
-    positions = [mongodb(op, '{"_id":1}', ts_ms=ts_ms, ord=ord_, **more).position for op, ts_ms, ord_, more in told]
+    changes = [("r", 5, 9, {"snapshot": "true"}), ("c", 5, 9, {}), ("c", 5, 10, {}), ("c", 6, 1, {})]
+    positions = [mongodb(op, '{"_id":1}', ts_ms=ts_ms, ord=ord_, **more).position for op, ts_ms, ord_, more in changes]
     assert positions == sorted(positions)
 
 
@@ -358,9 +361,9 @@ def test_names_of_types_as_connectors_spell_them(name: str) -> None:
 )
 def test_positions_of_every_connector(connector: str, earlier: dict[str, Any], later: dict[str, Any]) -> None:
     """Each connector's own sequence decides, as numbers, and not the place in the dump."""
-    told = {"lsn": None, "connector": connector}
-    one = decode(change("c", None, {"id": 1}, **(told | earlier)), place=2)
-    other = decode(change("c", None, {"id": 1}, **(told | later)), place=1)
+    origin = {"lsn": None, "connector": connector}
+    one = decode(change("c", None, {"id": 1}, **(origin | earlier)), place=2)
+    other = decode(change("c", None, {"id": 1}, **(origin | later)), place=1)
     assert one.position < other.position
 
 
@@ -441,9 +444,9 @@ def test_decimals_of_any_precision_and_scale(parameters: dict[str, str], declare
 def test_the_end_of_a_transaction_counts_by_collection() -> None:
     """Logical messages count as no rows, by any of their names; of two totals the larger is believed."""
     java = "io.debezium.connector.postgresql.LogicalDecodingMessageMonitor$LogicalDecodingMessageId@"
-    told = {"public.a": 2, f"{java}1f3a": 1, f"{java}77": 1, "LOGICAL_DECODING_MESSAGE": 1, "public.message": 1}
+    collections = {"public.a": 2, f"{java}1f3a": 1, f"{java}77": 1, "LOGICAL_DECODING_MESSAGE": 1, "public.message": 1}
     for event_count, number in ((6, 6), (5, 6), (None, 6), ("9", 9)):
-        event = _end(event_count, told)
+        event = _end(event_count, collections)
         assert event.counts == {"public.a": 2, "": 3, "public.message": 1}
         assert event.transaction is not None
         assert event.transaction.number == number

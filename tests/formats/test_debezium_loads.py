@@ -77,8 +77,8 @@ def test_a_load_begins_below_its_rows_and_above_what_it_holds() -> None:
         decode({"op": "c", "after": {"id": 1}, "source": {**MYSQL, "pos": pos, "snapshot": "false"}, "ts_ms": 1})
         for pos in (153, 154, 155)
     )
-    told = [before.position, row.load, row.position, at.position, behind.position]
-    assert sorted(map(encode_position, told)) == list(map(encode_position, told))
+    positions = [before.position, row.load, row.position, at.position, behind.position]
+    assert sorted(map(encode_position, positions)) == list(map(encode_position, positions))
 
 
 def test_rows_of_one_load_have_one_beginning() -> None:
@@ -122,7 +122,7 @@ def test_lindorm_tells_of_no_load() -> None:
 def test_statements_of_a_load_describe_and_change_nothing(snapshot: bool | str) -> None:  # noqa: FBT001
     """A load of MySQL begins with DROP TABLE IF EXISTS of every table, which nobody executed."""
     source = {**MYSQL, "snapshot": snapshot}
-    told = {"source": source, "databaseName": "shop", "ddl": "DROP TABLE IF EXISTS `shop`.`orders`", "ts_ms": 1}
-    event = decode({**told, "tableChanges": []})
+    statement = {"source": source, "databaseName": "shop", "ddl": "DROP TABLE IF EXISTS `shop`.`orders`", "ts_ms": 1}
+    event = decode({**statement, "tableChanges": []})
     assert isinstance(event, ControlEvent)
     assert event.kind == "table_description"

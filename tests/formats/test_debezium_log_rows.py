@@ -40,11 +40,11 @@ def test_another_value_of_a_deleted_row_stays(value: Any) -> None:
     assert _left({"id": 1, "a": value}, "postgresql", optional=True, default=value) == {"id": 1}
 
 
-def _left(image: dict[str, Any], connector: str, **told: Any) -> Any:
-    fields = [{"field": "id", "type": "int32", "optional": False}, {"field": "a", "type": "string", **told}]
+def _left(image: dict[str, Any], connector: str, **properties: Any) -> Any:
+    fields = [{"field": "id", "type": "int32", "optional": False}, {"field": "a", "type": "string", **properties}]
     schema = _bytes({"type": "struct", "fields": [{"field": "before", "type": "struct", "fields": fields}]})
     key = _bytes({"id": image["id"]})
-    left = without_unlogged(_bytes(image), key, Source(connector=connector), schema if told else None)
+    left = without_unlogged(_bytes(image), key, Source(connector=connector), schema if properties else None)
     assert left is not None
     return json.loads(left)
 

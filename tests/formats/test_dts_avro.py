@@ -57,9 +57,9 @@ def inserted(value: Any, number: int = 253, *, source: str = "MySQL", **options:
     return event
 
 
-def printed(value: Any, number: int = 253, **told: Any) -> Any:
+def printed(value: Any, number: int = 253, **options: Any) -> Any:
     """Return how a value is printed."""
-    image = event_to_json(inserted(value, number, **told), Message(value=None, file="f", place=1))["after"]
+    image = event_to_json(inserted(value, number, **options), Message(value=None, file="f", place=1))["after"]
     assert isinstance(image, dict)
     return image["v"]
 
@@ -408,13 +408,13 @@ def test_documented_types_are_those_of_the_code() -> None:
     rows = re.findall(
         r"^\| (MySQL|Oracle|PostgreSQL) \| ([0-9, ]+) \| [^|]+ \| ([^|]+) \|$", DOC.read_text(), re.MULTILINE
     )
-    told: dict[str, dict[int, str]] = {}
+    documented: dict[str, dict[int, str]] = {}
     for source, numbers, type_ in rows:
-        told.setdefault(source, {}).update(dict.fromkeys(map(int, numbers.split(",")), type_.strip().strip("`")))
+        documented.setdefault(source, {}).update(dict.fromkeys(map(int, numbers.split(",")), type_.strip().strip("`")))
     named = {"text or bytes": dts_types.BY_VALUE, "decimal(p, s)": "decimal"}
-    for source, types in told.items():
+    for source, types in documented.items():
         assert {number: named.get(type_, type_) for number, type_ in types.items()} == dict(dts_types.FAMILIES[source])
-    assert set(told) == {"MySQL", "Oracle", "PostgreSQL"}
+    assert set(documented) == {"MySQL", "Oracle", "PostgreSQL"}
 
 
 MYSQL_VALUES: dict[str, tuple[int, Any]] = {
@@ -448,13 +448,13 @@ def test_any_record_is_read_as_fastavro_reads_it(data: st.DataObject) -> None:
     assert event.committed_at == read["sourceTimestamp"] * 1_000_000
     row = json.loads(event.after)
     assert list(row) == [field["name"] for field in read["fields"]]
-    for told, (name, value), column in zip(read["afterImages"], row.items(), event.shape.columns, strict=True):
+    for expected, (name, value), column in zip(read["afterImages"], row.items(), event.shape.columns, strict=True):
         assert column.name == name
-        _compare(told, value, column.encoding)
+        _compare(expected, value, column.encoding)
 
 
-def _compare(told: Any, value: str, encoding: Encoding) -> None:
-    branch, content = told[0].removeprefix(f"{NAMESPACE}."), told[1]
+def _compare(expected: Any, value: str, encoding: Encoding) -> None:
+    branch, content = expected[0].removeprefix(f"{NAMESPACE}."), expected[1]
     match branch:
         case "Integer" | "Decimal" | "TextObject":
             assert value == content["value"]

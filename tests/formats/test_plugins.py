@@ -63,7 +63,7 @@ def test_a_package_brings_a_format(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "told"),
+    ("name", "code", "problem"),
     [
         ("canal_json", "", "the package acme_cdc brings a format 'canal_json', and Tidemark has one of that name"),
         (
@@ -74,10 +74,10 @@ def test_a_package_brings_a_format(site: Path) -> None:
         ("acme_json", "TOOLS = UNTOLD = ()", "acme_cdc has no Options, decode"),
     ],
 )
-def test_a_format_that_cannot_be_used_is_named(site: Path, name: str, code: str, told: str) -> None:
+def test_a_format_that_cannot_be_used_is_named(site: Path, name: str, code: str, problem: str) -> None:
     """With its package, and what is wrong with it."""
     install(site, "acme_cdc", name, code)
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=problem):
         formats.resolve(name)
 
 

@@ -44,8 +44,8 @@ def message(value: bytes, **record: Any) -> Message:
 
 def known_of(*messages: bytes) -> formats.Known:
     """Return what metadata messages tell."""
-    told = [replicate_avro.metadata(message(value), replicate_avro.Options()) for value in messages]
-    return formats.gather(pair for pair in told if pair is not None)
+    pairs = [replicate_avro.metadata(message(value), replicate_avro.Options()) for value in messages]
+    return formats.gather(pair for pair in pairs if pair is not None)
 
 
 KNOWN = known_of(METADATA)
@@ -57,10 +57,10 @@ def decode(value: bytes, known: formats.Known = KNOWN, record: dict[str, Any] | 
     return event
 
 
-def of_column(type_: object, value: object, told: dict[str, Any]) -> ChangeEvent:
+def of_column(type_: object, value: object, properties: dict[str, Any]) -> ChangeEvent:
     """Decode a row of one column, written as ``type_`` stores it."""
     schema, stored = (data_schema({"c": each}) for each in (type_, _stored(type_)))
-    known = known_of(metadata_in_avro({"c": told}, schema))
+    known = known_of(metadata_in_avro({"c": properties}, schema))
     event: ChangeEvent = decode(row_in_avro(stored, row("REFRESH", {"c": value})), known)
     return event
 
@@ -178,7 +178,7 @@ def _plainly(columns: dict[str, Any], schema: dict[str, Any]) -> bytes:
     # fastavro writes no schema in which a name is defined twice, so the same bytes are written by another one
     own = metadata_schema([f"x{number}" for number in range(len(columns))])
     body = metadata(
-        {f"x{number}": told for number, told in enumerate(columns.values())}, data_schema=json.dumps(schema)
+        {f"x{number}": properties for number, properties in enumerate(columns.values())}, data_schema=json.dumps(schema)
     )
     return written(own, body)
 
@@ -192,7 +192,7 @@ def _renamed(columns: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("type_", "value", "told", "expected"),
+    ("type_", "value", "properties", "expected"),
     [
         ("long", 2**63 - 1, column(1, "INT8", key=1), str(2**63 - 1)),
         ("long", 2**53 + 1, column(1, "NUMERIC", 18, 0, 1), str(2**53 + 1)),
@@ -220,10 +220,10 @@ def _renamed(columns: dict[str, Any]) -> dict[str, Any]:
         ),
     ],
 )
-def test_values_are_exact(type_: object, value: object, told: dict[str, Any], expected: str) -> None:
+def test_values_are_exact(type_: object, value: object, properties: dict[str, Any], expected: str) -> None:
     """What Avro stores is what is published, and null is null."""
-    assert printed(of_column(type_, value, told)) == {"c": expected}
-    assert printed(of_column(type_, None, {**told, "primaryKeyPosition": 0})) == {"c": None}
+    assert printed(of_column(type_, value, properties)) == {"c": expected}
+    assert printed(of_column(type_, None, {**properties, "primaryKeyPosition": 0})) == {"c": None}
 
 
 def test_text_that_is_no_utf8_is_set_aside() -> None:

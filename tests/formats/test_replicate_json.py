@@ -39,8 +39,8 @@ def message(value: bytes | dict[str, Any], **record: Any) -> Message:
 
 def known_of(*messages: bytes, **options: Any) -> formats.Known:
     """Return what metadata messages tell."""
-    told = [replicate_json.metadata(message(value), replicate_json.Options(**options)) for value in messages]
-    return formats.gather(pair for pair in told if pair is not None)
+    pairs = [replicate_json.metadata(message(value), replicate_json.Options(**options)) for value in messages]
+    return formats.gather(pair for pair in pairs if pair is not None)
 
 
 ORDERS_KNOWN = known_of(in_json("MD", metadata(ORDERS)))
@@ -226,7 +226,7 @@ def test_composite_key_is_in_the_order_of_its_positions() -> None:
     columns = {"a": column(1, "INT4", key=2), "b": column(2, "INT4"), "c": column(3, "INT4", key=1)}
     data = {"a": 1, "b": 2, "c": 3}
     assert decode(row("INSERT", data), known_of(in_json("MD", metadata(columns)))).key == ("c", "a")
-    keyless = {name: {**told, "primaryKeyPosition": 0} for name, told in columns.items()}
+    keyless = {name: {**properties, "primaryKeyPosition": 0} for name, properties in columns.items()}
     assert decode(row("INSERT", data), known_of(in_json("MD", metadata(keyless)))).key == ()
 
 
@@ -322,8 +322,8 @@ def test_change_without_sequence_stands_at_its_time() -> None:
 @pytest.mark.parametrize("text", ["", "null"])
 def test_no_last_event_told(text: str) -> None:
     """A counter and a flag that are missing stay untold."""
-    told = row("INSERT", DATA, transactionLastEvent="" if text == "" else None, transactionId="")
-    assert decode(told).transaction is None
+    insert = row("INSERT", DATA, transactionLastEvent="" if text == "" else None, transactionId="")
+    assert decode(insert).transaction is None
 
 
 @pytest.mark.parametrize(
@@ -403,12 +403,12 @@ def test_document_types_are_those_of_the_code() -> None:
     """Each row of the table of types in the docs is what a column of that type becomes."""
     text = DOCUMENT.read_text().partition("## Types")[2]
     rows = re.findall(r"^\| (`[^|]+) \| `([^`]+)` \| `([^`]+)` \|$", text, re.MULTILINE)
-    told = {name: tuple(as_told) for names, *as_told in rows for name in names.replace("`", "").split(", ")}
+    documented = {name: tuple(as_told) for names, *as_told in rows for name in names.replace("`", "").split(", ")}
     found = {}
-    for name in told:
+    for name in documented:
         kind, precision, scale = (*re.split(r"[(,)]", name), "0", "0")[:3]
         listed = TableColumn(ordinal=1, type=kind, precision=int(precision), scale=int(scale))
         made = types.column("c", listed)
         found[name] = (made.type, made.encoding.value)
-    assert found == told
-    assert {name.partition("(")[0] for name in told} == {*types.TYPES, "NUMERIC"}
+    assert found == documented
+    assert {name.partition("(")[0] for name in documented} == {*types.TYPES, "NUMERIC"}

@@ -278,8 +278,8 @@ def test_types_of_the_page(oracle: str, value: str, type_: str, published: str) 
 def test_operations_of_the_page(op: str, event: str) -> None:
     """Each spelling of the page is read as the event that stands beside it."""
     for spelling in op.replace("`", "").split(", "):
-        told = decode(change(spelling, ROW)).operation
-        assert event.startswith(told) or f" {told}:" in event
+        operation = decode(change(spelling, ROW)).operation
+        assert event.startswith(operation) or f" {operation}:" in event
 
 
 @pytest.mark.parametrize("depth", [2000, 200_000])
