@@ -19,8 +19,8 @@ from tidemark.sources.model import Source
 
 
 def _source(format_name: str, **invariants: str) -> Source:
-    told = {"source": "shop", "format": format_name, "landing": "/landing/*", "invariants": invariants}
-    return Source.model_validate(told)
+    document = {"source": "shop", "format": format_name, "landing": "/landing/*", "invariants": invariants}
+    return Source.model_validate(document)
 
 
 def _at(hour: int) -> datetime:
@@ -328,8 +328,8 @@ def test_a_doubt_names_the_whole_line_and_the_start_of_the_interval(
     landing: str, fields: dict[str, str], expected: str, tmp_path: Path
 ) -> None:
     """Moments that the source file has stay in it, and the line is YAML as it stands."""
-    told = {"source": "shop", "format": "debezium_json", "landing": landing, **fields}
-    source = Source.model_validate({**told, "log_restarts": ["2026-02-01"]})
+    document = {"source": "shop", "format": "debezium_json", "landing": landing, **fields}
+    source = Source.model_validate({**document, "log_restarts": ["2026-02-01"]})
     (doubt,) = doubts_about(source, CASES["a_log_begins_anew"][1], 1)["t"]
     line = "log_restarts: [2026-02-01T00:00:00Z, 2026-03-01T03:00:00Z]"
     sentence = (
@@ -337,7 +337,7 @@ def test_a_doubt_names_the_whole_line_and_the_start_of_the_interval(
     )
     assert sentence in doubt.reason
     file = tmp_path / "shop.yaml"
-    file.write_text("\n".join([*(f"{key}: {value!r}" for key, value in told.items()), line]), encoding="utf-8")
+    file.write_text("\n".join([*(f"{key}: {value!r}" for key, value in document.items()), line]), encoding="utf-8")
     assert load_source(file).log_restarts == (datetime(2026, 2, 1, tzinfo=UTC), _at(3))
 
 

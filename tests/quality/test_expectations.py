@@ -146,12 +146,12 @@ def test_counts_are_told_in_the_order_of_the_source_file(frame: DataFrame, quiet
 def test_a_warning_does_not_block(frame: DataFrame, quiet_home: Path) -> None:
     """A failed check of severity warn is told and the table still passes; without severity it blocks."""
     check = between("total", max_value=8)
-    told, blocked = judge(
+    warned, blocked = judge(
         quiet_home,
         candidate(frame, {**check, "severity": "warn"}, table="erp.warned"),
         candidate(frame, check, table="erp.blocked"),
     )
-    assert (told.success, told.results[0].success, told.results[0].severity) == (True, False, Severity.WARN)
+    assert (warned.success, warned.results[0].success, warned.results[0].severity) == (True, False, Severity.WARN)
     assert (blocked.success, blocked.results[0].success, blocked.results[0].severity) == (False, False, Severity.BLOCK)
 
 
@@ -440,7 +440,7 @@ SCENARIO = [
 ]
 
 
-def told(spark: SparkSession, home: Path) -> list[tuple[str, bool, str]]:
+def scenario_results(spark: SparkSession, home: Path) -> list[tuple[str, bool, str]]:
     """The scenario's results."""
     (verdict,) = judge(home, candidate(orders(spark), *SCENARIO, invariants={"null keys": Invariant(value=0)}))
     assert len(pages(verdict)) == 1
@@ -473,7 +473,7 @@ def test_spark_connect_gives_the_same_verdict(spark: SparkSession, tmp_path: Pat
         "session = t.SparkSession.builder.remote(sys.argv[1]).getOrCreate()\n"
         "session.conf.set('spark.sql.ansi.enabled', 'true')\n"
         "print(type(session).__module__)\n"
-        "print(json.dumps(t.told(session, pathlib.Path(sys.argv[2]))))\n"
+        "print(json.dumps(t.scenario_results(session, pathlib.Path(sys.argv[2]))))\n"
     )
     with connected(spark) as url:
         done = subprocess.run(
@@ -487,7 +487,7 @@ def test_spark_connect_gives_the_same_verdict(spark: SparkSession, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     module, results = done.stdout.splitlines()
     assert module == "pyspark.sql.connect.session"
-    assert [tuple(result) for result in json.loads(results)] == told(spark, tmp_path / "classic")
+    assert [tuple(result) for result in json.loads(results)] == scenario_results(spark, tmp_path / "classic")
 
 
 def _environment() -> dict[str, str]:

@@ -123,9 +123,9 @@ def test_a_stale_table_holds_the_cut_and_fails_each_run_until_it_is_fresh(
     deliver(tmp_path, "1", [timed(item.insert(1, 1, "a"), now - timedelta(hours=30)), heartbeat])
     for stage in ("land", "normalize", "compact"):
         run_stage(stage, source, None, None)
-    told = run_stage("check", source, None, None)
-    assert any("stale.stale: its newest commit is of" in problem for problem in told.problems)
-    assert not any("heartbeat" in text for text in (*told.problems, *told.remarks))
+    report = run_stage("check", source, None, None)
+    assert any("stale.stale: its newest commit is of" in problem for problem in report.problems)
+    assert not any("heartbeat" in text for text in (*report.problems, *report.remarks))
     cut = ledger.last_cut()
     assert cut is not None
     assert cut.state == cuts.AWAITING_APPROVAL

@@ -88,7 +88,9 @@ def test_each_table_is_told_what_is_wrong_with_it(
     monkeypatch.setattr(key_counts, "_BROADCAST", most)
     report = run_stage("check", candidate, None, None)
     problems = sorted(problem for problem in report.problems if "version" not in problem)
-    assert [re.sub(r"\(table\) failed: (\S+);.*", r"\1", told) for told in report.problems if "version" in told] == [
+    assert [
+        re.sub(r"\(table\) failed: (\S+);.*", r"\1", problem) for problem in report.problems if "version" in problem
+    ] == [
         "doubtful.table_0: rows beyond the current versions 1",
         "doubtful.table_0: rows unlike their current version 1",
         "doubtful.table_4: rows unlike their current version 1",
@@ -102,14 +104,14 @@ def test_each_table_is_told_what_is_wrong_with_it(
     ]
     assert found == [("table_1", "duplicate"), ("table_1", "beyond"), ("table_3", "null"), ("table_3", "beyond")]
     assert len(problems) == len(found)
-    remarks = [re.sub(r"position \S+, message (\d+ of )\S+/", r"message \1", told) for told in report.remarks]
-    assert [told for told in remarks if "versions" not in told] == [
+    remarks = [re.sub(r"position \S+, message (\d+ of )\S+/", r"message \1", remark) for remark in report.remarks]
+    assert [remark for remark in remarks if "versions" not in remark] == [
         "doubtful.table_1: duplicate keys: id=2. The first is at message 2 of 1.json",
         "doubtful.table_1: rows without a position, which no event brought: id=2",
         "doubtful.table_3: null keys: the first is at no position: another writer's row",
         "doubtful.table_3: rows without a position, which no event brought: id=null; id=7",
     ]
-    assert [told for told in remarks if "versions" in told] == [
+    assert [remark for remark in remarks if "versions" in remark] == [
         "doubtful.table_0: rows and current versions that are not the same: id=3. The first is at message 3 of 0.json",
         "doubtful.table_4: rows and current versions that are not the same: id=2. The first is at position 00",
     ]

@@ -50,14 +50,14 @@ def test_tombstones_without_deletes_hold_a_run(source: Make, spark: SparkSession
     assert not run_all(shop)["check"].problems
     deliver(folder, "2", _records("shop.items", (2, b'{"id":2}', None)))
     problem = "1 records have no value, and no message of the source ever deleted a row. One is message 1 of "
-    assert any(problem in told for told in _problems(shop))
+    assert any(problem in text for text in _problems(shop))
     deliver(folder, "3", _records("shop.items", (3, b'{"id":3}', _row("c", 3, id=3))))
     assert any("1 records have no value" in problem for problem in _problems(shop))
-    told = Source.model_validate(
+    flattened_shop = Source.model_validate(
         {**shop.model_dump(by_alias=True), "options": {"flattened": True, "table": "shop.items"}}
     )
-    run_stage("normalize", told, None, None, reprocess=True)
-    reports = [run_stage(stage, told, None, None) for stage in ("compact", "check", "publish")]
+    run_stage("normalize", flattened_shop, None, None, reprocess=True)
+    reports = [run_stage(stage, flattened_shop, None, None) for stage in ("compact", "check", "publish")]
     assert [report.problems for report in reports] == [(), (), ()]
     rows = lake.load((shop.source, "items")).scan(selected_fields=("id",)).to_arrow().to_pylist()
     assert sorted(row["id"] for row in rows) == [1, 3]

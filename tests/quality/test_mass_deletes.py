@@ -43,8 +43,8 @@ def test_how_many_rows_a_cut_may_delete(
     source: Make, of_source: float | None, of_table: float | None, rows: int, allowed: int
 ) -> None:
     """The table's share comes before the source's; without either half of a table that is not small."""
-    told = source("canal_json", max_deletes=of_source, tables={"shop.*": {"max_deletes": of_table}})
-    assert told.deletable("shop.items", rows) == allowed
+    shop = source("canal_json", max_deletes=of_source, tables={"shop.*": {"max_deletes": of_table}})
+    assert shop.deletable("shop.items", rows) == allowed
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, True, "0.5", float("nan")])
@@ -113,8 +113,8 @@ def test_a_cut_that_deletes_too_much_waits_for_its_approval(source: Make, spark:
     assert _ids(lake, shop) == [4, 7]
     assert _ids(lake, shop, "others") == [1, 2, 9]
     rows = Ledger(lake, shop.source).read("tables")
-    told = {(row["cut"], row["object"]): (row["verdict"], row["deleted"], row["state"]) for row in rows}
-    assert told == {
+    recorded = {(row["cut"], row["object"]): (row["verdict"], row["deleted"], row["state"]) for row in rows}
+    assert recorded == {
         (1, "shop.items"): ("passed", 0, "published"),
         (1, "shop.others"): ("passed", 0, "published"),
         (3, "shop.items"): ("approved", 3, "published"),

@@ -56,7 +56,7 @@ def _told(*batches: Sequence[pa.RecordBatch]) -> Told:
 
 
 @pytest.mark.parametrize(
-    ("batches", "told"),
+    ("batches", "expected"),
     [
         ([[_seen([None, None])]], []),
         ([[_seen(range(5, 9))]], []),
@@ -78,9 +78,9 @@ def _told(*batches: Sequence[pa.RecordBatch]) -> Told:
         ([[_seen([n for n in range(9000) if n % 40 > 1])], [_seen([*range(9100, 9200)], "g")]], []),
     ],
 )  # fmt: skip
-def test_what_is_told(batches: list[list[pa.RecordBatch]], told: Told) -> None:
+def test_what_is_told(batches: list[list[pa.RecordBatch]], expected: Told) -> None:
     """A gap has its offsets, and the first record behind it."""
-    assert _told(*batches) == told
+    assert _told(*batches) == expected
 
 
 def test_a_record_without_a_topic_is_in_no_partition() -> None:
@@ -131,12 +131,12 @@ def test_a_file_that_is_missing_is_told_until_it_lands(spark: SparkSession, lake
     ledger = Ledger(lake, "gaps")
     place = "did not land. The next record is message 1 of "
     deliver(tmp_path, "1", _records(1, 2, 5, 6))
-    told = run_all(source)["check"]
+    report = run_all(source)["check"]
     assert (
         "gaps: offsets 3 to 4 of shop.gap, partition 2, did not land. The next record is message 3 of "
-        in told.remarks[1]
+        in report.remarks[1]
     )
-    assert told.remarks[0] == f"gaps: {MISSING_OFFSETS} (shop.gap, partition 2) warns: 2; expected 0"
+    assert report.remarks[0] == f"gaps: {MISSING_OFFSETS} (shop.gap, partition 2) warns: 2; expected 0"
     deliver(tmp_path, "3", _records(9))
     for stage in ("land", "normalize", "compact"):
         run_stage(stage, blocking, None, None)

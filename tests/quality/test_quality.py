@@ -78,8 +78,8 @@ def test_a_published_cut_is_judged_by_the_checks_of_today(landing: Path, lake: L
 
 def _everything(lake: Lake) -> dict[str, object]:
     ledger = Ledger(lake, "judged")
-    told = {name: sorted(map(str, ledger.read(name))) for name in NAMES if name != "checks"}
-    return {**told, "refs": str(lake.load(("judged", "it ems")).refs())}
+    tables = {name: sorted(map(str, ledger.read(name))) for name in NAMES if name != "checks"}
+    return {**tables, "refs": str(lake.load(("judged", "it ems")).refs())}
 
 
 @pytest.mark.parametrize(("cut", "wanted"), [(0, "1 to 3"), (9, "1 to 3")])

@@ -41,9 +41,9 @@ def test_how_much_a_cut_may_leave_out(
     source: Make, of_source: float | None, of_table: float | None, count: int, of_messages: int, of_events: int
 ) -> None:
     """The table's share comes before the source's, and counts for its events; without either, 5 % and fewer than 10."""
-    told = source("canal_json", max_quarantined=of_source, tables={"shop.*": {"max_quarantined": of_table}})
-    assert told.quarantinable(count) == of_messages
-    assert told.quarantinable(count, "shop.items") == of_events
+    shop = source("canal_json", max_quarantined=of_source, tables={"shop.*": {"max_quarantined": of_table}})
+    assert shop.quarantinable(count) == of_messages
+    assert shop.quarantinable(count, "shop.items") == of_events
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, True, "5%"])
@@ -98,10 +98,12 @@ def test_a_run_that_could_read_next_to_nothing_is_held(source: Make, spark: Spar
     assert " looks like canal_json and not like debezium_json: correct `format`" in problems
     assert f"10 of 12 messages of {shop.source} cannot be read (allowed: 9)" in problems
     assert f"`tidemark publish {shop.source} --approve 1`" in problems
-    state, told = _judged(shop, "warn")
+    state, remarks = _judged(shop, "warn")
     assert state == cuts.CHECKED
-    assert f"{shop.source}: messages quarantined beyond the limit (table) warns: 10 of 12; expected at most 9" in told
-    assert "(allowed: 9). One is message " in told
+    assert (
+        f"{shop.source}: messages quarantined beyond the limit (table) warns: 10 of 12; expected at most 9" in remarks
+    )
+    assert "(allowed: 9). One is message " in remarks
     assert _judged(shop, "off") == (cuts.CHECKED, "")
     assert _judged(shop, "block")[0] == cuts.AWAITING_APPROVAL
     with pytest.raises(ExpectationError, match="--approve 1"):
@@ -113,12 +115,12 @@ def test_a_run_that_could_read_next_to_nothing_is_held(source: Make, spark: Spar
     assert state == cuts.AWAITING_APPROVAL
     assert f"leave out 12 of 12 events of {shop.source}.items (allowed: 9)" in problems
     assert "others" not in problems
-    state, told = _judged(shop, "warn")
+    state, remarks = _judged(shop, "warn")
     assert state == cuts.CHECKED
-    assert f"{shop.source}.items: events quarantined beyond the limit (table) warns: 3; expected 0" in told
-    assert f"{shop.source}.items: 12 of 12 events are set aside. One is message " in told
-    state, told = _judged(shop, "off")
-    assert (state, "beyond the limit" in told, f"{shop.source}.items: 12 of 12 events" in told) == (
+    assert f"{shop.source}.items: events quarantined beyond the limit (table) warns: 3; expected 0" in remarks
+    assert f"{shop.source}.items: 12 of 12 events are set aside. One is message " in remarks
+    state, remarks = _judged(shop, "off")
+    assert (state, "beyond the limit" in remarks, f"{shop.source}.items: 12 of 12 events" in remarks) == (
         cuts.CHECKED,
         False,
         True,

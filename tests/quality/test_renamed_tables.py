@@ -66,9 +66,9 @@ def test_which_tables_a_rename_concerns(statement: str, dialect: str, concerned:
     assert sorted(found) == concerned
 
 
-def _doubted(lake: Lake, *statements: StatementRow, **told: Any) -> set[str]:
+def _doubted(lake: Lake, *statements: StatementRow, **given: Any) -> set[str]:
     """The tables whose renames are in doubt; see ``_doubts``."""
-    found = _doubts(lake, *statements, **told)
+    found = _doubts(lake, *statements, **given)
     assert all(doubt.invariant == RENAMED for doubts in found.values() for doubt in doubts)
     return set(found)
 
@@ -150,9 +150,9 @@ def test_a_rename_that_is_not_followed_is_held(source: Callable[..., Source], sp
     deliver(folder, "1", [a.statement(10, UNKNOWN), a.put(11, id=2, v="now"), b.put(12, id=1, v="now")])
     for stage in ("land", "normalize", "compact"):
         run_stage(stage, shop, None, None)
-    told = "\n".join(run_stage("check", shop, None, None).problems)
-    assert f"shop.a: it was renamed, or got the name of another table: {UNKNOWN}" in told
-    assert "shop.b" not in told
+    problems = "\n".join(run_stage("check", shop, None, None).problems)
+    assert f"shop.a: it was renamed, or got the name of another table: {UNKNOWN}" in problems
+    assert "shop.b" not in problems
     with pytest.raises(ExpectationError, match="--approve 2"):
         publish(shop)
     assert (rows("a"), rows("b")) == ([1], [2])

@@ -95,10 +95,10 @@ def test_types_of_connect(kind: str, logical: str | None, bounds: str | None) ->
 )
 def test_parameters_of_debezium(kind: str, logical: str | None, parameters: dict[str, str], bounds: Bounds) -> None:
     """Labels of an enum, and lengths of texts where the connector propagates them."""
-    told = {
+    connect_parameters = {
         name if name == "allowed" else f"__debezium.source.column.{name}": text for name, text in parameters.items()
     }
-    found = connect_column(ConnectSchema(type=kind, name=logical, field="a", parameters=told)).bounds
+    found = connect_column(ConnectSchema(type=kind, name=logical, field="a", parameters=connect_parameters)).bounds
     assert (None if found is UNSET else parsed(str(found))) == bounds
 
 
@@ -127,9 +127,9 @@ def test_which_values_are_beyond(values: list[Any], kind: pa.DataType, bounds: B
     for number, value in enumerate(values):
         row = {"c0": [value], "position": [f"{number}"], "k0": [7]}
         batch = pa.record_batch(row, schema=pa.schema({"c0": kind, "position": pa.string(), "k0": pa.int64()}))
-        told = in_batches([batch], [bounds])
-        assert (told.first is not None) == bool(told.counts[0])
-        found += [value] if told.first else []
+        finding = in_batches([batch], [bounds])
+        assert (finding.first is not None) == bool(finding.counts[0])
+        found += [value] if finding.first else []
     assert found == beyond
 
 
@@ -206,8 +206,8 @@ def test_values_beyond_are_counted_and_the_first_is_named(spark: SparkSession, l
     )
     deliver(tmp_path, "1", [canal(name, "INSERT", TYPES, *SOUND) for name in ("plain", "other", "renamed", "sound")])
     deliver(tmp_path, "2", [canal(name, "INSERT", TYPES, *BEYOND) for name in ("plain", "other", "renamed")])
-    told = run_all(source)["check"]
-    assert told.problems == ()
+    report = run_all(source)["check"]
+    assert report.problems == ()
     rows = {row.target: row for row in Ledger(lake, "bounds").checks() if row.name == VALUE_BOUNDS}
     assert {name: (row.observed, row.success, row.severity) for name, row in rows.items()} == {
         "bounds.plain": ("5", False, "warn"),
@@ -219,7 +219,7 @@ def test_values_beyond_are_counted_and_the_first_is_named(spark: SparkSession, l
         "small: 1 outside -128 to 127",
         "big: 1 outside 0 to 18446744073709551615",
     )
-    (place,) = [text for text in told.remarks if "the first is" in text]
+    (place,) = [text for text in report.remarks if "the first is" in text]
     assert place.startswith(f"bounds.plain: 5 {VALUE_BOUNDS}: the first is row id=3, position ")
     assert "message 1 of " in place
     assert place.endswith("2.json")

@@ -44,10 +44,10 @@ def test_far_more_and_far_fewer_events_are_told() -> None:
     ]
     for events, holds in ((100, True), (24, True), (23, False), (403, True), (404, False)):
         found = invariants_of([_row(20, events, state="candidate")], [*past, *noise], Consequence.WARN)
-        told = found["shop.t"][VOLUME]
-        assert told.minimum is not None
-        assert told.maximum is not None
-        assert (told.minimum <= told.value <= told.maximum, told.severity) == (holds, Severity.WARN)
+        invariant = found["shop.t"][VOLUME]
+        assert invariant.minimum is not None
+        assert invariant.maximum is not None
+        assert (invariant.minimum <= invariant.value <= invariant.maximum, invariant.severity) == (holds, Severity.WARN)
     new = [_row(20, 5, table="shop.o", state="candidate"), _row(20, 5, state="candidate", rebuilt="asked")]
     assert invariants_of(new, [*past, *noise], Consequence.BLOCK) == {}
     assert invariants_of([_row(20, 1, state="candidate")], past, Consequence.OFF) == {}

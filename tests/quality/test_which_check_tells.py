@@ -36,8 +36,8 @@ _TABLES = ("right", "stale", "signed", *_UNEVEN)
 
 
 def _message(table: str, at: int, kind: str, *row: Any, old: dict[str, Any] | None = None) -> bytes:
-    told = json.loads(canal(table, kind, _TYPES, row, old=old))
-    return json.dumps({**told, "es": 1767225600000 + 1000 * at}).encode()
+    flat = json.loads(canal(table, kind, _TYPES, row, old=old))
+    return json.dumps({**flat, "es": 1767225600000 + 1000 * at}).encode()
 
 
 _upsert = merging.upsert
@@ -79,8 +79,10 @@ def test_each_kind_of_wrong_row_has_a_check_that_tells_it(
     folder = Path(shop.landing).parent
 
     def delivered(cut: int, names: Sequence[str], *changes: tuple[str, tuple[Any, ...], dict[str, Any] | None]) -> None:
-        told = [(10 * cut + place, change) for place, change in enumerate(changes)]
-        messages = [_message(name, at, kind, *row, old=old) for name in names for at, (kind, row, old) in told]
+        placed_changes = [(10 * cut + place, change) for place, change in enumerate(changes)]
+        messages = [
+            _message(name, at, kind, *row, old=old) for name in names for at, (kind, row, old) in placed_changes
+        ]
         deliver(folder, str(cut), messages)
 
     def run(*wrong: str) -> list[str]:
