@@ -134,9 +134,9 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
     assert failed.exit_code == 1
     assert "expect_column_values_to_be_between" in failed.stderr
     assert lake.load(("cli_shop", "items")).scan().to_arrow().num_rows == 3
-    told = RUNNER.invoke(app, ["status", "cli_shop"]).stderr
-    assert "cut 3 failed a check, and nothing of it is published: cli_shop.items: expect_column_values_to_be" in told
-    assert "`tidemark check cli_shop` and `tidemark publish cli_shop` go on" in told
+    shown = RUNNER.invoke(app, ["status", "cli_shop"]).stderr
+    assert "cut 3 failed a check, and nothing of it is published: cli_shop.items: expect_column_values_to_be" in shown
+    assert "`tidemark check cli_shop` and `tidemark publish cli_shop` go on" in shown
     again = RUNNER.invoke(app, ["publish", "cli_shop"])
     assert again.exit_code == 1
     assert "failed a blocking check" in again.stderr
@@ -145,10 +145,10 @@ def test_run_to_sql(sources: Path, spark: SparkSession, lake: Lake) -> None:
     mended = RUNNER.invoke(app, ["run", "cli_shop", "--start", "2026-01-03", "--end", "2026-01-04"])
     assert lake.load(("cli_shop", "items")).scan().to_arrow().num_rows == 4, mended.output
 
-    (told,) = [json.loads(line) for line in RUNNER.invoke(app, ["status", "--json"]).stdout.splitlines()]
-    assert told["messages"] == {"landed": 6, "decoded": 5, "control": 0, "quarantined": 1}
-    assert told["tables"]["cli_shop.items"]["rows"] == 4
-    assert told["tables"]["cli_shop.items"]["state"] == "published"
+    (status,) = [json.loads(line) for line in RUNNER.invoke(app, ["status", "--json"]).stdout.splitlines()]
+    assert status["messages"] == {"landed": 6, "decoded": 5, "control": 0, "quarantined": 1}
+    assert status["tables"]["cli_shop.items"]["rows"] == 4
+    assert status["tables"]["cli_shop.items"]["state"] == "published"
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,9 @@ def test_a_catalog_that_cannot_be_opened_is_told_without_its_password(
     sources: Path, monkeypatch: pytest.MonkeyPatch, command: str, uri: str, status: int, wanted: str
 ) -> None:
     """Whether a person must mend the configuration or the store is away, no command ends as if data were held back."""
-    told = {"type": "sql", "uri": uri, "warehouse": (sources / "warehouse").as_uri()}
+    properties = {"type": "sql", "uri": uri, "warehouse": (sources / "warehouse").as_uri()}
     monkeypatch.setenv("TIDEMARK_CATALOG", "away")
-    for name, value in told.items():
+    for name, value in properties.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__AWAY__{name.upper()}", value)
     done = RUNNER.invoke(app, [word.replace("+", " ") for word in command.split()])
     assert done.exit_code == status, done.output
@@ -233,8 +233,8 @@ def test_the_help_has_every_command_in_its_group() -> None:
 
 def test_formats_are_told_with_tools_gaps_and_options() -> None:
     """As text, and as JSON, one object a format."""
-    told = RUNNER.invoke(app, ["formats"])
-    assert [line for line in told.stdout.splitlines() if line and line[0] != " "] == formats.names()
+    listing = RUNNER.invoke(app, ["formats"])
+    assert [line for line in listing.stdout.splitlines() if line and line[0] != " "] == formats.names()
     (canal,) = [
         json.loads(line) for line in RUNNER.invoke(app, ["formats", "canal_json", "--json"]).stdout.splitlines()
     ]
@@ -246,7 +246,7 @@ def test_formats_are_told_with_tools_gaps_and_options() -> None:
         "meaning": "`partial` for `binlog_row_image` NOBLOB or MINIMAL: columns that an UPDATE lacks are unchanged.",
     }
     assert canal["options"]["table"]["default"] is None
-    assert "  option annotations (boolean, default false): " in told.stdout
+    assert "  option annotations (boolean, default false): " in listing.stdout
     assert RUNNER.invoke(app, ["formats", "canl_json"]).exit_code == 2
 
 
@@ -316,10 +316,10 @@ def test_decode_prints_events_without_spark(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [None, "/srv/the lake"])
 def test_the_demo_ends_with_commands_for_what_was_run(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that was run, in the home of the run, written as a shell takes it; and where a secret of masks is."""
-    told = Outcome(
+    outcome = Outcome(
         statuses=[source_status(name, {}) for name in ("shop_dts", "shop_options")], differences=[], seconds=1
     )
-    monkeypatch.setattr("tidemark.demo.runner.run", lambda _: told)
+    monkeypatch.setattr("tidemark.demo.runner.run", lambda _: outcome)
     monkeypatch.setattr("sys.argv", ["tidemark"])
     if given:
         monkeypatch.setenv("TIDEMARK_HOME", given)

@@ -169,8 +169,8 @@ def test_the_formats_are_told_in_lines_that_fit(width: int) -> None:
 
 def test_what_needs_attention_is_never_spared(printed: Any) -> None:
     """Held and quarantined events are shown in the narrowest table that has some."""
-    told = table_status(rows=1, events=9, applied=1, superseded=1, duplicate=1, held=3, quarantined=4)
-    out, err = printed(80, [source_status("erp", {"erp.a_longer_name": told})])
+    table = table_status(rows=1, events=9, applied=1, superseded=1, duplicate=1, held=3, quarantined=4)
+    out, err = printed(80, [source_status("erp", {"erp.a_longer_name": table})])
     assert [word for word in out[0].split() if word in {"held", "quarantined"}] == ["held", "quarantined"]
     assert err == ["not shown, as the terminal is too narrow: duplicate, superseded, applied; --all shows them"]
 

@@ -48,12 +48,12 @@ def test_decode_masks_as_a_source_does(tmp_path: Path, monkeypatch: pytest.Monke
     deliver(tmp_path, "dump", messages)
     (tmp_path / "hidden.yaml").write_text(SOURCE.replace("{name: redact}", "{name: redact, note: last4}"))
     monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path))
-    told = CliRunner().invoke(
+    done = CliRunner().invoke(
         app, ["decode", "debezium_json", str(tmp_path / "dump.json"), "--masks-of", "hidden"], catch_exceptions=False
     )
-    assert told.exit_code == 0
-    assert plain not in told.output
-    first, statement, second, refused = map(json.loads, told.stdout.splitlines())
+    assert done.exit_code == 0
+    assert plain not in done.output
+    first, statement, second, refused = map(json.loads, done.stdout.splitlines())
     assert first["after"] == {"id": "1", "name": "****", "note": "****alue"}
     assert statement["schema_change"]["statement"].endswith("ADD COLUMN mail VARCHAR(9) DEFAULT '...'")
     assert (second["before"]["called"], second["after"]) == ("****", {"id": "1", "called": "****", "note": "****"})

@@ -374,10 +374,10 @@ def test_the_file_runs_as_it_is(
     assert done.exit_code == 0, done.output
     assert lake.load(("drafted", "orders")).scan().to_arrow().num_rows == 2
 
-    (told,) = map(json.loads, RUNNER.invoke(app, ["status", "drafted", "--json"]).stdout.splitlines())
-    assert told["messages"] == {"landed": 2, "decoded": 1, "control": 0, "quarantined": 1}
-    assert told["closes"] is True
-    orders = told["tables"]["drafted.orders"]
+    (status,) = map(json.loads, RUNNER.invoke(app, ["status", "drafted", "--json"]).stdout.splitlines())
+    assert status["messages"] == {"landed": 2, "decoded": 1, "control": 0, "quarantined": 1}
+    assert status["closes"] is True
+    orders = status["tables"]["drafted.orders"]
     assert orders.pop("lag_seconds") > 0
     assert orders == {
         "object": "shop.orders",

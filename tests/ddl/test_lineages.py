@@ -15,8 +15,8 @@ from tidemark.ledger.rows import StatementRow
 OBJECTS = {f"shop.{name}": TableId("shop", None, name) for name in ("a", "b")}
 
 
-def _stated(position: str, statement: str, *, batch: int = 1, **told: Any) -> StatementRow:
-    named = {"database": "shop", "schema": None, "name": None} | told
+def _stated(position: str, statement: str, *, batch: int = 1, **fields: Any) -> StatementRow:
+    named = {"database": "shop", "schema": None, "name": None} | fields
     return StatementRow(batch=batch, position=position, dialect="mysql", statement=statement, **named)
 
 
@@ -80,8 +80,8 @@ def test_a_table_keeps_the_events_of_the_names_it_had(
 ) -> None:
     """Each up to the statement that gave it the next one; a table of which no event is known is followed nowhere."""
     rows = [_stated(str(place), text) for place, text in enumerate(statements, start=1)]
-    for told in permutations(rows):
-        assert _found(*told, *told) == tables
+    for sequence in permutations(rows):
+        assert _found(*sequence, *sequence) == tables
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_parts_of_a_statement_are_followed_once_all_are_there(pairs: list[str]) 
     whole = _stated("1", "RENAME TABLE " + ", ".join(pair.replace(">", " TO ") for pair in pairs))
     expected = _found(whole)
     assert expected
-    for told in permutations(parts):
-        assert _found(*told, *told[:1]) == expected
-        assert lineages(told, OBJECTS).followed == {(row.position, row.statement) for row in parts}
+    for sequence in permutations(parts):
+        assert _found(*sequence, *sequence[:1]) == expected
+        assert lineages(sequence, OBJECTS).followed == {(row.position, row.statement) for row in parts}
         for landed in range(1, len(parts)):
-            assert not lineages(told[:landed], OBJECTS).followed
+            assert not lineages(sequence[:landed], OBJECTS).followed
 
 
 def test_parts_that_no_single_order_fits_are_not_followed() -> None:

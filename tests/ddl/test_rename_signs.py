@@ -23,8 +23,8 @@ def _span(name: str, first: int, last: int, unplaced: int = 0) -> SpanRow:
 
 
 def _shape(name: str, columns: str, batch: int = 1) -> ShapeRow:
-    told = msgspec.json.encode([Column(column) for column in columns]).decode()
-    return ShapeRow(batch=batch, object=name, shape=columns, columns=told)
+    encoded = msgspec.json.encode([Column(column) for column in columns]).decode()
+    return ShapeRow(batch=batch, object=name, shape=columns, columns=encoded)
 
 
 OLD, NEW = _span("s.old", 0, 5), _span("s.new", 6, 9)

@@ -26,8 +26,8 @@ def test_a_line_says_what_is_done_how_far_it_is_and_where_to_look() -> None:
         time.sleep(0.4)
     lines = file.getvalue().splitlines()
     assert lines[0] == "demo 0:00: starting; http://127.0.0.1:1"
-    told = "demo 0:00: starting; 1 of 4 runs are done; running: shop_canal normalize; http://127.0.0.1:1"
-    assert lines.count(told) >= 2
+    expected = "demo 0:00: starting; 1 of 4 runs are done; running: shop_canal normalize; http://127.0.0.1:1"
+    assert lines.count(expected) >= 2
     asked = Board(SOURCES, 2, file=file, every=60)
     answers = [STATES, {}]
     for _ in range(3):

@@ -230,7 +230,9 @@ def test_every_day_has_several_files_and_its_own_counts(dump: Dump) -> None:
 
 def test_a_table_is_renamed_and_one_is_loaded_again_where_messages_tell_it(dump: Dump) -> None:
     """One source has two names of the payments, before and after a statement; another has two loads of orders."""
-    events = [event for told in _outcomes(dump, dump.rendered.files) if isinstance(told, list) for event in told]
+    events = [
+        event for outcome in _outcomes(dump, dump.rendered.files) if isinstance(outcome, list) for event in outcome
+    ]
     rows = [event for event in events if isinstance(event, ChangeEvent)]
     names = {event.table.name for event in rows} & {renames.TABLE, renames.EARLIER}
     assert (names == {renames.TABLE, renames.EARLIER}) is (dump.rendered.source == "shop_debezium")
@@ -432,19 +434,19 @@ def test_transactions_are_cut_by_files_and_by_runs(dump: Dump) -> None:
 
 def test_every_column_is_published_with_one_type(dump: Dump, shop: History) -> None:
     """The type by the source file, else by the messages, is that of the source database, whatever the format."""
-    told: dict[str, dict[str, str | None]] = {}
+    types: dict[str, dict[str, str | None]] = {}
     for events in _outcomes(dump, dump.rendered.files):
         for event in events if isinstance(events, list) else ():
             if not isinstance(event, ChangeEvent) or event.shape is None:
                 continue
             promised = dump.source.table_for(str(event.table)).columns
-            columns = told.setdefault(TODAY.get(event.table.name, event.table.name), {})
+            columns = types.setdefault(TODAY.get(event.table.name, event.table.name), {})
             for column in event.shape.columns:
                 type_ = promised.get(column.name, column.type)
                 # int is widened, whatever comes first in the dump; a null may leave the type open
                 if columns.get(column.name) != "long":
                     columns[column.name] = type_ or columns.get(column.name)
-    assert told == {
+    assert types == {
         table: {column.name: column.type for version in versions for column in version.columns}
         for table, versions in shop.schemas.items()
     }

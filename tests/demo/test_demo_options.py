@@ -57,8 +57,8 @@ def test_every_option_shows_in_the_rows(shop: History, wanted: dict[str, list[Ro
 def test_versions_are_fewer_than_events_and_end_with_the_rows(shop: History, wanted: dict[str, list[Row]]) -> None:
     """Of each order, the versions follow each other, and the current ones are the rows."""
     versions = wanted["orders__history"]
-    told = sum(event.table == "orders" and event.after is not None for event in shop.events())
-    assert len(wanted["orders"]) < len(versions) < told
+    event_count = sum(event.table == "orders" and event.after is not None for event in shop.events())
+    assert len(wanted["orders"]) < len(versions) < event_count
     times = {"valid_from", "valid_to", "is_current"}
     current = [{name: row[name] for name in row if name not in times} for row in versions if row["is_current"]]
     assert sorted(current, key=repr) == sorted(wanted["orders"], key=repr)

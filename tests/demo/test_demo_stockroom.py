@@ -38,8 +38,8 @@ def test_life_is_the_same_at_any_seed_and_scale(shop: History) -> None:
     """Nothing of it is random, so its last rows can be said here: SKU, location, pieces, price, scanner."""
     for other in (history(seed=8), history(scale=2)):
         assert other.final_state()[TABLE] == shop.final_state()[TABLE]
-    told = Counter((*map(str, list(row.values())[:4]), row["scanner"]) for row in shop.final_state()[TABLE])
-    assert told == {
+    row_counts = Counter((*map(str, list(row.values())[:4]), row["scanner"]) for row in shop.final_state()[TABLE])
+    assert row_counts == {
         ("SKU-TEA", "A1", "1", "1.10", "hand"): 3,
         ("SKU-TEA", "A1", "1", "1.10", "gun"): 2,
         ("SKU-SALT", "None", "1", "0.00", "hand"): 2,
@@ -121,10 +121,10 @@ def test_columns_are_renamed_dropped_and_added_with_a_default(shop: History) -> 
 @pytest.mark.parametrize("truncates", [True, False])
 def test_rows_alone_lead_to_the_same_rows(shop: History, *, truncates: bool) -> None:
     """Without its statements the history ends with the same rows; columns that went are null in all of them."""
-    told = rows_only(shop, truncates=truncates)
-    assert [each.id for each in told.transactions] == [each.id for each in shop.transactions]
+    reduced_history = rows_only(shop, truncates=truncates)
+    assert [each.id for each in reduced_history.transactions] == [each.id for each in shop.transactions]
     state: dict[str, Rows] = {table: {} for table in shop.schemas}
-    for transaction in told.transactions:
+    for transaction in reduced_history.transactions:
         if truncates and transaction.ddl and transaction.ddl.kind == "TRUNCATE":
             state[transaction.ddl.schema.table] = {}
         for event in transaction.events:

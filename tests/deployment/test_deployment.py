@@ -315,13 +315,13 @@ def test_the_same_settings_on_a_cluster_publish_the_same_rows(catalog: str, tmp_
     }
 
     with spark_cluster(tmp_path, SERVICES) as master:
-        for command, told in (("run", "publish: cut=1 tables=1"), ("maintain", "maintain: tables=")):
+        for command, summary in (("run", "publish: cut=1 tables=1"), ("maintain", "maintain: tables=")):
             done = subprocess.run(
                 [*spark_submit(master, jar_paths()), str(program), command, "clustered"],
                 env=environment, check=False, capture_output=True, text=True, timeout=300,
             )  # fmt: skip
             assert done.returncode == 0, done.stdout + done.stderr[-5000:]
-            assert f"clustered {told}" in done.stdout
+            assert f"clustered {summary}" in done.stdout
     found = load_catalog("tidemark", type="sql", uri=catalog, warehouse=warehouse).load_table(("clustered", "items"))
     assert found.location().startswith(warehouse)
     rows = [(row["id"], row["name"], row["note"]) for row in found.scan().to_arrow().to_pylist()]

@@ -80,9 +80,9 @@ def compressed(content: bytes, codec: str) -> bytes:
 
 def container(schema: Any, blocks: list[list[bytes]], codec: str = "null", **metadata: bytes) -> bytes:
     """Write a container by hand: one block for each list of encoded data."""
-    told = {"avro.schema": json.dumps(schema).encode(), "avro.codec": codec.encode(), **metadata}
-    entries = b"".join(number(len(name)) + name.encode() + number(len(value)) + value for name, value in told.items())
-    text = b"Obj\x01" + number(len(told)) + entries + b"\0" + MARKER
+    header = {"avro.schema": json.dumps(schema).encode(), "avro.codec": codec.encode(), **metadata}
+    entries = b"".join(number(len(name)) + name.encode() + number(len(value)) + value for name, value in header.items())
+    text = b"Obj\x01" + number(len(header)) + entries + b"\0" + MARKER
     for block in blocks:
         content = compressed(b"".join(block), codec)
         text += number(len(block)) + number(len(content)) + content + MARKER
@@ -114,8 +114,8 @@ def values(path: str, **limits: int) -> list[bytes | None]:
 @pytest.mark.parametrize("born", [False, True])
 def test_dts_records_come_out_as_they_stand(tmp_path: Path, codec: str, *, born: bool) -> None:
     """Each datum is one message with the bytes that a Kafka record would hold, whatever packs the blocks."""
-    told = [{**ROW, "id": n, **({"born": 1696984408731} if born else {})} for n in range(300)]
-    data = [dts_records.encode(notation) for notation in told]
+    notations = [{**ROW, "id": n, **({"born": 1696984408731} if born else {})} for n in range(300)]
+    data = [dts_records.encode(notation) for notation in notations]
     path = write(tmp_path, container(record_schema(born=born), [data[:100], [], data[100:]], codec))
     assert values(path, batch_messages=7) == data
     assert [row["place"] for row in rows(path, batch_bytes=1)] == list(range(1, 301))
@@ -174,9 +174,9 @@ def _kafka_with(**types: Any) -> dict[str, Any]:
     return {**KAFKA, "fields": fields}
 
 
-def _kafka_row(schema: dict[str, Any], **told: Any) -> bytes:
+def _kafka_row(schema: dict[str, Any], **fields: Any) -> bytes:
     datum = {"topic": "t", "partition": 0, "offset": 0, "timestamp": None, "headers": {}, "key": None, "value": b"v"}
-    return encoded(schema, {**datum, **told})
+    return encoded(schema, {**datum, **fields})
 
 
 def test_kafka_values_of_other_types(tmp_path: Path) -> None:

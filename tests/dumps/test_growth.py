@@ -138,13 +138,13 @@ def test_what_did_not_only_grow_is_refused(source: MakeSource, lake: Lake) -> No
     before = rows(lake, shop)
     deliver(shop, {name: later for name, (_, later, _) in REFUSED.items()} | {"beside.jsonl": lines(21, 22)})
     report = land(shop)
-    told = {
+    problems = {
         name: [problem for problem in report.problems if f"/{name}:" in problem or f"/{name} " in problem]
         for name in REFUSED
     }
     for name, (_, _, reason) in REFUSED.items():
-        assert len(told[name]) == 1, name
-        assert reason in told[name][0]
+        assert len(problems[name]) == 1, name
+        assert reason in problems[name][0]
     assert (report.summary["messages"], report.summary["refused"]) == (2, len(REFUSED))
     assert rows(lake, shop) - before == Counter(
         {("beside.jsonl", place, None, line(20 + place), None, None, None): 1 for place in (1, 2)}

@@ -45,10 +45,10 @@ TYPES = {"id": "int", "name": "varchar(90)", "age": "int"}
 def _message(
     kind: str, *rows: dict[str, Any], table: str = "customers", at: int = 1_767_225_600_000, old: Any = None
 ) -> bytes:
-    told = {"type": kind, "database": "shop", "table": table, "isDdl": False, "mysqlType": TYPES, "pkNames": ["id"]}
+    envelope = {"type": kind, "database": "shop", "table": table, "isDdl": False, "mysqlType": TYPES, "pkNames": ["id"]}
     data = [{name: None if value is None else str(value) for name, value in row.items()} for row in rows]
     old = old or ([{"age": "0"} for _ in rows] if kind == "UPDATE" else None)
-    return json.dumps({**told, "data": data, "old": old, "es": at, "ts": at}, ensure_ascii=False).encode()
+    return json.dumps({**envelope, "data": data, "old": old, "es": at, "ts": at}, ensure_ascii=False).encode()
 
 
 def _row(number: int, name: str, age: object = 1) -> dict[str, Any]:
@@ -221,8 +221,8 @@ def _brought_back(source: Source, landing: Path, lake: Lake, home: Path) -> dict
 
 
 def _told(report: StageReport) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(Path(str(report.summary["certificate"])).read_text())
-    return told
+    certificate: dict[str, Any] = json.loads(Path(str(report.summary["certificate"])).read_text())
+    return certificate
 
 
 def _erased_events(lake: Lake) -> list[int]:
@@ -249,8 +249,8 @@ def test_other_rows_stay(erased: dict[str, Any]) -> None:
 def test_the_feed_tells_of_the_other_rows_alone(erased: dict[str, Any]) -> None:
     """Replaying it gives the published rows after the erasure, and after a new row with the key, and it goes on."""
     assert len(erased["fed"]) == 2
-    for told, rows, goes_on in erased["fed"]:
-        assert told == rows
+    for fed_rows, rows, goes_on in erased["fed"]:
+        assert fed_rows == rows
         assert goes_on
 
 
@@ -265,10 +265,16 @@ def test_the_certificate_tells_places_and_no_key(erased: dict[str, Any], landing
     """The certificate says that nothing was found, names the dumps that held the row, and can be made again."""
     assert erased["done"].summary["nothing_found"] == 1
     assert not erased["done"].problems
-    told = erased["certificate"]
-    assert told["nothing_found"]
-    assert all(place["found"] == place["unused_files"] == 0 for place in told["places"].values())
-    assert set(told["places"]) >= {f"raw.{NAME}", f"changelog.{NAME}", TABLE, f"{TABLE}__history", f"{TABLE}__feed"}
+    certificate = erased["certificate"]
+    assert certificate["nothing_found"]
+    assert all(place["found"] == place["unused_files"] == 0 for place in certificate["places"].values())
+    assert set(certificate["places"]) >= {
+        f"raw.{NAME}",
+        f"changelog.{NAME}",
+        TABLE,
+        f"{TABLE}__history",
+        f"{TABLE}__feed",
+    }
     files = {remark.split(" holds")[0] for remark in erased["dry"].remarks}
     assert files == {str(landing / f"day{number}.json") for number in (1, 2, 3)}
 

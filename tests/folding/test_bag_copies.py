@@ -25,7 +25,7 @@ def test_a_lake_goes_on_where_positions_had_no_delivery(spark: SparkSession) -> 
         "position string, set_aside string, committed_at long, old string, new string, file string, place int, row int"
     )
     once = bags.once(bag_copies.by_log_place(spark.createDataFrame(rows, schema)), LOG_PLACE)
-    told = bag_copies.with_stored(bag_copies.marked(once)).collect()
-    assert {row["position"]: row[IS_COPY] for row in told} == dict(
+    marked_rows = bag_copies.with_stored(bag_copies.marked(once)).collect()
+    assert {row["position"]: row[IS_COPY] for row in marked_rows} == dict(
         zip(map(encode_position, positions), (False, True, False), strict=True)
     )

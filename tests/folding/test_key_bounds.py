@@ -62,9 +62,9 @@ def test_no_row_of_a_batch_is_left_out(kind: str, lake: Lake, spark: SparkSessio
     batches = (values[:1], values[1:], values[-1:], values[:2])
     for batch in batches[: how_many(usually=2, proving=4)]:
         rows = spark.sql(" UNION ALL ".join(f"SELECT {value} AS k0" for value in batch))
-        told = rows.agg(*key_bounds.totals(plan), F.count("k0")).first()
-        assert told is not None
-        bounds = key_bounds.found(plan, told.asDict())
+        totals = rows.agg(*key_bounds.totals(plan), F.count("k0")).first()
+        assert totals is not None
+        bounds = key_bounds.found(plan, totals.asDict())
         assert bool(bounds.ranges) == (kind in ORDERED)
         for near in (bounds, key_bounds.with_values(bounds, rows, plan, ["id"])):
             kept = near.of(spark.table(name), plan)
@@ -77,9 +77,9 @@ def test_many_values_are_a_range(spark: SparkSession) -> None:
     plan = _plan("long")
     for rows, named in ((key_bounds.FEW, True), (key_bounds.FEW + 1, False)):
         keys = spark.range(rows).toDF("k0")
-        told = keys.agg(*key_bounds.totals(plan)).first()
-        assert told is not None
-        bounds = key_bounds.with_values(key_bounds.found(plan, told.asDict()), keys, plan, ["id"])
+        totals = keys.agg(*key_bounds.totals(plan)).first()
+        assert totals is not None
+        bounds = key_bounds.with_values(key_bounds.found(plan, totals.asDict()), keys, plan, ["id"])
         assert bounds.ranges == {"id": ("0", str(rows - 1))}
         assert bool(bounds.values) == named
 
@@ -87,6 +87,6 @@ def test_many_values_are_a_range(spark: SparkSession) -> None:
 def test_a_batch_without_rows_bounds_nothing(spark: SparkSession) -> None:
     """No keys, no bounds."""
     plan = _plan("long")
-    told = spark.range(0).toDF("k0").agg(*key_bounds.totals(plan)).first()
-    assert told is not None
-    assert key_bounds.found(plan, told.asDict()) == key_bounds.ANY
+    totals = spark.range(0).toDF("k0").agg(*key_bounds.totals(plan)).first()
+    assert totals is not None
+    assert key_bounds.found(plan, totals.asDict()) == key_bounds.ANY

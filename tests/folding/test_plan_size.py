@@ -41,8 +41,8 @@ _STATE = "k0 bigint, kind string, position string, versions map<string, string>,
 def _plan(columns: int, shapes: int) -> Plan:
     """A table with a key and partial images: each shape lacks a few of its last columns, the newest none."""
     every = [Column("id", "long"), *(Column(f"column_{n}", *_KINDS[n % len(_KINDS)]) for n in range(columns - 1))]
-    told = [Shape(tuple(every[: columns - number])) for number in range(shapes)]
-    known = found(*told, inferred={each.name: "string" for each in every if each.type is None})
+    image_shapes = [Shape(tuple(every[: columns - number])) for number in range(shapes)]
+    known = found(*image_shapes, inferred={each.name: "string" for each in every if each.type is None})
     plan = planner.plan(source(), replace(known, partial=True), None, anew=False)
     assert len(plan.columns) == columns
     return plan

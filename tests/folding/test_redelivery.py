@@ -48,17 +48,17 @@ def test_what_was_delivered_of_one_place(delivered: str, kept: str) -> None:
 
 def test_numbers_tell_what_contents_do_not() -> None:
     """Equal changes have other numbers in their transaction, and the same ones when they are sent again."""
-    told = [(1, "A"), (2, "A"), (3, "A"), (1, "A"), (2, "A"), (3, "A"), (4, "B")]
-    changes = [Change(_position(offset, number=number), ord(what)) for offset, (number, what) in enumerate(told)]
+    entries = [(1, "A"), (2, "A"), (3, "A"), (1, "A"), (2, "A"), (3, "A"), (4, "B")]
+    changes = [Change(_position(offset, number=number), ord(what)) for offset, (number, what) in enumerate(entries)]
     assert _kept(changes) == "AAAB"
 
 
 def test_numbers_tell_over_partitions() -> None:
     """What is sent again may come in another partition."""
-    told = [(0, 1, "A"), (1, 2, "A"), (1, 1, "A"), (0, 2, "A")]
+    entries = [(0, 1, "A"), (1, 2, "A"), (1, 1, "A"), (0, 2, "A")]
     changes = [
         Change(_position(offset, number=number, partition=partition), ord(what))
-        for offset, (partition, number, what) in enumerate(told)
+        for offset, (partition, number, what) in enumerate(entries)
     ]
     assert _kept(changes) == "AA"
 
@@ -75,10 +75,10 @@ def test_rows_of_one_copy_statement(partitions: tuple[int, int], kept: str) -> N
 
 def test_files_have_no_gap_for_entries_of_several_tables() -> None:
     """In files the changes of other tables stand between those of one transaction."""
-    told = [("a", 1, "A"), ("a", 5, "B"), ("b", 2, "A")]
+    entries = [("a", 1, "A"), ("a", 5, "B"), ("b", 2, "A")]
     changes = [
         Change(encode_position(placed((1, 31, 4711), (0, 0, 0, file, place), (0, 1))), ord(what))
-        for file, place, what in told
+        for file, place, what in entries
     ]
     assert _kept(changes) == "ABA"
 

@@ -99,7 +99,9 @@ def test_great_expectations_finds_the_same_rows(spark: SparkSession, tmp_path: P
     (verdict,) = evaluate_all([subject], cut="kept-1", home=tmp_path)
     ours = [sum(2**n for n, row in enumerate(found) if row[rule]) for rule in range(len(rules))]
     theirs = [int(result.observed.split(" of ")[0]) for result in verdict.results]
-    assert [told for told in zip(_CHECKS, ours, theirs, strict=True) if told[1] != told[2]] == []
+    assert [
+        comparison for comparison in zip(_CHECKS, ours, theirs, strict=True) if comparison[1] != comparison[2]
+    ] == []
     assert [result.success for result in verdict.results] == [not count for count in theirs]
     assert any(theirs)
 

@@ -54,8 +54,8 @@ def told_same(spark: SparkSession, images: list[tuple[str, str]]) -> dict[tuple[
     plans = [Plan(found=found, target=("shop", "t"), key=key, columns=columns) for key in KEYS]
     rows = [(number, *pair) for number, pair in enumerate(images)]
     frame = spark.createDataFrame(rows, "n int, before string, after string")
-    told = frame.select("n", *(_same_key(plan).alias(f"key_{number}") for number, plan in enumerate(plans)))
-    rows_told = told.orderBy("n").collect()
+    answers = frame.select("n", *(_same_key(plan).alias(f"key_{number}") for number, plan in enumerate(plans)))
+    rows_told = answers.orderBy("n").collect()
     return {key: [row[f"key_{number}"] for row in rows_told] for number, key in enumerate(KEYS)}
 
 
@@ -64,8 +64,8 @@ def told_same(spark: SparkSession, images: list[tuple[str, str]]) -> dict[tuple[
 @given(images=st.lists(updates(), min_size=50, max_size=200))
 def test_a_key_that_changed_is_never_overlooked(spark: SparkSession, images: list[tuple[str, str]]) -> None:
     """Whatever the values hold: text that looks like a member, brackets, members in another order or lacking."""
-    for key, told in told_same(spark, images).items():
-        for (before, after), same in zip(images, told, strict=True):
+    for key, answers in told_same(spark, images).items():
+        for (before, after), same in zip(images, answers, strict=True):
             old, new = json.loads(before), json.loads(after)
             assert not same or (set(key) <= set(old) and all(old[name] == new[name] for name in key)), (before, after)
 
@@ -75,6 +75,6 @@ def test_a_key_that_stayed_is_told(spark: SparkSession) -> None:
     """Rows as producers write them; one whose last columns are the key only where nothing of it changed."""
     row: dict[str, Any] = {"id": 7, "part": "a, b", "note": "é\\", "more": None}
     texts = [json.dumps(new, separators=(",", ":")) for new in (*(row | {name: 0} for name in COLUMNS), row)]
-    for key, told in told_same(spark, [(texts[-1], text) for text in texts]).items():
+    for key, answers in told_same(spark, [(texts[-1], text) for text in texts]).items():
         last = max(map(COLUMNS.index, key))
-        assert told == [*(number > last for number in range(len(COLUMNS))), True], key
+        assert answers == [*(number > last for number in range(len(COLUMNS))), True], key

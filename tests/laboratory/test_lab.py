@@ -158,9 +158,9 @@ def test_the_table_of_the_document_has_every_setting() -> None:
     """A setting that the matrix gets stands in it, with what came of it."""
     from overview import rows
 
-    told = (LAB.parent / "docs" / "lab.md").read_text(encoding="utf-8")
+    document = (LAB.parent / "docs" / "lab.md").read_text(encoding="utf-8")
     for row in rows([]):
-        assert f"\n{row[: row.index(' | -')]} | " in told
+        assert f"\n{row[: row.index(' | -')]} | " in document
 
 
 def test_of_two_outcomes_the_later_one_counts() -> None:

@@ -25,11 +25,11 @@ def test_rows_of_a_connector_that_was_killed_are_those_of_its_database(
 ) -> None:
     """MySQL by Debezium with transactions: a part of the stream came twice, and every table is what SELECT showed."""
     folder = RECORDINGS / "mysql-killed"
-    told: dict[str, Any] = json.loads((folder / "recording.json").read_text(encoding="utf-8"))
-    made = source(told["format"], options=told["options"], tables=told["tables"], max_deletes=1.0)
+    recording: dict[str, Any] = json.loads((folder / "recording.json").read_text(encoding="utf-8"))
+    made = source(recording["format"], options=recording["options"], tables=recording["tables"], max_deletes=1.0)
     shutil.copy(folder / "dump.jsonl.gz", tmp_path / "landing")
     assert not [problem for report in run_all(made).values() for problem in report.problems]
-    truths = [Truth(**each) for each in told["truths"]]
+    truths = [Truth(**each) for each in recording["truths"]]
     found = {each.name: compare(each, _rows(lake, made, each.name)) for each in truths}
     assert {name: str(difference) for name, difference in found.items() if difference} == {}
     assert all(each.rows for each in truths)

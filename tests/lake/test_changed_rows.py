@@ -75,9 +75,9 @@ def test_row_groups_without_a_change_are_not_read(data: Path, tmp_path: Path, mo
     groups: list[list[int]] = []
     original = pq.ParquetFile.iter_batches
 
-    def counted(file: pq.ParquetFile, row_groups: list[int], **told: Any) -> Any:
+    def counted(file: pq.ParquetFile, row_groups: list[int], **options: Any) -> Any:
         groups.append(row_groups)
-        return original(file, row_groups=row_groups, **told)
+        return original(file, row_groups=row_groups, **options)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
     assert _read(data, [], [_deletes(tmp_path, "one", [7])]) == [(7, None, "r7", -1)]

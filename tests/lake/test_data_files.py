@@ -26,8 +26,8 @@ SCHEMA = pa.schema(
 
 def rows(batch: int, *names: str | None) -> pa.RecordBatch:
     """Rows of ``SCHEMA``."""
-    told = [{"batch": batch, "name": name, "tags": [name], "value": (name or "").encode()} for name in names]
-    return pa.RecordBatch.from_pylist(told, schema=SCHEMA)
+    records = [{"batch": batch, "name": name, "tags": [name], "value": (name or "").encode()} for name in names]
+    return pa.RecordBatch.from_pylist(records, schema=SCHEMA)
 
 
 def local(folder: Path) -> Target:
@@ -136,8 +136,8 @@ def test_committed_files_are_read_by_every_engine(lake: Lake, spark: SparkSessio
     table = lake.ensure(name, SCHEMA, LOG_PROPERTIES, partition_by=["batch", "name"])
     for batch in (1, 2):
         writer = Writer(lake.target(table, SCHEMA, plain=["value"]))
-        for told in ("a", "ä 'quoted' / ../x", None):
-            writer.write((batch, told), rows(batch, told, told))
+        for partition in ("a", "ä 'quoted' / ../x", None):
+            writer.write((batch, partition), rows(batch, partition, partition))
         lake.append_files(table, writer.close(), {"batch": str(batch)})
     table = lake.load(name)
     assert marker(table, "batch") == "2"
@@ -146,8 +146,8 @@ def test_committed_files_are_read_by_every_engine(lake: Lake, spark: SparkSessio
     read = [
         tuple(row) for row in spark.table(lake.spark_name(name)).where("batch = 2").select("name", "tags").collect()
     ]
-    told = [("a", ["a"]), ("ä 'quoted' / ../x", ["ä 'quoted' / ../x"]), (None, [None])]
-    assert sorted(read, key=str) == sorted(told * 2, key=str)
+    expected = [("a", ["a"]), ("ä 'quoted' / ../x", ["ä 'quoted' / ../x"]), (None, [None])]
+    assert sorted(read, key=str) == sorted(expected * 2, key=str)
 
 
 @pytest.mark.spark

@@ -59,9 +59,9 @@ def test_what_was_not_asked_for_longest_is_forgotten(
     room = LRUCache[str, TableMetadata](11, getsizeof=known_metadata._weight)  # one table with a snapshot
     monkeypatch.setattr(known_metadata, "_known", room)
     read.clear()
-    told = [lake.load(name).metadata_location for name in (first, first, other, first)]
-    assert read == [told[0], told[2], told[0]]
-    assert list(room) == [told[0]]
+    locations = [lake.load(name).metadata_location for name in (first, first, other, first)]
+    assert read == [locations[0], locations[2], locations[0]]
+    assert list(room) == [locations[0]]
 
 
 def test_metadata_beyond_all_room_is_read_each_time(
@@ -71,5 +71,5 @@ def test_metadata_beyond_all_room_is_read_each_time(
     large = _made(lake, "large")
     monkeypatch.setattr(known_metadata, "_known", LRUCache[str, TableMetadata](9, getsizeof=known_metadata._weight))
     read.clear()
-    told = [lake.load(large).metadata_location for _ in range(2)]
-    assert read == told
+    locations = [lake.load(large).metadata_location for _ in range(2)]
+    assert read == locations

@@ -175,8 +175,8 @@ def test_a_writer_that_wakes_publishes_nothing(tmp_path: Path, stop_at: int) -> 
             source = Source(Lake.open(), name)
             before = source.seen()
             zombie.send_signal(signal.SIGCONT)
-            told, _ = zombie.communicate(timeout=60)
-            assert LOST.search(told), told
+            output, _ = zombie.communicate(timeout=60)
+            assert LOST.search(output), output
             assert source.seen() == before
             cuts.finish(source.lake, source.ledger)
             for cut in source.ledger.cuts():
@@ -200,8 +200,8 @@ def test_a_writer_that_wakes_lands_nothing(tmp_path: Path, stop_at: int) -> None
             raw = lake.ensure(names.raw(name), RAW, LOG_PROPERTIES, partition_by=["batch"])
             lake.append_files(raw, [], {"batch": "1", "by": "the second"})
         zombie.send_signal(signal.SIGCONT)
-        told, _ = zombie.communicate(timeout=60)
-        assert LOST.search(told), told
+        output, _ = zombie.communicate(timeout=60)
+        assert LOST.search(output), output
         assert marker(lake.load(names.raw(name)), "by") == "the second"
         assert len(lake.load(names.raw(name)).history()) == 2
     finally:

@@ -67,9 +67,9 @@ def test_another_process_keeps_a_source_until_it_ends_however_it_ends(monkeypatc
         Lake.existing()  # and none is made to read it
     process = holder("erp")
     try:
-        told = f"erp: another run is writing this source: process {process.pid} on .*, since 20"
+        message = f"erp: another run is writing this source: process {process.pid} on .*, since 20"
         monkeypatch.setattr(locks, "_TOLD_EVERY", 0.3)
-        with capture_logs() as logged, pytest.raises(SourceBusyError, match=told), locks.hold("erp", patience=1.5):
+        with capture_logs() as logged, pytest.raises(SourceBusyError, match=message), locks.hold("erp", patience=1.5):
             pytest.fail("two writers")
         waits = [entry for entry in logged if entry["event"] == "waiting_for_other_writer"]
         assert len(waits) >= 2
@@ -89,21 +89,21 @@ def test_another_process_keeps_a_source_until_it_ends_however_it_ends(monkeypatc
 def test_who_waits_goes_on_when_the_other_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that wants a held source gets it after the holder, not beside it."""
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
-    told: list[str] = []
+    order: list[str] = []
 
     def second() -> None:
         with locks.hold("erp", patience=10):
-            told.append("second")
+            order.append("second")
 
     with locks.hold("erp"):
         thread = threading.Thread(target=second)
         thread.start()
         with locks.hold("erp", patience=0):  # a run holds its source around stages that hold it
-            told.append("first")
+            order.append("first")
         thread.join(1.5)
-        assert told == ["first"]
+        assert order == ["first"]
     thread.join(10)
-    assert told == ["first", "second"]
+    assert order == ["first", "second"]
 
 
 def test_stage_of_a_busy_source_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ class First(NamedTuple):
     """What the first maintenance of a crowded source found, and what it said."""
 
     size: maintenance.Size
-    told: dict[str, Any]
+    before: dict[str, Any]
     report: StageReport
     told_after: dict[str, Any]
 
@@ -125,11 +125,11 @@ def first(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     shop = _shop("maintained", tmp_path_factory.mktemp("maintained"))
     for _ in range(RUNS):
         shop.run(*shop.small_cut())
-    size, told = maintenance.size_of(lake.load((shop.name, "items"))), _told(lake, shop)
+    size, before = maintenance.size_of(lake.load((shop.name, "items"))), _told(lake, shop)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("tidemark.stages.maintain.NAMES", NAMES)
         report = shop.maintain()
-    return shop, First(size, told, report, _told(lake, shop))
+    return shop, First(size, before, report, _told(lake, shop))
 
 
 @pytest.fixture(autouse=True)
@@ -192,9 +192,9 @@ def test_maintenance_changes_files_and_no_row(first: tuple[Shop, First], lake: L
     assert after["size"][:2] == (1, 0)
     assert max(before["files"].values()) < RUNS
 
-    told = report.details[f"{shop.name}.items"]
-    assert told["files"] == f"{crowded.files}->1"
-    assert told["delete_files"] == f"{crowded.delete_files}->0"
+    details = report.details[f"{shop.name}.items"]
+    assert details["files"] == f"{crowded.files}->1"
+    assert details["delete_files"] == f"{crowded.delete_files}->0"
     assert report.summary["snapshots"] == report.summary["orphans"] == report.summary["tombstones"] == 0  # all young
     assert run_all(shop.source)["compact"].summary["events"] == 0  # what was done is still known
 

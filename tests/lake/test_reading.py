@@ -53,10 +53,10 @@ def test_it_writes_nothing(lake: Lake) -> None:
 
 def test_a_configured_catalog_is_read_by_pyiceberg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the embedded catalog is surely a file of this machine."""
-    told = {"type": "sql", "uri": f"sqlite:///{tmp_path}/other.db", "warehouse": tmp_path.as_uri()}
-    for name, value in told.items():
+    properties = {"type": "sql", "uri": f"sqlite:///{tmp_path}/other.db", "warehouse": tmp_path.as_uri()}
+    for name, value in properties.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__TIDEMARK__{name.upper()}", value)
-    load_catalog("tidemark", **told).create_namespace("there")
+    load_catalog("tidemark", **properties).create_namespace("there")
     reader = lake_to_read()
     assert not isinstance(reader.catalog, CatalogFile)
     assert reader.catalog.list_namespaces() == [("there",)]

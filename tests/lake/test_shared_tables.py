@@ -149,8 +149,8 @@ def made(folder: Path, source: str, **fields: Any) -> Source:
     """A source whose tables have a key, and some a history or a feed."""
     more = {"h*": {"history": True}, "f*": {"feed": True}, "t*": {}, "orders": {}}
     tables = {f"shop.{name}": {"key": ["id"], **options} for name, options in more.items()}
-    told = {"source": source, "format": "debezium_json", "landing": f"{folder}/*", "tables": tables}
-    return Source.model_validate({**told, **fields})
+    defaults = {"source": source, "format": "debezium_json", "landing": f"{folder}/*", "tables": tables}
+    return Source.model_validate({**defaults, **fields})
 
 
 def deliver(folder: Path, day: int, *tables: str) -> None:
@@ -194,16 +194,16 @@ def world(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     landed = run_all(source)["land"].summary
     assert_ledger_closes(lake, SOURCE)
     last = [row for row in Ledger(lake, SOURCE).tables() if row.cut == 2]
-    told = {row.object.removeprefix("shop."): (row.state, row.reason or "") for row in last}
+    states = {row.object.removeprefix("shop."): (row.state, row.reason or "") for row in last}
     shown = {name: rows(lake, SOURCE, name) for name in TABLES.values()}
     layouts = {name: layout(lake, name) for name in OWNED}
-    anew = [*OWNED, *(name for name, (state, _) in told.items() if state == "stopped" and name in REBUILT)]
+    anew = [*OWNED, *(name for name, (state, _) in states.items() if state == "stopped" and name in REBUILT)]
     for name in anew:
         run_stage("rebuild", source, table=f"shop.{name}")
     for stage in ("compact", "check", "publish"):
         run_stage(stage, source)
     rebuilt = {name: rows(lake, SOURCE, name) for name in anew}
-    return World(shown, told, landed, layouts, rebuilt, {name: layout(lake, name) for name in OWNED})
+    return World(shown, states, landed, layouts, rebuilt, {name: layout(lake, name) for name in OWNED})
 
 
 @pytest.fixture(scope="module")

@@ -114,14 +114,14 @@ def test_a_lake_of_a_newer_version_is_refused(lake: Lake) -> None:
     assert table.properties[LAKE_PROPERTY] == str(LAKE_VERSION)
     with table.transaction() as transaction:
         transaction.set_properties({LAKE_PROPERTY: "2"})
-    told = "this lake is of version 2, and this Tidemark knows lakes up to version 1: .* Nothing was changed"
+    message = "this lake is of version 2, and this Tidemark knows lakes up to version 1: .* Nothing was changed"
     try:
         for refused in (ledger.disorders, ReadOnce(lake, "of_a_newer_lake").disorders):
-            with pytest.raises(ConfigurationError, match=told):
+            with pytest.raises(ConfigurationError, match=message):
                 refused()
-        with pytest.raises(ConfigurationError, match=told):
+        with pytest.raises(ConfigurationError, match=message):
             ledger.replace(DisorderRow, [])
-        with pytest.raises(ConfigurationError, match=told):
+        with pytest.raises(ConfigurationError, match=message):
             ledger.forget(DisorderRow)
     finally:
         with table.transaction() as transaction:

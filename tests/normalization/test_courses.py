@@ -23,26 +23,26 @@ class Told(NamedTuple):
     file: str = "a"
 
 
-def _seen(*told: Told, cut: int | None = None) -> int | None:
+def _seen(*events: Told, cut: int | None = None) -> int | None:
     """When the log began anew; in one batch or in two."""
     courses, found = Courses(), Span()
-    for part in (told,) if cut is None else (told[:cut], told[cut:]):
+    for part in (events,) if cut is None else (events[:cut], events[cut:]):
         _follow(courses, part)
     for _, turn in courses.turns():
         found.add(turn)
     return found.back
 
 
-def _follow(courses: Courses, told: tuple[Told, ...]) -> None:
+def _follow(courses: Courses, events: tuple[Told, ...]) -> None:
     raw = [
         {"file": each.file, "place": place, "topic": "t", "partition": each.partition, "offset": place}
         if each.partition is not None
         else {"file": each.file, "place": place}
-        for place, each in enumerate(told)
+        for place, each in enumerate(events)
     ]
-    rows = [{"position": encode_position(each.position), "committed_at": each.at, "file": each.file} for each in told]
+    rows = [{"position": encode_position(each.position), "committed_at": each.at, "file": each.file} for each in events]
     log = pa.RecordBatch.from_pylist(rows, schema=CHANGE_LOG)
-    courses.follow("t", log, Logs(pa.RecordBatch.from_pylist(raw, schema=RAW)), range(len(told)))
+    courses.follow("t", log, Logs(pa.RecordBatch.from_pylist(raw, schema=RAW)), range(len(events)))
 
 
 def _change(place: int, at: int | None, partition: int | None = None, *, of: int = 3, file: str = "a") -> Told:
@@ -85,7 +85,7 @@ CASES: dict[str, tuple[list[Told], int | None]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_what_the_order_of_delivery_tells(name: str) -> None:
     """Wherever the messages are cut into batches of the task."""
-    told, expected = CASES[name]
-    assert _seen(*told) == expected
-    for cut in range(1, len(told)):
-        assert _seen(*told, cut=cut) == expected
+    events, expected = CASES[name]
+    assert _seen(*events) == expected
+    for cut in range(1, len(events)):
+        assert _seen(*events, cut=cut) == expected

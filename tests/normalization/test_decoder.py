@@ -53,8 +53,8 @@ def canal(table: str, *ids: int, kind: str = "INSERT", **more: Any) -> dict[str,
 def test_every_event_is_a_row_that_leads_back_to_its_message() -> None:
     """Messages of two tables with several rows each: place and row number tell where each event stood."""
     found = Collected(canal("a", 1, 2), canal("b", 3), canal("a", 4))
-    told = sorted((row["object"], row["place"], row["row"], row["after"]) for row in found.log)
-    assert told == [
+    events = sorted((row["object"], row["place"], row["row"], row["after"]) for row in found.log)
+    assert events == [
         ("shop.a", 1, 0, '{"id":1}'),
         ("shop.a", 1, 1, '{"id":2}'),
         ("shop.a", 3, 0, '{"id":4}'),
@@ -99,7 +99,11 @@ def test_statements_tell_when_they_were_committed_else_captured_else_landed() ->
         canal("a", es=None, ts=None, **drop),
     )
     landed_at = int(LANDED.timestamp()) * 10**6
-    assert [told.at for told in found.tally.statements] == [-62_135_596_800_000_000, _LAST_MS * 1000, landed_at]
+    assert [statement.at for statement in found.tally.statements] == [
+        -62_135_596_800_000_000,
+        _LAST_MS * 1000,
+        landed_at,
+    ]
 
 
 def test_a_negative_offset_sets_aside_its_message_only() -> None:

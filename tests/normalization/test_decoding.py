@@ -183,8 +183,8 @@ def test_a_time_that_no_reader_knows_is_quarantined(tmp_path: Path) -> None:
     """As normalize does it: the lake's readers know the years 1 to 9999."""
     path = tmp_path / "a.json"
     path.write_text('{"type":"INSERT","database":"d","table":"t","data":[{"id":1}],"es":253402300800000}\n')
-    told = [json.loads(line) for line in decoding.decode_files("canal_json", [str(path)], {})]
-    assert [each.get("quarantined") for each in told] == [
+    lines = [json.loads(line) for line in decoding.decode_files("canal_json", [str(path)], {})]
+    assert [each.get("quarantined") for each in lines] == [
         {"reason": "malformed", "detail": "a time outside of the years 1 to 9999"}
     ]
 

@@ -40,11 +40,11 @@ def _secret() -> Iterator[None]:
 
 
 def _message(*rows: tuple[int, str], **fields: Any) -> bytes:
-    told = {"type": "INSERT", "database": "shop", "table": "people", "isDdl": False, "pkNames": ["id"], "old": None}
+    envelope = {"type": "INSERT", "database": "shop", "table": "people", "isDdl": False, "pkNames": ["id"], "old": None}
     data = [{"id": str(number), "name": name} for number, name in rows]
     kinds = {"id": "int", "name": "varchar(90)"}
     return json.dumps(
-        {**told, "mysqlType": kinds, "data": data, "es": 1_767_225_600_000, **fields}, ensure_ascii=False
+        {**envelope, "mysqlType": kinds, "data": data, "es": 1_767_225_600_000, **fields}, ensure_ascii=False
     ).encode()
 
 

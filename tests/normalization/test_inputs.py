@@ -78,9 +78,9 @@ def test_workers_collect_metadata_and_decode_by_it(tmp_path: Path) -> None:
     """What any part of ``raw`` tells is one set, and its rows are decoded by it."""
     targets = {name: _target(tmp_path / name, schema) for name, schema in SCHEMAS.items()}
     raw, part = targets["raw"], _raw_part(targets["raw"], [ROW, TOLD, TOLD])
-    told = _done(tasks.collect(part, format_name="replicate_json", options={}, raw=raw)).metadata
-    assert [each[0] for each in told] == [ID]
-    known = formats.gather(told)
+    collected = _done(tasks.collect(part, format_name="replicate_json", options={}, raw=raw)).metadata
+    assert [each[0] for each in collected] == [ID]
+    known = formats.gather(collected)
     for given_, kinds in ((known, ["change", "schema_change"]), (formats.NOTHING, ["schema_change"])):
         decoding = tasks.Decoding(format_name="replicate_json", options={}, known=given_)
         outputs = tasks.Outputs(log=targets["log"], quarantine=targets["quarantine"])

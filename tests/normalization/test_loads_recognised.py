@@ -49,10 +49,13 @@ def test_a_batch_tells_each_load_once() -> None:
     tally = _tally(
         first, [message(one.insert(20, 4, "a", "b")), *more], [_at(message(one.load(50, (1, "", ""))[0]), 0)]
     )
-    told = [(str(told.table), told.position, told.dialect, *_of(told.text)) for told in tally.statements]
+    loads = [
+        (str(statement.table), statement.position, statement.dialect, *_of(statement.text))
+        for statement in tally.statements
+    ]
     at, later = encode_position((1, 3, 10, 0, 1)), encode_position((1, 3, 50, 0, 1))
     several, one_row = True, False
-    assert told == [
+    assert loads == [
         ("shop.one", at, LOAD, 8999000, several),
         ("shop.other", at, LOAD, 1767225600000000, one_row),
         ("shop.one", later, LOAD, None, one_row),
@@ -70,8 +73,8 @@ def test_rows_with_places_of_their_own_are_not_told_one_by_one() -> None:
     rows = [message(one.load(place, (place, "a", "b"))[0]) for place in range(1000, 3000)]
     several = [message(row) for row in one.load(10, (1, "a", "b"), (2, "a", "b"))]
     copies = [message(one.load(5000, (7, "a", "b"))[0])] * 2
-    told = [_of(told.text) for told in _tally(several, rows, copies).statements]
-    assert (len(told), told.count((1767225600000000, True))) == (100, 1)
+    loads = [_of(statement.text) for statement in _tally(several, rows, copies).statements]
+    assert (len(loads), loads.count((1767225600000000, True))) == (100, 1)
 
 
 P, Q, R = "011.011", "011.012", "011.013"
@@ -119,8 +122,8 @@ def test_which_loads_replace_what_came_before_and_since_when(case: str, lake: La
         StatementRow, [_statement(batch, name, at, LOAD, _text(None, *row)) for batch, name, at, *row in rows]
     )
     found = histories(ledger, ["shop.a", "shop.b"])
-    told = {table: [(each.position, each.batch) for each in history.emptyings] for table, history in found.items()}
-    assert told == {f"shop.{table}": emptyings for table, emptyings in expected.items()}
+    emptied = {table: [(each.position, each.batch) for each in history.emptyings] for table, history in found.items()}
+    assert emptied == {f"shop.{table}": emptyings for table, emptyings in expected.items()}
     assert all(each.load for history in found.values() for each in history.emptyings)
 
 

@@ -18,8 +18,8 @@ from tidemark.sources.model import Source
 
 
 def _deliver(landing: Path, day: int) -> None:
-    told = {"type": "INSERT", "database": "shop", "table": "orders", "isDdl": False, "pkNames": ["id"], "old": None}
-    text = json.dumps({**told, "mysqlType": {"id": "int"}, "data": [{"id": str(day)}], "es": 1_767_225_600_000})
+    envelope = {"type": "INSERT", "database": "shop", "table": "orders", "isDdl": False, "pkNames": ["id"], "old": None}
+    text = json.dumps({**envelope, "mysqlType": {"id": "int"}, "data": [{"id": str(day)}], "es": 1_767_225_600_000})
     (landing / f"2026-01-{day:02d}.json").write_text(text)
 
 

@@ -126,14 +126,14 @@ def test_only_the_named_reason_is_retried(lake: Lake, tmp_path: Path) -> None:
 
 def test_metadata_that_came_later_is_known_to_a_retry(lake: Lake, tmp_path: Path) -> None:
     """Rows that landed before their structure are read once it is there; in what order they came does not show."""
-    told = in_json("MD", metadata({"id": column(1, "INT8", key=1), "status": column(2, "STRING")}))
+    structure = in_json("MD", metadata({"id": column(1, "INT8", key=1), "status": column(2, "STRING")}))
     rows = [in_json("DT", row("INSERT", {"id": number, "status": "new"}, seq=number)) for number in (1, 2)]
     source = _source("retry_metadata", tmp_path, "replicate_json")
     _deliver(tmp_path, 1, *rows)
     _run(source, "land", "normalize")
     assert [reason for reason, _ in _quarantined(lake, source.source)] == ["missing_metadata"] * 2
     assert _run(source, "retry")["quarantined"] == 2
-    _deliver(tmp_path, 2, told)
+    _deliver(tmp_path, 2, structure)
     _run(source, "land", "normalize")
     assert _run(source, "retry")["decoded"] == 2
     assert _quarantined(lake, source.source) == []

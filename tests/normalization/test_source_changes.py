@@ -46,9 +46,9 @@ def test_a_run_tells_what_changed_in_the_source_file(source: Make, spark: SparkS
     assert f"tidemark rebuild {first.source} TABLE" in again[0][1]
     assert run([message(T.insert(n, n, "a", "b")) for n in (2, 3)], **columns) == again
     assert run([], **columns) == []
-    told = dict(run([], **every))
-    assert list(told) == ["format", "encodings", "columns"]
-    assert f"tidemark run {first.source} --reprocess" in told["format"]
+    commands = dict(run([], **every))
+    assert list(commands) == ["format", "encodings", "columns"]
+    assert f"tidemark run {first.source} --reprocess" in commands["format"]
     assert [part for part, _ in run([], options={"table": "shop.t"}, **columns)] == ["options"]
 
 

@@ -57,15 +57,15 @@ def heard(details: dict[str, Any], *, fresh: int = 1, attempt: int = 1) -> tuple
     events = OutletEventAccessors()
     context: Any = {"outlet_events": events, "ti": SimpleNamespace(try_number=attempt)}
     left = announce(report, [ALIAS, ORDERS, Asset("tidemark://erp/late")], context)
-    told = {asset.uri: events[asset].extra for asset in left if isinstance(asset, Asset)}
-    return left, told | {each.dest_asset_key.uri: each.extra for each in events[ALIAS].asset_alias_events}
+    extras = {asset.uri: events[asset].extra for asset in left if isinstance(asset, Asset)}
+    return left, extras | {each.dest_asset_key.uri: each.extra for each in events[ALIAS].asset_alias_events}
 
 
 def test_only_what_a_cut_has_is_announced() -> None:
     """A table that the source file names by itself, any other by the alias; of events that are held, nothing."""
-    left, told = heard({"erp.orders": ROWS, "erp.found": ROWS | {"held": 2}, "erp.late": {"held": 1}})
+    left, extras = heard({"erp.orders": ROWS, "erp.found": ROWS | {"held": 2}, "erp.late": {"held": 1}})
     assert left == [ALIAS, ORDERS]
-    assert told == {
+    assert extras == {
         "tidemark://erp/orders": {"cut": 3, **ROWS},
         "tidemark://erp/found": {"cut": 3, **ROWS, "held": 2},
     }
@@ -74,5 +74,5 @@ def test_only_what_a_cut_has_is_announced() -> None:
 @pytest.mark.parametrize(("fresh", "attempt", "known"), [(1, 1, True), (0, 1, False), (0, 2, True)])
 def test_a_run_that_published_nothing_announces_nothing(fresh: int, attempt: int, known: bool) -> None:  # noqa: FBT001
     """A second attempt announces again, because the first may have ended right after publishing."""
-    left, told = heard({"erp.orders": ROWS}, fresh=fresh, attempt=attempt)
-    assert (ORDERS in left, "tidemark://erp/orders" in told) == (known, known)
+    left, extras = heard({"erp.orders": ROWS}, fresh=fresh, attempt=attempt)
+    assert (ORDERS in left, "tidemark://erp/orders" in extras) == (known, known)

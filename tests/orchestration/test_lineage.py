@@ -33,13 +33,15 @@ def _event(stage: str, source: str, place: Path) -> dict[str, Any]:
     from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
     from openlineage.client.transport.file import FileConfig, FileTransport
 
-    told = DefaultExtractor(StageOperator(stage=stage, source=source)).extract_on_complete(None)
-    assert told is not None, "the method of the operator failed"
+    lineage = DefaultExtractor(StageOperator(stage=stage, source=source)).extract_on_complete(None)
+    assert lineage is not None, "the method of the operator failed"
     client = OpenLineageClient(transport=FileTransport(FileConfig(log_file_path=str(place), append=True)))
     run, job = Run(runId="01890000-0000-7000-8000-000000000000"), Job(namespace="default", name=f"cdc.{stage}")
     at = datetime.now(UTC).isoformat()
     client.emit(
-        RunEvent(eventType=RunState.COMPLETE, eventTime=at, run=run, job=job, inputs=told.inputs, outputs=told.outputs)
+        RunEvent(
+            eventType=RunState.COMPLETE, eventTime=at, run=run, job=job, inputs=lineage.inputs, outputs=lineage.outputs
+        )
     )
     found: dict[str, Any] = json.loads(place.read_text("utf-8").splitlines()[-1])
     return found

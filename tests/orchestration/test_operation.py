@@ -149,8 +149,8 @@ def runs(airflow: AirflowService, source: str) -> list[dict[str, Any]]:
 
 def is_backfilling(airflow: AirflowService) -> bool:
     """Whether a backfill of a source has runs that are not over."""
-    told = [run for source in SOURCES for run in runs(airflow, source) if run["run_type"] == "backfill"]
-    return not {run["state"] for run in told} <= OVER
+    backfills = [run for source in SOURCES for run in runs(airflow, source) if run["run_type"] == "backfill"]
+    return not {run["state"] for run in backfills} <= OVER
 
 
 def test_a_working_day(airflow: AirflowService, place: Path, notices: tuple[int, list[dict[str, Any]]]) -> None:
@@ -182,20 +182,20 @@ def test_a_working_day(airflow: AirflowService, place: Path, notices: tuple[int,
     tries = airflow.api.tasks("cdc_op_a", killed)["compact"]["try_number"]
     assert tries == 2
     for source in SOURCES:
-        told = runs(airflow, source)
-        assert {run["state"] for run in told} == {"success"}, source
-        scheduled = sorted(run["data_interval_end"] for run in told if run["run_type"] == "scheduled")
+        source_runs = runs(airflow, source)
+        assert {run["state"] for run in source_runs} == {"success"}, source
+        scheduled = sorted(run["data_interval_end"] for run in source_runs if run["run_type"] == "scheduled")
         last = datetime.fromisoformat(scheduled[-1])
-        first = min(run["data_interval_start"] for run in told if run["run_type"] == "scheduled")
+        first = min(run["data_interval_start"] for run in source_runs if run["run_type"] == "scheduled")
         landed = [*PAST, *(start for start in live if datetime.fromisoformat(first) <= start < last)]
         assert published(source) == model(landed, bad=source == "op_c"), source
     events = [json.loads(line) for line in (place / "heard").read_text("utf-8").splitlines()]
     cuts = [event["cut"] for event in events]
     assert sorted(set(cuts)) == sorted(cuts)
     assert max(event["rows"] for event in events) == len(published("op_a"))
-    told = {(notice["event"], notice["dag"]) for notice in notices[1]}
-    assert {("failed", "cdc_op_c"), ("late", "slow")} <= told
-    assert {dag for event, dag in told if event == "failed"} == {"cdc_op_c"}
+    noticed = {(notice["event"], notice["dag"]) for notice in notices[1]}
+    assert {("failed", "cdc_op_c"), ("late", "slow")} <= noticed
+    assert {dag for event, dag in noticed if event == "failed"} == {"cdc_op_c"}
     assert replaced()
     report(airflow)
 
@@ -205,8 +205,8 @@ def maintain_meanwhile(airflow: AirflowService) -> None:
 
     def crowded() -> bool:
         """Eight files in a table are worth a rewrite."""
-        told = airflow.api.runs(f"cdc_{source}" for source in SOURCES)
-        return any(list(runs.values()).count("success") >= 8 for runs in told.values())
+        runs_by_dag = airflow.api.runs(f"cdc_{source}" for source in SOURCES)
+        return any(list(runs.values()).count("success") >= 8 for runs in runs_by_dag.values())
 
     wait_until(crowded, servers=[], seconds=HANG, what="eight runs of a source", poll=1)
     assert is_backfilling(airflow)
@@ -265,11 +265,13 @@ def report(airflow: AirflowService) -> None:
     """Print seconds of orchestration beside seconds of work, for bench/results.md."""
     for source in SOURCES:
         work = span = 0.0
-        told = [run for run in runs(airflow, source) if run["run_type"] == "backfill"]
-        for run in told:
+        dag_runs = [run for run in runs(airflow, source) if run["run_type"] == "backfill"]
+        for run in dag_runs:
             tasks = airflow.api.tasks(f"cdc_{source}", run["dag_run_id"]).values()
             work += sum(task["duration"] or 0 for task in tasks)
             span += (
                 datetime.fromisoformat(run["end_date"]) - datetime.fromisoformat(run["start_date"])
             ).total_seconds()
-        print(f"{source}: {len(told)} runs, {span / len(told):.1f} s each, {work / len(told):.1f} s in tasks")  # noqa: T201
+        print(  # noqa: T201
+            f"{source}: {len(dag_runs)} runs, {span / len(dag_runs):.1f} s each, {work / len(dag_runs):.1f} s in tasks"
+        )

@@ -58,12 +58,12 @@ def test_the_end_of_a_task_is_noticed_within_two_seconds_and_a_silent_api_server
         "import airflow.sdk.execution_time.supervisor as s; print(s.MIN_HEARTBEAT_INTERVAL, s.MAX_FAILED_HEARTBEATS)"
     )
     usual = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__")}
-    told = []
+    pairs = []
     for settings in ({}, SETTINGS):
         environment = usual | {"AIRFLOW_HOME": str(tmp_path)} | settings
         command = [sys.executable, "-c", program]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        told.append([int(number) for number in done.stdout.split()[-2:]])
-    (interval, failed), (ours, borne) = told
+        pairs.append([int(number) for number in done.stdout.split()[-2:]])
+    (interval, failed), (ours, borne) = pairs
     assert ours <= 2 < interval
     assert ours * borne >= interval * failed

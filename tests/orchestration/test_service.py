@@ -168,8 +168,8 @@ def airflow(
         server.wait()
         connect(service, server.connection, "POST", "connections")
         for name, password in SECRETS.items():
-            told = {"connection_id": name, "conn_type": "generic", "password": password}
-            service.api.request("POST", "connections", json=told)
+            connection = {"connection_id": name, "conn_type": "generic", "password": password}
+            service.api.request("POST", "connections", json=connection)
         service.wait_dags(["cdc_erp", "cdc_held", "cdc_sent", "sleeper"])
         yield service
         service.api.request("POST", "dags/sleeper/dagRuns", json={"logical_date": None})
@@ -254,8 +254,8 @@ def submitted(airflow: AirflowService, run: str) -> set[str]:
 
 def seconds(airflow: AirflowService, dag: str, run: str) -> float:
     """Return how long a run took, as Airflow tells it."""
-    told = airflow.api.request("GET", f"dags/{dag}/dagRuns/{run}")
-    return (datetime.fromisoformat(told["end_date"]) - datetime.fromisoformat(told["start_date"])).total_seconds()
+    dag_run = airflow.api.request("GET", f"dags/{dag}/dagRuns/{run}")
+    return (datetime.fromisoformat(dag_run["end_date"]) - datetime.fromisoformat(dag_run["start_date"])).total_seconds()
 
 
 def _run_without_files(airflow: AirflowService) -> str:
@@ -290,8 +290,8 @@ def test_backfill_publishes_every_day_over_spark_connect(
         assert attempts == dict.fromkeys(STAGES, 1)
     found = airflow.api.task_states(["cdc_erp", "cdc_sent"])
     assert found["cdc_erp"] == {run: dict.fromkeys(STAGES, "success") for run in runs}
-    told = airflow.api.request("GET", f"dags/cdc_erp/dagRuns/{first}/taskInstances/land/xcomEntries/return_value")
-    assert "5" in str(told["value"])
+    entry = airflow.api.request("GET", f"dags/cdc_erp/dagRuns/{first}/taskInstances/land/xcomEntries/return_value")
+    assert "5" in str(entry["value"])
     _look_at_the_lineage(place)
 
 
@@ -302,14 +302,14 @@ def _look_at_the_lineage(place: Path) -> None:
     started = {event["job"]["name"] for event in events if event["eventType"] == "START"}
     assert started >= {f"cdc_erp.{stage}" for stage in STAGES}
     over = {event["job"]["name"]: event for event in events if event["eventType"] == "COMPLETE"}
-    told = {stage: over[f"cdc_erp.{stage}"] for stage in STAGES}
-    assert {Path(each["name"]).name for each in told["land"]["inputs"]} == {"orders.jsonl"}
-    assert told["normalize"]["inputs"] == told["land"]["outputs"]
-    (orders,) = told["publish"]["outputs"]
+    ends = {stage: over[f"cdc_erp.{stage}"] for stage in STAGES}
+    assert {Path(each["name"]).name for each in ends["land"]["inputs"]} == {"orders.jsonl"}
+    assert ends["normalize"]["inputs"] == ends["land"]["outputs"]
+    (orders,) = ends["publish"]["outputs"]
     assert orders["facets"]["symlinks"]["identifiers"][0]["name"] == "erp.orders"
     assert {each["name"] for each in orders["facets"]["schema"]["fields"]} >= {"id", "item"}
     assert orders["outputFacets"]["outputStatistics"]["rowCount"] == len(expected(DAYS))
-    (checked,) = told["check"]["inputs"]
+    (checked,) = ends["check"]["inputs"]
     assertions = checked["inputFacets"]["dataQualityAssertions"]["assertions"]
     assert {each["assertion"] for each in assertions} >= {"expect_column_values_to_be_between", "duplicate keys"}
     assert all(each["success"] for each in assertions)
@@ -452,8 +452,8 @@ def test_connection_alone_decides_that_stages_are_submitted(
     connect(airflow, server.connection)
     assert runs == dict.fromkeys([full, empty], "success")
     assert published(place, "sent") == expected(DAYS[:1])
-    told = airflow.api.request("GET", "assets/events", params={"source_dag_id": "cdc_sent"})["asset_events"]
-    assert [(event["uri"], event["source_run_id"]) for event in told] == [("tidemark://sent/orders", full)]
+    asset_events = airflow.api.request("GET", "assets/events", params={"source_dag_id": "cdc_sent"})["asset_events"]
+    assert [(event["uri"], event["source_run_id"]) for event in asset_events] == [("tidemark://sent/orders", full)]
     assert submitted(airflow, full) == {"compact", "check"}
     assert submitted(airflow, empty) == set()
     assert seconds(airflow, "cdc_sent", empty) < seconds(airflow, "cdc_sent", full)

@@ -29,10 +29,10 @@ JOB = """\
 import json, os, sys
 from pathlib import Path
 import tidemark
-told = {"arguments": sys.argv[1:], "canary": os.environ["TIDEMARK_TEST_CANARY"], "path": tidemark.__file__}
+record = {"arguments": sys.argv[1:], "canary": os.environ["TIDEMARK_TEST_CANARY"], "path": tidemark.__file__}
 command = Path("/proc/self/cmdline").read_bytes() + Path(f"/proc/{os.getppid()}/cmdline").read_bytes()
-told["command"] = command.decode().replace(chr(0), " ")
-Path(os.environ["TIDEMARK_TEST_TOLD"]).write_text(json.dumps(told))
+record["command"] = command.decode().replace(chr(0), " ")
+Path(os.environ["TIDEMARK_TEST_TOLD"]).write_text(json.dumps(record))
 if problem := os.environ.get("TIDEMARK_TEST_PROBLEM"):
     Path(os.environ["TIDEMARK_PROBLEMS"]).write_text(json.dumps([problem]))
 sys.exit(int(os.environ["TIDEMARK_TEST_STATUS"]))
@@ -154,8 +154,8 @@ def test_run_without_files_succeeds_without_spark_and_says_so(
     summaries = {stage: StageOperator(stage=stage, source="erp").execute(context()) for stage in STAGES}
     assert summaries["land"] == {"files": 0, "messages": 0, "refused": 0, "batch": 0}
     assert summaries["publish"] == {"tables": 0, "fresh": 0}
-    told = "".join(capsys.readouterr())  # where to depends on who has set the logging up
-    assert "no new files in [2026-01-01 00:00:00+00:00, 2026-01-02 00:00:00+00:00)" in told
+    logged = "".join(capsys.readouterr())  # where to depends on who has set the logging up
+    assert "no new files in [2026-01-01 00:00:00+00:00, 2026-01-02 00:00:00+00:00)" in logged
 
 
 def test_busy_source_frees_the_worker_and_comes_back(erp: Path) -> None:
@@ -172,10 +172,10 @@ def test_busy_source_frees_the_worker_and_comes_back(erp: Path) -> None:
     writer.start()
     taken.wait(10)
     process = subprocess.Popen([sys.executable, "-c", TRY], stdout=subprocess.PIPE, text=True, env=_environment())
-    told = process.communicate(timeout=120)[0]
+    output = process.communicate(timeout=120)[0]
     done.set()
     writer.join()
-    assert told.splitlines()[-1] == "AirflowRescheduleException"
+    assert output.splitlines()[-1] == "AirflowRescheduleException"
 
 
 def _environment() -> dict[str, str]:
@@ -208,8 +208,8 @@ def test_a_dry_run_changes_nothing(erp: Path) -> None:
     assert call.options == {"reprocess": True, "dry_run": True}
     normalize._prepare(Connection(conn_id="spark_default", conn_type="spark", host="spark://master:7077"), call)
     assert normalize.application_args[-2:] == ["--reprocess", "--dry-run"]
-    told = StageReport(stage="difference", source="erp", summary={"added": 1}, details={"erp.orders": {"added": 1}})
-    assert normalize._tell(told, call, given) == {"added": 1}
+    report = StageReport(stage="difference", source="erp", summary={"added": 1}, details={"erp.orders": {"added": 1}})
+    assert normalize._tell(report, call, given) == {"added": 1}
 
 
 def test_a_dry_run_of_nothing_is_an_error(erp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +288,7 @@ def test_what_needs_spark_is_submitted_and_its_status_is_understood(
     for stage in STAGES[:2]:
         StageOperator(stage=stage, source="erp").execute(context(interval=(None, None)))
     (tmp_path / "compact.py").write_text(JOB, "utf-8")
-    told = tmp_path / "told.json"
+    record_file = tmp_path / "told.json"
     monkeypatch.setattr(stage_operator, "JOBS", tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__PASSWORD", "canary-7f3a")
@@ -296,7 +296,7 @@ def test_what_needs_spark_is_submitted_and_its_status_is_understood(
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__WAREHOUSE", f"file://{tmp_path}/home/warehouse")
     connection = {"conn_type": "generic", "password": "canary-7f3a"}
     monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_TEST_CANARY", json.dumps(connection))
-    monkeypatch.setenv("TIDEMARK_TEST_TOLD", str(told))
+    monkeypatch.setenv("TIDEMARK_TEST_TOLD", str(record_file))
     monkeypatch.setenv("TIDEMARK_TEST_STATUS", str(status))
     monkeypatch.setenv("TIDEMARK_TEST_PROBLEM", problem)
     operator = StageOperator(stage="compact", source="erp")
@@ -311,7 +311,7 @@ def test_what_needs_spark_is_submitted_and_its_status_is_understood(
         assert not problem or f"[error    ] {problem}" in logged
     else:
         operator.execute(context())
-    heard = json.loads(told.read_text("utf-8"))
+    heard = json.loads(record_file.read_text("utf-8"))
     assert heard["arguments"] == ["erp"]
     assert heard["canary"] == "canary-7f3a"
     assert "TIDEMARK_TEST_CANARY" not in os.environ

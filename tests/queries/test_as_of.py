@@ -88,7 +88,7 @@ def test_a_time_shows_the_newest_cut_of_each_source(moments: Any, counts: Callab
 
 
 @pytest.mark.parametrize(
-    ("as_of", "table", "told"),
+    ("as_of", "table", "problem"),
     [
         (AsOf(cuts=["9"]), "past.orders", "cut 9 is not published; published cuts: 1 to 3"),
         (AsOf(cuts=["x"]), "past.orders", "--cut x: write a number"),
@@ -102,11 +102,11 @@ def test_a_time_shows_the_newest_cut_of_each_source(moments: Any, counts: Callab
         (AsOf(cuts=["past=1"]), "past.orders, other.things", "no cut of other is given"),
     ],
 )
-def test_a_point_that_cannot_be_shown_is_told(moments: Any, as_of: AsOf, table: str, told: str, lake: Lake) -> None:
+def test_a_point_that_cannot_be_shown_is_told(moments: Any, as_of: AsOf, table: str, problem: str, lake: Lake) -> None:
     """An error says what is wrong with the point, and what to write."""
     with pytest.raises(ConfigurationError) as refused:
         query(lake, f"SELECT * FROM {table}", as_of)  # noqa: S608
-    assert told in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_a_cut_whose_snapshot_went_is_told(moments: Any, lake: Lake) -> None:

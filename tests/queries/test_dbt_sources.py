@@ -126,7 +126,7 @@ def _table(lake: Lake, name: Identifier, key: list[str], *more: tuple[str, Any])
 
 
 @pytest.fixture(scope="module")
-def told(lake: Lake) -> _File:
+def sources_file(lake: Lake) -> _File:
     """What is told of two tables, one of them with a history and a feed, read by another reader of YAML."""
     ledger = Written(lake, NAME)
     ledger.cut(1, {"orders": {"committed_at": None}, "lines": {"committed_at": moment(1)}})
@@ -139,8 +139,8 @@ def told(lake: Lake) -> _File:
     return _File.model_validate(yaml.safe_load(as_yaml(sources_of(lake, _source()))))
 
 
-def _tests(told: _File, table: str) -> dict[str, Any]:
-    found = next(each for each in told.sources[0].tables if each.name == table)
+def _tests(sources_file: _File, table: str) -> dict[str, Any]:
+    found = next(each for each in sources_file.sources[0].tables if each.name == table)
     return {
         column.name: [
             each if isinstance(each, str) else each.model_dump(exclude_none=True) for each in column.data_tests
@@ -150,32 +150,32 @@ def _tests(told: _File, table: str) -> dict[str, Any]:
     }
 
 
-def test_every_published_table_is_there_with_its_columns_and_types(told: _File) -> None:
+def test_every_published_table_is_there_with_its_columns_and_types(sources_file: _File) -> None:
     """Histories and feeds too, in the namespace as schema."""
-    (source,) = told.sources
+    (source,) = sources_file.sources
     assert (source.name, source.schema_) == (NAME, NAME)
     assert [table.name for table in source.tables] == ["lines", "orders", "orders__history", "orders__feed"]
     kinds = {column.name: column.data_type for column in source.tables[1].columns}
     assert kinds == {name: str(kind) for name, kind in COLUMNS}
 
 
-def test_a_key_is_tested_and_checks_that_dbt_has_too(told: _File) -> None:
+def test_a_key_is_tested_and_checks_that_dbt_has_too(sources_file: _File) -> None:
     """A check that says more than dbt's test can is left out; a warning stays one; values keep their types."""
     values = {"accepted_values": {"arguments": {"values": ["yes", "no", "1"]}}}
-    assert _tests(told, "orders") == {
+    assert _tests(sources_file, "orders") == {
         "id": ["unique", "not_null"],
         "state": [values],
         "total": [{"not_null": {"config": {"severity": "warn"}}}],
         "_cdc_position": ["not_null"],
     }
-    assert _tests(told, "lines") == {"id": ["not_null"], "state": ["not_null"], "_cdc_position": ["not_null"]}
+    assert _tests(sources_file, "lines") == {"id": ["not_null"], "state": ["not_null"], "_cdc_position": ["not_null"]}
 
 
-def test_rows_of_histories_and_feeds_repeat_keys(told: _File) -> None:
+def test_rows_of_histories_and_feeds_repeat_keys(sources_file: _File) -> None:
     """So only their own columns are tested."""
-    assert _tests(told, "orders__history") == {"_cdc_position": ["not_null"], "valid_from": ["not_null"]}
+    assert _tests(sources_file, "orders__history") == {"_cdc_position": ["not_null"], "valid_from": ["not_null"]}
     feed_tests = {"_cdc_position": ["not_null"], "_change_type": ["not_null"], "_cut": ["not_null"]}
-    assert _tests(told, "orders__feed") == feed_tests
+    assert _tests(sources_file, "orders__feed") == feed_tests
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_rows_of_histories_and_feeds_repeat_keys(told: _File) -> None:
     ],
 )
 def test_freshness_follows_the_schedule(
-    schedule: str | None, wanted: dict[str, Any] | None, told: _File, lake: Lake
+    schedule: str | None, wanted: dict[str, Any] | None, sources_file: _File, lake: Lake
 ) -> None:
     """Stale after two of its longest pauses, weekends among them; nothing is asked without a schedule."""
     found = sources_of(lake, _source(schedule=schedule))["sources"][0]
@@ -199,13 +199,13 @@ def test_freshness_follows_the_schedule(
         assert found["config"] == {"loaded_at_field": "_cdc_committed_at", "freshness": freshness}
 
 
-def test_a_table_without_times_is_not_asked_for_freshness(lake: Lake, told: _File) -> None:
+def test_a_table_without_times_is_not_asked_for_freshness(lake: Lake, sources_file: _File) -> None:
     """Dbt would fail at it: the newest of no times is null."""
     tables = {table["name"]: table for table in sources_of(lake, _source())["sources"][0]["tables"]}
     assert tables["orders"]["config"] == {"freshness": None}
 
 
-def test_limits_of_a_table_come_before_the_schedule(lake: Lake, told: _File) -> None:
+def test_limits_of_a_table_come_before_the_schedule(lake: Lake, sources_file: _File) -> None:
     """In minutes, as dbt counts in whole numbers; not for a table without times."""
     limited = {"key": ["id"], "freshness": {"warn_after_hours": 1.5, "block_after_hours": 24}}
     source = _source(tables={"*": limited}, schedule=None)
@@ -215,7 +215,7 @@ def test_limits_of_a_table_come_before_the_schedule(lake: Lake, told: _File) -> 
     assert tables["orders"] is None
 
 
-def test_the_command_prints_the_file(told: _File, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_the_file(sources_file: _File, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On standard output; a source that has published nothing is told, with status 2."""
     monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path))
     declared = _source().model_dump(mode="json", exclude_defaults=True)
@@ -223,7 +223,7 @@ def test_the_command_prints_the_file(told: _File, tmp_path: Path, monkeypatch: p
     (tmp_path / "other.yaml").write_text(json.dumps({**declared, "source": "never_told"}))
     answer = CliRunner().invoke(app, ["dbt", NAME])
     assert answer.exit_code == 0, answer.output
-    assert _File.model_validate(yaml.safe_load(answer.stdout)) == told
+    assert _File.model_validate(yaml.safe_load(answer.stdout)) == sources_file
     assert CliRunner().invoke(app, ["dbt", "never_told"]).exit_code == 2
 
 

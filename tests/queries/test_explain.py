@@ -116,9 +116,9 @@ def test_what_became_of_events(case: Case) -> None:
     """Whatever order the steps come in."""
     for seed in range(5):
         steps = random.Random(seed).sample(case.steps, len(case.steps))  # noqa: S311
-        told = tell(steps)
-        assert len(told) == len(case.outcomes)
-        for chapter, (outcome, detail) in zip(told, case.outcomes, strict=True):
+        chapters = tell(steps)
+        assert len(chapters) == len(case.outcomes)
+        for chapter, (outcome, detail) in zip(chapters, case.outcomes, strict=True):
             assert chapter.outcome == outcome, chapter
             assert chapter.detail.startswith(detail), chapter
 
@@ -128,9 +128,9 @@ def test_an_update_in_two_halves_is_no_delete() -> None:
     old = _step("UPDATE", 5, deletes=True, half=True)
     old = Step(**{name: getattr(old, name) for name in old.__dataclass_fields__} | {"position": "01005.010"})
     new = _step("UPDATE", 5, cells={"name": "b"})
-    told = tell([INSERT, old, new])
-    assert [chapter.outcome for chapter in told] == ["stands", "superseded", "stands"]
-    assert told[1].detail == "the old half of the update, event 3"
+    chapters = tell([INSERT, old, new])
+    assert [chapter.outcome for chapter in chapters] == ["stands", "superseded", "stands"]
+    assert chapters[1].detail == "the old half of the update, event 3"
     assert tell([INSERT, old])[1].detail == "the row is gone"
 
 
@@ -151,8 +151,8 @@ def test_equal_rows_of_a_table_without_a_key() -> None:
     rows = [_step("INSERT", at, cells={"a": "1"}) for at in (1, 5, 6)]
     gone = _step("DELETE", 7, deletes=True)
     copy = _step("INSERT", 6, cells={"a": "1"}, batch=2)
-    told = tell_bag([*rows, gone, copy, TRUNCATE], {"01006.011"})
-    assert [chapter.outcome for chapter in told] == [
+    chapters = tell_bag([*rows, gone, copy, TRUNCATE], {"01006.011"})
+    assert [chapter.outcome for chapter in chapters] == [
         "superseded",
         "stands",
         "superseded",
@@ -160,14 +160,14 @@ def test_equal_rows_of_a_table_without_a_key() -> None:
         "duplicate",
         "stands",
     ]
-    assert told[0].detail == "below the TRUNCATE, event 2"
+    assert chapters[0].detail == "below the TRUNCATE, event 2"
 
 
 @pytest.fixture(scope="module")
 def histories(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Change]]:
     """Generated histories as tables of a source, of which the second has updates in halves; mixed, in three runs."""
     dice = random.Random(7)  # noqa: S311
-    told: dict[str, list[Change]] = {}
+    changes_by_table: dict[str, list[Change]] = {}
     writers = {"lives": ("debezium_json", generated, message)}
     writers["half_lives"] = ("shareplex_json", shareplex.generated, shareplex.message)
     for name, (kind, make, write) in writers.items():
@@ -180,8 +180,8 @@ def histories(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
         for run in range(_RUNS):
             deliver(landing, f"run-{run}", [write(change) for runs in deliveries for change in runs[run]])
             run_all(source)
-        told |= {f"{name}.{table}": changes for table, changes in made.items()}
-    return told
+        changes_by_table |= {f"{name}.{table}": changes for table, changes in made.items()}
+    return changes_by_table
 
 
 def _text(value: object, column: str) -> object:
@@ -220,15 +220,15 @@ def test_the_last_setters_are_the_published_row(
     for wanted in keys:
         life = explain(lake, f"{source}.h{seed}", [f"{name}={value}" for name, value in zip(key, wanted, strict=True)])
         row = published.get(wanted)
-        told = _as_told(life.chapters)
+        cells = _as_told(life.chapters)
         assert life.rows.num_rows == (row is not None)
         if row is None:
-            assert told is None, (wanted, life.chapters)
+            assert cells is None, (wanted, life.chapters)
             continue
-        assert told is not None, (wanted, life.chapters)
+        assert cells is not None, (wanted, life.chapters)
         for name in set(row) - {*key, COMMITTED_AT, POSITION}:
-            assert told.get(name) == _text(row[name], name), (wanted, name, life.chapters)
-        assert told[POSITION] == row[POSITION]
+            assert cells.get(name) == _text(row[name], name), (wanted, name, life.chapters)
+        assert cells[POSITION] == row[POSITION]
         mine = [change for change in changes if _concerns(change, wanted)]
         shown = {identity(chapter.step.position) for chapter in life.chapters if chapter.step.operation != "TRUNCATE"}
         assert len(shown) == len({change.position for change in mine})
@@ -261,9 +261,9 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sourc
         {"source": "asked", "format": "canal_json", "landing": str(landing / "*"), "tables": tables}
     )
     keyed = [
-        canal(f"key_{name}", "INSERT", {"id": told[0], "n": "int"}, (value, "1"))
-        for name, told in KEYS.items()
-        for value in told[1:3]
+        canal(f"key_{name}", "INSERT", {"id": key[0], "n": "int"}, (value, "1"))
+        for name, key in KEYS.items()
+        for value in key[1:3]
     ]
     moved = canal("items", "UPDATE", wide, ("2", "5"), old={"id": "1"})
     price = {"id": "int", "p": "decimal(8,2)"}
@@ -349,9 +349,9 @@ def test_the_command(shop: Source, tmp_path: Path) -> None:
 )
 def test_wrong_questions_are_told(table: str, given: list[str], wanted: str, shop: Source, lake: Lake) -> None:
     """Exit status 2, with the names that there are."""
-    with pytest.raises(ConfigurationError, match=wanted) as told:
+    with pytest.raises(ConfigurationError, match=wanted) as refused:
         explain(lake, table, given)
-    assert told.value.exit_status == 2
+    assert refused.value.exit_status == 2
 
 
 def test_text_for_people_has_keys_whole_and_a_row_one_below_the_other() -> None:

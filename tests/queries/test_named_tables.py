@@ -71,9 +71,9 @@ def test_a_bare_name_is_found_where_only_one_source_has_it(shop: Lake) -> None:
 )
 def test_an_unknown_name_gets_the_nearest_with_and_without_its_namespace(shop: Lake, name: str, wanted: str) -> None:
     """In a query, and wherever else a table is named."""
-    with pytest.raises(UnknownNameError) as told:
+    with pytest.raises(UnknownNameError) as refused:
         sql.query(shop, f"FROM {name}")
-    assert wanted in str(told.value)
+    assert wanted in str(refused.value)
     with pytest.raises(UnknownNameError):
         named_tables.find(shop, name)
 
@@ -105,12 +105,12 @@ def test_a_lake_without_tables_says_so(tmp_path: Path, monkeypatch: pytest.Monke
 )
 def test_errors_of_a_query_are_plain_text(shop: Lake, statement: str, wanted: str) -> None:
     """No sequence of a terminal and no object of the parser is in them."""
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as refused:
         sql.query(shop, statement)
-    assert wanted in str(told.value)
-    assert "\x1b" not in str(told.value)
-    assert "<Token" not in str(told.value)
-    assert "sqlglot" not in str(told.value)
+    assert wanted in str(refused.value)
+    assert "\x1b" not in str(refused.value)
+    assert "<Token" not in str(refused.value)
+    assert "sqlglot" not in str(refused.value)
 
 
 def test_columns_of_one_name_get_names_apart(shop: Lake) -> None:

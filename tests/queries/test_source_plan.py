@@ -82,12 +82,12 @@ def test_before_the_first_run_all_files_wait_and_no_lake_is_made(
     """The files of the interval, else all; status 0, the command, and no home."""
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
     shop.deliver("2026-01-02", {"table": "items", "id": "2", "name": "b"})
-    status, told = shop.plan()
-    assert (status, len(told["files"]), told["changes"]) == (0, 2, [])
-    assert (told["commands"], told["cut"], told["next_tag"]) == ([f"tidemark run {NAME}"], None, "cut_1")
-    status, told = shop.plan("--start", "2026-01-02", "--end", "2026-01-03")
-    assert [Path(file["path"]).parent.name for file in told["files"]] == ["2026-01-02"]
-    assert told["commands"] == [
+    status, plan = shop.plan()
+    assert (status, len(plan["files"]), plan["changes"]) == (0, 2, [])
+    assert (plan["commands"], plan["cut"], plan["next_tag"]) == ([f"tidemark run {NAME}"], None, "cut_1")
+    status, plan = shop.plan("--start", "2026-01-02", "--end", "2026-01-03")
+    assert [Path(file["path"]).parent.name for file in plan["files"]] == ["2026-01-02"]
+    assert plan["commands"] == [
         f"tidemark run {NAME} --start 2026-01-02T00:00:00+00:00 --end 2026-01-03T00:00:00+00:00"
     ]
     assert not (tmp_path / "home").exists()
@@ -97,10 +97,10 @@ def test_before_the_first_run_all_files_wait_and_no_lake_is_made(
 def changed(shop: Shop, tables: dict[str, Any] | None = None, **fields: Any) -> tuple[int, list[tuple[Any, ...]]]:
     """Change the source file; return the plan's status, and of each change place, need and touched tables."""
     shop.declare(tables, **fields)
-    status, told = shop.plan()
+    status, plan = shop.plan()
     return status, [
         (each["place"], each["need"], sorted((touch["table"], *touch["columns"]) for touch in each["touches"]))
-        for each in told["changes"]
+        for each in plan["changes"]
     ]
 
 
@@ -148,12 +148,12 @@ def test_each_change_is_told_with_what_it_touches_and_needs(shop: Shop, spark: S
     assert needs["tables.shop.*.encodings.day"] == "run --reprocess"
     assert needs["tables.shop.orders.columns.day"] == "rebuild"
     shop.deliver("2026-01-02", {"table": "items", "id": "2", "name": "b"})
-    _, told = shop.plan()
-    assert (told["commands"], told["next_tag"]) == ([f"tidemark run {NAME} --reprocess"], "cut_2")
-    assert [file["landed_before"] for file in told["files"]] == [False]
+    _, plan = shop.plan()
+    assert (plan["commands"], plan["next_tag"]) == ([f"tidemark run {NAME} --reprocess"], "cut_2")
+    assert [file["landed_before"] for file in plan["files"]] == [False]
     noted = RUNNER.invoke(app, ["normalize", NAME])
     assert "note: source file of plan_shop: tables.shop.*.encodings.day: (default) -> epoch_days" in noted.stderr
-    for command in told["commands"]:
+    for command in plan["commands"]:
         tidemark(command)
     assert shop.plan()[1]["changes"] == []
     days = lake.load((NAME, "orders")).scan().to_arrow()["day"].to_pylist()

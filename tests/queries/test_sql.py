@@ -28,20 +28,20 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "stored", "told"), CASES)
-def test_times_that_python_does_not_know_are_printed(kind: pa.DataType, stored: list[Any], told: list[str]) -> None:
+@pytest.mark.parametrize(("kind", "stored", "printed"), CASES)
+def test_times_that_python_does_not_know_are_printed(kind: pa.DataType, stored: list[Any], printed: list[str]) -> None:
     """Alone and within a row image; the others of their column stay as they were."""
     column = pa.array(stored, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
     image = pa.StructArray.from_arrays([column, pa.array([[None]] * 4)], ["at", "more"])
     answer = pa.table({"at": column, "after": image})
     rows = [json.loads(line) for line in as_json_lines(answer)]
-    assert [row["at"] for row in rows[:2]] == told
+    assert [row["at"] for row in rows[:2]] == printed
     assert rows[2]["at"].startswith("1970-01-01")
     assert rows[3]["at"] is None
     assert [row["after"] for row in rows] == [{"at": row["at"], "more": [None]} for row in rows]
     header, *texts = as_text_rows(answer)
     assert header == ["at", "after"]
-    assert [text[0] for text in texts[:2]] == told
+    assert [text[0] for text in texts[:2]] == printed
     assert texts[2][0] == next(iter(list(as_text_rows(answer.slice(2, 1)))[1:]))[0]
     assert texts[3][0] == ""
 

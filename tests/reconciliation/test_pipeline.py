@@ -61,13 +61,13 @@ def test_what_waits_is_behind_and_what_never_came_is_a_fault(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Through one run: held and unpublished events are behind at once; a lost one is found when the log has passed."""
-    told = source("debezium_json", tables=TABLES, reconcile={"connection": CONNECTION})
+    shop = source("debezium_json", tables=TABLES, reconcile={"connection": CONNECTION})
     password = source_databases.password()
     with source_databases.postgres(tmp_path_factory.mktemp("pg"), password) as url:
         monkeypatch.setenv(CONNECTION, url)
         host = str(make_url(url).query["host"])
         with psycopg.connect(host=host, user="postgres", password=password, autocommit=True) as database:
-            _tell(told, database, _Capture(database, tmp_path / "landing"))
+            _tell(shop, database, _Capture(database, tmp_path / "landing"))
 
 
 def _tell(source: Source, database: psycopg.Connection, capture: _Capture) -> None:

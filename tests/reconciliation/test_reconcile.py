@@ -283,12 +283,12 @@ def test_command_prints_classes_with_the_command_that_explains_and_no_secret(
     _file(tmp_path, monkeypatch, "shown")
     texts = []
     done = RUNNER.invoke(app, ["reconcile", "shown", "--json"])
-    told = json.loads(done.stdout)
-    assert [*differences(told, Comparison)] == []
-    assert (done.exit_code, told["extra"], told["result"]) == (1, 1, "differs")
+    comparison = json.loads(done.stdout)
+    assert [*differences(comparison, Comparison)] == []
+    assert (done.exit_code, comparison["extra"], comparison["result"]) == (1, 1, "differs")
     texts.append(done.output)
-    assert told["keys"][0]["key"] == {"a": "it's \x1b[31m|", "b": "/w=="}
-    assert told["keys"][0]["explain"] == "tidemark explain shown.tags 'a=it'\"'\"'s \x1b[31m|' b=/w=="
+    assert comparison["keys"][0]["key"] == {"a": "it's \x1b[31m|", "b": "/w=="}
+    assert comparison["keys"][0]["explain"] == "tidemark explain shown.tags 'a=it'\"'\"'s \x1b[31m|' b=/w=="
     database.execute("INSERT INTO shown.tags VALUES (%s, %s, 'a value of the source')", [here[0]["a"], here[0]["b"]])
     done = RUNNER.invoke(app, ["reconcile", "shown", "shown.tags"])
     assert done.exit_code == 1

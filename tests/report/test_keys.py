@@ -79,8 +79,8 @@ def _allowing(source: Source) -> Source:
 
 def _of_contradictions(figures: list[dict[str, Any]]) -> dict[tuple[str, str], str | None]:
     """The keys by table and kind, but for the table from which one test erases a row."""
-    told = {(each["table"].removeprefix("shop."), each["kind"]): each["key"] for each in figures[0]["contradictions"]}
-    return {(name, kind): key for (name, kind), key in told.items() if name != "erased"}
+    keys = {(each["table"].removeprefix("shop."), each["kind"]): each["key"] for each in figures[0]["contradictions"]}
+    return {(name, kind): key for (name, kind), key in keys.items() if name != "erased"}
 
 
 def _told(key: str | None) -> dict[tuple[str, str], str | None]:

@@ -113,8 +113,8 @@ def test_only_star_and_question_mark_are_special(pattern: str, name: str, *, exp
 def test_wrong_file_is_explained_word_for_word(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each file of the gallery gives exactly the message beside it (the list of formats shortened)."""
     monkeypatch.chdir(GALLERY)
-    told = "\n\n".join(map(str, validate([Path(path.name)]))) + "\n"
-    assert told.replace(", ".join(formats.names()), "(formats)") == path.with_suffix(".txt").read_text("utf-8")
+    explanation = "\n\n".join(map(str, validate([Path(path.name)]))) + "\n"
+    assert explanation.replace(", ".join(formats.names()), "(formats)") == path.with_suffix(".txt").read_text("utf-8")
 
 
 def test_gallery_is_complete() -> None:

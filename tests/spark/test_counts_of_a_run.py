@@ -140,5 +140,5 @@ def test_a_merge_reads_the_partitions_that_a_batch_touches(
             run_stage(stage, shop, None, None)
         for each in known:
             found = lake.load((shop.source, each.name)).scan(selected_fields=tuple(columns)).to_arrow().to_pylist()
-            told = sorted((row["id"], *map(str, row.values())) for row in found)
-            assert told == sorted((row[0], *map(str, row)) for row in rows.values()), each.name  # type: ignore[type-var]
+            published_rows = sorted((row["id"], *map(str, row.values())) for row in found)
+            assert published_rows == sorted((row[0], *map(str, row)) for row in rows.values()), each.name  # type: ignore[type-var]

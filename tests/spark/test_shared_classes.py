@@ -87,9 +87,9 @@ def test_where_no_archive_can_be_made_the_reason_is_told(
     (folder / "java" / "bin" / "java").write_text("#!/bin/sh\necho this Java makes none >&2\nexit 1\n")
     before = sorted(folder.iterdir())
     class_archive.main()
-    told = capsys.readouterr()
-    assert "this Java makes none" in told.err
-    assert "starts without one" in told.out
+    output = capsys.readouterr()
+    assert "this Java makes none" in output.err
+    assert "starts without one" in output.out
     assert sorted(folder.iterdir()) == before
 
 
@@ -98,7 +98,9 @@ def test_nothing_of_the_user_is_reached_by_the_training(tmp_path: Path, monkeypa
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__URI", "http://127.0.0.1:9/")
     monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:9")
     given = class_archive._environment(tmp_path, tmp_path / "made.jsa")
-    program = "import os; from tidemark.lake.catalog import told_properties as told; print(told()['warehouse'])"
+    program = (
+        "import os; from tidemark.lake.catalog import told_properties as properties; print(properties()['warehouse'])"
+    )
     done = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == (tmp_path / "home" / "warehouse").as_uri()
     assert "SPARK_REMOTE" not in given

@@ -153,9 +153,9 @@ def test_another_secret_builds_the_table_again(lake: Lake, monkeypatch: pytest.M
     entry = source({"mask": {"name": "hmac"}}, mask_secret=SECRET)
     made = plan(entry, found(TEXTS), None)
     table = _built_with(lake, made)
-    told = json.loads(made.column_rules or "")
-    assert told["masks"] == {"name": "hmac"}
-    assert told["variable"] == SECRET_VARIABLE
+    recorded = json.loads(made.column_rules or "")
+    assert recorded["masks"] == {"name": "hmac"}
+    assert recorded["variable"] == SECRET_VARIABLE
     plan(entry, found(TEXTS, table=table), table)
     monkeypatch.setenv(SECRET_VARIABLE, "another secret of this length")
     with pytest.raises(RebuildNeededError, match="the secret of its masks changed"):

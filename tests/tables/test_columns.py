@@ -181,15 +181,15 @@ def test_ddl_adds_a_column_before_any_message_has_it(lake: Lake) -> None:
 
 def test_messages_say_more_than_the_statement_that_added_a_column(lake: Lake) -> None:
     """A BIT is a number in a statement, and bytes to Debezium: rows that the statement filled are written again."""
-    table, told = published(lake, {"id": "long", "b": "decimal(20, 0)"}, (1, 2)), shape(id="long", b="binary")
+    table, message_shape = published(lake, {"id": "long", "b": "decimal(20, 0)"}, (1, 2)), shape(id="long", b="binary")
     history = SchemaHistory(additions=(Addition("05", 1, "b", "decimal(20, 0)", None, retyped=False),))
     with pytest.raises(RebuildNeededError, match="as a statement said, and messages say binary"):
-        _evolved(found(told, table=table, history=history), table)
-    assert _types(_evolved(found(told, history=history)))["b"] == "binary"
+        _evolved(found(message_shape, table=table, history=history), table)
+    assert _types(_evolved(found(message_shape, history=history)))["b"] == "binary"
     with pytest.raises(IncompatibleSchemaError, match="neither holds what the other does"):
-        _evolved(found(told, table=table), table)
+        _evolved(found(message_shape, table=table), table)
     with pytest.raises(IncompatibleSchemaError, match="the source file says binary"):
-        _evolved(found(told, table=table, history=history), table, columns={"b": "binary"})
+        _evolved(found(message_shape, table=table, history=history), table, columns={"b": "binary"})
 
 
 def test_a_declared_type_says_more_than_the_values_so_far() -> None:

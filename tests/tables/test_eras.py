@@ -25,9 +25,9 @@ _SEGMENTS = (Segment("shop.old", "", "05"), Segment(OBJECT, "05", None))
 def table(lake: Lake) -> Table:
     """A published table that was renamed, and whose key was wider before."""
     made = published(lake, {"id": "long", "r": "string"})
-    told = {SEGMENTS_PROPERTY: json.dumps(_SEGMENTS), ERAS_PROPERTY: '[[["id", "r"], ""], [["id"], "03"]]'}
+    properties = {SEGMENTS_PROPERTY: json.dumps(_SEGMENTS), ERAS_PROPERTY: '[[["id", "r"], ""], [["id"], "03"]]'}
     with made.transaction() as transaction:
-        transaction.set_properties(told)
+        transaction.set_properties(properties)
     return made.refresh()
 
 
@@ -62,5 +62,5 @@ def test_what_is_written_down_follows_renames_of_columns_and_ends(table: Table) 
     assert json.loads(renamed[ERAS_PROPERTY]) == [[["id", "region"], ""], [["id"], "03"]]
     assert renamed[SEGMENTS_PROPERTY] == table.properties[SEGMENTS_PROPERTY]
     anew = replace(planned, found=replace(planned.found, after=0, segments=(), eras=(KeyEra(("id",), ""),)))
-    told = eras.properties(anew)
-    assert (told[ERAS_PROPERTY], told[SEGMENTS_PROPERTY]) == ('[[["id"], ""]]', "[]")
+    properties = eras.properties(anew)
+    assert (properties[ERAS_PROPERTY], properties[SEGMENTS_PROPERTY]) == ('[[["id"], ""]]', "[]")

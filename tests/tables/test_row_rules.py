@@ -25,8 +25,8 @@ def test_a_plan_has_the_whole_rows_and_what_is_made_of_them() -> None:
     assert (made.rows, made.target) == (("state", "planned__t__whole"), ("planned", "t"))
     assert (made.shown.rows, made.shown.versions) == (("planned", "t"), ("planned", "t__history"))
     assert made.versions == ("state", "planned__t__history__whole")
-    told = json.loads(made.column_rules or "")
-    assert told == {"where": "n > 1", "derive": {"twice": "n * 2", "region": "'eu'"}}
+    rules = json.loads(made.column_rules or "")
+    assert rules == {"where": "n > 1", "derive": {"twice": "n * 2", "region": "'eu'"}}
     assert keeps_whole({RULES_PROPERTY: made.column_rules or ""})
 
 
@@ -51,7 +51,7 @@ def test_names_are_those_of_any_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "reason"),
     [
         ({"where": "country = 'DE'"}, "where: at character 1: the table has no column 'country'. A text stands"),
         ({"where": "name = eu"}, "the table has no column 'eu'. A text stands in single quotation marks"),
@@ -66,7 +66,7 @@ def test_names_are_those_of_any_time() -> None:
         ({"derive": {"x": "1"}, "layout": {"partition": ["day(x)"]}}, "day() needs a date or timestamp; x is long"),
     ],
 )
-def test_what_a_table_cannot_have_stops_it(entry: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_table_cannot_have_stops_it(entry: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the columns of the table tell; the reason names the option and the character."""
     the_secret(monkeypatch)
     row = shape(id="long", name="string", n="decimal(8, 2)", secret="string")  # noqa: S106  a type
@@ -74,7 +74,7 @@ def test_what_a_table_cannot_have_stops_it(entry: dict[str, Any], told: str, mon
     made = source({"mask": {"secret": "hmac"}, **entry}, mask_secret=f"${{{SECRET_VARIABLE}}}")
     with pytest.raises(IncompatibleSchemaError) as error:
         plan(made, found(row, history=history), None)
-    assert told in str(error.value)
+    assert reason in str(error.value)
 
 
 def test_a_column_that_is_to_come_is_null() -> None:

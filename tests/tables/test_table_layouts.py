@@ -23,7 +23,7 @@ def _plan(layout: dict[str, Any], **known: Any) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("layout", "told"),
+    ("layout", "reason"),
     [
         ({"partition": ["id", "month(id)"]}, r"layout.partition\[1\]: month\(\) needs a date or timestamp; id is long"),
         ({"partition": ["bucket(8, share)"]}, r"needs a column that is no boolean, float or double; share is double"),
@@ -31,9 +31,9 @@ def _plan(layout: dict[str, Any], **known: Any) -> Plan:
         ({"sort": ["id", "nam desc"]}, r"layout.sort\[1\]: no column 'nam'. Did you mean 'name'\?"),
     ],
 )
-def test_a_layout_that_does_not_fit_stops_the_table(layout: dict[str, Any], told: str) -> None:
+def test_a_layout_that_does_not_fit_stops_the_table(layout: dict[str, Any], reason: str) -> None:
     """The reason names the field of the source file, and what it needs."""
-    with pytest.raises(IncompatibleSchemaError, match=told):
+    with pytest.raises(IncompatibleSchemaError, match=reason):
         _plan(layout)
 
 
@@ -80,14 +80,14 @@ def test_a_column_that_lays_a_table_out_does_not_go(lake: Lake) -> None:
     by_hand = published(lake, COLUMNS, (1, None, None, None, "x"))
     with by_hand.update_spec() as update:
         update.add_identity("name")
-    told = "column 'name' goes or gets another type, and the table is partitioned or sorted by it"
+    reason = "column 'name' goes or gets another type, and the table is partitioned or sorted by it"
     for changed in (entry, {"mask": {"name": "hash"}, "columns": {"total": "decimal(9, 2)"}}):
         again = "mask" in changed
         kept = published(lake, {**COLUMNS, "name": "long"}, (1, None, None, None, 5)) if again else by_hand
         if again:
             with kept.update_spec() as update:
                 update.add_identity("name")
-        with pytest.raises(IncompatibleSchemaError, match=told):
+        with pytest.raises(IncompatibleSchemaError, match=reason):
             plan(source(changed), found(row, table=kept), kept, anew=again)
     declared = published(lake, COLUMNS, (1, None, None, None, "x"))
     layouts.follow(declared, Layout(partition=("name",)), _plan({}))

@@ -51,7 +51,7 @@ def test_a_name_that_an_entry_gives_is_not_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told", "table", "target", "added"),
+    ("entry", "options", "table", "target", "added"),
     [
         (r"shop_(\d+).orders_(\d+)", {"target": "orders", "add": {"shard": "$1"}}, "shop_07.orders_2", "erp.orders",
          {"shard": "07"}),
@@ -62,9 +62,9 @@ def test_a_name_that_an_entry_gives_is_not_changed() -> None:
         ("a.b", {"add": {"one": "1"}}, "a.b", "erp.b", {"one": "1"}),
     ],
 )  # fmt: skip
-def test_tables_are_folded(entry: str, told: Any, table: str, target: str, added: dict[str, str]) -> None:
+def test_tables_are_folded(entry: str, options: Any, table: str, target: str, added: dict[str, str]) -> None:
     """A pattern with a target, or an entry that adds columns, folds; the name of all tells the entry and the target."""
-    source = _source(tables={entry: told})
+    source = _source(tables={entry: options})
     database, name = table.split(".")
     route = route_of(source, TableId(database, None, name))
     assert (".".join(route.target), route.added) == (target, added)

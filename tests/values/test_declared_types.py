@@ -39,14 +39,14 @@ def logical(name: str, kind: str, value: object) -> tuple[dict[str, Any], object
     return {"type": kind, "name": f"io.debezium.{name}"}, value
 
 
-def insert(table: str, at: int, **told: tuple[dict[str, Any], object]) -> bytes:
+def insert(table: str, at: int, **columns: tuple[dict[str, Any], object]) -> bytes:
     """A row with the schema of its columns."""
-    told = {"id": ({"type": "int32"}, at), **told}
-    fields = [{**field, "field": name} for name, (field, _) in told.items()]
+    columns = {"id": ({"type": "int32"}, at), **columns}
+    fields = [{**field, "field": name} for name, (field, _) in columns.items()]
     rows = [{"type": "struct", "fields": fields, "field": side} for side in ("before", "after")]
     origin = {"connector": "mysql", "snapshot": "false", "db": "shop", "table": table, "ts_ms": 1767225600000}
     origin |= {"file": "mysql-bin.000003", "pos": at, "row": 0}
-    after = {name: value for name, (_, value) in told.items()}
+    after = {name: value for name, (_, value) in columns.items()}
     payload = {"op": "c", "before": None, "after": after, "source": origin, "ts_ms": 1767225600000}
     return json.dumps({"schema": {"type": "struct", "fields": rows}, "payload": payload}).encode()
 
@@ -102,7 +102,7 @@ def declared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
     columns: dict[str, dict[str, str]] = {name: {"price": kind} for name, (kind, _) in POINTS.items()}
     columns |= {"codes": {"code": "string"}, "notes": {"id": "int", "note": "string"}}
     columns |= {"misspelt": {"prise": "double", "id": "long"}}
-    tables = {f"shop.{name}": {"key": ["id"], "columns": told} for name, told in columns.items()}
+    tables = {f"shop.{name}": {"key": ["id"], "columns": types} for name, types in columns.items()}
     tables |= {"shop.events": {"key": ["placed"]}, "shop.days": {"key": ["id"]}}
     landing = str(place / "landing" / "*")
     made = Source.model_validate(
@@ -112,8 +112,8 @@ def declared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
     finer = logical("time.NanoTimestamp", "int64", 1648811502929775100)
     long = ({"type": "double"}, "x" * 100)
     messages = [insert(name, 1, price=price) for name in (*POINTS, "misspelt")]
-    told = [({"type": "bytes"}, base64.b64encode(code).decode()) for code in ("ä".encode(), b"\xff")]
-    messages += [insert("codes", number, code=code) for number, code in enumerate(told, 1)]
+    codes = [({"type": "bytes"}, base64.b64encode(code).decode()) for code in ("ä".encode(), b"\xff")]
+    messages += [insert("codes", number, code=code) for number, code in enumerate(codes, 1)]
     messages += [insert("events", 1, placed=finer), insert("days", 2, placed=finer), insert("days", 3, ratio=long)]
     origin = '{"connector":"mysql","snapshot":"false","db":"shop","table":"notes","ts_ms":1,"file":"b.1","row":0,"pos":'
     messages += [
@@ -185,9 +185,9 @@ def test_a_text_of_digits_and_a_number_are_what_they_were(declared: Declared, la
 def test_a_type_for_a_column_that_is_not_there_is_told(declared: Declared) -> None:
     """A misspelt name in the source file gives no column its type, and does not go unseen."""
     assert not [problem for problem in declared.problems if "misspelt" in problem]
-    (told,) = [entry for entry in declared.logs if entry["event"] == "column_not_found"]
-    assert (told["object"], told["column"]) == ("shop.misspelt", "prise")
-    assert told["hint"].startswith("Did you mean 'price'?")
+    (logged,) = [entry for entry in declared.logs if entry["event"] == "column_not_found"]
+    assert (logged["object"], logged["column"]) == ("shop.misspelt", "prise")
+    assert logged["hint"].startswith("Did you mean 'price'?")
 
 
 BARE = """{"op":"c","before":null,"after":{"id":1,"born":-1,"placed":1767225600123,"paid":1767225600123456,
@@ -209,10 +209,10 @@ def test_the_source_file_tells_how_values_are_written_where_no_message_does(
     assert _rows(lake, made, "visits", "id") == []  # set aside: nothing tells that they are counts
     codes = {"key": ["id"], "columns": {"code": "binary"}, "encodings": {"code": "hex"}}
     tables = {"shop.codes": codes, "shop.*": {"key": ["id"], "columns": columns, "encodings": encodings}}
-    told = Source.model_validate({**made.model_dump(exclude={"tables"}, by_alias=True), "tables": tables})
-    assert not run_stage("normalize", told, None, None, reprocess=True).problems
+    changed = Source.model_validate({**made.model_dump(exclude={"tables"}, by_alias=True), "tables": tables})
+    assert not run_stage("normalize", changed, None, None, reprocess=True).problems
     second = message.replace(b'"id":1', b'"id":2').replace(b'"pos":4', b'"pos":5')
-    assert not _run(told, tmp_path, "b.json", second, insert("codes", 1, code=({"type": "string"}, "00ff7f10")))
+    assert not _run(changed, tmp_path, "b.json", second, insert("codes", 1, code=({"type": "string"}, "00ff7f10")))
     assert _rows(lake, made, "codes", "id, code") == [(1, b"\x00\xff\x7f\x10")]
     midnight = datetime(2026, 1, 1)  # noqa: DTZ001  a wall clock
     times = (date(1969, 12, 31), midnight.replace(microsecond=123000), midnight.replace(microsecond=123456))

@@ -115,9 +115,9 @@ SET_ASIDE: list[dict[str, Any]] = [
 
 def records() -> list[dict[str, Any]]:
     """Return the Records of three sources in the notation of ``dts_records``."""
-    told = [{"id": integer(key), **row} for key, (row, _) in enumerate(ROWS, 1)]
-    told += [{"id": integer(key), **row} for key, row in enumerate(SET_ASIDE, 100)]
-    result = [_inserted("MySQL", "shop.extremes", MYSQL, row, f"{n}@1") for n, row in enumerate(told, 1)]
+    rows = [{"id": integer(key), **row} for key, (row, _) in enumerate(ROWS, 1)]
+    rows += [{"id": integer(key), **row} for key, row in enumerate(SET_ASIDE, 100)]
+    result = [_inserted("MySQL", "shop.extremes", MYSQL, row, f"{n}@1") for n, row in enumerate(rows, 1)]
     result.append(
         {**_inserted("MySQL", "shop.extremes", MYSQL, {"id": integer(1), "small": integer(7)}, "99@1"),
          "operation": "UPDATE", "before": None,
@@ -160,7 +160,7 @@ def test_the_ends_of_every_type_are_published(
     mine = source("dts_avro", tables={"shop.extremes": {"columns": {"bits": "decimal(20, 0)"}}})
     target = io.BytesIO()
     schema = fastavro.parse_schema(record_schema(born=True))
-    fastavro.writer(target, schema, [dts_records.record(**told) for told in records()], codec="deflate")
+    fastavro.writer(target, schema, [dts_records.record(**record) for record in records()], codec="deflate")
     (tmp_path / "landing" / "a.avro").write_bytes(target.getvalue())
     run_all(mine)
     found = {row["id"]: row for row in _published(lake, mine, "extremes")}

@@ -155,21 +155,21 @@ TYPES = ["boolean", "int", "long", "float", "double", "date", "timestamp", "time
 @given(
     encoding=st.sampled_from(list(Encoding)),
     kind=st.sampled_from(TYPES),
-    told=st.sampled_from([None, "decimal(12, 2)", "decimal(12, -2)", "string", "long", "double"]),
+    declared=st.sampled_from([None, "decimal(12, 2)", "decimal(12, -2)", "string", "long", "double"]),
     values=st.lists(JSON, min_size=1, max_size=12),
 )
 def test_any_batch_is_read_as_the_plain_reader_reads(
-    encoding: Encoding, kind: str, told: str | None, values: list[Any]
+    encoding: Encoding, kind: str, declared: str | None, values: list[Any]
 ) -> None:
     """Whatever the values, the encoding, and the types that the messages and the table have."""
     raws = [json.dumps(value, ensure_ascii=False) for value in values]
-    source = Column("v0", told, encoding)
+    source = Column("v0", declared, encoding)
     reader = ImageReader([kind], {"of it": {0: Cell(source, kind)}})
     texts = pa.array([f'{{"other":{{"v0":[{raw}]}},"v0":{raw}}}' for raw in raws])
     rows = reader.read(pa.array(["of it"] * len(raws)), texts).to_pylist()
     for raw, row in zip(raws, rows, strict=True):
         try:
-            value = read_value(raw.encode(), Column("v0", kind, encoding), told)
+            value = read_value(raw.encode(), Column("v0", kind, encoding), declared)
         except UnreadableValueError:
             assert (row["c0"], row["unreadable"]) == (None, "v0")
         else:

@@ -127,10 +127,10 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def plainly(raw: str, column: Column, told: str | None = None) -> Any:
+def plainly(raw: str, column: Column, declared: str | None = None) -> Any:
     """Read one value with the plain reader, as Python's own type."""
     try:
-        value = read_value(raw.encode(), column, told)
+        value = read_value(raw.encode(), column, declared)
     except UnreadableValueError:
         return UNREADABLE
     if value is None or isinstance(value, bool):
@@ -139,10 +139,10 @@ def plainly(raw: str, column: Column, told: str | None = None) -> Any:
     return PARSERS.get(kind, str)(value)
 
 
-def by_reader(raws: Sequence[str], column: Column, told: str | None) -> list[Any]:
+def by_reader(raws: Sequence[str], column: Column, declared: str | None) -> list[Any]:
     """Read values in one batch, in order."""
     kind = column.type or "string"
-    source = Column(column.name, told, column.encoding)
+    source = Column(column.name, declared, column.encoding)
     reader = ImageReader([kind], {"of it": {0: Cell(source, kind)}})
     texts = [f'{{"{column.name}": {raw}, "other": 1}}' for raw in raws]
     rows = reader.read(pa.array(["of it"] * len(texts)), pa.array(texts)).to_pylist()
@@ -201,8 +201,10 @@ ANY = [
 """Encoding, the type that the messages tell, and values."""
 
 
-@pytest.mark.parametrize(("encoding", "told", "raws"), ANY, ids=[f"{encoding}-{told}" for encoding, told, _ in ANY])
-def test_any_type_that_a_source_file_gives(encoding: Encoding, told: str | None, raws: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("encoding", "declared", "raws"), ANY, ids=[f"{encoding}-{declared}" for encoding, declared, _ in ANY]
+)
+def test_any_type_that_a_source_file_gives(encoding: Encoding, declared: str | None, raws: list[str]) -> None:
     """Whatever stands in a column of whatever type: read exactly or refused, by both readers alike; nothing fails.
 
     So it is in a batch with all the others, and in one of its own.
@@ -210,10 +212,10 @@ def test_any_type_that_a_source_file_gives(encoding: Encoding, told: str | None,
     unlike = []
     for kind in KINDS:
         column = Column("v", kind, encoding)
-        together = by_reader(raws, column, told)
-        alone = [by_reader([raw], column, told)[0] for raw in raws]
+        together = by_reader(raws, column, declared)
+        alone = [by_reader([raw], column, declared)[0] for raw in raws]
         for raw, *found in zip(raws, together, alone, strict=True):
-            wanted = plainly(raw, column, told)
+            wanted = plainly(raw, column, declared)
             if kind == "float":
                 wanted = _single(wanted)
             unlike += [(raw, kind, each, wanted) for each in found if not same(each, wanted)]

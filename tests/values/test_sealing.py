@@ -83,7 +83,7 @@ def test_a_statement_names_its_key_behind_its_dialect(monkeypatch: pytest.Monkey
     """A statement that is not encrypted is returned as it is, also one of the general dialect."""
     monkeypatch.setenv(VARIABLE, ONE)
     for dialect in ("mysql", ""):
-        told = sealed_statement(dialect, "ALTER TABLE t ADD c text DEFAULT 'ä'", keys_in(VARIABLE))
-        assert "ALTER" not in told[1]
-        assert unsealed_statement(*told) == (dialect, "ALTER TABLE t ADD c text DEFAULT 'ä'")
+        sealed = sealed_statement(dialect, "ALTER TABLE t ADD c text DEFAULT 'ä'", keys_in(VARIABLE))
+        assert "ALTER" not in sealed[1]
+        assert unsealed_statement(*sealed) == (dialect, "ALTER TABLE t ADD c text DEFAULT 'ä'")
         assert unsealed_statement(dialect, "DROP TABLE t") == (dialect, "DROP TABLE t")
