@@ -256,10 +256,7 @@ def sentences(built: Iterable[Built]) -> tuple[str, ...]:
 
 
 def _keys(contradiction: Contradiction) -> str:
-    return (
-        harmless(
-            f" ({'; '.join(contradiction.keys)}{'; ...' if contradiction.events > len(contradiction.keys) else ''})"
-        )
-        if contradiction.keys
-        else ""
-    )
+    if not contradiction.keys:
+        return ""
+    more = "; ..." if contradiction.events > len(contradiction.keys) else ""
+    return harmless(f" ({'; '.join(contradiction.keys)}{more})")
