@@ -103,8 +103,8 @@ def test_a_term_that_is_wrong_is_refused(term: str, more: int) -> None:
     """No term is what the others leave: one event too many or too few in any of them, and nothing is published."""
     terms = {"applied": 2, "superseded": 3, "duplicate": 1, "quarantined": 1}
     account(found(7), **terms)
-    told = rf"shop\.orders: the ledger does not close\. .*{term}.* are {7 + more}, .* 7 "
-    with pytest.raises(LedgerError, match=told):
+    pattern = rf"shop\.orders: the ledger does not close\. .*{term}.* are {7 + more}, .* 7 "
+    with pytest.raises(LedgerError, match=pattern):
         account(found(7), **{**terms, term: terms[term] + more})
 
 

@@ -268,8 +268,8 @@ def _quoted(row: Row | None) -> Row | None:
 
 
 def _source(name: str, landing: Path, **fields: Any) -> Source:
-    told = {"max_deletes": 1, "tables": {"shop.*": {"key": [], "columns": COLUMNS}}, **fields}
-    return Source.model_validate({"source": name, "format": "debezium_json", "landing": str(landing / "*"), **told})
+    settings = {"max_deletes": 1, "tables": {"shop.*": {"key": [], "columns": COLUMNS}}, **fields}
+    return Source.model_validate({"source": name, "format": "debezium_json", "landing": str(landing / "*"), **settings})
 
 
 @pytest.fixture(scope="module")
@@ -290,7 +290,7 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list
 def test_the_bag_is_what_its_changes_lead_to(case: Case, cases: list[dict[str, StageReport]], lake: Lake) -> None:
     """Every case publishes the rows written beside it, each with the position of its own insertion."""
     seat = SEATS[case.name]
-    expected = [_row(case, seat, *told) for told in case.rows]
+    expected = [_row(case, seat, *values) for values in case.rows]
     rows = _published(lake, "bags", seat.table)
     own = f"_{seat.number}"
     if seat.count > 1:
@@ -298,8 +298,8 @@ def test_the_bag_is_what_its_changes_lead_to(case: Case, cases: list[dict[str, S
     assert rows == sorted(expected, key=repr)
 
 
-def _row(case: Case, seat: Seat, name: Any, size: Any, *told: Any) -> tuple[Any, ...]:
-    extra, at = (None, *told)[-2:]
+def _row(case: Case, seat: Seat, name: Any, size: Any, *rest: Any) -> tuple[Any, ...]:
+    extra, at = (None, *rest)[-2:]
     changes = [change for run in seat.seated(case.runs, _beside) for change in run]
     found = {change.position[2]: change for change in changes if change.after is not None}
     wrote = next(with_position([found[seat.place(at)]]))
@@ -315,7 +315,7 @@ def _shown(size: Any) -> str | None:
 def test_the_model_agrees_with_every_case() -> None:
     """What is written beside the cases is what the plain model makes of them."""
     for case in CASES:
-        expected = sorted((_row(case, Seat(case.name), *told) for told in case.rows), key=repr)
+        expected = sorted((_row(case, Seat(case.name), *values) for values in case.rows), key=repr)
         assert _expected([change for run in case.runs for change in run]) == expected, case.name
 
 
@@ -353,8 +353,8 @@ def _expected(changes: Sequence[Change]) -> list[tuple[Any, ...]]:
 
 
 def _comparable(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
-    told = [{**without_delivery(row), "size": _shown(row["size"])} for row in rows]
-    return sorted((tuple(row.get(name) for name in (*COLUMNS, POSITION)) for row in told), key=repr)
+    shown_rows = [{**without_delivery(row), "size": _shown(row["size"])} for row in rows]
+    return sorted((tuple(row.get(name) for name in (*COLUMNS, POSITION)) for row in shown_rows), key=repr)
 
 
 def _generated(name: str, seed: int) -> list[Change]:
@@ -367,8 +367,8 @@ def _generated(name: str, seed: int) -> list[Change]:
         table = Bag(name) if place < added else Bag(name).wider()
 
         def row(table: Bag = table) -> tuple[Any, ...]:
-            told = (dice.choice(("a", "b", None)), dice.choice((1, 0.0, -0.0, NAN)), dice.choice((None, None, 7)))
-            return told[: len(table.columns)]
+            values = (dice.choice(("a", "b", None)), dice.choice((1, 0.0, -0.0, NAN)), dice.choice((None, None, 7)))
+            return values[: len(table.columns)]
 
         chance = dice.random()
         at = 10 * place
@@ -410,7 +410,7 @@ def test_any_delivery_gives_the_bag_of_the_model(spark: SparkSession, lake: Lake
         (table, deliveries[table])
         for table, changes in histories.items()
         if _published(lake, "made_up", table) != _expected(changes)
-        or (is_fed(table) and replayed(lake, told := Identifier("made_up", table)) != published(lake, told))
+        or (is_fed(table) and replayed(lake, identifier := Identifier("made_up", table)) != published(lake, identifier))
     ]
     assert not wrong, f"seed {seed}: {wrong[0]}"
 
@@ -504,7 +504,7 @@ def test_rows_that_cannot_be_told_are_quarantined(canal_reports: list[dict[str, 
     """An old row that is not told whole, or does not fit its type: nobody could say which row goes."""
     rows = lake.load(("quarantine", "bags_of_canal")).scan().to_arrow().to_pylist()
     found = sorted((row["reason"], row["object"], row["detail"]) for row in rows)
-    assert [told[:2] for told in found] == [told[:2] for told in CANAL_SET_ASIDE]
+    assert [entry[:2] for entry in found] == [entry[:2] for entry in CANAL_SET_ASIDE]
     for (_, _, detail), (_, _, end) in zip(found, CANAL_SET_ASIDE, strict=True):
         assert detail.endswith(end)
 
@@ -512,8 +512,8 @@ def test_rows_that_cannot_be_told_are_quarantined(canal_reports: list[dict[str, 
 def _half(sequence: int, operation: str, image: str, **columns: Any) -> bytes:
     """Write a row of DataHub: of an update, the old one or the new one."""
     flags = {"_before_image_": "Y" if image == "before" else "N", "_after_image_": "N" if image == "before" else "Y"}
-    told = {"_sequence_id_": str(sequence), "_operation_type_": operation, "_excute_time_": 1649991726000}
-    return json.dumps({**told, "_source_table_": "halves", **flags, **columns}).encode()
+    envelope = {"_sequence_id_": str(sequence), "_operation_type_": operation, "_excute_time_": 1649991726000}
+    return json.dumps({**envelope, "_source_table_": "halves", **flags, **columns}).encode()
 
 
 def test_halves_of_an_update_may_come_in_any_run(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:

@@ -66,9 +66,9 @@ def test_a_lost_update_is_told_without_an_option(source: Make, spark: SparkSessi
     first += [Step(7, c(1), d(1)), Step(8, a(3), b(3))]
     second = [Step(21, c(2), d(2)), Step(22, b(3), c(3)), Step(23, d(1), a(1)), Step(24, c(3), d(3))]
     runs = [[unit.message for step in steps for unit in write("items", step)] for steps in (first, second)]
-    told = [_run(shop, str(number), messages) for number, messages in enumerate(runs, 1)]
+    texts_by_run = [_run(shop, str(number), messages) for number, messages in enumerate(runs, 1)]
     rows = sorted(Ledger(lake, shop.source).contradictions(), key=lambda row: row.cut)
-    for number, (key, texts, row) in enumerate(zip((1, 2), told, rows, strict=True), 1):
+    for number, (key, texts, row) in enumerate(zip((1, 2), texts_by_run, rows, strict=True), 1):
         assert [text.partition("(")[2].partition(")")[0] for text in texts] == [f"id={key}"], texts
         assert f"landing/{number}.json, at position" in texts[0]
         assert (row.kind, row.events, row.cut) == ("before_images", 1, number)
@@ -118,18 +118,18 @@ def test_of_a_large_batch_a_share_is_read_and_texts_tell_the_rest(
         Step(place, _row(1, f"n{place - 1}") if place > 1 else None, _row(1, f"n{place}")) for place in range(1, 60)
     ]
     del steps[30]
-    (told,) = _run(shop, "1", [histories.debezium_whole("items", step)[0].message for step in steps])
-    assert told.startswith(
+    (text,) = _run(shop, "1", [histories.debezium_whole("items", step)[0].message for step in steps])
+    assert text.startswith(
         "shop.items: 1 before images that are not the row before (id=1). The first is message 31 of "
     )
 
 
 def _debezium(table: str, at: int, before: dict[str, Any] | None, after: dict[str, Any] | None, op: str = "") -> bytes:
     op = op or ("c" if before is None and at < 3 else "u" if after else "d")
-    told = {"op": op, "before": before, "after": after}
-    told["source"] = {"connector": "postgresql", "db": "shop", "schema": "shop", "table": table, "lsn": at}
-    told["source"] |= {"ts_ms": 1767225600000 + 1000 * at, "snapshot": "true" if op == "r" else "false"}
-    return json.dumps(told).encode()
+    event = {"op": op, "before": before, "after": after}
+    event["source"] = {"connector": "postgresql", "db": "shop", "schema": "shop", "table": table, "lsn": at}
+    event["source"] |= {"ts_ms": 1767225600000 + 1000 * at, "snapshot": "true" if op == "r" else "false"}
+    return json.dumps(event).encode()
 
 
 def _filled() -> list[list[bytes]]:
@@ -141,7 +141,7 @@ def _filled() -> list[list[bytes]]:
         [(7, wide_other, {**wide_other, "name": "b"})],
         [(9, {**wide_other, "name": "x"}, {**wide_other, "name": "c"})],
     ]
-    return [[_debezium("filled", *told) for told in run] for run in runs]
+    return [[_debezium("filled", *change) for change in run] for run in runs]
 
 
 def _gone() -> list[list[bytes]]:
@@ -153,7 +153,7 @@ def _gone() -> list[list[bytes]]:
         [(7, None, {**rows[1], "size": 8}), (8, gone[1], None)],
         [(11, gone[1], None)],
     ]
-    return [[_debezium("gone", *told) for told in run] for run in runs]
+    return [[_debezium("gone", *change) for change in run] for run in runs]
 
 
 def _large() -> list[list[bytes]]:
@@ -165,7 +165,7 @@ def _large() -> list[list[bytes]]:
         [(7, old, {**row, "text": "longest"})],
         [(9, {**old, "name": "x"}, {**row, "name": "y"})],
     ]
-    return [[_debezium("large", *told) for told in run] for run in runs]
+    return [[_debezium("large", *change) for change in run] for run in runs]
 
 
 def _documents() -> list[list[bytes]]:
@@ -178,7 +178,7 @@ def _documents() -> list[list[bytes]]:
         [(5, rows[0], new[0]), (6, rows[1], new[1])],
         [(7, new[0], rows[0]), (9, rows[1], new[1])],
     ]
-    return [[_debezium("documents", *told) for told in run] for run in runs]
+    return [[_debezium("documents", *change) for change in run] for run in runs]
 
 
 @pytest.fixture(scope="module")
@@ -193,14 +193,14 @@ def told_by_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def _of(table: str, told_by_run: list[list[str]]) -> list[list[str]]:
-    return [[text for text in told if text.partition(":")[0].endswith(f".{table}")] for told in told_by_run]
+    return [[text for text in texts if text.partition(":")[0].endswith(f".{table}")] for texts in told_by_run]
 
 
 def test_a_column_that_the_source_filled_is_no_lost_update(told_by_run: list[list[str]]) -> None:
     """PostgreSQL fills an added column without an event: the rows here have null, their next before images a value."""
-    first, second, (told,) = _of("filled", told_by_run)
+    first, second, (text,) = _of("filled", told_by_run)
     assert (first, second) == ([], [])
-    assert "(id=2)" in told
+    assert "(id=2)" in text
 
 
 def test_the_key_alone_of_a_deleted_row_is_no_lost_update(told_by_run: list[list[str]]) -> None:
@@ -211,26 +211,26 @@ def test_the_key_alone_of_a_deleted_row_is_no_lost_update(told_by_run: list[list
 
 def test_a_large_value_that_the_log_lacks_is_not_compared(told_by_run: list[list[str]]) -> None:
     """Oracle has no LOB in the image of the row before."""
-    first, second, (told,) = _of("large", told_by_run)
+    first, second, (text,) = _of("large", told_by_run)
     assert (first, second) == ([], [])
-    assert "(id=1)" in told
+    assert "(id=1)" in text
 
 
 def test_a_row_that_a_load_wrote_in_another_run_is_not_compared(told_by_run: list[list[str]]) -> None:
     """A load of MySQL writes JSON with blanks, and changes without; the row of the first change is compared again."""
-    first, second, (told,) = _of("documents", told_by_run)
+    first, second, (text,) = _of("documents", told_by_run)
     assert (first, second) == ([], [])
-    assert "(id=2)" in told
+    assert "(id=2)" in text
 
 
 @pytest.mark.parametrize(("events", "share"), [(0, 1), (1999, 1), (3999, 1), (4000, 2), (100_000, 50)])
 def test_about_as_many_images_are_read_of_any_batch(events: int, share: int) -> None:
     """One in so many events is in the share. Where it is not all, pairs are told where the dump is the order."""
     target = Identifier("erp", "t")
-    told = Plan(found=plans.found(plans.shape(id="long")), target=target, key=("id",), columns=(), compares_images=True)
-    assert before_image_samples.wanted(told, events) == (share, share == 1)
-    assert before_image_samples.wanted(replace(told, ranks_copies=True), events) == (share, True)
-    assert before_image_samples.wanted(replace(told, compares_images=False), events) is None
+    plan = Plan(found=plans.found(plans.shape(id="long")), target=target, key=("id",), columns=(), compares_images=True)
+    assert before_image_samples.wanted(plan, events) == (share, share == 1)
+    assert before_image_samples.wanted(replace(plan, ranks_copies=True), events) == (share, True)
+    assert before_image_samples.wanted(replace(plan, compares_images=False), events) is None
 
 
 class _File:

@@ -198,12 +198,12 @@ def test_contradictions_are_told(source: Make, spark: SparkSession, lake: Lake) 
         remarks += reports["compact"].remarks
     assert_ledger_closes(lake, shop.source)
     rows = sorted(Ledger(lake, shop.source).contradictions(), key=lambda row: (row.object, row.cut, row.position or ""))
-    told = {name: tuple(row for row in rows if row.object == f"shop.{name}") for name in cases}
-    found = {name: tuple(map(_short, told[name])) for name in cases}
+    recorded = {name: tuple(row for row in rows if row.object == f"shop.{name}") for name in cases}
+    found = {name: tuple(map(_short, recorded[name])) for name in cases}
     assert found == {name: case.found for name, case in cases.items()}
     for name, case in cases.items():
         assert not case.keys or any(text.startswith(f"shop.{name}: {case.keys}") for text in remarks), remarks
-    first = told["missing"][0]
+    first = recorded["missing"][0]
     assert (first.file or "").endswith("1.json")
     assert first.position == encode_position(cases["missing"].runs[1][0].position) or (first.position or "").startswith(
         encode_position(cases["missing"].runs[1][0].position[:3])

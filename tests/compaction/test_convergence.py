@@ -141,7 +141,7 @@ def _keyed(kind: str, n: str, *rows: Callable[[Sequence[str]], Iterable[Sequence
     """Rows of each of these tables, by the part of ``KEYS`` that each column of their keys has."""
     for table, columns in KEYED.items():
         types = {name: KEYS[name][0] for name in columns}
-        for parts in (parts for told in rows for parts in told(columns)):
+        for parts in (parts for parts_of in rows for parts in parts_of(columns)):
             values = [KEYS[name][part] for name, part in zip(columns, parts, strict=True)]
             yield canal(table, kind, {**types, "n": "int"}, (*values, n), key=columns)
 
@@ -289,8 +289,8 @@ def _published(lake: Lake, source: str, table: str) -> list[Row]:
 
 
 def _comparable(rows: Iterable[Row]) -> list[Row]:
-    told = map(without_delivery, rows)
-    return sorted(({name: row.get(name) for name in (*COLUMNS, *DERIVED, POSITION)} for row in told), key=repr)
+    bare_rows = map(without_delivery, rows)
+    return sorted(({name: row.get(name) for name in (*COLUMNS, *DERIVED, POSITION)} for row in bare_rows), key=repr)
 
 
 def _failing(

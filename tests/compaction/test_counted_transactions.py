@@ -37,9 +37,9 @@ class World:
 
     def deliver(self, *files: Iterable[Told]) -> None:
         """Put dumps into the landing folder."""
-        for told in files:
+        for file in files:
             self.runs += 1
-            deliver(self.folder, f"{self.runs:03d}", [each.bytes() for each in told])
+            deliver(self.folder, f"{self.runs:03d}", [each.bytes() for each in file])
 
     def normalize(self, *files: Iterable[Told], **more: Any) -> None:
         """Deliver, and run the first two stages."""
@@ -73,9 +73,9 @@ def _mixed(seed: int, transactions: Sequence[Sequence[Told]], without: str) -> l
     """Deliver in four runs, in any order, some of it again; little of it never, and all of one table never."""
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
     runs: list[list[Told]] = [[] for _ in range(4)]
-    for told in transactions:
+    for messages in transactions:
         home = dice.randrange(4)
-        for each in told:
+        for each in messages:
             if each.table == without or dice.random() < 0.05:
                 continue
             # a table whose topic is dumped later than the others
@@ -98,7 +98,7 @@ def test_open_is_what_lacks_an_event_that_can_land(seed: int, source: Make, lake
     for run in runs:
         world.normalize(run[::2], run[1::2])
         landed += run
-        if any(not told.number for told in landed):
+        if any(not message.number for message in landed):
             assert world.open() == open_ones(landed)
     assert world.transactions()["not_awaited"].keys() >= {"public.never"}
     (tmp_path / "once").mkdir()
@@ -124,9 +124,9 @@ def test_what_is_missing_is_told(source: Make, lake: Lake, tmp_path: Path) -> No
         3: "the end has not landed",
         4: "1 of 3 events landed; the counts of its end do not add up",
     }
-    (told,) = (each for each in world.transactions()["open"] if number_of(each["id"]) == 2)
-    assert told["missing"] == [{"collection": "public.two", "landed": 1, "counted": 2}]
-    assert told["committed_at"] == "2026-01-01T02:00:00+00:00"
+    (open_transaction,) = (each for each in world.transactions()["open"] if number_of(each["id"]) == 2)
+    assert open_transaction["missing"] == [{"collection": "public.two", "landed": 1, "counted": 2}]
+    assert open_transaction["committed_at"] == "2026-01-01T02:00:00+00:00"
 
 
 def test_the_source_file_says_what_never_lands(source: Make, lake: Lake, tmp_path: Path) -> None:
@@ -189,10 +189,10 @@ def test_held_events_show_in_every_run(source: Make, lake: Lake, tmp_path: Path,
     assert "transaction 3 is open since 2026-01-01T03:00:00+00:00, for longer than 24 hours" in problem
     assert "1 of 2 events of public.two landed. 2 events are held in erp.public.one, erp.public.two" in problem
     assert (world.rows("one"), world.rows("two"), world.open()) == ({1001}, {4001, 6001}, {3, 5})
-    for asked, told in (("block", ((problem,), ())), ("warn", ((), (problem,))), ("off", ((), ()))):
+    for asked, expected in (("block", ((problem,), ())), ("warn", ((), (problem,))), ("off", ((), ()))):
         chosen = world.source.model_copy(update={"invariants": Invariants.model_validate({"open_transactions": asked})})
         again = run_stage("publish", chosen, None, None)
-        assert (again.problems, again.remarks) == told
+        assert (again.problems, again.remarks) == expected
         assert again.summary == report.summary
 
     report = world.run(late[2:3], undelivered=("public.two",))

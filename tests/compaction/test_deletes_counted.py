@@ -75,15 +75,15 @@ def test_rows_that_readers_lose(source: Callable[..., Source], spark: SparkSessi
 def test_rows_that_a_rebuild_loses(source: Callable[..., Source], spark: SparkSession, lake: Lake) -> None:
     """Built again with soft deletes and a shorter key, a table has as many rows as before, and fewer that are alive."""
     table = Table("lines", key=("id", "line"), columns=("id", "line", "name"))
-    told = {"key": ["id", "line"], "columns": COLUMNS}
-    shop = source("debezium_json", tables={"shop.*": told}, max_deletes=1)
+    settings = {"key": ["id", "line"], "columns": COLUMNS}
+    shop = source("debezium_json", tables={"shop.*": settings}, max_deletes=1)
     rows = [(1, 1), (1, 2), (2, 1), (2, 2)]
     changes = [table.insert(number, *row, "a") for number, row in enumerate(rows, 1)]
     changes += [table.delete(9 + number, 2, number, "a") for number in (1, 2)]
     deliver(Path(shop.landing).parent, "a", map(message, changes))
     run_all(shop)
     other = Source.model_validate(
-        {**shop.model_dump(by_alias=True), "tables": {"shop.*": {**told, "key": ["id"], "deletes": "soft"}}}
+        {**shop.model_dump(by_alias=True), "tables": {"shop.*": {**settings, "key": ["id"], "deletes": "soft"}}}
     )
     for stage in REBUILD:
         run_stage(stage, other)

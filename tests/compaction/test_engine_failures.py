@@ -44,10 +44,10 @@ def test_a_table_that_the_engine_cannot_build_stops_alone(
     with monkeypatch.context() as patched:
         patched.setattr(building, "build_candidate", failing)
         reports = run_all(shop)
-    told = "\n".join(reports["compact"].problems)
-    assert "shop.wide: the engine failed twice at this table (2 new events)" in told
-    assert "a stack of StackOverflowError" in told
-    assert "shop.once" not in told
+    problems = "\n".join(reports["compact"].problems)
+    assert "shop.wide: the engine failed twice at this table (2 new events)" in problems
+    assert "a stack of StackOverflowError" in problems
+    assert "shop.once" not in problems
     assert tried.count("shop.once") == 2
 
     def rows(name: str) -> int:

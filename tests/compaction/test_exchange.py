@@ -40,7 +40,7 @@ BATCHES = [
 
 def _runs(source: Source, lake: Lake) -> list[tuple[set[str], dict[str, Any], list[dict[str, Any]]]]:
     """By run: how its commits were made, what the ledger has of it, and the rows after it."""
-    told = []
+    runs = []
     seen: set[int] = set()
     for number, batch in enumerate(BATCHES):
         deliver(Path(source.landing).parent, f"{number}", map(message, batch))
@@ -56,8 +56,8 @@ def _runs(source: Source, lake: Lake) -> list[tuple[set[str], dict[str, Any], li
         row = max(Ledger(lake, source.source).read("tables"), key=lambda row: int(row["cut"]))
         counts = {name: row[name] for name in ("events", "applied", "superseded", "rows_after", "deleted")}
         rows = table.scan().to_arrow().sort_by([("id", "ascending"), ("line", "ascending")]).to_pylist()
-        told.append((kinds, counts, [without_delivery(row) for row in rows]))
-    return told
+        runs.append((kinds, counts, [without_delivery(row) for row in rows]))
+    return runs
 
 
 def test_exchanged_as_merged(

@@ -43,7 +43,7 @@ _RUNS = max(len(case.runs) for case in CASES)
 
 
 def _source(name: str, landing: Path) -> Source:
-    tables = {f"shop.{kind}_*": {**told, "feed": PROVING} for kind, told in KINDS.items()}
+    tables = {f"shop.{kind}_*": {**settings, "feed": PROVING} for kind, settings in KINDS.items()}
     fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
     return Source.model_validate({**fields, "max_deletes": 1})
 
@@ -145,12 +145,12 @@ def test_no_run_told_of_problems_and_all_ledgers_close(ways: Ways, lake: Lake) -
 def test_a_statement_ends_rows_when_the_source_committed_it(name: str, ways: Ways) -> None:
     """Not when it was read, which depends on the delivery."""
     emptied = datetime.fromtimestamp(START / 1000 + 10, UTC)
-    told = {kind for kind in KINDS if f"{kind}_{name}" in ways.by_runs}
-    assert told & {"hist", "soft", "both"}
-    for kind in told & {"hist", "both"}:
+    kinds = {kind for kind in KINDS if f"{kind}_{name}" in ways.by_runs}
+    assert kinds & {"hist", "soft", "both"}
+    for kind in kinds & {"hist", "both"}:
         versions = ways.by_runs[history(Identifier("", f"{kind}_{name}")).name]
         assert {row["valid_to"] for row in versions if not row["is_current"]} == {emptied}
-    for kind in told & {"soft", "both"}:
+    for kind in kinds & {"soft", "both"}:
         marked = [row for row in ways.by_runs[f"{kind}_{name}"] if row[DELETED]]
         assert {row[COMMITTED_AT] for row in marked} == {emptied}
 
@@ -171,8 +171,8 @@ def test_explain_tells_the_published_rows(case: Case, ways: Ways, lake: Lake) ->
     """The cells that stand are those of the row, deleted or not, and so is its position."""
     table, is_bag = case.seat.table, case.name.startswith("bag")
     for row in case.own(ways.rebuilt[table]):
-        told = {name: row[name] for name in case.columns}
-        wanted = {name: value for name, value in told.items() if value is not None and (name == "id" or is_bag)}
+        values = {name: row[name] for name in case.columns}
+        wanted = {name: value for name, value in values.items() if value is not None and (name == "id" or is_bag)}
         life = explain(lake, f"interplay.{table}", [f"{name}={value}" for name, value in wanted.items()])
         assert row in life.rows.to_pylist()
         standing = [chapter for chapter in life.chapters if chapter.outcome == Outcome.STANDS]
@@ -184,8 +184,8 @@ def test_explain_tells_the_published_rows(case: Case, ways: Ways, lake: Lake) ->
             for name, cell in chapter.cells.items()
             if cell.stands
         ]
-        found = {**dict.fromkeys(told), "id": row.get("id"), **{name: cell.new for name, cell in cells}}
-        assert {name: _text(found[name]) for name in told} == {name: _text(value) for name, value in told.items()}
+        found = {**dict.fromkeys(values), "id": row.get("id"), **{name: cell.new for name, cell in cells}}
+        assert {name: _text(found[name]) for name in values} == {name: _text(value) for name, value in values.items()}
 
 
 def _text(value: object) -> str | None:

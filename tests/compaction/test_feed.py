@@ -121,7 +121,7 @@ class Story(NamedTuple):
     """What happened, step by step: what readers of the feeds and of the tables saw then."""
 
     steps: dict[str, dict[Identifier, tuple[Any, Any]]]
-    told: dict[str, dict[Identifier, list[dict[str, Any]]]]
+    feeds: dict[str, dict[Identifier, list[dict[str, Any]]]]
     problems: list[str]
 
 
@@ -135,7 +135,7 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
 
         def note(step: str) -> None:
             found.steps[step] = {table: (replayed(lake, table), published(lake, table)) for table in TABLES}
-            found.told[step] = {table: changes(lake, table) for table in TABLES}
+            found.feeds[step] = {table: changes(lake, table) for table in TABLES}
 
         for run in range(3):
             _deliver(landing, run)
@@ -166,15 +166,15 @@ def test_replaying_a_feed_gives_the_published_table(step: str, story: Story) -> 
     A table that was masked otherwise then is built again in the next run. Its feed waits for that.
     """
     assert story.problems == []
-    for table, (told, rows) in story.steps[step].items():
+    for table, (replayed_rows, rows) in story.steps[step].items():
         if (step, table) == ("restored", MASKED):
-            assert told == story.steps["rebuilt otherwise"][table][0] != rows
+            assert replayed_rows == story.steps["rebuilt otherwise"][table][0] != rows
         else:
-            assert told == rows, (step, table)
+            assert replayed_rows == rows, (step, table)
 
 
 def _of(story: Story, step: str, name: str, *columns: str) -> list[tuple[Any, ...]]:
-    found = story.told[step][Identifier("fed", name)]
+    found = story.feeds[step][Identifier("fed", name)]
     return sorted((row[CHANGE_ORDINAL], row[CUT], row[CHANGE_TYPE], *(row[c] for c in columns)) for row in found)
 
 
@@ -235,8 +235,8 @@ def test_ordinals_never_go_back_where_cuts_do(story: Story) -> None:
 
 def test_a_feed_is_a_table_of_the_source(story: Story, lake: Lake) -> None:
     """Sql reads it, also as of a cut: what the feed had told by then."""
-    told = query(lake, "SELECT count(*) AS n FROM fed.truncated__feed", AsOf(cuts=["2"])).to_pylist()
-    assert told == [{"n": 5}]
+    rows = query(lake, "SELECT count(*) AS n FROM fed.truncated__feed", AsOf(cuts=["2"])).to_pylist()
+    assert rows == [{"n": 5}]
     assert_ledgers_close(lake, "fed")
 
 
@@ -328,9 +328,9 @@ def test_a_killed_restore_is_made_up_for(followed: Followed, lake: Lake, monkeyp
         die_at(patched, "tidemark.compaction.feeding.follow", 2)
         with pytest.raises(SystemExit):
             run_stage("restore", followed.source, None, None, cut=last.cut - 1)
-    told = [table for table in followed.streams if replayed(lake, table) == published(lake, table)]
-    behind = [table for table in followed.streams if table not in told]
-    assert len(told) == len(behind) == 1
+    current = [table for table in followed.streams if replayed(lake, table) == published(lake, table)]
+    behind = [table for table in followed.streams if table not in current]
+    assert len(current) == len(behind) == 1
     before = len(changes(lake, behind[0]))
     with monkeypatch.context() as patched:
         patched.setattr("tidemark.spark.changed_frames._FEW_BYTES", -1)

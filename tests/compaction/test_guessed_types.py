@@ -27,27 +27,27 @@ ENTRIES = {
 @pytest.fixture(scope="module")
 def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> CutByCut:
     """Numbers that outgrow what was guessed in the second and third cut; in ``make prove`` a fourth, after rebuilds."""
-    told = CutByCut(lake, "guessed", tmp_path_factory.mktemp("guessed"))
-    source = told.source(ENTRIES)
+    cut_by_cut = CutByCut(lake, "guessed", tmp_path_factory.mktemp("guessed"))
+    source = cut_by_cut.source(ENTRIES)
     grown, h, bag, strict, numbers = map(Log, ("grown_t", "grown_h", "grown_bag", "strict_number", "numbers"))
     logs = (h, bag, strict) if PROVING else (h, strict)
     first = [numbers.put(1, id=1, n=10, m=1, b=True), numbers.put(2, id=2, n=11, m=2, b=False)]
-    told.deliver("one", [*first, *(log.put(1, id=1, n=10) for log in (grown, *logs))])
-    told.run("one", source)
+    cut_by_cut.deliver("one", [*first, *(log.put(1, id=1, n=10) for log in (grown, *logs))])
+    cut_by_cut.run("one", source)
     texts = [numbers.put(3, id=3, n="abc", m=3, b=True), numbers.put(4, id=4, n=12, m=4, b="maybe")]
     halves = [log.put(2, id=2, n=10.5) for log in logs]
-    told.deliver("two", [*texts, *halves, grown.put(2, id=2, n=11)])
-    told.run("two", source)
+    cut_by_cut.deliver("two", [*texts, *halves, grown.put(2, id=2, n=11)])
+    cut_by_cut.run("two", source)
     more = [numbers.put(5, id=5, n=13, m=5.5, b=True), numbers.put(6, id=6, n=14.5, m=6, b=None)]
-    told.deliver("three", [*more, h.put(3, id=3, n=10**19), h.put(3, id=4, n="abc"), grown.put(3, id=3, n="abc")])
-    told.run("three", source)
+    cut_by_cut.deliver("three", [*more, h.put(3, id=3, n=10**19), h.put(3, id=4, n="abc"), grown.put(3, id=3, n="abc")])
+    cut_by_cut.run("three", source)
     if not PROVING:
-        return told
+        return cut_by_cut
     for table in ("numbers", "strict_number"):
         run_stage("rebuild", source, table=f"shop.{table}")
-    told.deliver("four", [grown.put(4, id=4, n=10.5), grown.put(5, id=5, n=12)])
-    told.run("four", source)
-    return told
+    cut_by_cut.deliver("four", [grown.put(4, id=4, n=10.5), grown.put(5, id=5, n=12)])
+    cut_by_cut.run("four", source)
+    return cut_by_cut
 
 
 def test_no_table_is_stopped_and_every_event_is_accounted_for(story: CutByCut, lake: Lake) -> None:

@@ -28,8 +28,10 @@ def _message(table: str, op: str, after: dict[str, Any], lsn: int, connector: st
 
 def _found(lake: Lake, shop: Source) -> dict[tuple[int, str], tuple[str, int, str, int | None]]:
     rows = Ledger(lake, shop.source).contradictions()
-    told = {(row.cut, row.object.rpartition(".")[2]): (row.kind, row.events, row.file or "", row.place) for row in rows}
-    return {key: (kind, events, Path(file).stem, place) for key, (kind, events, file, place) in told.items()}
+    contradictions = {
+        (row.cut, row.object.rpartition(".")[2]): (row.kind, row.events, row.file or "", row.place) for row in rows
+    }
+    return {key: (kind, events, Path(file).stem, place) for key, (kind, events, file, place) in contradictions.items()}
 
 
 def test_a_row_that_an_update_begins_is_told_until_its_rest_comes(
@@ -62,8 +64,8 @@ def test_a_row_that_an_update_begins_is_told_until_its_rest_comes(
         (1, "notes"): ("incomplete_rows", 1, "1", 3),
         (1, "aside"): ("incomplete_rows", 1, "1", 5),
     }
-    told = "shop.app.notes: 1 rows of which updates told a part, and nothing the rest, which is null (id=1)."
-    assert any(remark.startswith(told) for remark in reports["compact"].remarks), reports["compact"].remarks
+    expected = "shop.app.notes: 1 rows of which updates told a part, and nothing the rest, which is null (id=1)."
+    assert any(remark.startswith(expected) for remark in reports["compact"].remarks), reports["compact"].remarks
     with lake.load(names.change_log(shop.source)).update_schema() as update:
         update.delete_column("upsert")
     deliver(folder, "2", [
@@ -73,7 +75,7 @@ def test_a_row_that_an_update_begins_is_told_until_its_rest_comes(
         _message("parts", "u", cells(id=2, n=2, body=None), 22, "cassandra"),
     ])  # fmt: skip
     run_all(shop)
-    assert {key: told for key, told in _found(lake, shop).items() if key[0] == 2} == {
+    assert {key: found for key, found in _found(lake, shop).items() if key[0] == 2} == {
         (2, "aside"): ("incomplete_rows", 1, "2", 3)
     }
     rows = lake.load((shop.source, "notes")).scan(selected_fields=("id", "n", "body")).to_arrow().to_pylist()

@@ -146,9 +146,9 @@ def test_any_delivery_publishes_the_same_rows(spark: SparkSession, lake: Lake, t
     source = _source("kept", tmp_path, _CHECKS)
     for number, run in enumerate(runs):
         deliver(tmp_path, f"{number}.json", map(message, run))
-        told = run_all(source)["check"]
-        assert not told.has_problems
-        assert not [remark for remark in told.remarks if "expect_" in remark]
+        report = run_all(source)["check"]
+        assert not report.has_problems
+        assert not [remark for remark in report.remarks if "expect_" in remark]
     expected = {name: _expected(of_table, _CHECKS[name]) for name, of_table in changes.items()}
     assert {name: _published(lake, "kept", name) for name in _CHECKS} == expected
     assert all(expected.values())
@@ -240,14 +240,14 @@ def test_rows_are_those_of_the_checks_of_today(edges: tuple[Path, dict[str, Stag
 def test_the_life_of_a_row_tells_why_it_is_kept_back(edges: tuple[Path, dict[str, StageReport]], lake: Lake) -> None:
     """An event that is set aside, one that takes the row out, one that leaves its old key although its row is bad."""
     lives = {key: explain(lake, "edges.told", [f"id={key}"]).chapters for key in (1, 2, 3, 4)}
-    told = {key: [(each.outcome, each.detail.partition(":")[0]) for each in life] for key, life in lives.items()}
+    outcomes = {key: [(each.outcome, each.detail.partition(":")[0]) for each in life] for key, life in lives.items()}
     aside, left = (Outcome.QUARANTINED, "check_failed_kept_last_good"), "the row went to the other key"
     out = (Outcome.QUARANTINED, "check_failed")
-    assert told[1][1:3] == [aside, out]
-    assert told[1][3][0] == Outcome.STANDS
-    assert told[2] == [out]
-    assert told[3] == [(Outcome.SUPERSEDED, "below the change of the key, event 2"), (Outcome.STANDS, left)]
-    assert told[4] == [aside]
+    assert outcomes[1][1:3] == [aside, out]
+    assert outcomes[1][3][0] == Outcome.STANDS
+    assert outcomes[2] == [out]
+    assert outcomes[3] == [(Outcome.SUPERSEDED, "below the change of the key, event 2"), (Outcome.STANDS, left)]
+    assert outcomes[4] == [aside]
     assert _published(lake, "edges", "told") == []
 
 

@@ -146,8 +146,8 @@ def _kinds() -> dict[str, Any]:
 
 
 def _source(name: str, landing: Path, tables: dict[str, Any]) -> Source:
-    told = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
-    return Source.model_validate(told)
+    fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    return Source.model_validate(fields)
 
 
 @pytest.fixture(scope="module")
@@ -155,11 +155,11 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list
     """Every case in every delivery, as tables of one source in three runs; the runs' reports."""
     landing = tmp_path_factory.mktemp("cases")
     source = _source("key_changes", landing, _kinds())
-    told = {name: cut(case.steps(Keyed(Log(name))), delivery, _RUNS) for name, case, _, delivery in _tables()}
-    told[_ERASED] = cut(_other_column(Keyed(Log(_ERASED))), "in_order", _RUNS)
+    runs_by_table = {name: cut(case.steps(Keyed(Log(name))), delivery, _RUNS) for name, case, _, delivery in _tables()}
+    runs_by_table[_ERASED] = cut(_other_column(Keyed(Log(_ERASED))), "in_order", _RUNS)
     reports = []
     for run in range(_RUNS):
-        deliver(landing, f"run-{run}", [message for runs in told.values() for message in runs[run]])
+        deliver(landing, f"run-{run}", [message for runs in runs_by_table.values() for message in runs[run]])
         reports.append(run_all(source))
     return reports
 
@@ -214,12 +214,12 @@ def test_a_row_is_explained_through_all_of_its_keys(cases: list[dict[str, StageR
     for name, case, _, _ in _tables():
         for key, events in LIVES[case.name].items():
             life = explain(lake, f"key_changes.{name}", key.split())
-            told = {c: cell.new for each in life.chapters for c, cell in each.cells.items() if cell.stands} | {
+            standing = {c: cell.new for each in life.chapters for c, cell in each.cells.items() if cell.stands} | {
                 **life.key
             }
             alive = [row for row in life.rows.to_pylist() if not row.get(DELETED)]
             shown = [{c: str(value) for c, value in row.items() if not c.startswith("_cdc")} for row in alive]
-            found = [] if life.chapters[-1].step.deletes else [{c: str(value) for c, value in told.items()}]
+            found = [] if life.chapters[-1].step.deletes else [{c: str(value) for c, value in standing.items()}]
             if (len(life.chapters), found) != (events, shown):
                 wrong[name, key] = (len(life.chapters), found, shown)
     assert wrong == {}
@@ -239,9 +239,13 @@ def test_a_row_is_erased_under_all_of_its_keys(
             run_stage("erase", source, table=table, key=("u=c",))
     report = run_stage("erase", source, table=table, key=("u=c",))
     assert (report.summary["nothing_found"], report.problems) == (1, ())
-    told = json.loads(Path(str(report.summary["certificate"])).read_text())
-    assert (told["names"], told["key_columns"], told["earlier_key_columns"]) == ([f"shop.{name}"], ["u"], [["id"]])
-    assert len(told["digests"]) == 2
+    certificate = json.loads(Path(str(report.summary["certificate"])).read_text())
+    assert (certificate["names"], certificate["key_columns"], certificate["earlier_key_columns"]) == (
+        [f"shop.{name}"],
+        ["u"],
+        [["id"]],
+    )
+    assert len(certificate["digests"]) == 2
     assert {row.state for row in Ledger(lake, "key_changes").erasures()} == {"done"}
     assert _rows(lake, "key_changes", name) == [(1, "d"), (7, "b")]
     assert replayed(lake, Identifier.parse(table)) == published(lake, Identifier.parse(table))
@@ -264,10 +268,10 @@ def test_a_row_is_erased_under_all_of_its_keys(
 
 def _loaded(t: Keyed, at: int, key: dict[str, Any], /, **row: Any) -> Message:
     """A row of a complete initial load that began at a place."""
-    told = json.loads(t.log.put(at, **row))
-    told["op"] = "r"
-    told["source"]["snapshot"] = "true"
-    return record(json.dumps(told).encode(), key=key)
+    event = json.loads(t.log.put(at, **row))
+    event["op"] = "r"
+    event["source"]["snapshot"] = "true"
+    return record(json.dumps(event).encode(), key=key)
 
 
 _UNKNOWN = how_many(usually="tw", proving="tuvw")

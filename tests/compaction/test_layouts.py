@@ -74,12 +74,12 @@ def _rows(lake: Lake, spark: SparkSession, table: str) -> dict[int, tuple[str, s
     by_spark = spark.table(lake.spark_name(("laid_out", table))).selectExpr(*columns.split(", ")).collect()
     by_duckdb = sql.query(lake, f"SELECT {columns} FROM laid_out.{table}").to_pylist()  # noqa: S608  a test's own
     scanned = lake.load(("laid_out", table)).scan().to_arrow().to_pylist()
-    told = [
+    readings = [
         sorted((row["id"], row["name"], str(row["note"])) for row in rows) for rows in (by_spark, by_duckdb, scanned)
     ]
-    assert told[0] == told[1] == told[2]
-    assert len({row[0] for row in told[0]}) == len(told[0])
-    return {number: (name, note) for number, name, note in told[0]}
+    assert readings[0] == readings[1] == readings[2]
+    assert len({row[0] for row in readings[0]}) == len(readings[0])
+    return {number: (name, note) for number, name, note in readings[0]}
 
 
 @pytest.fixture(scope="module")

@@ -28,24 +28,24 @@ Rows = Mapping[int, str]
 
 def _canal(table: str, kind: str, at: int, rows: Rows) -> bytes:
     """Rows by Canal, ``at`` hours after the start; INIT: rows of a load, read then."""
-    told = {"type": kind, "database": "shop", "table": table, "pkNames": ["id"], "isDdl": False}
+    envelope = {"type": kind, "database": "shop", "table": table, "pkNames": ["id"], "isDdl": False}
     data = [{"id": str(key), "v": value} for key, value in rows.items()]
     types = {"id": "int", "v": "varchar(9)"}
-    return json.dumps({**told, "mysqlType": types, "data": data, "es": START + at * HOUR}).encode()
+    return json.dumps({**envelope, "mysqlType": types, "data": data, "es": START + at * HOUR}).encode()
 
 
 def _datahub(table: str, kind: str, at: int, rows: Rows) -> bytes:
     """A row by DataHub; INIT: of a load, which tells no time."""
     ((key, value),) = rows.items()
     is_load = kind == "INIT"
-    told = {"dbType": "MySQL", "dbName": "shop", "tableName": table}
+    source_member = {"dbType": "MySQL", "dbName": "shop", "tableName": table}
     columns = [{"name": "id", "type": "LONG"}, {"name": "v", "type": "STRING"}]
     time = -1 if is_load else START + at * HOUR
     payload = {
         "op": "INSERT" if is_load else "UPDATE_AFTER", "sequenceId": "-1" if is_load else str(at), "before": None,
         "after": {"dataColumn": {"id": key, "v": value}}, "timestamp": {"eventTime": time, "systemTime": time},
     }  # fmt: skip
-    schema = {"dataColumn": columns, "primaryKey": ["id"], "source": told}
+    schema = {"dataColumn": columns, "primaryKey": ["id"], "source": source_member}
     return json.dumps({"schema": schema, "payload": payload, "version": "0.0.1"}).encode()
 
 
@@ -80,8 +80,8 @@ UNTIMED: dict[str, tuple[list[list[tuple[str, int, Rows]]], int]] = {
 
 
 def _delivered(folder: Path, cases: Mapping[str, Any], write: Write, run: int) -> None:
-    told = [(name, each) for name, (runs, _) in cases.items() if run < len(runs) for each in runs[run]]
-    deliver(folder, f"{run}", [write(name, *each) for name, each in told])
+    events = [(name, each) for name, (runs, _) in cases.items() if run < len(runs) for each in runs[run]]
+    deliver(folder, f"{run}", [write(name, *each) for name, each in events])
 
 
 def _found(lake: Lake, source: str) -> dict[str, int]:
@@ -122,9 +122,9 @@ def _postgresql(kind: str, at: int, key: int, value: str) -> bytes:
     """A row by Debezium; INIT: of an incremental load, which tells no place in PostgreSQL's log."""
     is_load = kind == "INIT"
     place = {"snapshot": "incremental", "lsn": None} if is_load else {"snapshot": "false", "lsn": 1000 + at}
-    told = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", **place}
+    source_member = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", **place}
     row = {"before": None, "after": {"id": key, "v": value}, "op": "r" if is_load else "c"}
-    return json.dumps({**row, "source": {**told, "ts_ms": START + at * HOUR}}).encode()
+    return json.dumps({**row, "source": {**source_member, "ts_ms": START + at * HOUR}}).encode()
 
 
 def test_an_incremental_load_behind_published_changes_adds_rows_where_the_source_file_says_so(
@@ -168,13 +168,14 @@ def test_a_load_behind_changes_in_one_run_is_held_until_the_source_file_decides(
         run_stage(STAGES[-1], shop)
     assert _rows(lake, shop) == _LOAD
     tables = {"shop.orders": {"reloads": ["2026-05-29T04:00:00Z"]}}
-    told = Source.model_validate({**shop.model_dump(by_alias=True), "tables": tables})
+    amended = Source.model_validate({**shop.model_dump(by_alias=True), "tables": tables})
     for stage in STAGES[1:]:
         assert (
-            run_stage(stage, told, None, None, **({"reprocess": True} if stage == "normalize" else {})).problems == ()
+            run_stage(stage, amended, None, None, **({"reprocess": True} if stage == "normalize" else {})).problems
+            == ()
         )
-    assert _rows(lake, told) == {1: "z", 2: "b"}
-    assert_ledger_closes(lake, told.source)
+    assert _rows(lake, amended) == {1: "z", 2: "b"}
+    assert_ledger_closes(lake, amended.source)
 
 
 def _rows(lake: Lake, source: Source) -> dict[int, str]:

@@ -206,9 +206,9 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list
     for run in range(max(len(case.runs) for case in CASES)):
         changes = Table("anchor").load(10, A, B) if run == 0 else []
         for case in CASES:
-            told = case.runs[run] if run < len(case.runs) else []
-            changes += told
-            changes += map(_as_bag, told if case.name in BAGS else [])
+            case_changes = case.runs[run] if run < len(case.runs) else []
+            changes += case_changes
+            changes += map(_as_bag, case_changes if case.name in BAGS else [])
         incremental = [_incremental(change) for change in INCREMENTAL[run]] if run < len(INCREMENTAL) else []
         deliver(landing, f"{run}", [*map(message, changes), *incremental])
         reports.append(run_all(source))
@@ -418,8 +418,8 @@ def test_any_delivery_of_loads_gives_what_the_model_gives(spark: SparkSession, l
         assert _rows(lake, "loads_generated", name) == _comparable(rows.get(name, {}).values()), name
         if n % len(kinds) == 1:
             found = lake.load(("loads_generated", name)).scan().to_arrow().to_pylist()
-            told = [(key, gone) for key, (_, _, gone) in softly.get(name, {}).items()]
-            assert sorted((tuple(row[k] for k in made[name][0].key), row[DELETED]) for row in found) == sorted(told)
+            expected = [(key, gone) for key, (_, _, gone) in softly.get(name, {}).items()]
+            assert sorted((tuple(row[k] for k in made[name][0].key), row[DELETED]) for row in found) == sorted(expected)
         if n % len(kinds) == 2:
             found = lake.load(history(Identifier("loads_generated", name))).scan().to_arrow().to_pylist()
             assert _spans(found) == _spans(

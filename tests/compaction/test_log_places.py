@@ -51,7 +51,7 @@ def _rows(lake: Lake, source: str, table: str) -> list[dict[str, Any]]:
 
 
 def _order(op: str, id_: int, was: str | None, now: str | None, row: int = 0) -> Step:
-    before, after = ({"id": id_, "status": told, "number": 0} if told else None for told in (was, now))
+    before, after = ({"id": id_, "status": status, "number": 0} if status else None for status in (was, now))
     return Step(op, before, after, row)
 
 
@@ -86,19 +86,19 @@ class _Topic:
 
     def write(self, *transactions: tuple[int, list[Step]], numbered: bool = False) -> list[str]:
         """Send changes of transactions, each with the number that says its place."""
-        told = []
+        records = []
         for number, steps in transactions:
             dice = random.Random(0)  # noqa: S311  it decides nothing
             for line in sent(dice, self.table, [Transaction(number, steps)], restarts=0, numbered=numbered):
-                told.append(json.dumps(json.loads(line) | {"offset": self.sent}))
+                records.append(json.dumps(json.loads(line) | {"offset": self.sent}))
                 self.sent += 1
-        return told
+        return records
 
 
 def _steps(case: str, letters: str) -> list[Step]:
     found = re.findall(r"(-?)([A-Z])([0-9]?)", letters)
     rows = [({"code": f"{case}: {letter}", "quantity": 1}, minus, int(row or 0)) for minus, letter, row in found]
-    return [Step("d", told, None, row) if minus else Step("c", None, told, row) for told, minus, row in rows]
+    return [Step("d", image, None, row) if minus else Step("c", None, image, row) for image, minus, row in rows]
 
 
 class _Delivered(NamedTuple):
@@ -130,8 +130,8 @@ def delivered(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPath
     topics = {name: _Topic(name) for name in ("bag", "numbered_bag", "kept_orders")}
     for place, (case, (deliveries, _)) in enumerate(BAGS.items(), start=1):
         for number, delivery in enumerate(deliveries):
-            told = (transaction.split(":") for transaction in delivery.split())
-            steps = [(_BEHIND * place + int(at), _steps(case, letters)) for at, letters in told]
+            pairs = (transaction.split(":") for transaction in delivery.split())
+            steps = [(_BEHIND * place + int(at), _steps(case, letters)) for at, letters in pairs]
             runs[number] += topics["bag"].write(*steps)
     for number in range(_RUNS):
         equal = [(_BEHIND + 1, _steps("equal", "AA")), (_BEHIND + 2, _steps("equal", "B"))]
@@ -194,9 +194,9 @@ def test_explain_agrees_with_what_is_published(delivered: _Delivered, lake: Lake
 
 
 def _versions(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    told = []
+    spans = []
     for row in rows:
         times = [row[name] and round(row[name].timestamp() * 1000) for name in ("valid_from", "valid_to")]
         if times[0] != times[1]:
-            told.append((row["id"], row["status"], row["number"], *times))
-    return sorted(told, key=repr)
+            spans.append((row["id"], row["status"], row["number"], *times))
+    return sorted(spans, key=repr)

@@ -172,8 +172,8 @@ def test_lost_events_are_told_and_nothing_else(
         for table, name in late.items():
             new = [unit.step for unit in mixtures[table][1][number - 1]]
             allowed = _allowed(kind, mixtures[table][0], came[table], new)
-            for told, keys in _told(reports["compact"].remarks, name).items():
-                assert keys <= allowed, (table, told)
+            for contradiction, keys in _told(reports["compact"].remarks, name).items():
+                assert keys <= allowed, (table, contradiction)
     assert_ledger_closes(lake, shop.source)
 
 

@@ -71,9 +71,9 @@ class Log:
             return [gone, came]
         return [self._numbered(gone, at, number), self._numbered(came, at, number + 1)]
 
-    def _read(self, at: int, *row: Any, **told: Any) -> Message:
+    def _read(self, at: int, *row: Any, **members: Any) -> Message:
         message = json.loads(self.insert(at, *row))
-        message["source"] |= told
+        message["source"] |= members
         return json.dumps({**message, "op": "r"}).encode()
 
     def _row(self, key: int, title: Any, body: Any) -> dict[str, Any]:
@@ -288,17 +288,17 @@ def generated(name: str, seed: int) -> list[Change]:
     for place in range(1, 90):
         at, chance, number, title = 10 * place, dice.random(), dice.randrange(12), f"t{place}"
         known = dice.choice(sorted(alive)) if alive else number
-        told = dice.choice([(None, None), ("", alive.get(known))])
+        values = dice.choice([(None, None), ("", alive.get(known))])
         free = dice.choice(sorted({*range(12)} - alive.keys()) or [known])
         if chance < 0.03:
             changes.append(table.truncate(at))
             alive.clear()
         elif chance < 0.15 and alive:
-            changes.append(table.delete(at, known, *told))
+            changes.append(table.delete(at, known, *values))
             del alive[known]
         elif chance < 0.55 and alive and free != known:
             body = alive.pop(known)
-            changes += [table.delete(at, known, *told), table.insert(at, free, title, dice.choice([..., ..., body]))]
+            changes += [table.delete(at, known, *values), table.insert(at, free, title, dice.choice([..., ..., body]))]
             alive[free] = body
         elif chance < 0.75 and alive:
             body = dice.choice([..., f"b{place}"])
@@ -348,7 +348,7 @@ def cases(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     histories = {name: mixed(dice, generated(name, seed), _RUNS) for seed, name in enumerate(HISTORIES)}
     rows: dict[str, list[list[tuple[Any, ...]]]] = {name: [] for name in HISTORIES}
     for run in range(_RUNS):
-        made_up = [_written(Log(name), change) for name, told in histories.items() for change in told[run]]
+        made_up = [_written(Log(name), change) for name, delivery in histories.items() for change in delivery[run]]
         deliver(landing, f"{run}", [*(m for made in runs if run < len(made) for m in made[run]), *made_up])
         run_all(source)
         for name, found in rows.items():

@@ -45,9 +45,9 @@ def _changed(op: str, at: int, file: int, pos: int, **row: Any) -> bytes:
 
 def _flat(kind: str, at: int, *rows: Mapping[str, str]) -> bytes:
     """Rows by Canal, ``at`` hours after the start."""
-    told = {"type": kind, "database": "shop", "table": "orders", "pkNames": ["id"], "isDdl": False}
+    envelope = {"type": kind, "database": "shop", "table": "orders", "pkNames": ["id"], "isDdl": False}
     types = {"id": "int", "status": "varchar(9)"}
-    return json.dumps({**told, "mysqlType": types, "data": rows, "es": START + at * HOUR}).encode()
+    return json.dumps({**envelope, "mysqlType": types, "data": rows, "es": START + at * HOUR}).encode()
 
 
 def _rows(lake: Lake, source: Source) -> dict[int, str]:
@@ -55,8 +55,8 @@ def _rows(lake: Lake, source: Source) -> dict[int, str]:
     return {row["id"]: row["status"] for row in rows}
 
 
-def _with(source: Source, **told: Any) -> Source:
-    return Source.model_validate({**source.model_dump(by_alias=True), **told})
+def _with(source: Source, **fields: Any) -> Source:
+    return Source.model_validate({**source.model_dump(by_alias=True), **fields})
 
 
 def _again(source: Source) -> dict[str, StageReport]:
@@ -94,23 +94,23 @@ def test_a_log_that_begins_anew_is_held_until_the_source_file_says_so(
     assert "log_restarts: [2026-05-30T02:26:40Z]" in held
     assert re.search(r"\. The first is position \S+, message 1 of \S+/b\.", held)
     assert _rows(lake, shop) == {1: "new", 2: "new", 3: "new"}
-    told = _with(shop, log_restarts=["2026-05-29T12:00:00Z"])
-    assert _problem(_again(told)) == ""
-    assert _rows(lake, told) == {1: "paid", 3: "new", 5: "new"}
+    amended = _with(shop, log_restarts=["2026-05-29T12:00:00Z"])
+    assert _problem(_again(amended)) == ""
+    assert _rows(lake, amended) == {1: "paid", 3: "new", 5: "new"}
     late = _changed("u", 4, 120, 2000, id=1, status="late")
     deliver(landing, "c", [late, _changed("u", 33, 121, 800, id=3, status="x")])
-    assert _problem(run_all(told)) == ""
-    assert _rows(lake, told) == {1: "paid", 3: "x", 5: "new"}
-    assert_ledger_closes(lake, told.source)
+    assert _problem(run_all(amended)) == ""
+    assert _rows(lake, amended) == {1: "paid", 3: "x", 5: "new"}
+    assert_ledger_closes(lake, amended.source)
     log = {"number": 2, "since": "2026-05-29T12:00:00+00:00", "opened_by": "log_restarts"}
-    status = status_of(lake, told.source)
-    assert (status["log"], status["tables"][f"{told.source}.orders"]["log"]) == (log, log)
+    status = status_of(lake, amended.source)
+    assert (status["log"], status["tables"][f"{amended.source}.orders"]["log"]) == (log, log)
     print_status([status])
     assert (
-        f"{told.source}: in log 2 of the source since 2026-05-29T12:00:00Z (`log_restarts`)\n"
+        f"{amended.source}: in log 2 of the source since 2026-05-29T12:00:00Z (`log_restarts`)\n"
         in capsys.readouterr().out
     )
-    life = list(as_text(explain(lake, f"{told.source}.orders", ["id=1"])))
+    life = list(as_text(explain(lake, f"{amended.source}.orders", ["id=1"])))
     assert [line.endswith(", in log 2 of the source") for line in life if line.startswith("  position")] == [
         False,
         False,
@@ -148,13 +148,13 @@ def test_a_second_load_without_marks_is_held_until_the_source_file_says_so(
     deliver(landing, "b", [_flat("INIT", 96, *then), _flat("UPDATE", 97, {"id": "4", "status": "paid"})])
     assert "shop.orders: 3 rows of it were loaded after" in _held(erp)
     assert _rows(lake, erp) == {1: "paid", 2: "new", 3: "new"}
-    told = _with(erp, tables={"shop.orders": {"reloads": ["2026-06-01T00:00:00Z"]}})
-    assert _problem(_again(told)) == ""
-    assert _rows(lake, told) == {1: "refunded", 2: "paid", 4: "paid"}
-    assert_ledger_closes(lake, told.source)
-    status = status_of(lake, told.source)
+    amended = _with(erp, tables={"shop.orders": {"reloads": ["2026-06-01T00:00:00Z"]}})
+    assert _problem(_again(amended)) == ""
+    assert _rows(lake, amended) == {1: "refunded", 2: "paid", 4: "paid"}
+    assert_ledger_closes(lake, amended.source)
+    status = status_of(lake, amended.source)
     log = {"number": 2, "since": "2026-06-01T00:00:00+00:00", "opened_by": "reloads"}
-    assert (status["log"], status["tables"][f"{told.source}.orders"]["log"]) == (None, log)
+    assert (status["log"], status["tables"][f"{amended.source}.orders"]["log"]) == (None, log)
 
 
 @pytest.mark.prove
@@ -167,10 +167,10 @@ def test_both_logs_in_one_run_are_held_until_the_source_file_says_so(
     promoted = [_changed("u", 30, 4, 500, id=1, status="paid"), _changed("d", 31, 4, 600, id=2, status="new")]
     deliver(Path(shop.landing).parent, "a", [*old, *promoted])
     assert "log_restarts: [2026-05-30T02:26:40Z]" in _held(shop)
-    told = _with(shop, log_restarts=["2026-05-30T02:26:40Z"])
-    assert _problem(_again(told)) == ""
-    assert _rows(lake, told) == {1: "paid", 3: "new"}
-    assert_ledger_closes(lake, told.source)
+    amended = _with(shop, log_restarts=["2026-05-30T02:26:40Z"])
+    assert _problem(_again(amended)) == ""
+    assert _rows(lake, amended) == {1: "paid", 3: "new"}
+    assert_ledger_closes(lake, amended.source)
 
 
 def _by_postgresql(op: str, at: int, lsn: int, last: int, **row: Any) -> bytes:
@@ -201,24 +201,24 @@ def test_a_promoted_replica_of_postgresql_within_the_old_log_is_held_until_the_s
     assert f"log_restarts: [2026-05-30T02:26:40Z]` into the source file and run `tidemark run {shop.source}" in held
     assert re.search(r"\. The first is position \S+, message 1 of \S+/b\.", held)
     assert _rows(lake, shop) == {1: "new", 2: "new", 3: "new"}
-    told = _with(shop, log_restarts=["2026-05-30T02:26:40Z"])
-    assert _problem(_again(told)) == ""
-    assert _rows(lake, told) == {1: "paid", 2: "new", 3: "again", 5: "new"}
+    amended = _with(shop, log_restarts=["2026-05-30T02:26:40Z"])
+    assert _problem(_again(amended)) == ""
+    assert _rows(lake, amended) == {1: "paid", 2: "new", 3: "again", 5: "new"}
     deliver(landing, "c", [_by_postgresql("u", 33, 960, 940, id=2, status="paid")])
-    assert _problem(run_all(told)) == ""
-    assert _rows(lake, told) == {1: "paid", 2: "paid", 3: "again", 5: "new"}
-    assert_ledger_closes(lake, told.source)
+    assert _problem(run_all(amended)) == ""
+    assert _rows(lake, amended) == {1: "paid", 2: "paid", 3: "again", 5: "new"}
+    assert_ledger_closes(lake, amended.source)
 
 
 def _by_datahub(sequence: int, recorded: int, status: str, *, id: int) -> bytes:  # noqa: A002  the column
     """A row by DataHub in a record of Kafka, hours after the start; of a load (-1), it tells no time itself."""
-    told = {"dbType": "MySQL", "dbName": "shop", "tableName": "orders"}
+    source_member = {"dbType": "MySQL", "dbName": "shop", "tableName": "orders"}
     columns = [{"name": "id", "type": "LONG"}, {"name": "status", "type": "STRING"}]
     at = -1 if sequence < 0 else START + recorded * HOUR
     payload = {"op": "INSERT" if sequence < 0 else "UPDATE_AFTER", "sequenceId": str(sequence)}
     images = {"before": None, "after": {"dataColumn": {"id": id, "status": status}}}
     payload |= {**images, "timestamp": {"eventTime": at, "systemTime": at}}
-    schema = {"dataColumn": columns, "primaryKey": ["id"], "source": told}
+    schema = {"dataColumn": columns, "primaryKey": ["id"], "source": source_member}
     value = json.dumps({"schema": schema, "payload": payload, "version": "0.0.1"})
     place = {"topic": "t", "partition": 0, "offset": 100 * recorded + id, "timestamp": START + recorded * HOUR}
     return json.dumps({**place, "key": None, "value": value}).encode()
@@ -237,10 +237,10 @@ def test_a_second_load_that_tells_no_time_is_held_until_the_source_file_says_so(
     then = {1: "refunded", 2: "paid", 4: "new"}
     deliver(landing, "b", [_by_datahub(-1, 96, status, id=number) for number, status in then.items()])
     assert "shop.orders: 3 rows of it were loaded since" in _held(shop)
-    told = _with(shop, tables={"shop.orders": {"reloads": ["2026-06-01T00:00:00Z"]}})
-    assert _problem(_again(told)) == ""
-    assert _rows(lake, told) == then
-    assert_ledger_closes(lake, told.source)
+    amended = _with(shop, tables={"shop.orders": {"reloads": ["2026-06-01T00:00:00Z"]}})
+    assert _problem(_again(amended)) == ""
+    assert _rows(lake, amended) == then
+    assert_ledger_closes(lake, amended.source)
 
 
 _RUNS, _HISTORIES = 3, 24
@@ -248,22 +248,22 @@ _RUNS, _HISTORIES = 3, 24
 
 def _restarted(change: Change) -> bytes:
     """A change of a generated history; from the middle on in a new log, whose places lie below those of the old one."""
-    told = json.loads(message(change))
+    event = json.loads(message(change))
     if int(change.position[2]) > _MIDDLE:
-        told["source"] |= {"file": "mysql-bin.000001", "ts_ms": START + HOUR}
-    return json.dumps(told).encode()
+        event["source"] |= {"file": "mysql-bin.000001", "ts_ms": START + HOUR}
+    return json.dumps(event).encode()
 
 
 def _restarted_in_postgresql(change: Change) -> bytes:
     """The same by PostgreSQL: the new log begins within the old one, and each change is a transaction."""
-    told = json.loads(message(change))
-    place, at = int(change.position[2]), told["source"]["ts_ms"]
+    event = json.loads(message(change))
+    place, at = int(change.position[2]), event["source"]["ts_ms"]
     if place > _MIDDLE:
         place, at = place - 100, START + HOUR
     sequence = f'["{1000 + place - 4}","{1000 + place}"]'
     log = {"connector": "postgresql", "name": "s", "lsn": 1000 + place, "sequence": sequence, "ts_ms": at}
-    origin = {name: told["source"][name] for name in ("snapshot", "db", "table")}
-    return json.dumps({**told, "source": {**origin, **log}}).encode()
+    origin = {name: event["source"][name] for name in ("snapshot", "db", "table")}
+    return json.dumps({**event, "source": {**origin, **log}}).encode()
 
 
 _MIDDLE = 120

@@ -70,13 +70,13 @@ def test_what_is_lost_on_the_way_is_not_published(
         deliver(Path(sources[name].landing).parent, "1", map(message, changes))
         for stage in ("land", "normalize"):
             run_stage(stage, sources[name], None, None)
-    for what, module, function, column, told in FAULTS:
-        broken = sources[told.partition(r"\.")[2].partition(":")[0]]
+    for what, module, function, column, pattern in FAULTS:
+        broken = sources[pattern.partition(r"\.")[2].partition(":")[0]]
         with monkeypatch.context() as patched:
             patched.setattr(module, function, _without_the_first(getattr(module, function), column))
             if what == "an exchanged table":
                 patched.setattr(row_writing, "_is_above", lambda *_: True)
-            with pytest.raises(LedgerError, match=told):
+            with pytest.raises(LedgerError, match=pattern):
                 run_stage("compact", broken, None, None)
         assert not Ledger(lake, broken.source).read("tables"), what
     for sound in sources.values():

@@ -30,10 +30,10 @@ OBJECTS = {f"shop.{name}": TableId("shop", None, name) for name in "ab"}
 _numbers = count(1)
 
 
-def _source(name: str, **told: Any) -> Source:
-    tables = {"shop.*": {"key": ["id"]}} | told.pop("tables", {})
+def _source(name: str, **fields: Any) -> Source:
+    tables = {"shop.*": {"key": ["id"]}} | fields.pop("tables", {})
     return Source.model_validate(
-        {"source": name, "format": "canal_json", "landing": "in/*"} | told | {"tables": tables}
+        {"source": name, "format": "canal_json", "landing": "in/*"} | fields | {"tables": tables}
     )
 
 
@@ -51,8 +51,10 @@ def _stated(*position: int | str, text: str = RENAME, at: datetime | None = AT, 
 
 
 def _batch(number: int, logs: Sequence[str] | None, retry_of: int | None = None) -> BatchRow:
-    told = None if logs is None else tuple(logs)
-    return BatchRow(batch=number, landed=1, decoded=1, control=0, quarantined=0, events=1, logs=told, retry_of=retry_of)
+    recorded = None if logs is None else tuple(logs)
+    return BatchRow(
+        batch=number, landed=1, decoded=1, control=0, quarantined=0, events=1, logs=recorded, retry_of=retry_of
+    )
 
 
 def _ledger(lake: Lake, *batches: BatchRow, spans: Sequence[SpanRow] = ()) -> Ledger:
@@ -63,8 +65,8 @@ def _ledger(lake: Lake, *batches: BatchRow, spans: Sequence[SpanRow] = ()) -> Le
     return ledger
 
 
-def _placed(ledger: Ledger, *rows: StatementRow, **told: Any) -> list[str]:
-    return [row.position for row in placed(ledger, _source("p", **told), rows, OBJECTS, 9)]
+def _placed(ledger: Ledger, *rows: StatementRow, **fields: Any) -> list[str]:
+    return [row.position for row in placed(ledger, _source("p", **fields), rows, OBJECTS, 9)]
 
 
 OFFSET = (1, 1, 0, 500, 0)

@@ -44,8 +44,8 @@ def _histories(written: Written) -> Histories:
 def test_rows_go_with_their_table(name: str, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Two runs whose statements come before and after the rows around them; a rename known too early may be held."""
     tables = {"shop.*": {"key": ["id"], "columns": {"id": "long", "v": "string"}}}
-    told = {"source": f"renames_{name}", "format": name, "landing": str(tmp_path / "*"), "tables": tables}
-    source, histories = Source.model_validate(told), _histories(FORMATS[name])
+    fields = {"source": f"renames_{name}", "format": name, "landing": str(tmp_path / "*"), "tables": tables}
+    source, histories = Source.model_validate(fields), _histories(FORMATS[name])
     runs = [cut(done.log, delivery, _RUNS) for (_, delivery), done in histories.items()]
     for run in range(_RUNS):
         deliver(tmp_path, f"run-{run}", [message for each in runs for message in each[run]])

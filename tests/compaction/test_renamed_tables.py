@@ -92,7 +92,7 @@ _FILLED = [
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
+def reports_by_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
     """All histories in each delivery, as tables of one source; the reports of its runs."""
     landing = tmp_path_factory.mktemp("renames")
     source = _source(landing)
@@ -115,8 +115,8 @@ def _run(stage: str, source: Source) -> StageReport:
 
 def _source(landing: Path) -> Source:
     tables = {"shop.*": {"key": ["id"], "columns": {"id": "long", "v": "string"}, "feed": True}}
-    told = {"source": _SOURCE, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
-    return Source.model_validate(told)
+    fields = {"source": _SOURCE, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    return Source.model_validate(fields)
 
 
 def _published(lake: Lake) -> dict[str, Rows]:
@@ -136,7 +136,7 @@ def _expected() -> dict[str, Rows]:
     return {name: held.get(name, {}) for done in CASES.values() for name in sorted(done.named)} | held
 
 
-def test_statements_on_columns_go_with_their_table(told: list[dict[str, StageReport]], lake: Lake) -> None:
+def test_statements_on_columns_go_with_their_table(reports_by_run: list[dict[str, StageReport]], lake: Lake) -> None:
     """Also those of a table that exchanged its name with another one, and of the statement that renames it."""
     held = {name: lake.load((_SOURCE, name)).scan().to_arrow().to_pylist() for name in ("filled_a", "filled_c")}
     found = {name: sorted([row["id"], row["v"], *_numbers(row)] for row in rows) for name, rows in held.items()}
@@ -150,17 +150,17 @@ def _numbers(row: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.more
 def test_each_table_has_the_rows_of_its_own_whatever_the_delivery(
-    told: list[dict[str, StageReport]], lake: Lake
+    reports_by_run: list[dict[str, StageReport]], lake: Lake
 ) -> None:
     """Rows go with their table, and nothing is held in the end."""
     found = _published(lake)
     assert {name: found[name] for name, rows in _expected().items() if found[name] != rows} == {}
-    assert [report.problems for report in told[-1].values()] == [()] * len(STAGES)
+    assert [report.problems for report in reports_by_run[-1].values()] == [()] * len(STAGES)
 
 
 @pytest.mark.more
 def test_what_was_followed_is_not_told_as_a_statement_that_was_not(
-    told: list[dict[str, StageReport]], lake: Lake
+    reports_by_run: list[dict[str, StageReport]], lake: Lake
 ) -> None:
     """The status of the source names no rename that was followed as soon as it landed."""
     found = status_of(lake, _SOURCE)["ddl_not_followed"]
@@ -168,14 +168,14 @@ def test_what_was_followed_is_not_told_as_a_statement_that_was_not(
     assert [text for texts in whole for text in texts if text.startswith(RENAMED_TO)] == []
 
 
-def test_every_event_is_accounted_for(told: list[dict[str, StageReport]], lake: Lake) -> None:
+def test_every_event_is_accounted_for(reports_by_run: list[dict[str, StageReport]], lake: Lake) -> None:
     """The ledger closes in every run, and nothing went to quarantine."""
     assert_ledger_closes(lake, _SOURCE)
     assert {row["quarantined"] for row in Ledger(lake, _SOURCE).read("tables")} == {0}
 
 
 @pytest.mark.prove
-def test_a_rebuild_gives_the_same_rows(told: list[dict[str, StageReport]], lake: Lake) -> None:
+def test_a_rebuild_gives_the_same_rows(reports_by_run: list[dict[str, StageReport]], lake: Lake) -> None:
     """From the whole change log, every table as it was."""
     source = _source(Path("nowhere"))
     for stage in REBUILD:
@@ -184,13 +184,15 @@ def test_a_rebuild_gives_the_same_rows(told: list[dict[str, StageReport]], lake:
 
 
 @pytest.mark.more
-def test_feeds_lead_to_the_rows(told: list[dict[str, StageReport]], lake: Lake) -> None:
+def test_feeds_lead_to_the_rows(reports_by_run: list[dict[str, StageReport]], lake: Lake) -> None:
     """Whoever follows a name sees the rows that come to it and go from it."""
     fed = [table for name in _expected() if lake.find(table := Identifier(_SOURCE, name)) is not None]
     assert {str(table): replayed(lake, table) for table in fed} == {str(table): published(lake, table) for table in fed}
 
 
-def test_rows_are_explained_under_all_names_of_their_table(told: list[dict[str, StageReport]], lake: Lake) -> None:
+def test_rows_are_explained_under_all_names_of_their_table(
+    reports_by_run: list[dict[str, StageReport]], lake: Lake
+) -> None:
     """What stands of the events is the published row, and ``__changes`` has the events that lead to all rows."""
     wrong = {}
     shown = {str(row.identifier) for row in Ledger(lake, _SOURCE).published_tables().values()}
@@ -232,11 +234,11 @@ def test_a_row_is_erased_under_all_names_of_its_table(
         report = erase(source, f"{name}.{table}", [key])
         assert (report.summary["nothing_found"], report.problems) == (1, ())
         if table == "r_b":
-            told = json.loads(Path(str(report.summary["certificate"])).read_text())
-            assert told["names"] == ["shop.r_a", "shop.r_b"]
-            assert {f"{name}.r_a", f"{name}.r_a__feed", f"{name}.r_b", f"{name}.r_b__feed"} < set(told["places"])
+            certificate = json.loads(Path(str(report.summary["certificate"])).read_text())
+            assert certificate["names"] == ["shop.r_a", "shop.r_b"]
+            assert {f"{name}.r_a", f"{name}.r_a__feed", f"{name}.r_b", f"{name}.r_b__feed"} < set(certificate["places"])
     found = {table: lake.load((name, table)).scan().to_arrow().to_pylist() for table in rows}
-    assert {table: {row["id"]: row["v"] for row in told} for table, told in found.items()} == rows
+    assert {table: {row["id"]: row["v"] for row in table_rows} for table, table_rows in found.items()} == rows
     assert {row["id"] for row in lake.load((name, "r_a__feed")).scan().to_arrow().to_pylist()} == {2}
     assert {row["id"] for row in lake.load((name, "o_a__feed")).scan().to_arrow().to_pylist()} == {1}
     for table in rows:

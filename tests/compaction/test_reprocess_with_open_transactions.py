@@ -33,7 +33,7 @@ def _day(number: int) -> datetime:
 
 
 def _source(name: str, landing: Path, **options: Any) -> Source:
-    tables: dict[str, Any] = {f"shop.{kind}_*": told for kind, told in KINDS.items()}
+    tables: dict[str, Any] = {f"shop.{kind}_*": settings for kind, settings in KINDS.items()}
     pattern = str(landing / "%Y-%m-%d" / "*")
     fields = {"source": name, "format": "debezium_json", "landing": pattern, "tables": tables, "options": options}
     return Source.model_validate({**fields, "max_deletes": 1})
@@ -58,9 +58,9 @@ def _days() -> dict[int, list[Message]]:
         ]
         number += 1
     (nameless,) = every.within(_TRANSACTION, logs[1].delete(15, id=4, b="v", n=1, c=None), first=number)
-    told = json.loads(nameless)
-    del told["source"]["table"]
-    return {1: first, 2: [*second, json.dumps(told).encode(), every.end(_TRANSACTION, _EVENTS)]}
+    event = json.loads(nameless)
+    del event["source"]["table"]
+    return {1: first, 2: [*second, json.dumps(event).encode(), every.end(_TRANSACTION, _EVENTS)]}
 
 
 class _Running:

@@ -43,11 +43,11 @@ def test_only_committed_transactions_show(seed: int, spark: SparkSession, lake: 
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
     first, *others = generated(seed, 24)
     ends = [dice.choice(("END", "END", "END", "ROLLBACK", None)) for _ in others]
-    told = [
+    transactions = [
         transaction(steps[0].transaction, *(step.change for step in steps if step.change), end=end or "END")
         for steps, end in zip(others, ends, strict=True)
     ]
-    steps = [step for all_of, end in zip(told, ends, strict=True) for step in (all_of if end else all_of[:-1])]
+    steps = [step for all_of, end in zip(transactions, ends, strict=True) for step in (all_of if end else all_of[:-1])]
     # A DTS event that is sent again has another place in Kafka, and is another event to a bag (ADR 11).
     keyed = [step for step in steps if step.change is None or step.change.table != "one"]
     steps += dice.sample(keyed, len(keyed) // 5)
@@ -66,7 +66,7 @@ def test_only_committed_transactions_show(seed: int, spark: SparkSession, lake: 
     for number, run in enumerate(runs):
         deliver(tmp_path, f"{number}", written("dts_avro", run))
         reports += run_all(source).values()
-    committed = [first, *(all_of for all_of, end in zip(told, ends, strict=True) if end == "END")]
+    committed = [first, *(all_of for all_of, end in zip(transactions, ends, strict=True) if end == "END")]
     changes = [step.change for all_of in committed for step in all_of if step.change]
     expected = {table: _expected(changes, table) for table in TABLES}
     assert {table: _read(lake, source.source, table) for table in TABLES} == expected

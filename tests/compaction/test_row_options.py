@@ -140,7 +140,7 @@ def seen(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFacto
     """Three runs; then in ``make prove`` one with other options, and a restore with the options of before."""
     landing = tmp_path_factory.mktemp("chosen")
     problems = [problem for number, changes in enumerate(RUNS) for problem in _run(landing, number, changes)]
-    told = [row for row in Ledger(lake, "chosen").tables() if row.object == "shop.edge"]
+    recorded = [row for row in Ledger(lake, "chosen").tables() if row.object == "shop.edge"]
     made = lake.load(history(Identifier("chosen", "made"))).scan().to_arrow().to_pylist()
     first = {
         "rows": {table: _rows(lake, table, *columns) for table, columns in TABLES.items()},
@@ -149,7 +149,7 @@ def seen(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFacto
         "fed": _fed(lake),
         "explained": {key: list(as_text(explain(lake, "chosen.edge", [f"id={key}"])))[-1] for key in (1, 2)},
         "changes": sql.query(lake, "SELECT after FROM chosen.made__changes").to_pylist(),
-        "ledger": [(row.rows_before, row.rows_after, row.deleted) for row in sorted(told, key=lambda row: row.cut)],
+        "ledger": [(row.rows_before, row.rows_after, row.deleted) for row in sorted(recorded, key=lambda row: row.cut)],
     }
     changed, refed = dict[str, list[tuple[Any, ...]]](), dict[str, bool]()
     restored, again = list[tuple[Any, ...]](), list[tuple[Any, ...]]()

@@ -386,8 +386,8 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list
     source = of_log("schema_cases", landing)
     reports = []
     for run in range(_RUNS):
-        told = [case.runs[run](SEATS[case.name].log()) for case in CASES if run < len(case.runs)]
-        deliver(landing, f"run-{run}", [message for messages in told for message in messages])
+        messages_by_case = [case.runs[run](SEATS[case.name].log()) for case in CASES if run < len(case.runs)]
+        deliver(landing, f"run-{run}", [message for messages in messages_by_case for message in messages])
         reports.append(run_all(source))
     return reports
 
@@ -406,8 +406,8 @@ def test_the_table_has_the_columns_and_rows_of_the_source(
     assert set(found.schema.names) - {POSITION, COMMITTED_AT} <= {*own, *(others if seat.count > 1 else ())}
     rows = found.to_pylist() if seat.count == 1 else seat.own(found.to_pylist())
     key = columns[0]
-    told = [(seat.own_key(row[key]), *(row[name] for name in own[1:])) for row in rows]
-    assert sorted(told, key=repr) == sorted(case.rows, key=repr)
+    own_rows = [(seat.own_key(row[key]), *(row[name] for name in own[1:])) for row in rows]
+    assert sorted(own_rows, key=repr) == sorted(case.rows, key=repr)
 
 
 def test_no_case_stopped_a_table_and_every_event_is_accounted_for(

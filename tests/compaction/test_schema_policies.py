@@ -146,23 +146,23 @@ def test_check_tells_what_changed_and_what_is_unknown(reports: list[dict[str, St
         table: sorted(columns) for table, columns in DRIFT.items()
     }
     assert not any(SCHEMA_DRIFT in remark for remark in reports[0]["check"].remarks)
-    told = reports[1]["check"].remarks
-    assert f"{NAME}.narrow: {SCHEMA_DRIFT} (a renamed to c, b dropped) warns: 2; expected 0" in told
-    assert f"{NAME}: {UNKNOWN_MESSAGES} (table) warns: 1; expected 0" in told
-    place = [text for text in told if f"1 {UNKNOWN_MESSAGES}. One is message " in text]
+    remarks = reports[1]["check"].remarks
+    assert f"{NAME}.narrow: {SCHEMA_DRIFT} (a renamed to c, b dropped) warns: 2; expected 0" in remarks
+    assert f"{NAME}: {UNKNOWN_MESSAGES} (table) warns: 1; expected 0" in remarks
+    place = [text for text in remarks if f"1 {UNKNOWN_MESSAGES}. One is message " in text]
     assert len(place) == 1
     assert "/2" in place[0]
-    assert f"{NAME}: {UNKNOWN_MEMBERS} (table) warns: 1; expected 0" in told
-    assert any(" does not know the member isPart of message " in text for text in told)
+    assert f"{NAME}: {UNKNOWN_MEMBERS} (table) warns: 1; expected 0" in remarks
+    assert any(" does not know the member isPart of message " in text for text in remarks)
     assert reports[1]["check"].problems == ()
 
 
 @pytest.mark.spark
 def test_a_new_table_waits_until_it_is_named(reports: list[dict[str, StageReport]], landing: Path, lake: Lake) -> None:
     """The run says so, and ends well; once the source file names the table, the next run publishes all its rows."""
-    told = "shop.found: it is new at the source, and the source file says `schema: {table: hold}`"
+    sentence = "shop.found: it is new at the source, and the source file says `schema: {table: hold}`"
     for report in reports:
-        assert any(told in remark for remark in report["compact"].remarks)
+        assert any(sentence in remark for remark in report["compact"].remarks)
     tables = {row["object"]: row for row in status_of(lake, NAME)["tables"].values()}
     assert (tables["shop.found"]["state"], tables["shop.found"]["held"]) == ("waiting", 2)
     assert "found" not in lake.tables(NAME)

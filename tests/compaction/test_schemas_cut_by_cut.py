@@ -72,8 +72,8 @@ ELSEWHERE = {name: {**ENTRIES.get(name, {}), "target": f"the_{name}"} for name i
 
 def _tried(messages: Iterable[Message]) -> list[Message]:
     """Return the messages of the tables that are tried."""
-    told = [(message, json.loads(message)) for message in messages]
-    tables = [(message, each.get("payload", each)["source"]["table"]) for message, each in told]
+    parsed = [(message, json.loads(message)) for message in messages]
+    tables = [(message, each.get("payload", each)["source"]["table"]) for message, each in parsed]
     return [message for message, table in tables if PROVING or table not in _PROVED]
 
 
@@ -145,36 +145,36 @@ def _entries(**changed: dict[str, Any]) -> dict[str, dict[str, Any]]:
 @pytest.fixture(scope="module")
 def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> CutByCut:
     """Three cuts, two of which were compacted before with fewer events; in ``make prove`` one more, after rebuilds."""
-    told, t = CutByCut(lake, "story", tmp_path_factory.mktemp("story")), Log
-    told.deliver("before", [t("seen_t").put(1, id=1, n=1), t("seen_u").put(1, id=1, n=None)])
-    told.run("before", told.source(ENTRIES), STAGES[:3])
-    told.deliver("one", _tried(_one(t)))
-    told.run("one", told.source(ENTRIES, migration_tables=True))
-    told.run("nothing new", told.source(ENTRIES))
+    cut_by_cut, t = CutByCut(lake, "story", tmp_path_factory.mktemp("story")), Log
+    cut_by_cut.deliver("before", [t("seen_t").put(1, id=1, n=1), t("seen_u").put(1, id=1, n=None)])
+    cut_by_cut.run("before", cut_by_cut.source(ENTRIES), STAGES[:3])
+    cut_by_cut.deliver("one", _tried(_one(t)))
+    cut_by_cut.run("one", cut_by_cut.source(ENTRIES, migration_tables=True))
+    cut_by_cut.run("nothing new", cut_by_cut.source(ENTRIES))
     lake.catalog.drop_table(("story", "gone_h"))
-    strict = told.source(_entries(to_text={"schema": "strict"}))
-    told.deliver("two", _tried(_two(t)))
-    told.run("landed", strict, STAGES[:2])
+    strict = cut_by_cut.source(_entries(to_text={"schema": "strict"}))
+    cut_by_cut.deliver("two", _tried(_two(t)))
+    cut_by_cut.run("landed", strict, STAGES[:2])
     for name in ("void_t", "emptied"):
         run_stage("rebuild", strict, table=f"shop.{name}")
-    told.run("compacted", strict, STAGES[2:3])
-    told.run("checked", strict, STAGES[3:4])
-    told.run("two", strict, STAGES[4:])
+    cut_by_cut.run("compacted", strict, STAGES[2:3])
+    cut_by_cut.run("checked", strict, STAGES[3:4])
+    cut_by_cut.run("two", strict, STAGES[4:])
     spark.sql(f"UPDATE {lake.spark_name(('story', 'void_u'))} SET n = 'mine'")  # noqa: S608  names of this test
-    allowed = told.source(_entries(until_allowed=TYPED, **ELSEWHERE))
-    told.deliver("between", [*_changes(t("again")), t("seen_u").put(3, id=3, n=1, m=1)])
-    told.run("between", allowed, STAGES[:3])
-    told.deliver("three", _tried(_three(t)))
-    told.run("three", allowed)
+    allowed = cut_by_cut.source(_entries(until_allowed=TYPED, **ELSEWHERE))
+    cut_by_cut.deliver("between", [*_changes(t("again")), t("seen_u").put(3, id=3, n=1, m=1)])
+    cut_by_cut.run("between", allowed, STAGES[:3])
+    cut_by_cut.deliver("three", _tried(_three(t)))
+    cut_by_cut.run("three", allowed)
     if not PROVING:
-        return told
-    moved = told.source(_entries(**ELSEWHERE))
+        return cut_by_cut
+    moved = cut_by_cut.source(_entries(**ELSEWHERE))
     for name in LATE:
         lake.catalog.drop_table(("story", name))
         run_stage("rebuild", moved, table=f"shop.{name}")
-    told.deliver("four", _tried(_four(t)))
-    told.run("four", moved)
-    return told
+    cut_by_cut.deliver("four", _tried(_four(t)))
+    cut_by_cut.run("four", moved)
+    return cut_by_cut
 
 
 def test_no_table_of_the_story_stops_but_those_that_are_to(story: CutByCut, lake: Lake) -> None:

@@ -100,8 +100,8 @@ def ways(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFacto
     reports = []
     deliver(landing, "first", [Log("both_renamed").end(1, 0)])
     for run, more in enumerate(RUNS):
-        told = [message for case in SHARDS if run < len(case.runs) for message in case.runs[run]]
-        deliver(landing, f"run-{run}", [*told, *more])
+        messages = [message for case in SHARDS if run < len(case.runs) for message in case.runs[run]]
+        deliver(landing, f"run-{run}", [*messages, *more])
         reports += run_all(source).values()
     by_runs = _rows(lake)
     reports += [run_stage(REBUILD[0], source, **({"table": table} if table else {})) for table in REBUILT]
@@ -161,11 +161,11 @@ def test_shards_make_one_table(table: str, columns: str, rows: list[tuple[Any, .
 
 def test_what_cannot_be_folded_is_stopped(ways: Ways) -> None:
     """A key of rows in two shards, a table without a key, and an added column that the source has: with the remedy."""
-    told = set(ways.problems)
-    assert {line.partition(":")[0] for line in told} == {
+    problems = set(ways.problems)
+    assert {line.partition(":")[0] for line in problems} == {
         "folded.clash", r"shop\.bag_(\d) -> folded.bag", r"shop\.taken_(\d) -> folded.taken",
     }  # fmt: skip
-    clash = next(line for line in told if line.startswith("folded.clash"))
+    clash = next(line for line in problems if line.startswith("folded.clash"))
     assert "1 keys (id) are those of rows in several tables, shop.clash_a and shop.clash_b among them" in clash
     assert not ways.by_runs.keys() & {"bag", "taken"}
 
@@ -185,9 +185,9 @@ def test_explain_finds_the_shard_of_a_row(ways: Ways, lake: Lake) -> None:
 
 def test_changes_of_shards_have_their_columns(ways: Ways, lake: Lake) -> None:
     """The change log shows the columns that are added, with the names of today in every shard."""
-    told = typed_changes(lake, Identifier("folded", "named")).select("after.*").collect()
-    assert all(row["_cdc_table"] == f"shop.named_{row['s']}" for row in told)
-    found = sorted(((row["s"], row["a"], row["b"]) for row in told), key=repr)
+    rows = typed_changes(lake, Identifier("folded", "named")).select("after.*").collect()
+    assert all(row["_cdc_table"] == f"shop.named_{row['s']}" for row in rows)
+    found = sorted(((row["s"], row["a"], row["b"]) for row in rows), key=repr)
     assert found == [("a", None, "x"), ("a", None, "y"), ("b", "z", None)]
 
 
@@ -211,10 +211,10 @@ def test_any_delivery_gives_each_shard_the_rows_of_the_model(
     names = [f"{'one' if len(key) == 1 else 'two'}_{number}" for number, key in enumerate(keys)]
     histories = {name: generated(name, seed + number) for number, name in enumerate(names)}
     deliveries = {name: mixed(dice, changes, dice.randint(1, 3)) for name, changes in histories.items()}
-    told = {"add": {"shard": "$1"}, "columns": {"shard": "int", **COLUMNS}}
+    settings = {"add": {"shard": "$1"}, "columns": {"shard": "int", **COLUMNS}}
     entries = {
-        r"shop\.one_(\d+)": {"target": "one", "key": ["shard", "id"], **told},
-        r"shop\.two_(\d+)": {"target": "two", "key": ["id", "line", "shard"], "history": True, **told},
+        r"shop\.one_(\d+)": {"target": "one", "key": ["shard", "id"], **settings},
+        r"shop\.two_(\d+)": {"target": "two", "key": ["id", "line", "shard"], "history": True, **settings},
     }
     name = f"generated_shards_{seed}"
     fields = {"source": name, "format": "debezium_json", "landing": str(tmp_path / "*"), "tables": entries}
@@ -234,5 +234,5 @@ def test_any_delivery_gives_each_shard_the_rows_of_the_model(
 
 
 def _comparable(rows: Iterable[Row]) -> list[Row]:
-    told = map(without_delivery, rows)
-    return sorted(({name: row.get(name) for name in (*COLUMNS, POSITION)} for row in told), key=repr)
+    bare_rows = map(without_delivery, rows)
+    return sorted(({name: row.get(name) for name in (*COLUMNS, POSITION)} for row in bare_rows), key=repr)

@@ -57,7 +57,7 @@ def _runs() -> list[list[Change]]:
     if PROVING:
         runs.append([_bad(one, 50, 1), two.insert(50, 7, "g", "h")])  # nothing of the first can be read
         last_words = [(t.update(60, 5, "last", "word"), t.delete(61, 6, "", "")) for t in TENANTS]
-        runs += [[change for told in last_words for change in told], [_bad(one, 70, 1), _bad(two, 70, 2)]]
+        runs += [[change for pair in last_words for change in pair], [_bad(one, 70, 1), _bad(two, 70, 2)]]
     return runs
 
 
@@ -112,8 +112,8 @@ class Outcome:
 
 
 def _in_order(rows: Iterable[Row]) -> list[Row]:
-    told = ({name: value for name, value in row.items() if name != "_cdc_committed_at"} for row in rows)
-    return sorted(map(without_delivery, told), key=lambda row: int(row["id"]))
+    undated_rows = ({name: value for name, value in row.items() if name != "_cdc_committed_at"} for row in rows)
+    return sorted(map(without_delivery, undated_rows), key=lambda row: int(row["id"]))
 
 
 def _expected(runs: int) -> dict[str, list[Row]]:
@@ -157,8 +157,8 @@ def test_as_many_together_as_are_worth_it(limit: str, monkeypatch: pytest.Monkey
     """Many tables are folded in several plans, and one that is left over by itself."""
     monkeypatch.setattr(shared_folds, limit, {"_MOST": 2, "_PASSED_OVER": 8}[limit])  # two tables of two events
     run: Any = None  # a plan and the state of its table decide
-    told = plans.found(plans.shape(id="long", name="string"))
-    made = [plan(plans.source(), replace(told, name=f"shard_{number}", events=2), None) for number in range(5)]
+    found = plans.found(plans.shape(id="long", name="string"))
+    made = [plan(plans.source(), replace(found, name=f"shard_{number}", events=2), None) for number in range(5)]
     prepared = [
         Prepared(
             run=run, plan=each, table=run,

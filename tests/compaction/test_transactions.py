@@ -44,20 +44,20 @@ Told = tuple[str, int | None, bool | None]
 """Id, number and last-event flag of an event; an operation in lower case makes it a control event."""
 
 
-def _rows(*told: tuple[Any, ...]) -> pa.RecordBatch:
+def _rows(*given: tuple[Any, ...]) -> pa.RecordBatch:
     """Rows of ``READ_OF_CONTROLS``: operation, id, number, last, and the detail if there is any."""
     types = (pa.string(), pa.string(), INSTANT, pa.string(), pa.int64(), pa.bool_(), pa.string())
-    rows = [(operation, "1.011", 1, *rest, None)[: len(types)] for operation, *rest in told]
+    rows = [(operation, "1.011", 1, *rest, None)[: len(types)] for operation, *rest in given]
     return pa.RecordBatch.from_arrays(
         [pa.array(column, type_) for column, type_ in zip(zip(*rows, strict=True), types, strict=True)],
         names=list(READ_OF_CONTROLS),
     )
 
 
-def _seen(*told: tuple[Any, ...], marked: bool = False, keep: Iterable[str] = ()) -> dict[str, Seen]:
+def _seen(*given: tuple[Any, ...], marked: bool = False, keep: Iterable[str] = ()) -> dict[str, Seen]:
     """What a tracker tells of events and markers, each given by itself."""
     tracker = Tracker(marked=marked, keep=frozenset(keep))
-    for each in told:
+    for each in given:
         if each[0].islower():
             tracker.controls(1, _rows(each))
         else:
@@ -74,26 +74,26 @@ BRACKETED = [
 XA = [("transaction_begin", "a", None, None), ("INSERT", "a", None, None), ("xa_commit", "a", None, None)]
 
 
-@pytest.mark.parametrize("told", [FLAGGED, COUNTED, BRACKETED, XA], ids=["flagged", "counted", "bracketed", "xa"])
-def test_a_transaction_is_whole_in_any_order_and_with_copies(told: list[tuple[Any, ...]]) -> None:
+@pytest.mark.parametrize("parts", [FLAGGED, COUNTED, BRACKETED, XA], ids=["flagged", "counted", "bracketed", "xa"])
+def test_a_transaction_is_whole_in_any_order_and_with_copies(parts: list[tuple[Any, ...]]) -> None:
     """Once all of it was seen nothing is told of it, and before that it is, with what was seen."""
-    for order in itertools.permutations(told):
+    for order in itertools.permutations(parts):
         assert _seen(*order) == {}
         assert _seen(*order, *order[:2]) == {}
-    kept = _seen(*told, keep=["a"])
+    kept = _seen(*parts, keep=["a"])
     assert [seen.whole for seen in kept.values()] == [True]
 
 
-@pytest.mark.parametrize("told", [FLAGGED, COUNTED], ids=["flagged", "counted"])
+@pytest.mark.parametrize("parts", [FLAGGED, COUNTED], ids=["flagged", "counted"])
 @pytest.mark.parametrize("missing", range(3))
-def test_a_transaction_that_lacks_an_event_is_open_until_it_comes(told: list[tuple[Any, ...]], missing: int) -> None:
+def test_a_transaction_that_lacks_an_event_is_open_until_it_comes(parts: list[tuple[Any, ...]], missing: int) -> None:
     """Copies of the other events do not stand for the one that is missing; two tasks know together."""
-    there = [each for number, each in enumerate(told) if number != missing]
+    there = [each for number, each in enumerate(parts) if number != missing]
     (seen,) = _seen(*there, *there, marked=True).values()
     assert not seen.whole
     events = sum(each[0].isupper() for each in there)
     assert seen.tables == {"shop.t": (2 * events, 0)}
-    other = _seen(told[missing], marked=True)["a"]
+    other = _seen(parts[missing], marked=True)["a"]
     assert merged(seen, other).whole
     assert merged(other, seen) == merged(seen, other)
 
@@ -141,9 +141,9 @@ def test_many_rows_are_settled_on_the_way(monkeypatch: pytest.MonkeyPatch) -> No
         for number in range(20):
             tracker.changes(1, "shop.t", _rows(("INSERT", f"{number // 2}", number % 2 + 1, number % 2 == 1)))
     tracker.changes(1, "shop.t", _rows(("INSERT", "0", 1, False)))
-    told = tracker.close()
-    assert not told.exact
-    assert all_of([told]).keys() <= {"0"}
+    seen = tracker.close()
+    assert not seen.exact
+    assert all_of([seen]).keys() <= {"0"}
 
 
 def test_ranges_are_joined_whatever_their_order() -> None:
@@ -264,9 +264,9 @@ def test_open_is_what_lacks_a_part(format_name: str, seed: int, source: Make, la
         delivered += steps
         begun = {step.transaction for step in delivered if step.change}
         lacking = {id_ for id_ in begun if not whole(format_name, transactions[id_ - 1 : id_], delivered)}
-        told = running.status()["transactions"]["open"]
-        assert sorted(map(number_of, (each["id"] for each in told))) == sorted(lacking)
-    assert not told
+        reported = running.status()["transactions"]["open"]
+        assert sorted(map(number_of, (each["id"] for each in reported))) == sorted(lacking)
+    assert not reported
 
 
 def _mixed(seed: int, transactions: Sequence[Sequence[Step]]) -> list[list[Step]]:

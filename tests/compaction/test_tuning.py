@@ -67,9 +67,9 @@ def test_workers_are_forked_with_all_that_they_need(spark: SparkSession) -> None
         known = [name for name in sys.modules if name.startswith("tidemark.")]
         yield from (pa.RecordBatch.from_pydict({"name": known}) for _ in batches)
 
-    told = spark.range(0, 1, 1, 1).mapInArrow(imported, "name string").collect()
+    rows = spark.range(0, 1, 1, 1).mapInArrow(imported, "name string").collect()
     needed = {"tidemark.normalization.tasks", *(f"tidemark.formats.{name}" for name in formats.names())}
-    assert needed <= {row["name"] for row in told}
+    assert needed <= {row["name"] for row in rows}
 
 
 def test_columns_of_any_number_reach_the_jvm(spark: SparkSession) -> None:
@@ -88,13 +88,13 @@ def test_a_function_is_looked_up_once(spark: SparkSession, monkeypatch: pytest.M
     sent: list[str] = []
     send = ClientServerConnection.send_command
 
-    def told(self: ClientServerConnection, command: str) -> Any:
+    def recording(self: ClientServerConnection, command: str) -> Any:
         sent.append(command)
         return send(self, command)
 
     first = F.upper(F.col("id") + F.lit(1))
     with monkeypatch.context() as patched:
-        patched.setattr(ClientServerConnection, "send_command", told)
+        patched.setattr(ClientServerConnection, "send_command", recording)
         second = F.upper(F.col("id") + F.lit(1))
     calls = [command for command in sent if not command.startswith("m\n")]  # m: what is not needed any more is let go
     assert [command.partition("\n")[0] for command in calls] == ["c"] * 3

@@ -30,7 +30,7 @@ def test_no_value_of_a_deleted_row_is_taken_from_what_the_log_does_not_have(
         "debezium_json", tables={"app.public.soft": {"deletes": "soft"}}, invariants={"before_images": "warn"}
     )
     loaded = [_record(table, 1, "c", None, _row(key)) for table in _TABLES for key in (1, 2, 3)]
-    told = _deliver(made, tmp_path, loaded)
+    texts = _deliver(made, tmp_path, loaded)
     changes = [
         _record(table, *change)
         for table in _TABLES
@@ -41,8 +41,8 @@ def test_no_value_of_a_deleted_row_is_taken_from_what_the_log_does_not_have(
             (4, "d", _unlogged(2), None),
         )
     ]
-    told += _deliver(made, tmp_path, changes)
-    assert told == []
+    texts += _deliver(made, tmp_path, changes)
+    assert texts == []
     if PROVING:
         assert _rows(lake, made, "hard") == [(3, 7, "other", "long"), (101, 7, "other", "long")]
     assert _rows(lake, made, "soft") == [

@@ -153,7 +153,7 @@ _AROUND_A_TRUNCATE = "all_of_them_around_a_truncate"
 
 
 def _source(name: str, landing: Path, tables: Mapping[str, Mapping[str, Any]]) -> Source:
-    promised = {f"shop.{table}": {"key": ["id"], "columns": COLUMNS, **told} for table, told in tables.items()}
+    promised = {f"shop.{table}": {"key": ["id"], "columns": COLUMNS, **settings} for table, settings in tables.items()}
     fields = {"source": name, "format": "shareplex_json", "landing": str(landing / "*"), "tables": promised}
     return Source.model_validate({**fields, "max_deletes": 1, "max_quarantined": 1})
 
@@ -174,16 +174,16 @@ def _typed(row: Row) -> Row:
 def _expected(changes: Sequence[Change], *, soft: bool) -> list[Row]:
     times = {encode_position(change.position): shareplex.at(change) for change in changes}
     if soft:
-        told = fold_softly(changes).get(changes[0].table, {}).values()
-        rows = [{**row, "_cdc_position": encode_position(place), "_cdc_deleted": gone} for row, place, gone in told]
+        folded = fold_softly(changes).get(changes[0].table, {}).values()
+        rows = [{**row, "_cdc_position": encode_position(place), "_cdc_deleted": gone} for row, place, gone in folded]
     else:
         rows = list(fold(with_position(changes)).get(changes[0].table, {}).values())
     return comparable({**_typed(row), "_cdc_committed_at": times[row["_cdc_position"]]} for row in rows)
 
 
 def _expected_versions(changes: Sequence[Change]) -> list[Row]:
-    told = versions(changes, shareplex.at).get(changes[0].table, [])
-    return of_versions(told, {change.position: shareplex.at(change) for change in changes}, _typed)
+    expected = versions(changes, shareplex.at).get(changes[0].table, [])
+    return of_versions(expected, {change.position: shareplex.at(change) for change in changes}, _typed)
 
 
 def _failing(deliveries: Mapping[str, Delivery], kinds: Mapping[str, Any], name: str, landing: Path, lake: Lake) -> Any:
@@ -199,10 +199,10 @@ def _failing(deliveries: Mapping[str, Delivery], kinds: Mapping[str, Any], name:
     assert_ledger_closes(lake, name)
     failing = {}
     for table, runs in deliveries.items():
-        changes, told = changes_of(runs), kinds[table]
+        changes, settings = changes_of(runs), kinds[table]
         found = [_published(lake, name, table)]
-        expected = [_expected(changes, soft="deletes" in told)]
-        if "history" in told:
+        expected = [_expected(changes, soft="deletes" in settings)]
+        if "history" in settings:
             found.append(_versions(lake, name, table))
             expected.append(_expected_versions(changes))
         if found != expected:
@@ -291,17 +291,17 @@ def settled(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFa
     fields = {"source": "settled", "format": "shareplex_json", "landing": str(landing / "*"), "tables": tables}
     source = Source.model_validate({**fields, "max_deletes": 1})
 
-    def told(op: str, seq: int, **data: str) -> bytes:
+    def counted(op: str, seq: int, **data: str) -> bytes:
         meta = {"op": op, "table": "shop.counted", "scn": 100, "seq": seq, "size": 2, "trans": "t"}
         return json.dumps({"meta": meta, "data": data}).encode()
 
-    first = [told("ins", 1, id="1", name="a", note="x"), told("UPDATE BEFORE", 2, id="1", name="a")]
+    first = [counted("ins", 1, id="1", name="a", note="x"), counted("UPDATE BEFORE", 2, id="1", name="a")]
     deliver(landing, "a", [*first, *map(shareplex.message, [table.insert(1, **_FIRST), table.old(2, **_FIRST)])])
     run_all(source)
     held = sum(row["held"] for row in Ledger(lake, "settled").read("tables") if row["object"] == "shop.counted")
     gone = {"meta": {"op": "DROP COLUMN", "table": "shop.dropped", "scn": "3", "seq": 1}, "data": {"note": None}}
     new = shareplex.message(table.new(2, id="2", name="b"))
-    deliver(landing, "b", [told("UPDATE AFTER", 2, id="1", name="b"), json.dumps(gone).encode(), new])
+    deliver(landing, "b", [counted("UPDATE AFTER", 2, id="1", name="b"), json.dumps(gone).encode(), new])
     run_all(source)
     rows = [lake.load(("settled", name)).scan().to_arrow().to_pylist() for name in ("counted", "dropped")]
     return Settled(held, *rows)

@@ -50,7 +50,7 @@ def _timed(change: Change, times: Times) -> bytes:
 
 
 def _source(name: str, landing: Path, tables: Mapping[str, Mapping[str, Any]]) -> Source:
-    promised = {f"shop.{table}": {"key": ["id"], "columns": COLUMNS, **told} for table, told in tables.items()}
+    promised = {f"shop.{table}": {"key": ["id"], "columns": COLUMNS, **settings} for table, settings in tables.items()}
     fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": promised}
     return Source.model_validate(fields)
 
@@ -74,8 +74,8 @@ def _expected_versions(changes: Sequence[Change], times: Times, tracked: Collect
     def at(change: Change) -> datetime:
         return _minute(times.get(_place(change), _place(change)))
 
-    told = versions(changes, at, tracked).get(changes[0].table, [])
-    return of_versions(told, {change.position: at(change) for change in changes}, _typed)
+    expected = versions(changes, at, tracked).get(changes[0].table, [])
+    return of_versions(expected, {change.position: at(change) for change in changes}, _typed)
 
 
 def _expected_softly(changes: Sequence[Change], times: Times) -> list[Row]:
@@ -97,8 +97,8 @@ def _assert_current_is_table(lake: Lake, source: str, table: str) -> None:
     names = (*COLUMNS, "_cdc_position", "_cdc_committed_at")
     current = [row for row in _read(lake, history(Identifier(source, table))) if row["is_current"]]
     alive = [row for row in _read(lake, (source, table)) if not row.get("_cdc_deleted")]
-    told = [sorted(([row.get(name) for name in names] for row in rows), key=repr) for rows in (current, alive)]
-    assert told[0] == told[1]
+    sides = [sorted(([row.get(name) for name in names] for row in rows), key=repr) for rows in (current, alive)]
+    assert sides[0] == sides[1]
 
 
 class Case(NamedTuple):
@@ -484,12 +484,12 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list
     landing = tmp_path_factory.mktemp("histories")
     tables: dict[str, dict[str, Any]] = {seat.table: {"deletes": "soft"} for seat in SEATS.values()}
     tables |= {SEATS[case.name].table: {"history": True, "deletes": _KINDS[case.name]} for case in _TOLD}
-    told = [(SEATS[case.name], case.runs, case.times) for case in _TOLD]
-    told += [(SEATS[f"soft_{name}"], runs, {}) for name, runs in SOFT_RUNS.items()]
+    deliveries = [(SEATS[case.name], case.runs, case.times) for case in _TOLD]
+    deliveries += [(SEATS[f"soft_{name}"], runs, {}) for name, runs in SOFT_RUNS.items()]
     source = _source("histories", landing, tables)
     # Cases have the same minutes. The first one comes last, so that no late event ends a run with the latest minute of
     # all: it would tell that the log began anew.
-    seated = [(seat.seated(runs), _moved(seat, runs, times)) for seat, runs, times in reversed(told)]
+    seated = [(seat.seated(runs), _moved(seat, runs, times)) for seat, runs, times in reversed(deliveries)]
     reports = []
     for run in range(_RUNS):
         lines = [_timed(change, times) for runs, times in seated if run < len(runs) for change in runs[run]]
@@ -508,11 +508,11 @@ def test_the_history_is_what_its_changes_lead_to(case: Case, cases: list[dict[st
         (seat.own_key(row["id"]), *(row[name] for name in ("name", "note", "valid_from", "valid_to", "is_current")))
         for row in found
     ]
-    told = [
+    expected = [
         (*version[:3], _minute(version[3]), version[4] and _minute(version[4]), version[4] is None)
         for version in case.versions
     ]
-    assert sorted(spans, key=repr) == sorted(told, key=repr)
+    assert sorted(spans, key=repr) == sorted(expected, key=repr)
     changes = [change for run in seat.seated(case.runs) for change in run]
     times = _moved(seat, case.runs, case.times)
     assert found == _expected_versions(changes, times)
@@ -589,13 +589,13 @@ def test_any_delivery_gives_the_versions_and_the_deleted_rows_of_the_model(
         deliver(tmp_path, f"{run}", [_timed(change, times) for change in changes])
         _publish(source, lake)
     assert_ledger_closes(lake, source.source)
-    for name, told in tables.items():
+    for name, settings in tables.items():
         runs = "\n".join(f"run {n}: {_timed(c, times).decode()}" for n, run in enumerate(deliveries[name]) for c in run)
-        if "history" in told:
-            tracked = _tracked(told["history"])
+        if "history" in settings:
+            tracked = _tracked(settings["history"])
             assert _versions(lake, source.source, name) == _expected_versions(made[name], times, tracked), runs
             _assert_current_is_table(lake, source.source, name)
-        if "deletes" in told:
+        if "deletes" in settings:
             assert comparable(_read(lake, (source.source, name))) == _expected_softly(made[name], times), runs
 
 
@@ -626,13 +626,13 @@ def test_a_source_file_may_change_its_mind(spark: SparkSession, lake: Lake, tmp_
         ({}, [t.insert(1, 1, "a", "b"), t.insert(2, 2, "x", "y"), t.delete(5, 2, "x", "y")]),
         (both, [t.update(6, 1, "c", "d"), t.update(4, 2, "late", "late")]),
         ({"deletes": "soft"}, [t.delete(7, 1, "c", "d"), t.insert(8, 3, "e", "f")]),
-        *how_many(usually=[(few, [change for _, told in on_again for change in told])], proving=on_again),
+        *how_many(usually=[(few, [change for _, run in on_again for change in run])], proving=on_again),
         (both, [t.update(14, 4, "g", "m")]),
         ({"history": True}, [t.insert(15, 5, "i", "j")]),
     ]
     problems, found = [], []
-    for number, (told, changes) in enumerate(steps):
-        source = _source("changing", tmp_path, {"t": told})
+    for number, (settings, changes) in enumerate(steps):
+        source = _source("changing", tmp_path, {"t": settings})
         deliver(tmp_path, f"{number}", [_timed(change, {}) for change in changes])
         problems.append([problem for report in run_all(source).values() for problem in report.problems])
         found.append(_versions(lake, "changing", "t") if number else [])
@@ -642,7 +642,7 @@ def test_a_source_file_may_change_its_mind(spark: SparkSession, lake: Lake, tmp_
     # Key 2 went for good while deletes were hard.
     assert rows == {1: ("c", True), 3: ("m", False), 4: ("g", False)}
     for last, (kinds, _) in list(enumerate(steps))[3:-1]:
-        changes = [change for _, told in steps[: last + 1] for change in told]
+        changes = [change for _, run in steps[: last + 1] for change in run]
         assert found[last] == _expected_versions(changes, {}, _tracked(kinds["history"])), last
     assert len(found[-3]) < len(found[-2])
 

@@ -66,16 +66,16 @@ class World(NamedTuple):
             if item.transaction is not None:
                 numbers = members[item.transaction]
                 numbers.setdefault((item.what.table, item.what.position), len(numbers) + 1)
-        told = []
+        messages = []
         for item in self.items:
             if item.run == run:
                 message = _message(item.what)
                 if item.transaction is not None:
                     number = members[item.transaction][item.what.table, item.what.position]
                     (message,) = Log("").within(item.transaction, message, first=number)
-                told.append(message)
+                messages.append(message)
         ended = [name for name, at in self.ends.items() if at == run]
-        return told + [Log("").end(name, len(members[name])) for name in ended]
+        return messages + [Log("").end(name, len(members[name])) for name in ended]
 
 
 def _message(what: Change | Alteration) -> bytes:
@@ -134,7 +134,7 @@ class Grower:
 
     def _statement(self, at: int) -> Alteration:
         dice, columns = self.dice, self.columns
-        told = (self.name, position(at, Operation.UPDATE))
+        place = (self.name, position(at, Operation.UPDATE))
         column, chance = dice.choice(sorted(columns)), dice.random()
         free = dice.choice([name for name in "abcdefgh" if name not in columns])
         if len(columns) < 5 and (chance < 0.4 or (chance < 0.6 and (not self.key or len(columns) == 1))):
@@ -143,20 +143,20 @@ class Grower:
             clause = f"ADD COLUMN {free} {type_}"
             if dice.random() < 0.6:
                 self.rows = [{**row, free: default} for row in self.rows]
-                return Alteration(*told, {}, {free: default}, f"{clause} DEFAULT {written}")
+                return Alteration(*place, {}, {free: default}, f"{clause} DEFAULT {written}")
             self.rows = [{**row, free: None} for row in self.rows]
-            return Alteration(*told, {}, {}, clause)
+            return Alteration(*place, {}, {}, clause)
         if chance < 0.6 and self.key:
             del columns[column]
             self.rows = [{name: row[name] for name in row if name != column} for row in self.rows]
-            return Alteration(*told, {column: None}, {}, f"DROP COLUMN {column}")
+            return Alteration(*place, {column: None}, {}, f"DROP COLUMN {column}")
         if chance < 0.8 and "int" in columns.values():
             column = next(name for name, kind in columns.items() if kind == "int")
             columns[column] = "big"
-            return Alteration(*told, {}, {}, f"MODIFY {column} bigint")
+            return Alteration(*place, {}, {}, f"MODIFY {column} bigint")
         columns[free] = columns.pop(column)
         self.rows = [{free if name == column else name: row[name] for name in row} for row in self.rows]
-        return Alteration(*told, {column: free}, {}, f"RENAME COLUMN {column} TO {free}")
+        return Alteration(*place, {column: free}, {}, f"RENAME COLUMN {column} TO {free}")
 
     def _row(self) -> Row:
         key = {name: self.dice.randint(1, 4 if name == "id" else 2) for name in self.key}
@@ -173,17 +173,17 @@ def generated(seed: int) -> World:
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
     tables = [Grower(dice, f"{kind}_{number}", key) for kind, key in KEYS.items() for number in range(_OF_EACH)]
     places = itertools.count(1)
-    told: list[tuple[Change | Alteration, str | None]] = []
+    history: list[tuple[Change | Alteration, str | None]] = []
     ends: dict[str, int | None] = {}
-    while len(told) < 16 * len(tables):
+    while len(history) < 16 * len(tables):
         transaction = f"tx{len(ends)}" if dice.random() < 0.6 else None
         steps = [dice.choice(tables).step(next(places)) for _ in range(dice.randint(1, 6) if transaction else 1)]
-        told += [(step, transaction if isinstance(step, Change) else None) for step in steps]
+        history += [(step, transaction if isinstance(step, Change) else None) for step in steps]
         if transaction is not None and any(isinstance(step, Change) for step in steps):
             ends[transaction] = None if dice.random() < 0.1 else dice.randrange(_RUNS)
     items: list[Item] = []
     earliest = {table.name: 0 for table in tables}
-    for what, transaction in told:
+    for what, transaction in history:
         first = earliest[what.table]
         run = dice.randrange(first, _RUNS)
         if isinstance(what, Alteration):
@@ -224,8 +224,8 @@ def _agrees(world: World, table: str, source: str, lake: Lake) -> bool:
     changes = world.settled(table)
     expected = fold(what if isinstance(what, Alteration) else next(with_position([what])) for what in changes)
     found = lake.find((source, table))
-    told = Identifier(source, table)
-    if PROVING and found is not None and replayed(lake, told) != published(lake, told):
+    identifier = Identifier(source, table)
+    if PROVING and found is not None and replayed(lake, identifier) != published(lake, identifier):
         return False
     rows = [] if found is None else found.scan().to_arrow().drop_columns([COMMITTED_AT]).to_pylist()
     return _comparable(map(without_delivery, rows)) == _comparable(expected.get(table, {}).values())
@@ -247,9 +247,9 @@ def _alone(world: World, table: str, without: range, name: str) -> World:
 
 
 def _together(worlds: Iterable[World]) -> World:
-    told = list(worlds)
-    ends = {name: run for world in told for name, run in world.ends.items()}
-    return World([item for world in told for item in world.items], ends)
+    all_worlds = list(worlds)
+    ends = {name: run for world in all_worlds for name, run in world.ends.items()}
+    return World([item for world in all_worlds for item in world.items], ends)
 
 
 def _shrunk(world: World, table: str, landing: Path, lake: Lake, name: str) -> World:
@@ -261,9 +261,9 @@ def _shrunk(world: World, table: str, landing: Path, lake: Lake, name: str) -> W
             break
         starts = range(0, len(world.items), size)
         tries = {f"s{start}": _alone(world, table, range(start, start + size), f"s{start}") for start in starts}
-        tries = {told: each for told, each in tries.items() if each.tables()}
+        tries = {label: each for label, each in tries.items() if each.tables()}
         failing = list(_failing(_together(tries.values()), f"{name}_{step}", landing / str(step), lake))
-        kept = next((told for told in failing if told in tries), None)
+        kept = next((label for label in failing if label in tries), None)
         if kept is not None:
             world, table = tries[kept], kept
         size = min(size if kept else size // 2, len(world.items) // 2)

@@ -59,8 +59,8 @@ def test_any_delivery_gives_the_tables_of_the_source(
     expected |= {"moved_a": {}, "moved_b": {2: "a"}}
     assert {table: _rows(lake, name, table) for table in expected} == expected
     assert lake.load(("quarantine", name)).scan().to_arrow().num_rows == 0
-    told = {row.object for row in Ledger(lake, name).contradictions() if row.kind == BEFORE_IMAGES}
-    assert {table for table in told if table.startswith(_IN_ORDER)} == set()
+    contradicted = {row.object for row in Ledger(lake, name).contradictions() if row.kind == BEFORE_IMAGES}
+    assert {table for table in contradicted if table.startswith(_IN_ORDER)} == set()
     assert_ledger_closes(lake, name)
 
 
