@@ -48,8 +48,8 @@ def typed(session: SparkSession, files: Sequence[str], columns: Mapping[str, str
     )
     parsed = session.read.text([*files]).select(F.from_json("value", envelope).alias("change"))
     image = F.coalesce("change.after", "change.before").alias("image")
-    told = ["change.op", "change.source.file", "change.source.pos", "change.source.row", "change.source.ts_ms"]
-    return parsed.select(*told, F.col("change.ts_ms").alias("captured_ms"), image).select("*", "image.*").drop("image")
+    paths = ["change.op", "change.source.file", "change.source.pos", "change.source.row", "change.source.ts_ms"]
+    return parsed.select(*paths, F.col("change.ts_ms").alias("captured_ms"), image).select("*", "image.*").drop("image")
 
 
 def newest(changes: DataFrame, key: str) -> DataFrame:

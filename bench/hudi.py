@@ -27,8 +27,8 @@ def main(folder: Path, step: str, *files: str) -> None:
     table = str(folder / "tables")
     session = _session(shape["jars"])
     if step == "read":
-        told = changes.totals(session.read.format("hudi").load(table), [*shape["columns"]])
-        (folder / "read.json").write_text(json.dumps(told), encoding="utf-8")
+        totals = changes.totals(session.read.format("hudi").load(table), [*shape["columns"]])
+        (folder / "read.json").write_text(json.dumps(totals), encoding="utf-8")
         return
     changes.carry_out(partial(_carry_out, session, shape, table), step, files)
 

@@ -100,8 +100,8 @@ def _measure(airflow: AirflowService, kind: str, first: datetime, count: int) ->
     before = set(airflow.api.runs([DAG])[DAG])
     airflow.backfill(DAG, first, first + timedelta(days=count - 1))
     states = airflow.wait_runs([DAG])[DAG]
-    told = airflow.api.request("GET", f"dags/{DAG}/dagRuns", params={"limit": 1000})["dag_runs"]
-    runs = [run for run in told if run["dag_run_id"] not in before]
+    all_runs = airflow.api.request("GET", f"dags/{DAG}/dagRuns", params={"limit": 1000})["dag_runs"]
+    runs = [run for run in all_runs if run["dag_run_id"] not in before]
     if len(runs) != count or {states[run["dag_run_id"]] for run in runs} != {"success"}:
         sys.exit(f"{kind}: {states}")
     tasks = [airflow.api.tasks(DAG, run["dag_run_id"]) for run in runs]

@@ -216,8 +216,8 @@ def _merge(peer: Peer) -> str:
 
 def _read(session: SparkSession, table: str, folder: Path) -> None:
     """Read every column of the table, and write down what was read."""
-    told = changes.totals(session.table(table), [*COLUMNS])
-    (folder / "read.json").write_text(json.dumps(told), encoding="utf-8")
+    totals = changes.totals(session.table(table), [*COLUMNS])
+    (folder / "read.json").write_text(json.dumps(totals), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def _typed(file: str, schema: pa.Schema) -> pa.Table:
     """Return one typed row a message, in the order of the log: the columns, and ``op``."""
     read = [pa.field(each.name, _read_as(COLUMNS[each.name], each.type)) for each in schema]
     image = pa.struct(read)
-    told = pa.schema([("op", pa.string()), ("before", image), ("after", image)])
-    options = pj.ParseOptions(explicit_schema=told, unexpected_field_behavior="ignore")
+    envelope = pa.schema([("op", pa.string()), ("before", image), ("after", image)])
+    options = pj.ParseOptions(explicit_schema=envelope, unexpected_field_behavior="ignore")
     found = pj.read_json(file, pj.ReadOptions(block_size=1 << 24), options).combine_chunks()
     before, after = (found[name].combine_chunks() for name in ("before", "after"))
     has_after = pc.is_valid(after)

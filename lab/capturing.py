@@ -42,9 +42,9 @@ class Captured:
         if truth.name not in self.loaded or not truth.key:
             return truth
         before = self.loaded[truth.name]
-        told = {key_of(truth, row) for row in published}
+        published_keys = {key_of(truth, row) for row in published}
         return dataclasses.replace(
-            truth, rows=[row for row in truth.rows if row not in before.rows or key_of(truth, row) in told]
+            truth, rows=[row for row in truth.rows if row not in before.rows or key_of(truth, row) in published_keys]
         )
 
     def write(self, folder: Path) -> None:
@@ -53,8 +53,8 @@ class Captured:
         for name, records in self.records.items():
             (folder / f"{name}.jsonl").write_text("".join(f"{each.line()}\n" for each in records), encoding="utf-8")
         for name, tables in (("truths", self.truths), ("loaded", self.loaded)):
-            told = {table: dataclasses.asdict(truth) for table, truth in tables.items()}
-            (folder / f"{name}.json").write_text(json.dumps(told, default=_text), encoding="utf-8")
+            by_table = {table: dataclasses.asdict(truth) for table, truth in tables.items()}
+            (folder / f"{name}.json").write_text(json.dumps(by_table, default=_text), encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path, settings: Sequence[Setting]) -> Captured:
@@ -63,7 +63,7 @@ class Captured:
         tables = (json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("truths", "loaded"))
         return cls(
             {name: [Record(**json.loads(line)) for line in text.split("\n") if line] for name, text in texts.items()},
-            *({table: Truth(**told) for table, told in each.items()} for each in tables),
+            *({table: Truth(**fields) for table, fields in each.items()} for each in tables),
         )
 
 

@@ -61,9 +61,9 @@ class Outcome:
     def lines(self) -> str:
         """What is printed of it."""
         state = "equal" if not self.found else "known" if self.why else "DIFFERS"
-        told = [] if not self.found or self.why else self.details
+        details = [] if not self.found or self.why else self.details
         more = [self.why or self.found] if self.found else []
-        more += [f"told: {line[:400]}" for line in told] + [f"FALSE ALARM: {line[:400]}" for line in self.alarms]
+        more += [f"told: {line[:400]}" for line in details] + [f"FALSE ALARM: {line[:400]}" for line in self.alarms]
         head = f"{self.round}\t{self.setting}\t{self.delivery}\t{self.table}\t{state}\n"
         return "".join([head, *(f"    {line}\n" for line in more)])
 
@@ -139,13 +139,13 @@ def _outcomes(each: Combination, landing: Path) -> Iterator[Outcome]:
     for truth in (captured.loaded if setting.brings == "loaded" else captured.truths).values():
         rows = published.get(truth.name)
         expected = captured.changed(truth, rows or ()) if setting.brings == "changes" else truth
-        told = [text for text in (*set_aside, *problems) if re.search(rf"\b{re.escape(truth.name)}\b", text)]
+        mentions = [text for text in (*set_aside, *problems) if re.search(rf"\b{re.escape(truth.name)}\b", text)]
         found = compare(expected, rows)
         known = list(reasons(each.round, each.setting, truth.name))
         left = functools.reduce(lambda rest, one: rest.without(one.columns, one.rows), known, found)
         why = None if left else "; ".join(dict.fromkeys(one.why for one in known))
-        alarms = [] if each.delivery == "shuffled" or setting.brings == "changes" else _contradictions(told, known)
-        yield Outcome(each.round, each.setting, each.delivery, truth.name, str(found), why, told[-6:], alarms)
+        alarms = [] if each.delivery == "shuffled" or setting.brings == "changes" else _contradictions(mentions, known)
+        yield Outcome(each.round, each.setting, each.delivery, truth.name, str(found), why, mentions[-6:], alarms)
 
 
 def _named(each: Combination) -> tuple[Round, Setting]:
@@ -153,11 +153,11 @@ def _named(each: Combination) -> tuple[Round, Setting]:
     return round_, next(one for one in round_.connectors if one.name == each.setting)
 
 
-def _contradictions(told: Iterable[str], known: Iterable[Reason]) -> list[str]:
+def _contradictions(texts: Iterable[str], known: Iterable[Reason]) -> list[str]:
     """What Tidemark told of contradictions that no reason explains: in order, a sound stream has none."""
     explained = {IN_WORDS[kind] for one in known for kind in one.contradictions}
     kinds = [words for words in IN_WORDS.values() if words not in explained]
-    return [text for text in dict.fromkeys(told) if any(words in text for words in kinds) and "The first is" in text]
+    return [text for text in dict.fromkeys(texts) if any(words in text for words in kinds) and "The first is" in text]
 
 
 def _published(lake: Lake, source: str) -> dict[str, list[dict[str, Any]]]:

@@ -30,12 +30,12 @@ def record(folder: Path, source: Mapping[str, Any], records: Sequence[Record], t
     lines = "".join(f"{each.line()}\n" for each in of_tables(records, _TABLES))
     (folder / "dump.jsonl.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))
     said_of = {name: said for name, said in source["tables"].items() if name.rsplit(".", 1)[-1] in _TABLES}
-    told = {
+    recording = {
         **source,
         "tables": said_of,
         "truths": [dataclasses.asdict(truths[name]) for name in _TABLES if name in truths],
     }
-    text = json.dumps(told, ensure_ascii=False, indent=1)
+    text = json.dumps(recording, ensure_ascii=False, indent=1)
     (folder / "recording.json").write_text(f"{text}\n", encoding="utf-8")
 
 

@@ -64,8 +64,8 @@ class Lab:
         for setting in settings:
             captured = Captured.read(kept, [setting])
             if arguments.record:
-                folder, told = Path(arguments.record), of_file(each, setting)
-                record(folder, told, captured.records[setting.name], captured.truths)
+                folder, source = Path(arguments.record), of_file(each, setting)
+                record(folder, source, captured.records[setting.name], captured.truths)
             elif not arguments.capture:
                 yield from self._deliveries(each, setting, list(captured.truths), kept)
 

@@ -152,10 +152,10 @@ def _keys(definition: Mapping[str, Any], model: type[BaseModel], definitions: Ma
     required = set(definition.get("required", ()))
     rows = []
     for name, field in fields.items():
-        told = definition["properties"][name]
+        declaration = definition["properties"][name]
         default = "needed" if name in required else _default(field.get_default(call_default_factory=True))
-        text = sentence(told.get("description", "")).replace("docs/formats/.", "[below](#options-of-a-format).")
-        rows.append([f"`{name}`", _type(told, definitions), default, text])
+        text = sentence(declaration.get("description", "")).replace("docs/formats/.", "[below](#options-of-a-format).")
+        rows.append([f"`{name}`", _type(declaration, definitions), default, text])
     return table(["key", "value", "default", "meaning"], rows)
 
 
@@ -166,26 +166,26 @@ def _default(value: object) -> str:
     return f"`{text}`".replace('"', "").replace(" 00:00:00+00:00", "")
 
 
-def _type(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+def _type(declaration: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     """Return what a value may be, in words."""
-    if "$ref" in told:
-        name = told["$ref"].rpartition("/")[2]
+    if "$ref" in declaration:
+        name = declaration["$ref"].rpartition("/")[2]
         part = next((title for title, _, model in _PARTS if model.__name__ == name), None)
         if part or name in {kind.__name__ for kind in _KINDS}:
             return f"[{part or name}](#{_anchor(part or name)})"
         return _type(definitions[name], definitions)
-    if "enum" in told and len(told["enum"]) <= 12:
-        return ", ".join(f"`{value}`" for value in told["enum"])
-    if "anyOf" in told:
-        kinds = [_type(each, definitions) for each in told["anyOf"] if each.get("type") != "null"]
+    if "enum" in declaration and len(declaration["enum"]) <= 12:
+        return ", ".join(f"`{value}`" for value in declaration["enum"])
+    if "anyOf" in declaration:
+        kinds = [_type(each, definitions) for each in declaration["anyOf"] if each.get("type") != "null"]
         return " or ".join(dict.fromkeys(kinds))
-    if told.get("type") == "array":
-        return f"list of: {_type(told.get('items', {}), definitions)}"
-    if told.get("type") == "object" and isinstance(told.get("additionalProperties"), dict):
-        return f"names to: {_type(told['additionalProperties'], definitions)}"
+    if declaration.get("type") == "array":
+        return f"list of: {_type(declaration.get('items', {}), definitions)}"
+    if declaration.get("type") == "object" and isinstance(declaration.get("additionalProperties"), dict):
+        return f"names to: {_type(declaration['additionalProperties'], definitions)}"
     kind = {"object": "keys", "string": "text", "integer": "whole number", "boolean": "`true`, `false`"}
-    text = kind.get(told.get("type", ""), told.get("type", "text"))
-    low, high = told.get("minimum"), told.get("maximum")
+    text = kind.get(declaration.get("type", ""), declaration.get("type", "text"))
+    low, high = declaration.get("minimum"), declaration.get("maximum")
     return f"{text}, {low} to {high}" if low is not None and high is not None else text
 
 
@@ -227,14 +227,14 @@ def _options_of(command: Any, context: Any) -> Iterator[str]:
     for parameter in command.get_params(context):
         if parameter.name == "help" or getattr(parameter, "hidden", False):
             continue
-        told = getattr(parameter, "help", None) or ""
+        meaning = getattr(parameter, "help", None) or ""
         name = (
             ", ".join(parameter.opts)
             if parameter.param_type_name == "option"
             else parameter.metavar or parameter.name.upper()
         )
         value = "" if getattr(parameter, "is_flag", False) or getattr(parameter, "count", False) else _values(parameter)
-        rows.append([f"`{name}`", value, sentence(told)])
+        rows.append([f"`{name}`", value, sentence(meaning)])
     if rows:
         yield table(["name", "value", "meaning"], rows)
 

@@ -54,9 +54,9 @@ def main() -> None:
 
 def _greeting(url: str, password: str, folder: Path) -> str:
     """Return where Airflow is and how to sign in. The password is told once, also where the demo made it."""
-    told = folder / "password-told"
-    shown = f"in {folder / 'passwords.json'}" if told.exists() else password
-    told.touch()
+    marker = folder / "password-told"
+    shown = f"in {folder / 'passwords.json'}" if marker.exists() else password
+    marker.touch()
     return f"Airflow is at {url}\n  user      {USER}\n  password  {shown}\nCtrl-C or `make down` stops it.\n"
 
 

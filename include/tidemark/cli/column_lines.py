@@ -53,8 +53,8 @@ def _is_taken(found: Guess) -> bool:
 def _seen(found: Guess) -> str:
     if not found.example:
         return "the sample has no value of it"
-    told = _printable(found.example) + (f" reads {_printable(found.read_as)}" if found.read_as else "")
-    return f"a guess: {found.assumed}; {told}" if found.assumed else f"as {told}; the values decide"
+    example = _printable(found.example) + (f" reads {_printable(found.read_as)}" if found.read_as else "")
+    return f"a guess: {found.assumed}; {example}" if found.assumed else f"as {example}; the values decide"
 
 
 def _printable(text: str) -> str:

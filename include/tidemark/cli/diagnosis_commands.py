@@ -33,9 +33,9 @@ def doctor(
         if as_json:
             typer.echo(msgspec.json.encode(asdict(finding)).decode())
             continue
-        told = [f"{finding.level:8} {finding.what}: {finding.found}"]
-        told += [f"{'':8} to do: {finding.do}"] if finding.do else []
-        for text in told:
+        paragraphs = [f"{finding.level:8} {finding.what}: {finding.found}"]
+        paragraphs += [f"{'':8} to do: {finding.do}"] if finding.do else []
+        for text in paragraphs:
             typer.echo("\n".join(folded(harmless(text), width(), indent=9 if text[0] != " " else 0)))
     problems = sum(finding.level is Level.PROBLEM for finding in findings)
     if not as_json:

@@ -47,15 +47,15 @@ def described(name: str) -> FormatAnswer:
         "tools": list(module.TOOLS),
         "cannot_tell": list(module.UNTOLD),
         "options": {
-            option: {"type": _type(told), "default": told.get("default"), "meaning": _plain(told["description"])}
-            for option, told in schema.items()
+            option: {"type": _type(field), "default": field.get("default"), "meaning": _plain(field["description"])}
+            for option, field in schema.items()
         },
     }
 
 
-def _type(told: dict[str, Any]) -> str:
+def _type(field: dict[str, Any]) -> str:
     """Return the type of an option in a word, or the values that it may have."""
-    kinds = [each for each in told.get("anyOf", [told]) if each.get("type") != "null"]
+    kinds = [each for each in field.get("anyOf", [field]) if each.get("type") != "null"]
     return " or ".join(word for kind in kinds for word in kind.get("enum") or [kind.get("const") or kind["type"]])
 
 

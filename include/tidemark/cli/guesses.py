@@ -77,10 +77,10 @@ def guess(column: Column, values: Sequence[bytes], *, is_key: bool = False) -> G
     if not values:
         return Guess(type="string")
     for kind, encoding, assumed in _candidates(column, values, is_key=is_key):
-        told = Column(column.name, kind, encoding)
-        if all(_reads(raw, told) for raw in values):
+        candidate = Column(column.name, kind, encoding)
+        if all(_reads(raw, candidate) for raw in values):
             example = max(values[:20], key=len)
-            shown, read = _text(example), str(read_value(example, told)).removesuffix(".000000")
+            shown, read = _text(example), str(read_value(example, candidate)).removesuffix(".000000")
             written = None if encoding in {Encoding.PLAIN, column.encoding} else encoding
             return Guess(
                 type=kind,

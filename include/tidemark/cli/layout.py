@@ -129,7 +129,7 @@ class _Page:
 
     @classmethod
     def of(cls, columns: Sequence[Column], groups: Sequence[Group], width: int | None, *, indented: bool) -> _Page:
-        told = [
+        shown = [
             Group(
                 rows=[[*map(harmless, row)] for row in each.rows],
                 heading=each.heading,
@@ -138,7 +138,7 @@ class _Page:
             for each in groups
         ]
         indent = _GAP if indented or any(group.heading for group in groups) else ""
-        return cls(columns=columns, names=[harmless(column.name) for column in columns], groups=told, indent=indent)
+        return cls(columns=columns, names=[harmless(column.name) for column in columns], groups=shown, indent=indent)
 
     def cells(self, place: int) -> list[str]:
         return [row[place] for group in self.groups for row in group.rows]

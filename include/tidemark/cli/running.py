@@ -80,9 +80,9 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
             from tidemark.pipeline import STORE_ERRORS, as_told
 
             if isinstance(error, STORE_ERRORS):
-                told = as_told(error, "the command failed")
-                tell(f"{type(told).__name__}: {told}")
-                raise typer.Exit(told.exit_status) from error
+                failure = as_told(error, "the command failed")
+                tell(f"{type(failure).__name__}: {failure}")
+                raise typer.Exit(failure.exit_status) from error
             traceback.print_exception(error)
             raise typer.Exit(RetriableLakeError.exit_status) from error
 

@@ -93,8 +93,8 @@ def _logs(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _log(log: Mapping[str, Any]) -> str:
-    told = f" since {log['since'].replace('+00:00', 'Z')} (`{log['opened_by']}`)" if log["since"] else ""
-    return f"in log {log['number']} of the source{told}"
+    since = f" since {log['since'].replace('+00:00', 'Z')} (`{log['opened_by']}`)" if log["since"] else ""
+    return f"in log {log['number']} of the source{since}"
 
 
 def _attention(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -94,12 +94,12 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
     spellings = Counter(map(str.casefold, objects))
     held = {name.casefold(): _Open(table=table) for name, table in objects.items()}
     followed: set[tuple[str, str]] = set()
-    for told, pairs in _statements(rows, known, objects):
+    for statement_rows, pairs in _statements(rows, known, objects):
         after = _moved(held, pairs)
         if after is None or any(spellings[name] > 1 for pair in pairs for name in (pair.old, pair.new)):
             continue
-        followed |= {(row.position, row.statement) for row in told}
-        position = told[0].position
+        followed |= {(row.position, row.statement) for row in statement_rows}
+        position = statement_rows[0].position
         vacated = {name: _Open(table=held[name].table, begins=position) for name in held.keys() - after.keys()}
         for name, opened in after.items():
             if held.get(name) is not opened:
@@ -144,11 +144,11 @@ def _statements(
     rows: Iterable[StatementRow], known: Mapping[str, str], objects: Mapping[str, TableId]
 ) -> Iterator[tuple[list[StatementRow], list[Pair]]]:
     """Yield each statement that renames, once, with its renames in order; of one in parts, only if all are there."""
-    told: dict[tuple[str, str], StatementRow] = {}
+    candidates: dict[tuple[str, str], StatementRow] = {}
     for row in sorted(rows, key=lambda row: (row.position, not row.together, row.batch)):
         if may_rename(row.statement):
-            told.setdefault((row.position, row.statement), row)
-    for _, at_place in groupby(told.values(), lambda row: row.position):
+            candidates.setdefault((row.position, row.statement), row)
+    for _, at_place in groupby(candidates.values(), lambda row: row.position):
         parts: list[Part] = []
         for row in at_place:
             pairs = list(_pairs(row, known, objects))

@@ -32,7 +32,7 @@ def stated_bounds(rows: Iterable[StatementRow], objects: Iterable[str]) -> dict[
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
     known = {name.casefold(): name for name in objects}
-    told: dict[str, _Told] = {}
+    by_table: dict[str, _Told] = {}
     unsure: set[str] = set()
     for row in stated:
         for change in parse(row.statement, row.dialect):
@@ -42,8 +42,8 @@ def stated_bounds(rows: Iterable[StatementRow], objects: Iterable[str]) -> dict[
             if isinstance(change, Unparsed | RenameTable):
                 unsure |= tables
             for name in tables:
-                _note(told.setdefault(name, {}), change)
-    found = {name: _agreed(columns) for name, columns in told.items() if name not in unsure}
+                _note(by_table.setdefault(name, {}), change)
+    found = {name: _agreed(columns) for name, columns in by_table.items() if name not in unsure}
     return {name: columns for name, columns in found.items() if columns}
 
 

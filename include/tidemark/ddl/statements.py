@@ -161,8 +161,8 @@ class StatementReader(Words):
         table = self.name()
         self.takes_kind(TokenType.STAR)
         clauses = split(self.tokens[self.at :], TokenType.COMMA)
-        told = _of_one_action(clauses) if self.dialect == "tsql" else clauses
-        changes = [change for tokens in told for change in Clause(tokens, self.dialect, table).read()]
+        actions = _of_one_action(clauses) if self.dialect == "tsql" else clauses
+        changes = [change for tokens in actions for change in Clause(tokens, self.dialect, table).read()]
         # All clauses are of the table as it was called before, wherever among them it gets another name.
         yield from sorted(changes, key=lambda change: isinstance(change, RenameTable))
 

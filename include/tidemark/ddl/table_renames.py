@@ -38,11 +38,11 @@ def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> di
     known = {name.casefold(): name for name in objects}
     found: dict[str, list[TableRename]] = defaultdict(list)
     for row in rows:
-        told = TableRename(row.position, row.batch, row.statement, row.at, row.together)
+        rename = TableRename(row.position, row.batch, row.statement, row.at, row.together)
         for change in parse(row.statement, row.dialect):
             if not isinstance(change, RenameTable) or is_by_tool(change.table, change.new):
                 continue
             for name in (known_table(change.table, row, known), known_table(change.new, row, known)):
-                if name is not None and told not in found[name]:
-                    found[name].append(told)
+                if name is not None and rename not in found[name]:
+                    found[name].append(rename)
     return dict(found)

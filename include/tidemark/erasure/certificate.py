@@ -73,8 +73,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_json(self) -> bytes:
         """Return the certificate as one JSON object."""
-        told = {**msgspec.to_builtins(self), "nothing_found": self.nothing_found}
-        return msgspec.json.encode(told)
+        fields = {**msgspec.to_builtins(self), "nothing_found": self.nothing_found}
+        return msgspec.json.encode(fields)
 
     def write(self, home: Path) -> Path:
         """Write the certificate beneath a folder, and return its path."""

@@ -74,7 +74,7 @@ def require_own(lake: Lake, ledger: Ledger, subject: Subject) -> None:
         ConfigurationError: one was changed.
     """
     tables = erasing_cut.tables_of(lake, ledger, subject)
-    told = [text for _, table, _ in tables if (text := foreign.changes(table))]
-    if told:
+    problems = [text for _, table, _ in tables if (text := foreign.changes(table))]
+    if problems:
         again = f"`tidemark rebuild {subject.source} {subject.object}`"
-        raise ConfigurationError(f"{'. '.join(told)}. Undo it, or {again}, then erase")
+        raise ConfigurationError(f"{'. '.join(problems)}. Undo it, or {again}, then erase")

@@ -161,9 +161,9 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
     events = RowEvents(lake, table, reader)
     identities, others = _all_keys(events, first)
     if others and not follow:
-        told = "; ".join(" ".join(f"{column}={value}" for column, value in each.key.items()) for each in others)
+        keys = "; ".join(" ".join(f"{column}={value}" for column, value in each.key.items()) for each in others)
         raise ConfigurationError(
-            f"{name}: the row had other keys, before or later: {told}. `--follow` erases the row under all of them. "
+            f"{name}: the row had other keys, before or later: {keys}. `--follow` erases the row under all of them. "
             f"Look first with `tidemark explain` whether another row has one of these keys now"
         )
     return Subject(

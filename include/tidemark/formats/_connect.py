@@ -149,13 +149,13 @@ def _bounds(field: ConnectSchema) -> str | UnsetType:
 
     Debezium tells the labels of an enum, and the length of a text if ``column.propagate.source.type`` names the column.
     """
-    told = field.parameters or {}
-    if field.name == "io.debezium.data.Enum" and told.get("allowed"):
-        return bounds.one_of_joined(told["allowed"])
+    parameters = field.parameters or {}
+    if field.name == "io.debezium.data.Enum" and parameters.get("allowed"):
+        return bounds.one_of_joined(parameters["allowed"])
     if field.name in LOGICAL:
         return UNSET
-    length = told.get("__debezium.source.column.length", "")
-    if field.type == "string" and told.get("__debezium.source.column.type", "").upper() in _CHARACTERS:
+    length = parameters.get("__debezium.source.column.length", "")
+    if field.type == "string" and parameters.get("__debezium.source.column.type", "").upper() in _CHARACTERS:
         return bounds.length(int(length)) if _LENGTH.fullmatch(length) else UNSET
     return _RANGES.get(field.type, UNSET)
 

@@ -26,15 +26,15 @@ class Fed(msgspec.Struct, frozen=True, kw_only=True):
     """By masked column, how."""
 
 
-def summary_of(told: Fed) -> dict[str, str]:
+def summary_of(state: Fed) -> dict[str, str]:
     """Return the entries that say so in the summary of a snapshot of the feed."""
-    return {MARKER + FED: msgspec.json.encode(told).decode()}
+    return {MARKER + FED: msgspec.json.encode(state).decode()}
 
 
 def fed(feed: Table | None, branch: str = MAIN_BRANCH) -> Fed | None:
     """Return what a feed says that it shows; None if there is no feed, or it does not say."""
-    told = marker(feed, FED, branch)
-    return None if told is None else msgspec.json.decode(told, type=Fed)
+    text = marker(feed, FED, branch)
+    return None if text is None else msgspec.json.decode(text, type=Fed)
 
 
 def in_step(table: Table, feed: Table | None) -> int | None:
@@ -42,13 +42,13 @@ def in_step(table: Table, feed: Table | None) -> int | None:
 
     Maintenance moves ``main`` to other files with the same rows.
     """
-    told = fed(feed)
-    return head(table) if told is not None and told.snapshot == published(table.properties).get("snapshot") else None
+    state = fed(feed)
+    return head(table) if state is not None and state.snapshot == published(table.properties).get("snapshot") else None
 
 
 def keep_in_step(table: Table, feed: Table | None, branch: str) -> None:
     """Note in a feed that it shows the rows on a branch of its table, where the same rows were taken out of both."""
-    told = fed(feed)
-    if feed is not None and told is not None and in_step(table, feed) is not None:
-        now = msgspec.structs.replace(told, snapshot=head(table, branch))
+    state = fed(feed)
+    if feed is not None and state is not None and in_step(table, feed) is not None:
+        now = msgspec.structs.replace(state, snapshot=head(table, branch))
         commit_files(feed, [], summary=summary_of(now), branch=branch)

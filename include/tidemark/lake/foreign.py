@@ -27,8 +27,8 @@ def changes(table: Table) -> str | None:
     """
     if problem := unwritable(table):
         return problem
-    told = published(table.properties)
-    found = [*_rows(table, told["snapshot"]), *_columns(table, told["schema"])] if told else []
+    recorded = published(table.properties)
+    found = [*_rows(table, recorded["snapshot"]), *_columns(table, recorded["schema"])] if recorded else []
     return f"another writer changed {'.'.join(table.name())}: {'; '.join(found)}" if found else None
 
 

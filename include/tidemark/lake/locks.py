@@ -114,7 +114,7 @@ def hold(source: str, *, patience: float = PATIENCE, taken_over: Callable[[int],
 
 def _wait(source: str, patience: float) -> Held:
     taker, far = _taker(source), is_lease()
-    began, told = time.monotonic(), -_TOLD_EVERY
+    began, last_warned = time.monotonic(), -_TOLD_EVERY
     while (held := taker.take()) is None:
         waited = time.monotonic() - began
         if waited >= patience and taker.saw_life:
@@ -122,9 +122,9 @@ def _wait(source: str, patience: float) -> Held:
                 f"{source}: another run is writing this source: {holder(source) or 'unknown'}; it was not done after "
                 f"{patience:.0f} s. Nothing was done; run it again when the other is over."
             )
-        if waited - told >= _TOLD_EVERY and patience >= _TOLD_EVERY:
+        if waited - last_warned >= _TOLD_EVERY and patience >= _TOLD_EVERY:
             log.warning("waiting_for_other_writer", source=source, holder=str(holder(source)), waited=int(waited))
-            told = waited
+            last_warned = waited
         time.sleep(_POLL_FAR if far else _POLL)
     return held
 

@@ -122,14 +122,14 @@ PUBLISHED_PROPERTY = "tidemark.published"
 
 def published(properties: Mapping[str, str]) -> dict[str, int]:
     """Return the ``snapshot`` and ``schema`` that Tidemark left on ``main``; empty if an earlier version moved it."""
-    told: dict[str, int] = json.loads(properties.get(PUBLISHED_PROPERTY, "{}"))
-    return told
+    recorded: dict[str, int] = json.loads(properties.get(PUBLISHED_PROPERTY, "{}"))
+    return recorded
 
 
 def noted(snapshot_id: int, schema_id: int) -> SetPropertiesUpdate:
     """Return the change of a table that notes what ``main`` is moved to, for the commit that moves it."""
-    told = json.dumps({"snapshot": snapshot_id, "schema": schema_id})
-    return SetPropertiesUpdate(updates={PUBLISHED_PROPERTY: told})
+    text = json.dumps({"snapshot": snapshot_id, "schema": schema_id})
+    return SetPropertiesUpdate(updates={PUBLISHED_PROPERTY: text})
 
 
 LAKE_PROPERTY = "tidemark.lake"

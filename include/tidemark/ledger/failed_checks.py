@@ -22,6 +22,6 @@ def named(row: CheckRow) -> str:
 
 def in_words(rows: list[CheckRow]) -> str:
     """Return what checks found, the first five of them; empty for none."""
-    told = [f"{row.target}: {named(row)}: {row.observed}; expected {row.expected}" for row in rows]
-    more = [f"{len(told) - _SHOWN} more"] if len(told) > _SHOWN else []
-    return "; ".join([*told[:_SHOWN], *more])
+    phrases = [f"{row.target}: {named(row)}: {row.observed}; expected {row.expected}" for row in rows]
+    more = [f"{len(phrases) - _SHOWN} more"] if len(phrases) > _SHOWN else []
+    return "; ".join([*phrases[:_SHOWN], *more])

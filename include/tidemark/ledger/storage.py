@@ -53,8 +53,8 @@ def table_of(lake: Lake, name: str) -> Table:
     Raises:
         ConfigurationError: a newer version of Tidemark wrote the lake.
     """
-    told = {**TABLE_PROPERTIES, LAKE_PROPERTY: str(LAKE_VERSION)}
-    return require_known(lake.ensure(table_names.ledger(name), SCHEMAS[name], told, partition_by=["source"]))
+    properties = {**TABLE_PROPERTIES, LAKE_PROPERTY: str(LAKE_VERSION)}
+    return require_known(lake.ensure(table_names.ledger(name), SCHEMAS[name], properties, partition_by=["source"]))
 
 
 def find(lake: Lake, name: str) -> Table | None:

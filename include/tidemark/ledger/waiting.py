@@ -65,8 +65,8 @@ def _words(lack: Lack) -> str:
 def waiting(rows: Sequence[TransactionRow], batch: int | None = None) -> list[Waiting]:
     """Return the transactions that were open as of a batch (None: now), the oldest first. ``rows`` are all of them."""
     newest, began = as_of(rows, batch), _first_written(rows)
-    told = facts(newest) or Facts()
-    scope = Scope(told.tables, told.undelivered)
+    source_facts = facts(newest) or Facts()
+    scope = Scope(source_facts.tables, source_facts.undelivered)
     opened = [row for id_, row in newest.items() if id_ is not None and row.state == OPEN]
     found = [_waiting(row, began[row.id], seen_of(row), scope) for row in opened]
     return sorted(found, key=lambda each: (each.since, each.id))

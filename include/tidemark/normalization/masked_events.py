@@ -111,8 +111,8 @@ class Masking:
         entry = self.entry_of(table)
         if entry is None or not entry.masks:
             return None
-        told = (self.renamed.get(each, ()) for each in (table, copied(table)) if each is not None)
-        called = connected(name, (*entry.renames, *chain.from_iterable(told)))
+        renames = (self.renamed.get(each, ()) for each in (table, copied(table)) if each is not None)
+        called = connected(name, (*entry.renames, *chain.from_iterable(renames)))
         return next((mask for pattern, mask in entry.masks if matches(called, [pattern])), None)
 
     def over(self, decode: Recognise) -> Recognise:

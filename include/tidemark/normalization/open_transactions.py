@@ -96,8 +96,8 @@ def settle(ledger: Ledger, before: Known, results: Sequence[Done], log: ChangeLo
     rows = [_row(newest, seen, scope) for seen in found.values()]
     rows = [row for row in rows if row.state != WHOLE or row.id in before.states]
     if before.marked or first_marked:
-        told = _facts(landed, elsewhere)
-        rows += [_marked(newest, told)] if told != before.facts or first_marked else []
+        source_facts = _facts(landed, elsewhere)
+        rows += [_marked(newest, source_facts)] if source_facts != before.facts or first_marked else []
     done = above("batch", log.done)
     if rows:
         ledger.replace(TransactionRow, rows, done)
@@ -118,7 +118,7 @@ def _told(known_states: States, by_task: Sequence[TransactionsSeen]) -> dict[str
 
 
 def _with_earlier_parts(
-    told: dict[str, Seen], known_states: States, scope: Scope, look: Callable[..., list[TransactionsSeen]]
+    reported: dict[str, Seen], known_states: States, scope: Scope, look: Callable[..., list[TransactionsSeen]]
 ) -> dict[str, Seen]:
     """Return the transactions with what the change log has of those that seem to have been opened just now.
 
@@ -126,11 +126,11 @@ def _with_earlier_parts(
     before its events.
     """
     wanted = [
-        seen for id_, seen in told.items() if id_ not in known_states and not (is_whole(seen, scope) or seen.undone)
+        seen for id_, seen in reported.items() if id_ not in known_states and not (is_whole(seen, scope) or seen.undone)
     ]
     if not wanted:
-        return told
-    found = dict(told)
+        return reported
+    found = dict(reported)
     for seen in transaction_tracker.all_of(look(wanted)).values():
         apart = msgspec.structs.replace(seen, tables={}, since=found[seen.id].since)
         found[seen.id] = tally.merged(found[seen.id], apart)
@@ -195,9 +195,9 @@ def _facts(landed: Landed, elsewhere: Iterable[Times]) -> Facts:
     return Facts(tables=landed.tables, elsewhere=completeness.newest(elsewhere), undelivered=landed.undelivered)
 
 
-def _marked(batch: int, told: Facts) -> TransactionRow:
+def _marked(batch: int, source_facts: Facts) -> TransactionRow:
     """Return the row of a source that is known to send markers."""
-    text = msgspec.json.encode(told).decode()
+    text = msgspec.json.encode(source_facts).decode()
     return TransactionRow(batch=batch, id=None, state=MARKED, since=batch, events=0, seen=text)
 
 

@@ -131,13 +131,13 @@ def telling(work: Callable[..., bytes]) -> Callable[..., bytes]:
     """Return a task that tells the driver which key is missing: of an error on a worker, Spark keeps the text alone."""
 
     @wraps(work)
-    def told(*args: Any, **named: Any) -> bytes:  # noqa: ANN401  those of the task
+    def task(*args: Any, **named: Any) -> bytes:  # noqa: ANN401  those of the task
         try:
             return work(*args, **named)
         except ConfigurationError as error:
             return msgspec.json.encode(Done(problem=str(error)))
 
-    return told
+    return task
 
 
 @telling

@@ -143,15 +143,15 @@ class Tracker:
             self._result.marked = True
         ended = pc.is_in(kinds, pa.array(sorted(ENDS), pa.string()))
         undone = pc.is_in(kinds, pa.array(sorted(UNDOES), pa.string()))
-        told, nothing = named.column("transaction_number"), pa.scalar(None, pa.int64())
+        numbers, nothing = named.column("transaction_number"), pa.scalar(None, pa.int64())
         detail = named.column("detail")
         by_collection = pc.and_(ended, pc.fill_null(pc.starts_with(detail, "{"), pa.scalar(value=False)))
         self._add(
             batch,
             "",
             id=named.column("transaction_id"),
-            number=pc.if_else(pc.equal(kinds, LOGICAL_MESSAGE), told, nothing),
-            count=pc.if_else(ended, told, nothing),
+            number=pc.if_else(pc.equal(kinds, LOGICAL_MESSAGE), numbers, nothing),
+            count=pc.if_else(ended, numbers, nothing),
             counts=pc.if_else(by_collection, detail, pa.scalar(None, pa.string())),
             ended=ended,
             undone=undone,

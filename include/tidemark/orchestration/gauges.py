@@ -52,9 +52,9 @@ def _send(source: str) -> None:
     except Exception as error:  # noqa: BLE001 - the stage is over, and its end must not depend on this
         log.warning("gauges of %s not sent: %s", source, first_line(error))
         return
-    for table, told in tables.items():
+    for table, status in tables.items():
         for gauge, value in zip(
-            GAUGES, (told["rows"], told["lag_seconds"], told["held"], told["quarantined"]), strict=True
+            GAUGES, (status["rows"], status["lag_seconds"], status["held"], status["quarantined"]), strict=True
         ):
             if value is not None:
                 stats.gauge(_name(gauge, table), value, tags={"source": source, "table": table})

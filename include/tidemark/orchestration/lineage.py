@@ -115,10 +115,10 @@ def _checked(lake: Lake, rows: Iterable[TableRow], found: Iterable[CheckRow]) ->
             for check in found
             if check.target == row.target
         ]
-        told: dict[str, Any] = {
+        input_facets: dict[str, Any] = {
             "dataQualityAssertions": quality.DataQualityAssertionsDatasetFacet(assertions=assertions)
         }
-        yield InputDataset(*_place(table.location()), facets=_facets(row.identifier, table), inputFacets=told)
+        yield InputDataset(*_place(table.location()), facets=_facets(row.identifier, table), inputFacets=input_facets)
 
 
 def _facets(identifier: Identifier, table: Any) -> dict[str, Any]:  # noqa: ANN401 - a table of PyIceberg

@@ -65,8 +65,8 @@ def _finding(name: str, check: str, limits: Freshness, at: datetime | None, now:
     if age is None or at is None:
         return Finding(result, (f"{name}: freshness cannot be judged: no message has a time",))
     what = "commit or heartbeat" if check == OF_SOURCE else "commit"
-    told = f"its newest {what} is of {at.isoformat(timespec='seconds')}, {age:.1f} hours ago"
-    return Finding(result, (f"{name}: {told} (freshness: {limit[0]}_after_hours: {limit[1]:g})",))
+    newest = f"its newest {what} is of {at.isoformat(timespec='seconds')}, {age:.1f} hours ago"
+    return Finding(result, (f"{name}: {newest} (freshness: {limit[0]}_after_hours: {limit[1]:g})",))
 
 
 def _limits(limits: Freshness) -> list[tuple[Severity, float]]:

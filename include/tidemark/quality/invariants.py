@@ -54,12 +54,12 @@ def quarantine_invariants(source: Source, row: TableRow) -> dict[str, Invariant]
     if not row.quarantined:
         return {}
     lost = int(row.quarantined == row.events - row.held)
-    told = {"batches without one event taken in": Invariant(value=lost, severity=Severity.WARN)}
+    warnings = {"batches without one event taken in": Invariant(value=lost, severity=Severity.WARN)}
     asked = source.invariants.quarantined_share
     if asked is Consequence.OFF:
-        return told
+        return warnings
     beyond = max(0, row.quarantined - source.quarantinable(row.events, row.object))
-    return {TOO_MANY_QUARANTINED: Invariant(value=beyond, severity=Severity(asked.value)), **told}
+    return {TOO_MANY_QUARANTINED: Invariant(value=beyond, severity=Severity(asked.value)), **warnings}
 
 
 def deleted_rows(row: TableRow) -> int:

@@ -52,24 +52,24 @@ def judge(
     changelog = lake.find(names.change_log(source.source))
     with _session_when_needed(rows) as session:
         subjects: list[Subject] = []
-        told: list[str] = []
+        sentences: list[str] = []
         for row in rows:
             candidate = opened(lake, session, row)
             counts = key_counts.counted(candidate)
-            told += key_counts.faults(candidate, counts, changelog)
+            sentences += key_counts.faults(candidate, counts, changelog)
             invariants = key_invariants(candidate, counts) | dict(more.get(row.object, {}))
             if fitting := value_bounds.fitting(bounds.get(row.object, {}), candidate):
                 beyond, place = _beyond(source, candidate, fitting, changelog)
                 invariants[value_bounds.VALUE_BOUNDS] = beyond
-                told += place
+                sentences += place
             aside = quarantine_invariants(source, row)
             if any(each.value for each in aside.values()):
-                told.append(set_aside.sentence(source.source, row, lake.find(names.quarantine(source.source))))
+                sentences.append(set_aside.sentence(source.source, row, lake.find(names.quarantine(source.source))))
             versions, places = history_counts.judged(candidate, changelog)
-            told += places
+            sentences += places
             subjects.append(_subject(source, candidate, {**invariants, **aside, **versions}))
         verdicts = evaluate_all(subjects, cut=f"{source.source}-cut-{rows[0].cut}", home=home())
-    return verdicts, tuple(told)
+    return verdicts, tuple(sentences)
 
 
 @contextmanager
@@ -90,8 +90,8 @@ def _beyond(
     """Return the invariant about values beyond the bounds of their types, and a sentence about the first of them."""
     severity = Severity(source.invariants.value_bounds.value)
     found, first = value_bounds.judged(candidate, bounds, severity, changelog)
-    told = f"{candidate.row.target}: {found.value} {value_bounds.VALUE_BOUNDS}: {first}"
-    return found, [told] if first else []
+    sentence = f"{candidate.row.target}: {found.value} {value_bounds.VALUE_BOUNDS}: {first}"
+    return found, [sentence] if first else []
 
 
 def _subject(source: Source, candidate: Candidate, found: Mapping[str, Invariant]) -> Subject:

@@ -50,11 +50,11 @@ def judged(lake: Lake, source: str, batches: tuple[int, int], severity: Severity
     result = CheckResult(
         name=LONE_TOMBSTONES, columns=(), severity=severity, success=False, observed=str(count), expected="0"
     )
-    told = (
+    sentence = (
         f"{source}: {count} records have no value, and no message of the source ever deleted a row.{one_of(scan)} If "
         "they are its deletes (Debezium's ExtractNewRecordState without `__deleted`, or a compacted topic), the "
         "rows are still there. Set `delete.tombstone.handling.mode` to `rewrite` at the connector, or write `options: "
         f"{{flattened: true, table: ...}}` and derive again what landed, with `tidemark run {source} --reprocess`. If "
         "they delete nothing, write `invariants: {lone_tombstones: off}`"
     )
-    yield Finding(result, (told,))
+    yield Finding(result, (sentence,))

@@ -108,7 +108,7 @@ def judged(source: str, rows: Sequence[OffsetsRow], published: int, severity: Se
         observed=str(sum(gap.offsets for gap in found)),
         expected="0",
     )
-    told = [f"{source}: {gap}" for gap in found[:_SHOWN]]
+    sentences = [f"{source}: {gap}" for gap in found[:_SHOWN]]
     if len(found) > _SHOWN:
-        told.append(f"{source}: {len(found) - _SHOWN} more gaps between offsets")
-    return Finding(result, tuple(told))
+        sentences.append(f"{source}: {len(found) - _SHOWN} more gaps between offsets")
+    return Finding(result, tuple(sentences))

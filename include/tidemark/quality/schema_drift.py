@@ -38,8 +38,8 @@ def invariants_of(
     found = {}
     for row in rows:
         if row.object in published:
-            told = tuple(changes(lake.load(row.identifier), row))
-            invariant = Invariant(value=len(told), severity=Severity(asked.value), columns=told)
+            columns = tuple(changes(lake.load(row.identifier), row))
+            invariant = Invariant(value=len(columns), severity=Severity(asked.value), columns=columns)
             found[row.object] = {SCHEMA_DRIFT: invariant}
     return found
 

@@ -37,8 +37,8 @@ def judged(source: str, quarantine: Table, batches: tuple[int, int], severity: S
     result = CheckResult(
         name=UNKNOWN_MESSAGES, columns=(), severity=severity, success=False, observed=str(count), expected="0"
     )
-    told = (
+    sentence = (
         f"{source}: {count} {UNKNOWN_MESSAGES}.{one_of(scan)} `tidemark quarantine list {source}` has all. "
         "The producer, or a table, is not what it was"
     )
-    yield Finding(result, (told,))
+    yield Finding(result, (sentence,))

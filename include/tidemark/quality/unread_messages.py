@@ -46,12 +46,12 @@ def judged(ledger: Ledger, source: Source, quarantine: Table, batches: tuple[int
     if result.success:
         yield Finding(result)
         return
-    told = (
+    sentence = (
         f"{quarantined} of {landed} messages of {source.source} cannot be read (allowed: {allowed})."
         f"{one_of(in_quarantine(quarantine, batches))}{_looks_like(ledger, source, batches)} `tidemark quarantine list "
         f"{source.source}` tells the reasons; `max_quarantined` sets the limit"
     )
-    yield Finding(result, (told,))
+    yield Finding(result, (sentence,))
 
 
 def _looks_like(ledger: Ledger, source: Source, batches: tuple[int, int]) -> str:

@@ -98,9 +98,9 @@ def _snapshot(ledger: Ledger, identifier: Identifier, table: Table, cut: int) ->
     ref = table.refs().get(cut_tag(row.cut))
     if ref is None:
         kept = cut_tags(table)
-        told = f"kept since cut {kept[0]}" if kept else "no cut of it is kept"
+        retention = f"kept since cut {kept[0]}" if kept else "no cut of it is kept"
         raise ConfigurationError(
             f"{identifier} as of cut {cut} is no longer kept: maintenance (`keep_cuts`, `keep_days`) or an erasure "
-            f"removed its snapshot; {told}"
+            f"removed its snapshot; {retention}"
         )
     return ref.snapshot_id

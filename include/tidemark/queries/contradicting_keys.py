@@ -46,12 +46,12 @@ def contradicting_keys(lake: Lake, source: str, rows: Iterable[ContradictionRow]
     # Times may have years that Python's own times do not have.
     events = changelog.scan(row_filter=where, selected_fields=FIELDS).to_arrow().drop_columns(["committed_at"])
     reader_of = _readers(lake, source)
-    told = (
+    matches = (
         (row, reader_of(row.object), event)
         for event in events.to_pylist()
         for row in wanted.get((event["file"], event["place"], event["position"]), ())
     )
-    return {row: key for row, reader, event in told if reader is not None and (key := _key_of(reader, event))}
+    return {row: key for row, reader, event in matches if reader is not None and (key := _key_of(reader, event))}
 
 
 def _readers(lake: Lake, source: str) -> Callable[[str], Reader | None]:

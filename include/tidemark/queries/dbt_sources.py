@@ -106,7 +106,7 @@ def _tables(lake: Lake, source: Source, row: TableRow) -> Iterator[dict[str, Any
     for identifier in (row.identifier, *beside(row.identifier)):
         table = lake.find(identifier)
         if table is not None:
-            told = _description(identifier, row)
+            description = _description(identifier, row)
             # Without a time of the newest event, dbt's question would have no answer.
             fresh: dict[str, Any] = (
                 {} if row.committed_at or source.schedule is None else {"config": {"freshness": None}}
@@ -115,7 +115,7 @@ def _tables(lake: Lake, source: Source, row: TableRow) -> Iterator[dict[str, Any
             if limits is not None and row.committed_at and identifier == row.identifier:
                 fresh = {"config": {"loaded_at_field": COMMITTED_AT, "freshness": _as_dbt(limits)}}
             columns = list(_columns(identifier, table, source.table_for(row.object).checks))
-            yield {"name": identifier.name, "description": told, **fresh, "columns": columns}
+            yield {"name": identifier.name, "description": description, **fresh, "columns": columns}
 
 
 def _description(identifier: Identifier, row: TableRow) -> str:
@@ -136,9 +136,9 @@ def _columns(identifier: Identifier, table: Table, checks: Sequence[Check]) -> I
         if field.name in (_NEVER_NULL if plain else _NEVER_NULL_BESIDE):
             tests = [*tests, "not_null"]
         once = [test for number, test in enumerate(tests) if test not in tests[:number]]
-        told = {"description": field.doc} if field.doc else {}
+        described = {"description": field.doc} if field.doc else {}
         tested = {"data_tests": once} if once else {}
-        yield {"name": field.name, **told, "data_type": str(field.field_type), **tested}
+        yield {"name": field.name, **described, "data_type": str(field.field_type), **tested}
 
 
 def _of_checks(column: str, checks: Sequence[Check]) -> Iterator[Any]:

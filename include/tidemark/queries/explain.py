@@ -203,8 +203,8 @@ def _with_set_aside_marked(lake: Lake, table: Table, steps: Sequence[Step]) -> l
     where = And(among("object", names_of(table)), places)
     fields = ("batch", "file", "place", "reason", "detail")
     rows = quarantine.scan(row_filter=where, selected_fields=fields).to_arrow().to_pylist()
-    told = {(row["batch"], row["file"], row["place"]): (row["reason"], row["detail"]) for row in rows}
-    return [_marked(step, *told.get((step.batch, step.file, step.place), ("", ""))) for step in steps]
+    reasons_by_place = {(row["batch"], row["file"], row["place"]): (row["reason"], row["detail"]) for row in rows}
+    return [_marked(step, *reasons_by_place.get((step.batch, step.file, step.place), ("", ""))) for step in steps]
 
 
 def _with_kept_back_marked(lake: Lake, table: Table, steps: Sequence[Step], published: Collection[str]) -> list[Step]:

@@ -38,9 +38,9 @@ def log_states(ledger: Ledger) -> LogStates:
     numbers = {name: log_of(position) for name, position in newest.items()}
     if max(numbers.values(), default=1) == 1:
         return LogStates(None, {})
-    told = source_changes.known(ledger) or {}
-    restarts = _openings(told.get(_RESTARTS, ()), _RESTARTS)
-    reloads = {name: entry.get(_RELOADS, ()) for name, entry in told.get("tables", {}).items()}
+    declared = source_changes.known(ledger) or {}
+    restarts = _openings(declared.get(_RESTARTS, ()), _RESTARTS)
+    reloads = {name: entry.get(_RELOADS, ()) for name, entry in declared.get("tables", {}).items()}
     tables: dict[str, LogState] = {}
     restarted = 0
     for name, number in numbers.items():

@@ -41,9 +41,9 @@ def history(lake: Lake, table: Table) -> SchemaHistory:
     segments = eras.segments_of(table)
     known = histories(Ledger(lake, table.properties[SOURCE_PROPERTY]), eras.names_of(segments))
     plain = segments == (Segment(segments[-1].object, "", None),)
-    told = known.get(segments[-1].object, SchemaHistory()) if plain else history_of(known, segments)
+    changes = known.get(segments[-1].object, SchemaHistory()) if plain else history_of(known, segments)
     # Of a folded table, another shard may still have a column that this one renamed.
-    return told if is_view(table) else followed(told, table)
+    return changes if is_view(table) else followed(changes, table)
 
 
 def log_of(lake: Lake, table: Table, segments: Sequence[Segment]) -> pa.RecordBatchReader:

@@ -197,8 +197,8 @@ def _replay(chapters: Sequence[Chapter], *, soft: bool) -> None:
         if step.deletes:
             ended_by.update((id(other), chapter) for other in open_chapters)
             open_chapters.clear()
-            told = {name: value for name, value in step.leaves.items() if value is not None}
-            leaves = {name: (_cell(row, name, value), chapter) for name, value in told.items()}
+            values = {name: value for name, value in step.leaves.items() if value is not None}
+            leaves = {name: (_cell(row, name, value), chapter) for name, value in values.items()}
             shown |= {name: (writer.cells[name], writer) for name, (_, writer) in row.items()} | leaves
             row.clear()
         else:

@@ -131,8 +131,8 @@ class Reader:
                 after, before = self._image(row, "after")[0], self._image(row, "before", only=self.key)[0]
                 key = {name: _first(after.get(name), before.get(name) if row["partial"] else None) for name in self.key}
                 cells = {**self._defaults(row), **after}
-                told = {name: cells.get(name) for name in self._written(row)} | key
-                if None not in key.values() and self.same(told, values, [name for name in values if name in told]):
+                given = {name: cells.get(name) for name in self._written(row)} | key
+                if None not in key.values() and self.same(given, values, [name for name in values if name in given]):
                     yield key
 
     def _pattern(self, name: str, value: Value) -> str | None:

@@ -46,8 +46,8 @@ def shard_of(table: Table, name: str, given: Sequence[str]) -> tuple[Table, list
         )
     ]
     if len(fitting) != 1:
-        told = ", ".join(sorted(fitting)[:5])
-        which = f"several tables have rows like this, {told}" if fitting else "none of its tables has these values"
+        examples = ", ".join(sorted(fitting)[:5])
+        which = f"several tables have rows like this, {examples}" if fitting else "none of its tables has these values"
         hint = "" if fitting else suggestion(asked.get(SHARD_COLUMN, ""), list(known))
         raise ConfigurationError(f"{name}: {which}; name the table as well, {SHARD_COLUMN}=TABLE.{hint}")
     own = {*known[fitting[0]], SHARD_COLUMN}

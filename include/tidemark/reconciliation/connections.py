@@ -113,18 +113,18 @@ def _from_url(name: str, text: str) -> dict[str, Any]:
 def _from_json(name: str, text: str) -> dict[str, Any]:
     """Return the parts of an Airflow connection in JSON."""
     try:
-        told = json.loads(text)
-        extra = told.get("extra") or {}
+        connection = json.loads(text)
+        extra = connection.get("extra") or {}
         extra = json.loads(extra) if isinstance(extra, str) else dict(extra)
-        port = int(told.get("port") or 0)
+        port = int(connection.get("port") or 0)
     except (ValueError, TypeError, AttributeError):
         raise ConfigurationError(f"connection '{name}' holds no readable JSON of an Airflow connection") from None
     return {
-        "kind": told.get("conn_type") or "",
-        "host": told.get("host") or None,
+        "kind": connection.get("conn_type") or "",
+        "host": connection.get("host") or None,
         "port": port,
-        "user": told.get("login"),
-        "password": told.get("password"),
-        "database": told.get("schema") or None,
+        "user": connection.get("login"),
+        "password": connection.get("password"),
+        "database": connection.get("schema") or None,
         "options": extra,
     }

@@ -80,10 +80,10 @@ class Database(AbstractContextManager["Database"], ABC):
             yield
         except self._errors as error:
             what = f"the source database of connection '{self._address.name}' failed or refused"
-            told = self._address.without_secrets(error)
+            reason = self._address.without_secrets(error)
             self._recover()
             # Without the driver's error, which may have parts of the address.
-            raise SourceDatabaseError(f"{what}: {told}") from None
+            raise SourceDatabaseError(f"{what}: {reason}") from None
 
     def _recover(self) -> None:
         """Make the connection usable after an error, where that takes anything."""

@@ -53,15 +53,15 @@ def _columns(shapes: Iterable[ShapeRow]) -> Iterable[dict[str, Any]]:
     for row in sorted(shapes, key=lambda row: (row.batch, row.object, row.shape)):
         known = types.setdefault(row.object, {})
         for column in row.parsed().columns:
-            told = fresh.setdefault((row.object, row.batch), {})
+            texts = fresh.setdefault((row.object, row.batch), {})
             if column.name not in known:
-                told[column.name] = f"{column.name} {column.type or ''}".strip()
+                texts[column.name] = f"{column.name} {column.type or ''}".strip()
             elif column.type and known[column.name] and known[column.name] != column.type:
-                told.setdefault(column.name, f"{column.name} {known[column.name]} → {column.type}")
+                texts.setdefault(column.name, f"{column.name} {known[column.name]} → {column.type}")
             known[column.name] = column.type or known.get(column.name)
-    for (name, batch), told in fresh.items():
-        if told:
-            named = list(told.values())
+    for (name, batch), texts in fresh.items():
+        if texts:
+            named = list(texts.values())
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
             yield {
                 "at": None,

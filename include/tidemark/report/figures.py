@@ -49,7 +49,7 @@ def figures_of(lake: Lake, source: str, *, keys: bool = False) -> Figures:
     batches = _batches_of(shown, ledger.cuts(), ledger.batches())
     found = _cuts(Ledger(lake, source), shown, batches, ledger.tables())
     contradictions = ledger.contradictions(at_least("cut", shown[0].cut)) if shown else []
-    told = contradicting_keys(lake, source, contradictions) if keys else {}
+    shown_keys = contradicting_keys(lake, source, contradictions) if keys else {}
     quarantine = set_aside(lake, source)
     return {
         "source": source,
@@ -58,7 +58,7 @@ def figures_of(lake: Lake, source: str, *, keys: bool = False) -> Figures:
         "status": status,
         "cuts": found,
         "quarantine": quarantine,
-        "contradictions": _contradictions(contradictions, told),
+        "contradictions": _contradictions(contradictions, shown_keys),
         "reconciled": {name: _reconciled(row) for name, row in ledger.last_reconciliations().items()},
         "schema": schema_changes(ledger.statements(), ledger.shapes(), _times(ledger.batches())),
     }

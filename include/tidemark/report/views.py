@@ -233,15 +233,15 @@ def _stacked(title: str, shown: Sequence[Figures], series: Mapping[str, Sequence
 
 
 def _flow(messages: Mapping[str, int], events: Mapping[str, int], published: int | None) -> View:
-    told = {f"messages {name}": messages[name] for name in MESSAGES if name in messages}
-    told |= {"events" if name == "events" else f"events {name}": events[name] for name in ("events", *FATES)}
-    told |= {} if published is None else {"rows published": published}
+    counts = {f"messages {name}": messages[name] for name in MESSAGES if name in messages}
+    counts |= {"events" if name == "events" else f"events {name}": events[name] for name in ("events", *FATES)}
+    counts |= {} if published is None else {"rows published": published}
     parts = [(name, f"messages {name}", messages[name]) for name in MESSAGES[1:] if messages.get(name)]
     parts += [(name, f"events {name}", events[name]) for name in FATES if events[name]]
     return {
         "plot": plots.flow(messages, {name: events[name] for name in ("events", *FATES)}, published),
         "legend": [(kind, f"{name} {number(count)}") for kind, name, count in parts],
-        "rows": [(name, number(count)) for name, count in told.items()],
+        "rows": [(name, number(count)) for name, count in counts.items()],
     }
 
 

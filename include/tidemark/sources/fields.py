@@ -90,8 +90,8 @@ def again(found: ErrorDetails) -> InitErrorDetails:
     """Return an error that a model found, to be raised once more beside others."""
     context = found.get("ctx", {})
     kind = found["type"]
-    told = PydanticCustomError(_OWN[kind], "{message}", context) if kind in _OWN else kind
-    return InitErrorDetails(type=told, loc=found["loc"], input=found["input"], ctx=context)
+    error_type = PydanticCustomError(_OWN[kind], "{message}", context) if kind in _OWN else kind
+    return InitErrorDetails(type=error_type, loc=found["loc"], input=found["input"], ctx=context)
 
 
 def source_name(text: str) -> str:

@@ -46,8 +46,8 @@ def explain(document: Document, error: ValidationError, models: Mapping[Location
     ]
     cut = {problem.line for problem in problems if CUT_TYPE in problem.message}
     # What YAML made a key of is the rest of a type that the same line is told to put in quotes.
-    told = [problem for problem in problems if problem.line not in cut or not problem.key.endswith(")")]
-    return sorted(told, key=lambda problem: (problem.line, problem.column))
+    remaining = [problem for problem in problems if problem.line not in cut or not problem.key.endswith(")")]
+    return sorted(remaining, key=lambda problem: (problem.line, problem.column))
 
 
 def _problem(document: Document, details: ErrorDetails, models: Mapping[Location, type[BaseModel]]) -> Problem:

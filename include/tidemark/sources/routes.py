@@ -70,8 +70,8 @@ def foreseen(source: Source) -> list[Target]:
     found = []
     for name, entry in source.tables.items():
         template = _template(source, entry)
-        told = {"source"} if is_pattern(name) else {"source", "table"}
-        if "$" not in template and told.issuperset(fields_in(template)):
+        foreseen_fields = {"source"} if is_pattern(name) else {"source", "table"}
+        if "$" not in template and foreseen_fields.issuperset(fields_in(template)):
             table = TableId(database=None, schema=None, name=name.rpartition(".")[2])
             found.append(_target(rendered(template, source.source, table)))
     return list(dict.fromkeys(found))

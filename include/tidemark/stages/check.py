@@ -83,10 +83,10 @@ def run(source: Source) -> StageReport:
         known += [doubt for doubt in doubts.pop(name) if doubt not in known]
     contradictions = ledger.contradictions(equals("cut", cut.cut))
     past = ledger.tables(equals("state", cuts.PUBLISHED))
-    told = contradicting.invariants_of(contradictions, source.invariants)
+    contradicted = contradicting.invariants_of(contradictions, source.invariants)
     volumes = volume.invariants_of(rows, past, source.invariants.volume)
     drifts = schema_drift.invariants_of(lake, rows, {row.object for row in past}, source.invariants.schema_drift)
-    verdicts, places = judge(lake, once, source, rows, _by_object(doubts, told, volumes, drifts))
+    verdicts, places = judge(lake, once, source, rows, _by_object(doubts, contradicted, volumes, drifts))
     summary: dict[str, int | str] = {"cut": cut.cut, "tables": len(verdicts)}
     docs = verdicts[0].docs if verdicts else home()
     of_messages = _of_messages(lake, ledger, source, (published, cut.batch), offsets)
@@ -130,10 +130,10 @@ def _in_words(doubts: Mapping[str, Sequence[Doubt]], severity: Severity, changel
 def _nothing_new(ledger: Ledger, source: Source) -> StageReport:
     """Return what a run without a cut to judge has to tell: how old the newest data is, where that has a limit."""
     findings = _freshness(ledger, source, ledger.published_tables().values())
-    told = of_source(source.source, findings, home())
-    summary = {"tables": 0, **({"warnings": len(told.warnings)} if told.warnings else {})}
+    verdict = of_source(source.source, findings, home())
+    summary = {"tables": 0, **({"warnings": len(verdict.warnings)} if verdict.warnings else {})}
     return StageReport(
-        stage="check", source=source.source, summary=summary, problems=told.problems, remarks=told.warnings
+        stage="check", source=source.source, summary=summary, problems=verdict.problems, remarks=verdict.warnings
     )
 
 
@@ -219,9 +219,9 @@ def _asks_for_approval(source: Source, cut: int, rows: Sequence[TableRow], *, un
         for row in rows
         if row.quarantined > (allowed := source.quarantinable(row.events, row.object))
     ]
-    told = [*deletes, *left_out]
+    effects = [*deletes, *left_out]
     limits = [*(["`max_deletes`"] if deletes else []), *(["`max_quarantined`"] if left_out or unread else [])]
-    would = f"would {', '.join(told)}" if told else "leaves out these messages" if unread else "is held"
+    would = f"would {', '.join(effects)}" if effects else "leaves out these messages" if unread else "is held"
     sets = f"; {' and '.join(limits)} set{'' if len(limits) > 1 else 's'} the limit" if limits else ""
     return (
         f"cut {cut} of {source.source} {would}. If that is right, `tidemark publish {source.source} --approve {cut}` "

@@ -107,7 +107,7 @@ def run(
     rows = _begun(ledger, subject, secret, places, mine)
     removed, cut = _erased(lake, ledger, source, subject, places, unread=unread)
     done = [msgspec.structs.replace(row, state=DONE, cut=cut) for row in rows]
-    report = _certified(work, done, removed, told=places)
+    report = _certified(work, done, removed, places_before=places)
     ledger.replace(ErasureRow, done, _are(done))
     return report
 
@@ -157,8 +157,8 @@ def _begun(
         )
         for each in subject.erasures(secret, to_micros(now), max(spans, default=""))
     ]
-    told = {(row.digest, row.begins) for row in rows}
-    others = [row for row in earlier if row.state == BEGUN and (row.digest, row.begins) not in told]
+    identities = {(row.digest, row.begins) for row in rows}
+    others = [row for row in earlier if row.state == BEGUN and (row.digest, row.begins) not in identities]
     rows += [msgspec.structs.replace(row, before=now) for row in others]
     ledger.replace(ErasureRow, rows, _are(rows))
     log.info("erasing", source=subject.source, table=str(subject.target), events=len(places.events))
@@ -191,7 +191,7 @@ def _verified(work: _Work, mine: Sequence[ErasureRow]) -> StageReport:
 
 
 def _certified(
-    work: _Work, rows: Sequence[ErasureRow], removed: Mapping[str, Found], told: Places | None = None
+    work: _Work, rows: Sequence[ErasureRow], removed: Mapping[str, Found], places_before: Places | None = None
 ) -> StageReport:
     """Search for the rows, and return the report of what was found, with the certificate written."""
     source, subject = work.source, work.subject
@@ -211,7 +211,7 @@ def _certified(
         places=certificates.searched(work.lake, work.ledger, subject, found, removed, erased),
         newer_events=found.newer,
         unread_messages=by_file(found.unread),
-        dumps=dumps(told or found),
+        dumps=dumps(places_before or found),
     )
     path = written.write(home())
     log.info("erased", source=source.source, table=written.table, cut=written.cut, nothing_found=written.nothing_found)
@@ -220,14 +220,14 @@ def _certified(
         "nothing_found": int(written.nothing_found),
         "certificate": str(path),
     }
-    return _report(source, subject, written.places, told or found, summary, left=written.unread_messages)
+    return _report(source, subject, written.places, places_before or found, summary, left=written.unread_messages)
 
 
 def _report(
     source: Source,
     subject: Subject,
     places: Mapping[str, certificates.Place],
-    told: Places,
+    found: Places,
     summary: Mapping[str, int | str],
     left: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> StageReport:
@@ -241,7 +241,7 @@ def _report(
     ]
     remarks = [
         f"{file} holds rows of the key at {', '.join(map(str, numbers))}: Tidemark does not touch dump files"
-        for file, numbers in dumps(told).items()
+        for file, numbers in dumps(found).items()
     ]
     details = {name: dict(msgspec.to_builtins(place)) for name, place in places.items()}
     return StageReport(

@@ -109,9 +109,9 @@ def _overdue(source: Source, held: Held) -> list[str]:
     """Return a sentence for each of the first transactions that are open for too long."""
     if source.transactions is not Transactions.WHOLE:
         return []
-    told = [sentence(source.source, late, source.longest_open) for late in held.overdue[:_OVERDUE_SHOWN]]
+    sentences = [sentence(source.source, late, source.longest_open) for late in held.overdue[:_OVERDUE_SHOWN]]
     more = len(held.overdue) - _OVERDUE_SHOWN
-    return [*told, f"{source.source}: {more} more transactions are open for too long"] if more > 0 else told
+    return [*sentences, f"{source.source}: {more} more transactions are open for too long"] if more > 0 else sentences
 
 
 def _write_approval(ledger: Ledger, cut: int) -> None:

@@ -60,14 +60,14 @@ class ColumnRules:
 
     def tracked(self, names: Iterable[str]) -> frozenset[str] | None:
         """Return the columns, by today's names, of which a change begins a version; None: each event begins one."""
-        told = self.promised.history
-        if not isinstance(told, History):
+        history = self.promised.history
+        if not isinstance(history, History):
             return None
         called = {name: self.called(name) for name in names}
         return frozenset(
             name
             for name, all_names in called.items()
-            if (told.track is None or matches(all_names, told.track)) and not matches(all_names, told.ignore)
+            if (history.track is None or matches(all_names, history.track)) and not matches(all_names, history.ignore)
         )
 
     def masks(self, names: Iterable[str]) -> Masks:
@@ -103,8 +103,8 @@ def refuse_unfit(table: str, key: Sequence[str], masks: Masks, left_out: Iterabl
 
 def names_recorded(table: Table | None) -> dict[str, str]:
     """Return which columns of a published table have other names than at the source: name there to published name."""
-    told: dict[str, str] = json.loads(table.properties.get(NAMES_PROPERTY, "{}")) if table is not None else {}
-    return told
+    names: dict[str, str] = json.loads(table.properties.get(NAMES_PROPERTY, "{}")) if table is not None else {}
+    return names
 
 
 def refuse_names_twice(table: str, called: Mapping[str, str], columns: Iterable[str]) -> None:
@@ -127,14 +127,14 @@ def refuse_names_twice(table: str, called: Mapping[str, str], columns: Iterable[
 
 def recorded(table: Table | None) -> dict[str, Any]:
     """Return what a table records of its rules: ``left_out``, ``masks``, ``variable``, ``check``; empty for nothing."""
-    told: dict[str, Any] = json.loads(table.properties.get(RULES_PROPERTY, "{}")) if table is not None else {}
-    return told
+    rules: dict[str, Any] = json.loads(table.properties.get(RULES_PROPERTY, "{}")) if table is not None else {}
+    return rules
 
 
 def masks_recorded(table: Table) -> Masks:
     """Return the masks that a published table was built with."""
-    told = recorded(table)
-    return Masks({name: Mask(mask) for name, mask in told.get("masks", {}).items()}, told.get("variable"))
+    rules = recorded(table)
+    return Masks({name: Mask(mask) for name, mask in rules.get("masks", {}).items()}, rules.get("variable"))
 
 
 def to_record(
@@ -162,8 +162,8 @@ def to_record(
 
 def row_rules(promised: model.Table) -> dict[str, Any]:
     """Return what a table records of ``where`` and ``derive``; empty for nothing."""
-    told = {"where": promised.where, "derive": promised.derive}
-    return {name: value for name, value in told.items() if value}
+    rules = {"where": promised.where, "derive": promised.derive}
+    return {name: value for name, value in rules.items() if value}
 
 
 def refuse_other_rows(table: str, before: Mapping[str, Any], promised: model.Table) -> None:

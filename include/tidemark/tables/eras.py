@@ -45,8 +45,8 @@ def of_table(table: Table) -> list[Era]:
 
 def segments_of(table: Table) -> tuple[Segment, ...]:
     """Return the names that the events of a published table came under; of most tables it is one, all along."""
-    told = json.loads(table.properties.get(SEGMENTS_PROPERTY, "[]"))
-    return tuple(Segment(*each) for each in told) or (Segment(table.properties[OBJECT_PROPERTY], "", None),)
+    entries = json.loads(table.properties.get(SEGMENTS_PROPERTY, "[]"))
+    return tuple(Segment(*each) for each in entries) or (Segment(table.properties[OBJECT_PROPERTY], "", None),)
 
 
 def names_of(segments: Iterable[Segment]) -> list[str]:
@@ -64,9 +64,9 @@ def properties(plan: Plan) -> dict[str, str]:
     """Return the properties of a table that say which names and keys its events have."""
     found, known = plan.found, plan.found.published
     eras, segments = found.eras or (_recorded(known) if found.after and known is not None else ()), found.segments
-    told = {ERAS_PROPERTY: _eras_told(eras, plan.today), SEGMENTS_PROPERTY: json.dumps(segments)}
+    texts = {ERAS_PROPERTY: _eras_told(eras, plan.today), SEGMENTS_PROPERTY: json.dumps(segments)}
     stored = known.properties if known is not None else {}
-    return {name: text for name, text in told.items() if text != "[]" or name in stored}
+    return {name: text for name, text in texts.items() if text != "[]" or name in stored}
 
 
 def _eras_told(eras: Iterable[KeyEra], today: Mapping[str, str | None]) -> str:

@@ -61,8 +61,8 @@ class Evolving:
 
     def named(self) -> set[str]:
         """Return the names that messages and statements have for columns."""
-        told = {column.name for shape in self.found.shapes.values() for column in shape.columns}
-        return told | {each.name for each in self.found.history.additions}
+        column_names = {column.name for shape in self.found.shapes.values() for column in shape.columns}
+        return column_names | {each.name for each in self.found.history.additions}
 
     def is_owners(self, old: str, new: str | None) -> bool:
         """Return whether a stored column goes, or gets another name, because the source file says so."""
@@ -88,8 +88,8 @@ class Evolving:
     def _is_of_statement(self, name: str, kind: str) -> bool:
         """Return whether a stored column has the type that a statement gave it."""
         names = self.names
-        told = (each for each in self.found.history.additions if each.type == kind)
-        called = (names.today(each.name, names.epoch(each.position, after=True)) for each in told)
+        additions = (each for each in self.found.history.additions if each.type == kind)
+        called = (names.today(each.name, names.epoch(each.position, after=True)) for each in additions)
         return name in self.before.values() and any(each is not None and names.same(each, name) for each in called)
 
     def open_ended(self) -> dict[str, str]:

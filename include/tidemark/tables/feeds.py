@@ -147,8 +147,8 @@ def _holds(old: IcebergType, new: IcebergType) -> bool:
 
 def feed_schema(columns: Sequence[FeedColumn]) -> Schema:
     """Return the schema of a new feed: the columns of the table, then its own."""
-    told = [(column.name, column.type, None) for column in columns]
-    return Schema(*(NestedField(n, name, kind, doc=doc) for n, (name, kind, doc) in enumerate([*told, *OWN], 1)))
+    fields = [(column.name, column.type, None) for column in columns]
+    return Schema(*(NestedField(n, name, kind, doc=doc) for n, (name, kind, doc) in enumerate([*fields, *OWN], 1)))
 
 
 def evolve(feed: Table, columns: Sequence[FeedColumn], cut: int) -> Table:

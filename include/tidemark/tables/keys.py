@@ -100,8 +100,8 @@ def _refuse_outgrown(evolving: Evolving, key: tuple[str, ...], columns: Sequence
         return
     newest = max(found.history.keys)
     epoch, spelled = names.epoch(newest.position, after=True), {name.casefold(): name for name in columns}
-    told = [names.today(name, epoch) or name for name in newest.columns]
-    now = [spelled.get(name.casefold(), name) for name in told]
+    newest_key = [names.today(name, epoch) or name for name in newest.columns]
+    now = [spelled.get(name.casefold(), name) for name in newest_key]
     if set(key) < set(now):
         raise IncompatibleSchemaError(
             f"{found.object}: the source file gives the key {list(key)}, and the table has another one at the source, "
@@ -139,8 +139,8 @@ def eras_of(table: str, spans: Iterable[KeySpan], names: ColumnNames) -> list[Ke
     Raises:
         IncompatibleSchemaError: messages name keys in turns, or name none after they named one.
     """
-    told = sorted(spans, key=lambda span: span.first)
-    named, unnamed = [span for span in told if span.key is not None], [span for span in told if span.key is None]
+    ordered = sorted(spans, key=lambda span: span.first)
+    named, unnamed = [span for span in ordered if span.key is not None], [span for span in ordered if span.key is None]
     eras: list[KeyEra] = []
     reached = ""
     for span in [*_without_key(table, named, unnamed), *named]:

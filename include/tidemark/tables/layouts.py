@@ -59,10 +59,10 @@ def _problem(part: Transformed, types: Mapping[str, str]) -> str | None:
         return f"no column '{part.column}'.{suggestion(part.column, types)}"
     if part.transform is None:
         return None
-    allowed, told = _TAKES[part.transform]
+    allowed, wording = _TAKES[part.transform]
     if ("decimal" if decimal_parts(kind) else kind) in allowed:
         return None
-    return f"{part.transform}() needs {told}; {part.column} is {kind}"
+    return f"{part.transform}() needs {wording}; {part.column} is {kind}"
 
 
 def fits(table: Table, layout: Layout | None) -> bool:
@@ -130,8 +130,8 @@ def follow(table: Table, layout: Layout | None, plan: Plan) -> None:
 
 def recorded(table: Table) -> dict[str, Any]:
     """Return what the source file declared when the table last followed it, without what it left out."""
-    told: dict[str, Any] = json.loads(table.properties.get(LAYOUT_PROPERTY, "{}"))
-    return told
+    entries: dict[str, Any] = json.loads(table.properties.get(LAYOUT_PROPERTY, "{}"))
+    return entries
 
 
 def declared(layout: Layout | None) -> dict[str, Any]:
@@ -139,8 +139,8 @@ def declared(layout: Layout | None) -> dict[str, Any]:
     if layout is None:
         return {}
     properties = {**(_SPREAD if layout.partition else {}), **layout.properties}
-    told = {"partition": list(layout.partition), "sort": list(layout.sort), "properties": properties}
-    return {name: value for name, value in told.items() if value}
+    entries = {"partition": list(layout.partition), "sort": list(layout.sort), "properties": properties}
+    return {name: value for name, value in entries.items() if value}
 
 
 def _repartition(table: Table, parts: Iterable[Transformed], stored: Mapping[str, str]) -> None:

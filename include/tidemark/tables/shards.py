@@ -81,11 +81,11 @@ class _Stages:
                 if end is not None and fill.position >= end and fill.name not in named.values()
             )
             today = {old: new for old, new in named.items() if new is not None}
-            told = json.dumps([sorted(today.items()), [fill.column.name + fill.column.encoding for fill in filled]])
+            text = json.dumps([sorted(today.items()), [fill.column.name + fill.column.encoding for fill in filled]])
             own_id = (
                 shape_id
                 if not filled and today == plain
-                else f"{shape_id}@{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+                else f"{shape_id}@{hashlib.sha256(text.encode()).hexdigest()[:16]}"
             )
             today |= {fill.column.name: fill.name for fill in filled}
             yield _Variant(own_id, Shape((*shape.columns, *(fill.column for fill in filled))), today, filled)

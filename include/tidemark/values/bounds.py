@@ -51,10 +51,10 @@ def one_of_joined(labels: str) -> str:
 
     Some tools escape commas and backslashes in labels, and others do not.
     """
-    told = labels.split(",")
+    parts = labels.split(",")
     if "\\" in labels:
-        told += [plain for _, plain in escaped_labels(labels) if plain not in told]
-    return f"joined {msgspec.json.encode(told).decode()}"
+        parts += [plain for _, plain in escaped_labels(labels) if plain not in parts]
+    return f"joined {msgspec.json.encode(parts).decode()}"
 
 
 def escaped_labels(labels: str) -> list[tuple[str, str]]:
@@ -63,7 +63,7 @@ def escaped_labels(labels: str) -> list[tuple[str, str]]:
     >>> escaped_labels(r"a,so\, so,x\\y")
     [('a', 'a'), ('so\\, so', 'so, so'), ('x\\\\y', 'x\\y')]
     """
-    return [(told, _ESCAPED.sub(r"\1", told)) for told in _BETWEEN.findall(labels)]
+    return [(label, _ESCAPED.sub(r"\1", label)) for label in _BETWEEN.findall(labels)]
 
 
 _BETWEEN = re.compile(r"(?:\A|(?<=,))(?:[^\\,]|\\.|\\\Z)*(?=,|\Z)", re.DOTALL)

@@ -124,10 +124,10 @@ def _unscaled_ways(column: Column, kind: str) -> tuple[Way, ...]:
 
     Arrow's decimals take both, and so would read Base64 that happens to be digits as a number.
     """
-    parts, told = decimal_declared(kind), decimal_declared(column.type or kind)
-    if parts is None or told is None or not 0 <= parts[1] - told[1] <= 18:
+    parts, declared = decimal_declared(kind), decimal_declared(column.type or kind)
+    if parts is None or declared is None or not 0 <= parts[1] - declared[1] <= 18:
         return ()
-    return (Way(pa.string(), partial(_unscaled, kind=kind, shift=parts[1] - told[1])),)
+    return (Way(pa.string(), partial(_unscaled, kind=kind, shift=parts[1] - declared[1])),)
 
 
 def _unscaled(texts: pa.Array, kind: str, shift: int) -> Typed:

@@ -90,8 +90,8 @@ def as_declared(shape: Shape, written: DeclaredEncodings) -> Shape:
 
 
 def _as_declared(column: Column, written: DeclaredEncodings) -> Column:
-    told = column.encoding is not Encoding.PLAIN or column.type not in {None, "string"}
-    if column.name not in written or told:
+    is_described = column.encoding is not Encoding.PLAIN or column.type not in {None, "string"}
+    if column.name not in written or is_described:
         return column
     kind, encoding = written[column.name]
     return Column(column.name, kind, Encoding(encoding))

@@ -122,7 +122,7 @@ def _logic(term: Term) -> Term:
     return _of(("boolean",), "a condition", "boolean")(term)
 
 
-def _of(kinds: Sequence[str], told: str, result: str | None, texts: int = 1) -> Callable[[Term], Term]:
+def _of(kinds: Sequence[str], wording: str, result: str | None, texts: int = 1) -> Callable[[Term], Term]:
     """Return a rule: all operands, or the first ``texts``, are of some types; the others are whole literals."""
 
     def rule(term: Term) -> Term:
@@ -131,7 +131,7 @@ def _of(kinds: Sequence[str], told: str, result: str | None, texts: int = 1) -> 
             if every or number < texts:
                 if each.type and each.type not in kinds:
                     raise wrong_at(
-                        f"{term.function} needs {told}, not {_told(each)}.{_HINT.get(term.function, '')}", each.place
+                        f"{term.function} needs {wording}, not {_told(each)}.{_HINT.get(term.function, '')}", each.place
                     )
             elif not (each.function == LITERAL and each.type == "long" and int(each.text or 0) >= (number == 1)):
                 raise wrong_at(f"{term.function} needs whole numbers from 1 on behind its first argument.", each.place)

@@ -134,9 +134,9 @@ def parsed(text: str) -> Term:
     except RecursionError:
         raise wrong_at("it is nested too deeply.") from None
     except SqlglotError as error:
-        told: dict[str, Any] = (getattr(error, "errors", None) or [{}])[0]
-        near = str(told.get("highlight") or "")
-        place = len(str(told.get("start_context") or "")) + 1 if near and len(text) <= _SHOWN else 0
+        details: dict[str, Any] = (getattr(error, "errors", None) or [{}])[0]
+        near = str(details.get("highlight") or "")
+        place = len(str(details.get("start_context") or "")) + 1 if near and len(text) <= _SHOWN else 0
         raise wrong_at(f"it cannot be read{f' near {near!r}' if near else ''}. Allowed: {ALLOWED}.", place) from None
     return _term(tree, 0)
 

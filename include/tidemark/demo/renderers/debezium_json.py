@@ -67,8 +67,8 @@ def dump_bare(history: History) -> list[DumpFile]:
 
     On day 3 the server fails over, and the orders are loaded again.
     """
-    told = log(rows_only(reloaded(history, LOADED_AGAIN_AT), truncates=True), FAILED_OVER_AT)
-    entries = [entry for logged in told for entry in _bare(logged)]
+    transactions = log(rows_only(reloaded(history, LOADED_AGAIN_AT), truncates=True), FAILED_OVER_AT)
+    entries = [entry for logged in transactions for entry in _bare(logged)]
     return files(entries, _BARE_PACKINGS, random.Random("bare"), unknown_operation)  # noqa: S311 - the mixing of a demo
 
 

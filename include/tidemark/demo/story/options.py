@@ -53,8 +53,8 @@ def _customer(row: Row, secret: str) -> Row:
 
 
 def _order(row: Row, shard: int, secret: str) -> Row:
-    told: Row = {"shard": str(shard), "_cdc_table": f"shop.orders_{shard}"}
-    return {**row, **told, "customer_number": _keyed(row["customer_number"], secret)}
+    shard_columns: Row = {"shard": str(shard), "_cdc_table": f"shop.orders_{shard}"}
+    return {**row, **shard_columns, "customer_number": _keyed(row["customer_number"], secret)}
 
 
 def _line(row: Row) -> Row:
@@ -69,8 +69,8 @@ def _payment(row: Row, receipts: dict[Value, Value]) -> Row:
 
 def _receipts(history: History) -> dict[Value, Value]:
     """Return payment -> its receipt by the last event of the payment; null if that came after receipts were dropped."""
-    told = (event.after for event in history.events() if event.table == "payments" and event.after is not None)
-    return {row["payment_id"]: row.get("receipt") for row in told}
+    rows = (event.after for event in history.events() if event.table == "payments" and event.after is not None)
+    return {row["payment_id"]: row.get("receipt") for row in rows}
 
 
 def _versions(history: History, secret: str) -> Iterator[Row]:
@@ -90,8 +90,8 @@ def _versions(history: History, secret: str) -> Iterator[Row]:
 
 
 def _version(row: Row, secret: str, began: datetime, ended: datetime | None) -> Row:
-    told: Row = {"valid_from": began, "valid_to": ended, "is_current": ended is None}
-    return {**_order(row, _whole(row["order_id"]) % len(SHARDS), secret), **told}
+    validity: Row = {"valid_from": began, "valid_to": ended, "is_current": ended is None}
+    return {**_order(row, _whole(row["order_id"]) % len(SHARDS), secret), **validity}
 
 
 def _tracked(row: Row) -> list[Value]:

@@ -33,8 +33,8 @@ def _renamed(history: History) -> Iterator[Transaction]:
 
 def _newest(history: History, until: Transaction) -> Schema:
     """Return the columns of the table as they were after a transaction."""
-    told = [each.ddl.schema for each in history.transactions if each.ddl is not None and each.id <= until.id]
-    return [schema for schema in told if schema.table == TABLE][-1]
+    schemas = [each.ddl.schema for each in history.transactions if each.ddl is not None and each.id <= until.id]
+    return [schema for schema in schemas if schema.table == TABLE][-1]
 
 
 def _under_earlier_name(transaction: Transaction) -> Transaction:

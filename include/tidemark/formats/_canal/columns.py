@@ -53,10 +53,10 @@ def _layout(types: bytes) -> RowLayout | None:
 @functools.lru_cache(maxsize=1024)
 def _with_vectors(types: bytes, numbers: bytes, *, tidb: bool) -> RowLayout:
     """Return the columns, with the vectors of TiDB as text."""
-    told = read(_numbers, numbers) if numbers and numbers != NULL else {}
+    type_codes = read(_numbers, numbers) if numbers and numbers != NULL else {}
 
     def column(name: str, text: str) -> Column:
-        if text.lower().startswith("vector") and (tidb or told.get(name) == _VARCHAR):
+        if text.lower().startswith("vector") and (tidb or type_codes.get(name) == _VARCHAR):
             return Column(name=name, type="string")
         return _mysql.column(name, text)
 

@@ -55,8 +55,8 @@ def numbered(types: msgspec.Raw, numbers: msgspec.Raw) -> Mapping[str, Members]:
     listed = _listed(bytes(types))
     if not listed or not numbers or bytes(numbers) == NULL:
         return _NONE
-    told = read(_told, bytes(numbers))
-    return {name: of for name, of in listed.items() if told.get(name) in _NUMBERS[of.kind]}
+    type_codes = read(_told, bytes(numbers))
+    return {name: of for name, of in listed.items() if type_codes.get(name) in _NUMBERS[of.kind]}
 
 
 @functools.lru_cache(maxsize=1024)

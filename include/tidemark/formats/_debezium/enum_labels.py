@@ -57,8 +57,8 @@ def _escaped(schema: bytes) -> Mapping[str, Mapping[bytes, msgspec.Raw]]:
     for field in _connect.row_fields(schema):
         allowed = (field.parameters or {}).get("allowed", "")
         if field.name == _ENUM and "\\" in allowed:
-            told = {label: plain for label, plain in escaped_labels(allowed) if label != plain}
-            found[field.field or ""] = {_json(label): msgspec.Raw(_json(plain)) for label, plain in told.items()}
+            plain_forms = {label: plain for label, plain in escaped_labels(allowed) if label != plain}
+            found[field.field or ""] = {_json(label): msgspec.Raw(_json(plain)) for label, plain in plain_forms.items()}
     return found or _NONE
 
 

@@ -33,18 +33,18 @@ def log_and_table(source: Source, message: Message, options: Options, found: Con
     named = table(source)
     if not _dies_by_tombstone(message, options, found):
         return source, named or table_of_option(options.table)
-    told = table_of_option(options.table)
-    parts = named or told
+    given = table_of_option(options.table)
+    parts = named or given
     if (
-        parts.name != told.name
-        or parts.database not in {None, told.database}
-        or parts.schema not in {None, told.schema}
+        parts.name != given.name
+        or parts.database not in {None, given.database}
+        or parts.schema not in {None, given.schema}
     ):
         raise MissingTableError(
-            f"the row is of {named}, and the option `table` says that tombstones delete rows of {told}: name one table "
-            "as its rows do, or set the transform's `delete.tombstone.handling.mode` to `rewrite`"
+            f"the row is of {named}, and the option `table` says that tombstones delete rows of {given}: name one "
+            "table as its rows do, or set the transform's `delete.tombstone.handling.mode` to `rewrite`"
         )
-    return Source(), told
+    return Source(), given
 
 
 def refuse_statements(events: Sequence[Event], options: Options) -> None:
@@ -55,11 +55,11 @@ def refuse_statements(events: Sequence[Event], options: Options) -> None:
     """
     if not (options.flattened and options.table):
         return
-    told = table_of_option(options.table)
+    given = table_of_option(options.table)
     for event in events:
-        if isinstance(event, SchemaChange) and event.table is not None and event.table.name == told.name:
+        if isinstance(event, SchemaChange) and event.table is not None and event.table.name == given.name:
             raise IncompleteMessageError(
-                f"a statement about {told}, whose rows are ordered by the dump, as their deletes are: nothing tells "
+                f"a statement about {given}, whose rows are ordered by the dump, as their deletes are: nothing tells "
                 "which of them came before it; leave the topic of schema changes out of the dump (columns follow the "
                 "rows), or set the transform's `delete.tombstone.handling.mode` to `rewrite` and leave out `flattened`"
             )

@@ -63,5 +63,5 @@ def column(name: str, listed: TableColumn) -> Column:
         raise UnknownTypeError(
             f"column '{name}' has the type '{listed.type[:80]}'; Replicate has {', '.join(TYPES)}, NUMERIC"
         )
-    told = _RANGES.get(listed.type.upper(), UNSET)
-    return Column(name=name, type=found[0], encoding=found[1], bounds=told)
+    allowed = _RANGES.get(listed.type.upper(), UNSET)
+    return Column(name=name, type=found[0], encoding=found[1], bounds=allowed)
