@@ -84,7 +84,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
             found,
             halves=found.halves or name in split,
             moved=not moved.isdisjoint(lineages.names_of(name)),
-            history=shard_rules.together(found) if found.shards else own_history,
+            history=shard_rules.table_history(found) if found.shards else own_history,
             common_path=common_path,
             called=run.source.table_for(name).rename,
             problem=found.problem or (f"{name}: {problem}" if problem else None),

@@ -55,10 +55,10 @@ def in_rows(batches: Iterable[pa.RecordBatch], *, bounds: Sequence[Bounds]) -> I
 
 def in_batches(batches: Iterable[pa.RecordBatch], bounds: Sequence[Bounds]) -> Beyond:
     """Return what is found in batches of rows."""
-    return together([_in_batch(batch, bounds) for batch in batches], len(bounds))
+    return merged([_in_batch(batch, bounds) for batch in batches], len(bounds))
 
 
-def together(parts: Iterable[Beyond], columns: int) -> Beyond:
+def merged(parts: Iterable[Beyond], columns: int) -> Beyond:
     """Return what was found in several parts of the rows."""
     counts, firsts = [0] * columns, []
     for part in parts:

@@ -89,8 +89,8 @@ def judged(
         changelog: of the source: it has the places of messages.
     """
     found = _found(candidate, list(bounds), list(bounds.values()))
-    told = zip(bounds.items(), found.counts, strict=True)
-    columns = tuple(f"{name}: {count} {_beyond(each)}" for (name, each), count in told if count)
+    counted_columns = zip(bounds.items(), found.counts, strict=True)
+    columns = tuple(f"{name}: {count} {_beyond(each)}" for (name, each), count in counted_columns if count)
     first = "" if found.first is None else _first(found.first, candidate.key, changelog)
     return Invariant(value=sum(found.counts), severity=severity, columns=columns), first
 
@@ -107,7 +107,7 @@ def _found(candidate: Candidate, names: Sequence[str], bounds: Sequence[Bounds])
         find = partial(beyond_bounds.in_rows, bounds=bounds)
         rows = candidate.rows(columns, written=True).mapInArrow(find, from_arrow_schema(on_workers.DONE))
         found = [msgspec.json.decode(bytes(row["done"]), type=Beyond) for row in rows.collect()]
-    return beyond_bounds.together(found, len(bounds))
+    return beyond_bounds.merged(found, len(bounds))
 
 
 def _beyond(bounds: Bounds) -> str:

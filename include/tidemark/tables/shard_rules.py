@@ -18,7 +18,7 @@ from tidemark.tables.shards import added_columns
 from tidemark.values.plain import read_value
 
 
-def together(found: Found) -> SchemaHistory:
+def table_history(found: Found) -> SchemaHistory:
     """Return the schema changes of all shards that the table as a whole follows, with the names that columns have."""
     additions: list[Addition] = []
     emptyings, notes = [], []
@@ -36,10 +36,10 @@ def together(found: Found) -> SchemaHistory:
 
 def recorded(table: Table | None) -> dict[str, dict[str, str]]:
     """Return the shards that a table was built from, each with the columns that were added to it; empty for none."""
-    told: dict[str, dict[str, str]] = (
+    shards: dict[str, dict[str, str]] = (
         json.loads(table.properties.get(SHARDS_PROPERTY, "{}")) if table is not None else {}
     )
-    return told
+    return shards
 
 
 def refuse_onward(found: Found, table: Table) -> None:
@@ -78,9 +78,9 @@ def refuse_unfit(found: Found, promised: Promised) -> None:
         IncompatibleSchemaError: a column has to be called otherwise, or given another type.
     """
     own = {column.name for column in added_columns(found.shards)}
-    told = {column.name.casefold() for shape in found.shapes.values() for column in shape.columns[len(own) :]}
+    source_columns = {column.name.casefold() for shape in found.shapes.values() for column in shape.columns[len(own) :]}
     for name in own:
-        if name.casefold() in told:
+        if name.casefold() in source_columns:
             raise IncompatibleSchemaError(
                 f"{found.object}: `add` gives a column {name!r}, and the source has a column of that name: "
                 "choose another"
@@ -97,5 +97,5 @@ def refuse_unfit(found: Found, promised: Promised) -> None:
 def tells_apart(found: Found, key: Iterable[str]) -> bool:
     """Return whether the added columns of a key have other values in each shard: no two shards can share a key."""
     wanted = list(key)
-    told = {tuple(shard.added.get(name) for name in wanted) for shard in found.shards}
-    return len(told) == len(found.shards)
+    combinations = {tuple(shard.added.get(name) for name in wanted) for shard in found.shards}
+    return len(combinations) == len(found.shards)
