@@ -40,13 +40,13 @@ class _Counts:
     truncated: int
     bad: int
     in_question: int
-    """Events of which only the order tells whether they are copies."""
+    """Events for which only their order shows whether they are copies."""
     removals: int
     """Distinct events that take a row out."""
     insertions: int
     """Distinct events that put a row in."""
     differing: int
-    """Events of which copies say something else, where the position is the identity."""
+    """Events whose copies say something else, where the position is the identity."""
     first: str | None
     last: str | None
     """Lowest and highest position of the events that take part."""
@@ -55,7 +55,7 @@ class _Counts:
 
 
 def build(prepared: Prepared, views: ExitStack) -> Built:
-    """Build the candidate of a table from its new events; nothing but their values tells its rows apart.
+    """Build the candidate of a table without a key from its new events: only their values tell its rows apart.
 
     Args:
         prepared: the table.
@@ -105,7 +105,7 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
             quarantined=counts.bad,
         ),
         rows_change=change,
-        # Nothing tells a row that was updated, or came again, from one that went while another came.
+        # A row that was updated, or came again, cannot be told from one that went while another came.
         deleted=max(0, -change),
         committed_at=counts.committed_at,
         snapshots=prepared.snapshots(),
@@ -114,7 +114,7 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
 
 
 def _judged(prepared: Prepared, rows: DataFrame) -> tuple[DataFrame, _Counts]:
-    """Return the new events, each once, with the copies told, and how many there are of each kind."""
+    """Return the new events, each once, with copies marked, and how many there are of each kind."""
     plan = prepared.plan
     events = bag_events.once(rows, plan)
     counts = _counted(prepared, events, rows)

@@ -1,4 +1,4 @@
-"""New events of a table without a key that contradict its rows or each other; no value of a row is told of them."""
+"""New events of a table without a key that contradict its rows or each other; the entries show no value of a row."""
 
 from __future__ import annotations
 

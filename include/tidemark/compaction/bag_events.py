@@ -76,12 +76,12 @@ def once(read: DataFrame, plan: Plan) -> DataFrame:
 
 
 def with_stored(events: DataFrame) -> DataFrame:
-    """Return events, kept, with the copies told of those whose positions have no delivery."""
+    """Return events, kept, where copies of events whose positions have no delivery are marked too."""
     return checkpointed(bag_copies.with_stored(events))
 
 
 def settled(events: DataFrame, table: str) -> DataFrame:
-    """Return events of which some are in question, kept and settled; a guess is logged."""
+    """Settle the events in question, and return all events, kept; a guess is logged."""
     found = checkpointed(bag_copies.settled(events))
     if guesses := found.where(IS_GUESS).count():
         hint = "set provide.transaction.metadata in the connector, which numbers them, or give the table a key"
@@ -95,7 +95,7 @@ def copies_beyond_the_first() -> Expression:
 
 
 def judged(changes: DataFrame, plan: Plan, truncated: str | None) -> DataFrame:
-    """Return the sound events among row changes, with the copies told."""
+    """Return the sound events among row changes, with the copies marked."""
     events = once(rows(changes, plan, truncated), plan).where(F.col("set_aside").isNull())
     if plan.has_deliveries and not events.where(IN_QUESTION).isEmpty():
         events = settled(events, plan.found.object)

@@ -1,8 +1,8 @@
-"""Whether before images may differ from the row before: a cheap look at the images that the fold tells of.
+"""Whether before images may differ from the row before: a cheap look at the images that the fold collects.
 
-Few images, in this process: those that hashes of texts do not prove (``folding.row_images``), against what the event
-behind left; and those of the oldest event of each key, against the stored rows. It decides nothing: where an image
-differs, ``contradictions.before_images`` compares all of them, by every rule.
+A few images are compared, in this process. An image that hashes of texts do not prove (``folding.row_images``) is
+compared with what the event behind left. The image of the oldest event of a key is compared with the stored row. The
+look decides nothing: where an image differs, ``contradictions.before_images`` compares all of them, by every rule.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ _Mask = npt.NDArray[np.bool_]
 
 
 def wanted(plan: Plan, events: int) -> Wanted | None:
-    """Return which before images of a batch are told; None: before images are not compared.
+    """Return which before images the fold of a batch collects; None: before images are not compared.
 
-    Pairs cost a copy of each row. Large batches have them where texts do not prove images: Canal tells changed columns.
+    Pairs cost a copy of each row. Large batches have them where texts do not prove images: an old image of Canal has
+    the changed columns alone.
     """
     share = max(1, events // _IMAGES)
     return Wanted(share, pairs=share == 1 or plan.ranks_copies) if plan.compares_images else None
@@ -52,14 +53,14 @@ def wanted(plan: Plan, events: int) -> Wanted | None:
 def are_of_deletes(plan: Plan, totals: Mapping[str, Any]) -> bool:
     """Return whether the before image of a DELETE says what the row was.
 
-    PostgreSQL logs the key alone, unless it is told otherwise, and Debezium fills in zeros, empty texts and defaults.
-    Then UPDATEs have no before image.
+    PostgreSQL logs the key alone, unless it is configured otherwise, and Debezium fills in zeros, empty texts and
+    defaults. Then UPDATEs have no before image.
     """
     return plan.found.halves or bool(totals["telling"] and not totals["silent"])
 
 
 def images_of(folded: DataFrame, apart: Sequence[str] = ()) -> pa.Table:
-    """Return the before images that rows of a fold tell of (``folding.row_images.IMAGES``).
+    """Return the before images that rows of a fold collected (``folding.row_images.IMAGES``), a row for each.
 
     Args:
         folded: ``folding.keyed.fold``, with images.
@@ -115,7 +116,7 @@ class _Look:
     """That the events were read by."""
 
     def left_otherwise(self, pairs: pa.Table) -> bool:
-        """Return whether an event left something else of a row than the next one tells that the row was."""
+        """Return whether what an event left of a row differs from the before image of the next event."""
         if not pairs.num_rows:
             return False
         behind = pairs.column("behind").combine_chunks()
@@ -123,7 +124,7 @@ class _Look:
         return self._any(self._read(pairs), others, are_whole=not self.plan.found.partial)
 
     def stand_otherwise(self, oldest: pa.Table, start: int) -> bool:
-        """Return whether a stored row is something else than the first new event of its key tells that it was."""
+        """Return whether a stored row differs from the before image of the first new event of its key."""
         if not oldest.num_rows:
             return False
         was, keys = self._read(oldest), key_names(self.plan)
@@ -153,7 +154,7 @@ class _Look:
         return contradictions.added_columns(self.prepared)
 
     def _any(self, was: Mapping[int, pa.Array], others: Mapping[int, pa.Array], *, are_whole: bool) -> bool:
-        """Return whether an image tells a value that is another one in the row; a null there may be none."""
+        """Return whether a value of an image differs from the value in the row; a null in the row may be no value."""
         differing = {n: _differs(was[n], other) for n, other in others.items()}
         if any(pc.any(pc.and_(mask, pc.is_valid(others[n]))).as_py() for n, mask in differing.items()):
             return True
@@ -161,7 +162,7 @@ class _Look:
         return are_whole and any(name not in self._added for name in nulls)
 
     def _read(self, rows: pa.Table) -> dict[int, pa.Array]:
-        """Return the values of before images by column, null for what an image does not tell."""
+        """Return the values of before images by column, null for what an image does not show."""
         reader = images.reader(self.plan.columns, self.plan.found.shapes, self.plan.found.names)
         cells = reader.read(*(rows.column(name).combine_chunks() for name in ("shape", "was")))
         sound, lacking = pc.is_null(cells.field(UNREADABLE)), self._lacking(rows)
@@ -182,7 +183,7 @@ class _Look:
 
 
 def _differs(was: pa.Array, other: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return which values are told and are not these others; a number that is none equals itself."""
+    """Return which values are not null and differ from these others; NaN equals itself."""
     never, other = pa.scalar(value=False), other.cast(was.type)
     same = pc.fill_null(pc.equal(was, other), never)
     if pa.types.is_floating(was.type):

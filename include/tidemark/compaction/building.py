@@ -93,7 +93,7 @@ def _rebuild(run: Run, plan: Plan) -> Built | BuildAnew | Stopped:
 
 
 def _fed(run: Run, plan: Plan, built: Built) -> Built:
-    """Return what was built, and tell the table's feed, if there is to be one, what it changes."""
+    """Return what was built, and add what it changes to the table's feed, if there is to be one."""
     if plan.is_fed:
         feeding.add(feeding.Feed(run.lake, plan.target, run.cut), built.snapshots.candidate)
     return built
@@ -103,14 +103,14 @@ def _build_one(prepared: Prepared, fold: Fold | None) -> Built | BuildAnew | Sto
     first = [(prepared, fold)]
 
     def attempt() -> Built | BuildAnew:
-        # After a failure the branches begin anew, where `main` stands, and the table is folded by itself.
+        # After a failure the branches begin again where `main` stands, and the table is folded by itself.
         return _attempt(*(first.pop() if first else (prepare(prepared.run, prepared.plan), None)))
 
     return _outcome(prepared.run, prepared.plan.found, attempt)
 
 
 def _outcome(run: Run, found: Found, work: Callable[[], Built | BuildAnew]) -> Built | BuildAnew | Stopped:
-    """Return what building a table came to, also where only its rows tell that it cannot be built so."""
+    """Return what building a table came to, also where only its rows show that it cannot be built so."""
     try:
         return contained(run, found, work)
     except RebuildNeededError as error:

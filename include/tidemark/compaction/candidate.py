@@ -37,7 +37,7 @@ from tidemark.values.types import spark_type
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """The table and its state on their branches, nothing of which is written yet."""
+    """The table and its state on their branches, before anything is written to them."""
 
     run: Run
     plan: Plan

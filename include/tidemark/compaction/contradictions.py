@@ -4,7 +4,7 @@ A merge of sound events inserts a row for each key that begins without one, and 
 row. The fold counts these keys. So the usual run costs no look at the table, and where the numbers differ, the batch
 meets the keys of the table once more. (A key too many and one too few hide each other in these numbers, not for long:
 the next events of either contradict the rows again.) Where deletes are soft or rows are written in parts, the numbers
-tell too little, and the folded keys meet those of the table.
+show too little, and the folded keys are compared with the keys of the table.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tidemark.text import harmless, key_text
 from tidemark.values.iso8601 import to_micros
 
 _SHOWN = 5
-"""Examples of a kind that are told."""
+"""Most examples of one kind that an entry shows."""
 
 
 def are_there(totals: Mapping[str, Any], merged: Merged) -> bool:
@@ -66,7 +66,7 @@ def may_be(prepared: Prepared, folded: DataFrame, totals: Mapping[str, Any], mer
         prepared: the table.
         folded: ``folding.keyed.fold`` of its new events.
         totals: ``folding.keyed.totals``.
-        merged: what the commits of the merge did; None where that does not tell it.
+        merged: what the commits of the merge did; None where that shows too little.
         start: the snapshot that they were merged into.
     """
     if merged is not None:
@@ -106,7 +106,7 @@ def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradictio
 
 
 def incomplete(prepared: Prepared, acted: DataFrame, judged: DataFrame) -> list[Contradiction]:
-    """Return the rows of which only a part is known, at most one entry; its message is that of the first part.
+    """Return the rows that are known only in part, as at most one entry, which names the message of the first part.
 
     Args:
         prepared: a table whose cells have writers of their own.
@@ -169,7 +169,7 @@ def different_copies(prepared: Prepared, events: DataFrame, identity: Sequence[s
 
 
 def entry(judged: DataFrame, kind: str, events: int, prepared: Prepared) -> Contradiction:
-    """Return what is told of events that contradict the rows in one way; a table without a key has no key to tell.
+    """Return the entry for events that contradict the rows in one way; it names no keys if the table has no key.
 
     Args:
         judged: the events: ``position``, ``file``, ``place``, and the key columns.
@@ -226,7 +226,7 @@ def _latest(spans: Iterable[SpanRow]) -> int | None:
 
 
 def note(ledger: Ledger, cut: int, built: Sequence[Built]) -> None:
-    """Write the contradictions of a cut into the ledger, in place of those of an earlier attempt; without the keys."""
+    """Write the contradictions of a cut into the ledger, without keys, in place of what an earlier attempt wrote."""
     rows = [
         ContradictionRow(
             cut=cut,

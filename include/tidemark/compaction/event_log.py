@@ -179,7 +179,7 @@ def shards_of(run: Run, found: Found) -> Shards:
 
 
 def _as_read(run: Run, found: Found, events: DataFrame) -> DataFrame:
-    """Return the events that a table takes in, with the images of its rows: as they came, or as those of a shard."""
+    """Return the events that a table takes in, with images as they came, or as ``Shards.read`` makes them."""
     return shards_of(run, found).read(events) if found.shards else _within(events, found)
 
 
@@ -209,7 +209,7 @@ def _between(after: int, batch: int) -> Expression:
 
 
 def _log_of(changelog: DataFrame, found: Found, batch: int, without: frozenset[str]) -> DataFrame:
-    """Return all change events of a table up to a batch, but for those of some transactions.
+    """Return all change events of a table up to a batch, without the events of some transactions.
 
     Args:
         changelog: rows of ``CHANGE_LOG``.

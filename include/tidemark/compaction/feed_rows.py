@@ -51,7 +51,7 @@ class FeedRows:
         rows = self.session.table(self.place)
         cells = [F.col(quoted(column.stored)).alias(name) for name, column in self._named()]
         comes = F.col(CHANGE_TYPE).isin(INSERT, AFTER)
-        # An addition tells a pair's row before and its row after: the latter counts.
+        # One addition may hold a pair's row before and its row after: the latter counts.
         order = F.struct(F.col(CHANGE_ORDINAL), comes)
         rows = rows.select(*cells, order.alias("order"), comes.alias("comes"))
         row = F.struct(*self.columns)
@@ -60,7 +60,7 @@ class FeedRows:
         return there.withColumn(SIDE, F.lit(-1))
 
     def of_changes(self, changes: DataFrame, *, ordinal: int, cut: int, leaving: Sequence[str]) -> DataFrame:
-        """Return changes as the feed tells them: rows that are as they were tell nothing.
+        """Return changes as rows of the feed: a row that is as it was makes none.
 
         Args:
             changes: rows that went and that came.

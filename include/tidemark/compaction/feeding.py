@@ -1,8 +1,9 @@
 """Adds to a table's feed what differs between its rows as readers see them and as a cut will show them.
 
 The rows come from the files that the cut changed, whatever changed them: folding, TRUNCATE, defaults, a rebuild, a
-restore. What the feed shows already stands in its newest snapshot, beside the data, so nothing is told twice. A feed
-that is behind (it was off, or another writer broke off a cut) is compared with what it told so far.
+restore. The newest snapshot of the feed records, beside the data, what the feed shows already. So no change is added
+twice. If a feed is behind (it was off, or another writer broke off a cut), the table is compared with the rows that the
+feed shows so far.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None) -> None
         feed: the feed.
         wanted: how the table will be seen.
         snapshot: of the table, with the rows that the feed is to show.
-        before: of the table, with the rows that the feed shows; None: the feed itself has to tell.
+        before: of the table, with the rows that the feed shows; None: only the feed itself has these rows.
     """
     table, made = feed.lake.load(feed.target), feed.lake.load(names.feed(feed.target))
     recorded, empty = fed(made), not rows_in(made)
@@ -111,9 +112,9 @@ def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None) -> None
 
 
 def _begins_anew(recorded: Fed, wanted: Shown, *, behind: bool) -> bool:
-    """Return whether nothing that the feed told may stay.
+    """Return whether nothing that the feed holds may stay.
 
-    Values that are masked now must not be read plain in it; and what it told by another key cannot be replayed.
+    Values that are masked now must not be read plain in it. Changes that it holds by another key cannot be replayed.
     """
     kept = [column for column in wanted.columns if column.was is not None]
     masked = any(recorded.masks.get(str(column.was)) != wanted.masks.get(column.name) for column in kept)

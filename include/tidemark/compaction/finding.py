@@ -95,7 +95,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
 def _stated(
     run: Run, standing: Standing, lineages: Lineages, known: Mapping[str, SchemaHistory], names: Iterable[str]
 ) -> dict[str, TableId]:
-    """Return those of some published tables that new statements concern."""
+    """Return, of the published tables ``names``, the tables that new statements concern."""
     tables: dict[str, TableId] = {}
     for name in names:
         objects = run.routed.shards_of(name) or [name]
@@ -168,7 +168,7 @@ def _with_halves(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> set[
 
 
 def _with_moves(run: Run) -> set[str]:
-    """Return the tables of which any batch had INSERTs that may lack values."""
+    """Return the tables that had INSERTs which may lack values, in any batch up to this cut."""
     rows = run.ledger.contents(equals("operation", Operation.INSERT), equals("partial", value=True))
     return {run.routed.name_of(row.object) for row in rows if row.batch <= run.cut.batch}
 

@@ -97,9 +97,9 @@ def prepare(run: Run, plan: Plan) -> None:
 
 
 def goes_on(run: Run, plan: Plan) -> bool:
-    """Return whether a history was published with the table's last cut, else nobody asked for it then; and likewise.
+    """Return whether a history was published with the table's last cut, and by the same rule for tracked columns.
 
-    Where a tracked column goes, versions that only it told apart are one.
+    If there was none, nobody asked for it then. Where a tracked column goes, versions that only it told apart are one.
     """
     if plan.found.between[0]:
         return True

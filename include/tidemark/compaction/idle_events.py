@@ -1,8 +1,8 @@
 """Events that are the newest of their key in a batch and change nothing: what stands is newer, or nothing is there.
 
 They are counted by themselves, so that the ledger's equation can fail: what the fold hands on must be what the commits
-say they changed, and these. They are looked for only where the two numbers differ, and the fold does not tell them: a
-key that is inserted and deleted in one batch leaves nothing.
+say they changed, and these. They are looked for only where the two numbers differ, and the fold's own count of keys
+that were inserted and deleted in one batch does not explain it: such keys leave nothing.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def died_at(prepared: Prepared) -> DataFrame:
 def stood_at(prepared: Prepared, snapshot: int, bounds: KeyBounds = ANY) -> DataFrame:
     """Return the keys of a table in a snapshot, each with the position of its row, ``stands_at``, and ``stands``.
 
-    ``stands`` is ``contradictions.ROW``, or ``NO_ROW`` for a row that is deleted softly. ``bounds`` are those of the
-    keys that are wanted.
+    ``stands`` is ``contradictions.ROW``, or ``NO_ROW`` for a row that is deleted softly. ``bounds``: the bounds of the
+    wanted keys.
     """
     plan = prepared.plan
     rows = prepared.stored_at(snapshot)

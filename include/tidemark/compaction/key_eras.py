@@ -1,8 +1,8 @@
 """Tables whose key changed at the source: events are folded by the key that held at their place in the log.
 
-A table is built era by era: what it holds at the end of one is what the next goes on from, told apart by the new key.
-So a delete or an update that tells the old key alone finds its row. All of it is done beside the published table, in a
-rebuild; events that come later from before the change begin another one (docs/adr/0044).
+A table is built era by era. Each era goes on from the rows that the era before it left, and tells them apart by its own
+key. So a delete or an update that has the old key alone finds its row. All of this is done beside the published table,
+in a rebuild. Events from before the change that come later begin another rebuild (docs/adr/0044).
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def followed(run: Run, found: Found, events: Callable[[], DataFrame], known: Tab
 
     Raises:
         RebuildNeededError: several keys held one after another, and the table has to be built from all events.
-        IncompatibleSchemaError: nothing tells when which key held, or the source file gives one that does no more.
+        IncompatibleSchemaError: messages do not show which key held when, or the source file gives a key that no longer
+            holds.
     """
     declared = run.source.table_for(found.object).key
     if found.shards:  # each has its own log: the key of all is one, or they cannot be folded together
@@ -135,7 +136,10 @@ def _spans(events: DataFrame) -> list[KeySpan]:
 
 
 def _since_last_emptying(found: Found, eras: Sequence[KeyEra]) -> list[KeyEra]:
-    """Return the eras of which any event counts: a complete load, or a statement that empties, settles those before."""
+    """Return the eras whose events count.
+
+    A complete load, or a statement that empties the table, settles the eras before it.
+    """
     settled = max((each.position for each in found.history.emptyings), default="")
     ends = [era.begins for era in eras[1:]]
     return [era for era, end in zip(eras, [*ends, None], strict=True) if end is None or end > settled]

@@ -160,7 +160,7 @@ def _idle(
 
 
 def _record_checks(prepared: Prepared) -> None:
-    """Let the table tell by which checks its rows were judged."""
+    """Record in the table by which checks its rows were judged."""
     plan = prepared.plan
     if row_checks.are_recorded(plan.found.table, plan.row_checks):
         summary = {MARKER + row_checks.MARK: row_checks.as_text(plan.row_checks)}

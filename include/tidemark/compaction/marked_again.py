@@ -30,7 +30,7 @@ _VERSIONS = MapType(StringType(), StringType())
 
 
 def late_keys(prepared: Prepared, folded: DataFrame, oldest: str | None) -> DataFrame | None:
-    """Return the keys of rows that are deleted, and of which an event is older than what the table holds.
+    """Return the keys of deleted rows that have an event older than what the table holds.
 
     Args:
         prepared: a table with soft deletes; what TRUNCATEs empty is marked.

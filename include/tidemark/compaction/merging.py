@@ -79,7 +79,7 @@ def upsert(ready: DataFrame, plan: Plan, branch: str, bounds: KeyBounds, *, by_c
 
 
 def _kept(plan: Plan, name: str, value: Expression, keeps: Expression) -> Expression:
-    """Return a cell of a row that only deletes wrote: the stored value, where they tell none."""
+    """Return a cell of a row that only deletes wrote: the stored value, where their old images have none."""
     return F.when(keeps & value.isNull(), F.col(quoted(plan.stored(name)))).otherwise(value)
 
 
@@ -148,7 +148,7 @@ def fill(older: DataFrame, plan: Plan, branch: str, values: Mapping[str, Express
 
 
 def exchange(rows: DataFrame, plan: Plan, branch: str) -> None:
-    """Insert and delete rows of a table without a key; the position of a row tells it from its equals.
+    """Insert and delete rows of a table without a key; equal rows are distinguished by their positions.
 
     Args:
         rows: ``bags.changed``.
@@ -220,7 +220,7 @@ def _same(key: Mapping[str, Expression], plan: Plan) -> Expression:
 
 
 def _near(bounds: KeyBounds, plan: Plan) -> Expression:
-    """Return what each row that a batch may change fulfils; it tells Iceberg which files it need not read."""
+    """Return a condition that holds for each row that a batch may change; by it, Iceberg need not read all files."""
     return bounds.holds(plan, {name: plan.stored(name) for name in plan.key})
 
 

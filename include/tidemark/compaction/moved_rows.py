@@ -79,7 +79,7 @@ def _everything(log: EventLog, more: Sequence[str] = ()) -> tuple[DataFrame, mov
         more: columns of the change log that the actions keep beside the usual ones.
     """
     plan, changes = log.whole()
-    # As with soft deletes, what is deleted shows what it was, and what its delete tells.
+    # As with soft deletes, a deleted row keeps its values, and takes the values that its delete has.
     plan = replace(plan, soft=True)
     changes = moved_rows.marked(changes.where(F.col("operation") != Operation.TRUNCATE))
     kept = [*actions.KEPT, moved_rows.LACKS, moved_rows.SPOT]
@@ -134,7 +134,7 @@ def _are_all_newer(log: EventLog, truncated: str | None) -> bool:
 
 
 def _told(events: DataFrame, plan: Plan) -> DataFrame:
-    """Return the values that the events of each look-up tell."""
+    """Fold the events of each look-up, and return the values that they lead to."""
     folded = keyed.fold(events, plan, apart=["lookup", "begun"])
     return folded.select("lookup", "begun", *(F.col(field(n)).alias(f"f{n}") for n in frames.value_numbers(plan)))
 

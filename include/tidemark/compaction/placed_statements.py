@@ -50,9 +50,9 @@ def placed(
 
 
 def _rank_alike(source: Source, row: StatementRow, names: Collection[str]) -> bool:
-    """Return whether a statement and the tables that it renames were loaded anew equally often until then.
+    """Return whether the table of a statement and the tables that it renames were loaded equally often until then.
 
-    Each time raises the positions of a table (``normalization.new_logs``).
+    Each load of ``reloads`` raises the positions of a table (``normalization.new_logs``).
     """
     table = str(TableId(row.database, row.schema, row.name or ""))
     reloads = [source.table_for(name).reloads for name in {table, *names}]

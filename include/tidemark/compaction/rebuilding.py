@@ -35,7 +35,7 @@ def build(run: Run, plan: Plan, build_candidate: Callable[[Prepared], Built]) ->
 
     Raises:
         LedgerError: events went missing between the change log and the fold.
-        IncompatibleSchemaError: the key changed, and nothing tells the new key of rows from before.
+        IncompatibleSchemaError: the key changed, and the new key of rows from before is unknown.
     """
     _empty_quarantine(run, plan.found.object)
     whole = names.whole_beside(plan.target) if plan.keeps_whole else ()

@@ -29,10 +29,10 @@ NONE = Lineages()
 
 
 def known_to(ledger: Ledger, source: Source, batch: int) -> Lineages:
-    """Return the tables of a source that were renamed, as far as the batches up to ``batch`` tell.
+    """Return the tables of a source that were renamed, as far as the batches up to ``batch`` show.
 
-    Statements without a certain place among the rows (``placed_statements``) are not followed, nor are those of sources
-    that fold tables into one: which shard a renamed table becomes, its name alone tells.
+    Statements without a certain place among the rows (``placed_statements``) are not followed. Nor is any statement of
+    a source that folds tables into one: there, the name alone says which shard a renamed table becomes.
     """
     if routes.folds_any(source):
         return NONE
@@ -46,7 +46,7 @@ def known_to(ledger: Ledger, source: Source, batch: int) -> Lineages:
 
 
 def outdated(run: Run, now: Lineages) -> list[BuildAnew]:
-    """Return the tables that have to be built anew because of what the run knows of renames, unless that was asked for.
+    """Return the tables to build anew because of what the run knows of renames, without tables that have a request.
 
     Args:
         run: the run.
@@ -101,7 +101,7 @@ def take_in(
     by_table: dict[str, list[ContentRow]],
     withheld: dict[str, Withheld],
 ) -> None:
-    """Put the contents of tables that were renamed in place of those of their names, and what is withheld of them."""
+    """Put the contents of renamed tables in place of the contents of their names, and update what is withheld."""
     new_names = set(by_table)
     for name, lineage in known.tables.items():
         after = standing.batch_of(name)
@@ -179,7 +179,7 @@ def with_released(withheld: Withheld, rows: Sequence[ContentRow], after: int) ->
 
 
 def stub_of(name: str, lineage: Lineage, withheld: Withheld) -> Found:
-    """Return a renamed table of which nothing is found yet."""
+    """Return a renamed table, for which no events are found yet."""
     table = lineage.table
     return Found(
         object=name,

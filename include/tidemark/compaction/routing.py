@@ -26,7 +26,7 @@ class Routing:
     first: Mapping[str, int] = field(default_factory=dict)
     """Batch that the first event of a table came in; empty where nothing is, or was, folded."""
     newest: Mapping[str, int] = field(default_factory=dict)
-    """By ``name_of``, the newest batch up to that of the last cut that has events."""
+    """By ``name_of``, the newest batch that has events, up to the batch of the last cut."""
     former: Collection[str] = ()
     """Names that tables were folded under, and are no more."""
 
@@ -59,7 +59,7 @@ class Routing:
         return cls(folded=folded, first=first, newest=newest, former=former)
 
     def name_of(self, table: str) -> str:
-        """Return the name that a table is built by: its own, or that of the tables that it is folded with."""
+        """Return the name that a table is built by: its own, or the name of the tables that it is folded with."""
         route = self.folded.get(table)
         return table if route is None or route.folded is None else route.folded
 

@@ -46,7 +46,7 @@ def refuse(prepared: Prepared, ready: DataFrame) -> None:
 
 
 def _remedy(prepared: Prepared, one: str, other: str) -> str:
-    """Return what tells two shards apart."""
+    """Return what to do so that the key tells two shards apart."""
     added = {shard.object: shard.added for shard in prepared.plan.found.shards}
     telling = [name for name, value in added[one].items() if value != added[other][name]]
     key = ", ".join([*telling, *prepared.plan.told_key])

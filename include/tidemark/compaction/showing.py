@@ -58,7 +58,7 @@ def show(run: Run, plan: Plan, built: Built, *, anew: bool = False) -> Built:
         own = (*_INTERVAL, POSITION, COMMITTED_AT)
         _Shown(run, hard, identifiers, own, (*hard.key, POSITION)).write(anew=not (whole and shown) or anew)
     candidate = head(run.lake.load(plan.target), run.cut.branch)
-    deleted = built.deleted  # where all rows are shown, as many as the fold tells
+    deleted = built.deleted  # where all rows are shown, as many as the fold counts
     if plan.where is not None:
         deleted = merged.deleted if plan.key else max(0, -merged.grown)
     return replace(built, rows_change=merged.grown, deleted=deleted, snapshots=Snapshots(head(table), candidate))
@@ -66,7 +66,7 @@ def show(run: Run, plan: Plan, built: Built, *, anew: bool = False) -> Built:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A table, or a history, of which readers see what the expressions make of it."""
+    """A table, or a history, whose readers see what the expressions make of its rows."""
 
     run: Run
     plan: Plan

@@ -66,7 +66,7 @@ class State:
         return self.rows().where(F.col("kind") == "tombstone")
 
     def is_below(self, oldest: str | None) -> bool:
-        """Return whether all that is kept is older than all new events, the oldest of which is at this position."""
+        """Return whether all that is kept is older than the oldest new event, which is at this position."""
         return oldest is not None and self.newest is not None and self.newest < oldest
 
     def has(self, truncate: Truncate) -> bool:
