@@ -20,8 +20,8 @@ from tidemark.folding.log_places import LOG_PLACE
 from tidemark.folding.redelivery import Change, judge
 
 IS_COPY, IN_QUESTION, IS_GUESS = "is_copy", "in_question", "is_guess"
-"""Columns of events: whether the event is a copy; whether only the order of the events at its place tells; whether it
-is taken for a copy because of the contents alone."""
+"""Columns of events: whether the event is a copy; whether only the order of the events at its place shows this; whether
+it is taken for a copy because of the contents alone."""
 
 _JUDGED = pa.schema([("position", pa.string()), ("told_copy", pa.bool_()), ("told_guess", pa.bool_())])
 
@@ -29,12 +29,12 @@ _JUDGED_DDL = "position string, told_copy boolean, told_guess boolean"
 
 
 def by_log_place(rows: DataFrame) -> DataFrame:
-    """Return events with their place in the log, those of one place in one task."""
+    """Return events with their place in the log; the events at one place go to one task."""
     return rows.withColumn(LOG_PLACE, log_places.log_place()).repartition(LOG_PLACE)
 
 
 def marked(events: DataFrame) -> DataFrame:
-    """Tell the copies among events.
+    """Mark the copies among events.
 
     Args:
         events: the result of ``bags.once`` with ``LOG_PLACE`` (``by_log_place``).
@@ -91,7 +91,7 @@ def settled(events: DataFrame) -> DataFrame:
 
 
 def with_stored(events: DataFrame) -> DataFrame:
-    """Tell the copies of events that were stored before positions had a delivery: their position was the identity.
+    """Mark the copies of events that were stored before positions had a delivery: their position was the identity.
 
     Args:
         events: the result of ``marked`` or ``settled``, kept: it is read twice.

@@ -1,7 +1,7 @@
 """Before images that are not the row before: of an UPDATE or DELETE, where an event between the two was lost.
 
 Pure ``DataFrame -> DataFrame`` functions. Each cell of the row before is what the newest event before left in it, or
-the stored cell. Only values that a before image tells are compared: a null there may as well stand for a value that was
+the stored cell. Only values that a before image has are compared: a null there may as well stand for a value that was
 not captured. Rows that a load wrote are not compared: a load reads some values otherwise than the log has them, JSON of
 MySQL with blanks.
 """
@@ -78,7 +78,7 @@ def sides(events: DataFrame, plan: Plan, *, of_deletes: bool = True) -> DataFram
 
 
 def _left(plan: Plan, captured: Captured, number: int, half: Expression, is_known: Expression) -> Expression:
-    """Return what an event leaves in a cell. It does not tell a column that came later, unless with a default."""
+    """Return what an event leaves in a cell: unknown in a column that came later, unless the column has a default."""
     name = plan.columns[number].name
     has_value = captured.has_column(name)
     if (default := plan.defaults.get(name)) is not None:

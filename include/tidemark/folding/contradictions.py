@@ -52,12 +52,12 @@ NO_OLD_ROW = "no old row"
 
 
 def tells_rows(plan: Plan) -> bool:
-    """Return whether an UPDATE has to tell the row before it, or else it may be of a row that is not there."""
+    """Return whether before images prove that rows were there: an UPDATE without one may be of a missing row."""
     return plan.compares and (plan.found.partial or plan.found.halves)
 
 
 def may_make_rows(event: str = "") -> Expression:
-    """Return whether a partial event makes its row where there is none; true where an old change log does not tell."""
+    """Return whether a partial event makes its row where there is none; true where an old change log does not say."""
     return F.coalesce(F.col(f"{event}upsert"), F.lit(True))
 
 
@@ -135,9 +135,9 @@ RISES = "rises"
 def rises(plan: Plan, seen: int | None, order: WindowSpec) -> Expression:
     """Return whether an event is certainly later than all others that stand before it, so that it is no copy of one.
 
-    Where a copy ranks as a new event, commit times alone tell the two apart, and only times that rise. It does in some
-    formats, and where a position has no delivery although others of its format have one: that of Debezium for a source
-    whose log it tells no place of ends in the place in the dump.
+    Where a copy ranks as a new event, commit times alone tell the two apart, and only times that rise. A copy ranks so
+    in some formats, and where a position has no delivery although other positions of its format have one: for a source
+    whose places in the log Debezium does not give, the position ends in the place in the dump.
 
     Args:
         plan: the table's.

@@ -22,10 +22,10 @@ from tidemark.text import quoted
 from tidemark.values.types import decimal_parts, spark_type
 
 FEW = 200
-"""Most values of a column that are named one by one; Iceberg's statistics of files are not asked for more."""
+"""Most values of a column that are named one by one; for more, Iceberg does not look at its statistics of files."""
 
 _ORDERED = ("int", "long", "string", "date", "timestamp", "timestamptz")
-"""Types whose order is the same in Spark and in Iceberg; so is that of decimals."""
+"""Types whose order is the same in Spark and in Iceberg. The order of decimals is the same, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def totals(plan: Plan) -> Iterator[Expression]:
 
 
 def found(plan: Plan, batch_totals: Mapping[str, Any]) -> KeyBounds:
-    """Return the bounds that ``totals`` tell."""
+    """Return the bounds of the keys of a batch, from its ``totals``."""
     ranges = {
         name: (batch_totals.get(f"least_{own}"), batch_totals.get(f"greatest_{own}")) for name, own in _bounded(plan)
     }

@@ -34,7 +34,7 @@ def fold(
         plan: the table's plan.
         apart: columns of ``acted`` that say which table an action belongs to, where several tables are folded together.
         truncates: with soft deletes and partial images: all TRUNCATEs that are known.
-        images: which before images are told; ``acted`` has the columns ``row_images.KEPT``. None: none.
+        images: which before images are collected; ``acted`` has the columns ``row_images.KEPT``. None: none.
 
     Returns:
         ``apart``; ``k0 .. kn``; ``position``, ``committed_at``, ``deleted`` and ``moved_away`` of the key's newest
@@ -46,12 +46,12 @@ def fold(
         ``images``: ``row_images.FOLDED``.
 
         A delete writes null to ``c<n>``. With soft deletes, deletes that are the newest actions leave the row as it was
-        and what their old images tell. Then there are ``first``, the position of the key's oldest action,
-        and ``keeps``: there are only deletes, so a value that none of them tells is the stored one.
+        with the values of their old images. Then there are ``first``, the position of the key's oldest action,
+        and ``keeps``: there are only deletes, so a value that none of them has is the stored one.
 
         With partial images also ``whole_at``, the position at which the row was last written whole (null: never),
         ``in_part``, whether any event wrote a part of a row that has to be there, and ``p<n>``, the position at which a
-        column was written (null: no event wrote it; in a row that is deleted softly: no event told it). For a key that
+        column was written (null: no event wrote it; in a row that is deleted softly: no event had it). For a key that
         has only idle halves of updates, the row has the counts and no position: each is overtaken.
     """
     keys = [*apart, *key_names(plan)]
@@ -103,10 +103,10 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: Wanted
 
 
 def _shown_softly(cells: Sequence[str], newest_first: WindowSpec) -> dict[str, Expression]:
-    """Return what rows show where deletes are soft: of each cell, the newest value that an action tells.
+    """Return what rows show where deletes are soft: in each cell, the newest value that an action has for it.
 
-    A whole image tells all cells. A delete tells those of its old image that are not null: a null there may as well
-    stand for a value that was not captured.
+    A whole image has a value for all cells. A delete has the values of its old image that are not null: a null there
+    may as well stand for a value that was not captured.
     """
 
     def newest_told(cell: str) -> Expression:
@@ -170,7 +170,7 @@ def _begun() -> list[Expression]:
 def truncated_softly(folded: DataFrame, plan: Plan, truncates: Truncates) -> DataFrame:
     """Return the folded rows after a TRUNCATE, for a table with soft deletes.
 
-    The TRUNCATE deletes, at its position, every key that has an event before it, and tells none of its values.
+    The TRUNCATE deletes, at its position, every key that has an event before it, and carries none of its values.
 
     Args:
         folded: the result of ``fold`` over all events, also the events before the TRUNCATE.

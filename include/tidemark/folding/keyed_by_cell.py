@@ -119,7 +119,7 @@ def _value_and_position(plan: Plan, number: int) -> list[Expression]:
     """Return the newest value of a column and the position of its writer."""
     value, at = F.col(f"w{number}.value"), F.col(f"w{number}.position")
     if plan.soft:
-        # Values from before the row's last life are neither those of the row nor what a deleted row shows.
+        # Values from before the row's last life do not belong to the row, and a deleted row does not show them.
         emptied = F.coalesce(F.col("emptied_at") >= at, F.lit(False))
         value, at = F.when(~emptied, value), F.greatest(at, "emptied_at")
     return [value.alias(field(number)), at.alias(f"p{number}")]

@@ -1,4 +1,4 @@
-"""Places in the log: which part of a position the log tells, and which part the delivery of the event.
+"""Places in the log: which part of a position comes from the log, and which part from the delivery of the event.
 
 Spark expressions over the column ``position`` (``events.placed``). Changes at one place of the log are ordered by their
 deliveries. Copies of one event have the same place, rest and content, and different deliveries. A position without a
@@ -18,7 +18,7 @@ _LOADED = f"{encode_position(loaded())}."
 """Beginning of the position of a row of a load that has no place in the log; its place in the dump follows."""
 
 _FILES = f"{encode_position((0,))}."
-"""Beginning of a place in a dump of files; that of Kafka records begins with another number, and the partition."""
+"""Beginning of a place in a dump of files; a place of Kafka records begins with another number, and the partition."""
 
 LOG_PLACE = "log place"
 """Column with the result of ``log_place``."""
@@ -30,7 +30,7 @@ def has_delivery(position: str = "position") -> Expression:
 
 
 def log_place(position: str = "position") -> Expression:
-    """Return the beginning of a position: all that the log itself tells. Texts of places sort as the positions do."""
+    """Return the beginning of a position: the part from the log itself. Texts of places sort as the positions do."""
     return F.substring_index(position, DELIVERY, 1)
 
 
@@ -46,9 +46,9 @@ def identity() -> Expression:
 
 
 def told_order() -> Expression:
-    """Return what the log and the transaction tell of the order of changes: a position without its place in the dump.
+    """Return the order of changes by the log and the transaction: a position without its place in the dump.
 
-    Of a position without a delivery it is the whole. Positions of one source compare by it part by part.
+    For a position without a delivery, this is the whole position. Positions of one source compare by it part by part.
     """
     number = F.coalesce(number_in_transaction(), F.lit(""))
     return F.struct(log_place().alias("log"), number.alias("number"), rest().alias("rest"))
@@ -63,8 +63,8 @@ def number_in_transaction() -> Expression:
 def is_read_after(position: str) -> Expression:
     """Return whether an event is a row of a load without a place in the log, delivered after the event at a position.
 
-    Such rows of an incremental load rank below all changes, and may have been read after any of them. Deliveries tell
-    it where both are Kafka records of one partition, or both lines of files.
+    Such rows of an incremental load rank below all changes, and may have been read after any of them. Deliveries show
+    which came first where both are Kafka records of one partition, or both lines of files.
     """
     row = F.substr("position", F.lit(len(_LOADED) + 1))
     behind = F.substr(position, F.length(log_place(position)) + len(DELIVERY) + 1)

@@ -1,8 +1,8 @@
-"""Rows that move to another key, of which the new image lacks large values that did not change.
+"""Rows that move to another key, and whose new image lacks large values that did not change.
 
 Pure ``DataFrame -> DataFrame`` functions. Debezium writes a change of the key as a DELETE and an INSERT at one place of
 the source's log. An INSERT with placeholders is therefore the second half of such a pair: an inserted row is always
-logged whole. The values that it lacks are those of the row that moved, as it was at its delete. Such a value is never
+logged whole. The values that it lacks are the values that the moved row had at its delete. Such a value is never
 null, because only large values are replaced. So what is found is null exactly where it is not known.
 
 Only the last life of the row under its old key counts: what was written there since the key's row last went, or since
@@ -64,9 +64,9 @@ def near(changes: DataFrame) -> DataFrame:
 
 
 def pairs(acted: DataFrame, plan: Plan) -> Pairs:
-    """Return the pairs; a place with more than one DELETE or INSERT tells none.
+    """Return the pairs; a place with more than one DELETE or INSERT has none.
 
-    A pair is in the order that the log tells, not in that of the delivery: its two records have different keys, so they
+    The order of a pair is the order in the log, not the order of delivery: its two records have different keys, so they
     may be in different partitions, files and runs.
 
     Args:
@@ -92,7 +92,7 @@ def pairs(acted: DataFrame, plan: Plan) -> Pairs:
 
 
 def _lookup() -> Expression:
-    """Return what identifies an INSERT among those of all logs that are read together."""
+    """Return what identifies an INSERT among the INSERTs of all logs that are read together."""
     return F.concat_ws(" ", log_places.identity(), SPOT)
 
 
@@ -137,7 +137,7 @@ def behind(missing: DataFrame, found: Pairs, plan: Plan) -> DataFrame:
 
 
 def events_of(acted: DataFrame, wanted: DataFrame, plan: Plan, truncates: Truncates) -> DataFrame:
-    """Return the actions that the rows which are looked up consist of: those of the row's last life.
+    """Return the actions that the rows which are looked up consist of: the actions of each row's last life.
 
     Args:
         acted: ``actions.actions`` of the whole change log, with soft deletes.
@@ -147,7 +147,7 @@ def events_of(acted: DataFrame, wanted: DataFrame, plan: Plan, truncates: Trunca
 
     Returns:
         The actions with their ``lookup`` and with ``begun``: where the last life of the row began, because the row
-        before it went, or an INSERT with placeholders brought another one; null where nothing tells it.
+        before it went, or an INSERT with placeholders brought another one; null where no event shows it.
     """
     keys = key_names(plan)
     sound = acted.where(F.col("set_aside").isNull())
@@ -184,14 +184,14 @@ def late(acted: DataFrame, found: Pairs, plan: Plan, after: int, taken: Expressi
 
 
 def moved_after(found: Pairs, position: str, after: int) -> DataFrame:
-    """Return the pairs behind a position, of which the INSERT came in an earlier batch than the next one."""
+    """Return the pairs behind a position whose INSERT came in a batch up to ``after``."""
     return found.rows.where((F.col("came_in") <= after) & (F.col("until") > position))
 
 
 def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
     """Return actions whose INSERTs with placeholders have the values that were found; others are set aside.
 
-    The row of the INSERT's own key, if there is one, is another row: it tells none of the values.
+    The row of the INSERT's own key, if there is one, is another row: none of the values is taken from it.
 
     Args:
         acted: ``actions.actions`` of ``marked`` events.
@@ -215,7 +215,7 @@ def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _told_numbers(plan: Plan) -> list[int]:
-    """Return the numbers of the columns whose values tell whether they are known: a mask may make null of all."""
+    """Return the numbers of the columns in which null means unknown: not so where a mask makes every value null."""
     return [n for n in value_numbers(plan) if plan.masks.kinds.get(plan.columns[n].name) is not Mask.NULL]
 
 

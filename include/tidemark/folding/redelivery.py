@@ -1,12 +1,12 @@
-"""Which changes at one place of the log are copies, told by their order, where contents alone do not tell.
+"""Finds copies among the changes at one place of the log by their order, where contents alone do not show them.
 
 Plain Python, without Spark: workers run it over the few places in question. A place is in question if equal changes
 stand at it, and it is the place of different changes too: several changes of one transaction may be equal (two INSERTs
 of the same row into a table without a key), and a connector that was restarted may have sent changes again.
 
 A connector sends all changes of a place in the order of the log, and after a restart again from the first. So what was
-delivered is cut into runs, each of which repeats the beginning of the place's changes. A change occurs as often as in
-the run that has it most often; every further one is a copy. A new run begins
+delivered is cut into runs. Each run repeats the beginning of the place's changes. A change occurs as often as in the
+run that has it most often; every further one is a copy. A new run begins
 
 - where the number in the transaction does not rise, if the changes have numbers;
 - else behind a gap in the delivery, if what follows is the beginning of what was there before;
@@ -39,7 +39,7 @@ class Judged(NamedTuple):
 
     is_copy: bool
     is_guess: bool
-    """Whether only the contents tell that it is a copy."""
+    """Whether only the contents show that it is a copy."""
 
 
 class _Sent(NamedTuple):
@@ -93,7 +93,7 @@ def _sent(nth: int, change: Change) -> _Sent:
 
 
 Runs = list[tuple[Run, bool]]
-"""Runs of one stream, each with whether it is told by contents alone."""
+"""Runs of one stream, each with whether it is a guess from contents alone."""
 
 
 def _numbered(sent: Run) -> list[Runs]:

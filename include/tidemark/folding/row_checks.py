@@ -49,7 +49,7 @@ def _between(given: Mapping[str, Any], value: Expression) -> Expression:
 
 
 def _bound(given: object) -> Expression:
-    """Return a bound as Great Expectations has it: a number is a float, also where floats cannot tell it exactly."""
+    """Return a bound as Great Expectations has it: a number is a float, also where floats cannot hold it exactly."""
     return F.lit(float(given) if isinstance(given, int) else given)
 
 

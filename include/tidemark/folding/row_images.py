@@ -1,8 +1,8 @@
 """Images of one row that follow each other: the before image of an event is, as text, the after image before it.
 
 Pure ``DataFrame -> DataFrame`` functions. One producer writes both images, so a sound stream usually has the same text
-twice. Hashes of texts prove it without reading an image. What they do not prove is told of a share of the events, for
-``compaction.before_image_samples`` to read.
+twice. Hashes of texts prove it without reading an image. Images that they do not prove are collected for a share of the
+events, and ``compaction.before_image_samples`` reads them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TELLS = "tells"
 """Column of actions: whether an UPDATE has a before image; null for other actions."""
 
 ACTED = (*KEPT, _TELLS)
-"""Columns of actions (``told``)."""
+"""Columns of actions (``own_images``)."""
 
 IMAGES = "images"
 """Column of folded rows: before images to compare, with what the event behind left. An array of structs, or null."""
@@ -37,12 +37,12 @@ LONGEST = 1 << 14
 
 
 class Wanted(NamedTuple):
-    """Which before images of a batch are told."""
+    """Which before images of a batch are collected."""
 
     share: int
     """Of so many events, one has it."""
     pairs: bool
-    """Whether images that do not follow as texts are told too, with what the event behind left."""
+    """Whether images that do not follow as texts are collected too, with what the event behind left."""
 
 
 def with_images(events: DataFrame, share: int) -> DataFrame:
@@ -96,7 +96,7 @@ def met(cells: Sequence[str], newest_first: WindowSpec, *, pairs: bool) -> dict[
 def met_in_parts(cells: Sequence[str], oldest_first: WindowSpec) -> dict[str, Expression]:
     """Return the same columns of an ``event`` of a key whose events write parts of the row.
 
-    Events that do not tell what they leave are passed over: old halves of updates.
+    Events that do not say what they leave are passed over, such as old halves of updates.
     """
     before = oldest_first.rowsBetween(Window.unboundedPreceding, -1)
     left = F.col(f"event.`{_LEFT}`")

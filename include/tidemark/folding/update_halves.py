@@ -1,9 +1,9 @@
 """Updates that arrive as two events: an old half with the old row, and a new half whose image may lack columns.
 
 Pure ``DataFrame -> DataFrame`` functions. Such an update is a partial update of its row, and the new half alone says
-what it writes. The old half matters only if it has another key: then nothing tells what the new half lacks of the row
-that moved, so the new half is set aside, as an update in one message is, and the row stays under its old key. Which
-half arrives first makes no difference.
+what it writes. The old half matters only if it has another key: then the values that the new half lacks of the moved
+row are unknown. So the new half is set aside, as an update in one message is, and the row stays under its old key.
+Which half arrives first makes no difference.
 
 Both halves have the same position except for its last part, 0 or 1. (Where new halves are whole images, none of this is
 needed: the new half writes again what the old half deletes.)
@@ -69,13 +69,13 @@ def settled(acted: DataFrame, plan: Plan) -> DataFrame:
     Returns:
         The new actions. Their new halves that may lack columns are set aside where the old half has another key. With
         ``idle``, whether the action is an old half that does nothing, and ``tears``, whether it is an old half for
-        which the new half is set aside. Where the plan ``compares``, a new half of which the old one is known ``needs``
+        which the new half is set aside. Where the plan ``compares``, a new half whose old half is known ``needs``
         its row.
     """
     is_earlier = F.col(EARLIER) if EARLIER in acted.columns else F.lit(False)
     keys = key_names(plan)
     key, shard = F.struct(*keys), keys[-1:] if plan.found.shards else []
-    # Below a TRUNCATE a half does nothing, and it still tells its key: a history has the versions from before as well.
+    # Below a TRUNCATE a half does nothing, but its key still counts: a history has the versions from before as well.
     is_half = F.col("partial") & (_ends_with(OLD_HALF) | _ends_with(NEW_HALF))
     tells_key = is_half & F.coalesce(F.col("set_aside") == TRUNCATED, F.lit(True))
     of_update = Window.partitionBy(update(), *shard)

@@ -160,7 +160,7 @@ def versions(events: DataFrame, plan: Plan, emptied: DataFrame | None) -> DataFr
 
 
 def _filled(number: int, plan: Plan) -> Expression:
-    """Return a column's value after an event, also where the event does not tell it."""
+    """Return a column's value after an event, also where the event does not write it."""
     return F.col(f"l{number}.{field(number)}") if number in _written(plan) else F.col(field(number))
 
 
