@@ -14,7 +14,7 @@ Constant = Decimal | str | bytes | bool | None
 
 
 class BitString(str):
-    """A bit string of PostgreSQL: a text of zeros and ones, which is a binary number where a number is asked for."""
+    """A bit string of PostgreSQL: a text of zeros and ones, which is a binary number where a number is needed."""
 
     __slots__ = ()
 

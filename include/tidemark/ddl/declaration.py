@@ -100,7 +100,7 @@ _BITS: Mapping[str, Mapping[str, int]] = {
     "postgres": {"smallint": 16, "int2": 16, "smallserial": 16, "serial2": 16},
     "tsql": {"tinyint": 8, "smallint": 16},
 }
-"""Whole numbers of which the column's type may hold more than the source's, unsigned ones included."""
+"""Bits of the source's types of whole numbers, unsigned ones included, where the column's type may hold more."""
 
 _OF_AN_INT = 32
 

@@ -217,7 +217,7 @@ def _set(value: Constant, declared: Declaration) -> Fill:
 
 
 def _json(value: Constant, declared: Declaration) -> Fill:
-    """Return a JSON text. MySQL and PostgreSQL's ``jsonb`` write it anew, so only the plainest are known."""
+    """Return a JSON text. MySQL and PostgreSQL's ``jsonb`` rewrite it, so only the plainest texts are known."""
     if isinstance(value, bool):
         raise ValueError("a boolean that becomes JSON")  # noqa: TRY004  one kind of error for all that is not followed
     text = _text_of(value, declared)

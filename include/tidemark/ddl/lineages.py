@@ -1,8 +1,8 @@
 """The names that tables had: a table keeps its rows when it is renamed, so its events came under several names.
 
 A *lineage* is one table through its renames. The event of a name belongs to the lineage that had the name at the
-position of the event, which statements alone tell. So what a lineage takes in depends neither on the order of a
-delivery nor on its split into runs.
+position of the event. Statements alone say which one had it. So what a lineage takes in depends neither on the order of
+a delivery nor on its split into runs.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def is_by_tool(old: Name, new: Name) -> bool:
 def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Lineages:
     """Return the tables that renames made of the names of a source; none by tools that change a schema.
 
-    A statement that renames a table of which no event is known is not followed, with none of its renames: what rows
-    the table has is not known. Nor is one of which a part has not landed (``split_renames``), nor one between names
-    that differ in their case alone, where both have events: names in statements are read without it.
+    Three kinds of statements are not followed, with none of their renames. One renames a table without known events:
+    its rows are not known. One came in parts, and a part has not landed (``split_renames``). One has a name that is the
+    name of two tables with events, but for the case: names in statements are read without it.
 
     Args:
         rows: statements of the source.
@@ -161,7 +161,7 @@ def _statements(
 
 
 def _pairs(row: StatementRow, known: Mapping[str, str], objects: Mapping[str, TableId]) -> Iterator[Pair]:
-    """Yield the renames of a statement, in its order; none if a name in it may be that of a table in two databases."""
+    """Yield the renames of a statement, in its order; none if a name in it may mean a table in two databases."""
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
     renames = [change for change in parse(row.statement, row.dialect) if isinstance(change, RenameTable)]
@@ -180,7 +180,7 @@ def _pairs(row: StatementRow, known: Mapping[str, str], objects: Mapping[str, Ta
 def _with_database(
     row: StatementRow, renames: Iterable[RenameTable], known: Mapping[str, str], objects: Mapping[str, TableId]
 ) -> StatementRow:
-    """Return a statement whose message names no database with that of a table that it renames."""
+    """Return a statement whose message names no database, with the database of a table that it renames."""
     for change in renames:
         old = known_table(change.table, row, known)
         if old is not None and len(change.table.parts) == 1:

@@ -53,7 +53,7 @@ class Copies:
         self._changed = defaultdict[str, list[tuple[StatementRow, Change]]](list)
 
     def add(self, table: str, row: StatementRow, change: Change) -> None:
-        """Note a change of a table; anything but a change of its columns means that it begins anew."""
+        """Note a change of a tool's table; any change but of its columns drops what was noted of it."""
         if belongs_to(table.rpartition(".")[2]) is None:
             return
         if isinstance(change, _COLUMNS):

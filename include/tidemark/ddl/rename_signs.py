@@ -1,4 +1,4 @@
-"""Signs of renames of tables that no message tells: one table stops, and another one begins there with its columns."""
+"""Signs of renames of tables that no message reports: one table stops, and another begins there with its columns."""
 
 from __future__ import annotations
 

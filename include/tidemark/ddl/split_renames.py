@@ -1,8 +1,9 @@
 """Puts the renames of one statement in order that came as a message each, all at one place of the log.
 
-Debezium sends ``RENAME TABLE a TO c, b TO a, c TO b`` so. The messages have no order but that of their delivery, which
-proves nothing. They need none: each one tells the new names of all, and whether a table has its own new name behind
-the statement. So it is known when all are there, and of two renames with a name in common, which was the first.
+Debezium sends ``RENAME TABLE a TO c, b TO a, c TO b`` so. The messages have no order but the order of delivery, which
+proves nothing. They need none. Each message lists the new names of all, and shows whether a table has the message's own
+new name behind the statement. So it is known when all messages are there, and which of two renames with a name in
+common was the first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What statements tell of the values of columns that they added: a length, a range, labels."""
+"""What statements declare of the values of columns that they added: a length, a range, labels."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tidemark.ledger.tally import LOAD
 from tidemark.values.bounds import Bounds, widest
 
 _Told = dict[str, list[str | UnsetType]]
-"""Column in small letters -> what each statement about it tells, in the order of the log."""
+"""Column in small letters -> what each statement about it declares, in the order of the log."""
 
 
 def stated_bounds(rows: Iterable[StatementRow], objects: Iterable[str]) -> dict[str, dict[str, Bounds]]:
     """Return by table, and by column in small letters, the widest bounds that statements declared.
 
     A column has bounds if a statement added it, and each later statement about it declared some. Tables that were
-    renamed have none, nor have those of a statement that was not understood: it may have changed the type.
+    renamed have none. Tables of a statement that was not understood have none either: it may have changed the type.
 
     Args:
         rows: the statements and loads of the source.

@@ -34,7 +34,7 @@ class ColumnRules:
     """The environment variable that holds the secret of masks."""
     names: ColumnNames
     own: frozenset[str] = frozenset()
-    """Columns that the source file adds, and that tells shards apart: they are published as they are."""
+    """Columns that the source file adds, and the column that tells shards apart: they are published as they are."""
 
     @classmethod
     def of(cls, source: model.Source, table: str, names: ColumnNames) -> ColumnRules:
@@ -59,7 +59,7 @@ class ColumnRules:
         return next((mask for pattern, mask in self.promised.mask.items() if matches(called, [pattern])), None)
 
     def tracked(self, names: Iterable[str]) -> frozenset[str] | None:
-        """Return the columns, by today's names, of which a change begins a version; None: each event begins one."""
+        """Return the columns, by today's names, whose changes begin a version; None: each event begins one."""
         history = self.promised.history
         if not isinstance(history, History):
             return None
@@ -85,8 +85,8 @@ def refuse_unfit(table: str, key: Sequence[str], masks: Masks, left_out: Iterabl
     """Refuse rules under which rows could not be told apart.
 
     Raises:
-        IncompatibleSchemaError: a column of the key has another mask than ``hmac``; or the table has no key, and what
-            tells its rows apart would go.
+        IncompatibleSchemaError: a column of the key has another mask than ``hmac``; or the table has no key, and a
+            column that tells its rows apart would go.
     """
     for name in key:
         if masks.kinds.get(name) not in {None, Mask.HMAC}:

@@ -1,7 +1,7 @@
-"""Which name and which key of a table holds at which place of the log, as its properties tell (docs/adr/0044).
+"""Which name and which key of a table hold at which place of the log, as its properties record (docs/adr/0044).
 
-Compact writes them down for the table as it was built. So whoever reads the events of a published table, reads those
-that it was folded from.
+Compact writes the properties for the table as it was built. So whoever reads the events of a published table reads the
+events that it was folded from.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidemark.tables.schemas import key_of
 
 
 class Era(NamedTuple):
-    """The events of a table that are told apart by one key."""
+    """The events of a table from the time in which one key held."""
 
     key: tuple[str, ...]
     """Empty: the table had no key."""

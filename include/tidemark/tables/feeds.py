@@ -1,4 +1,4 @@
-"""The columns of a feed: those of its table, as readers will see them, and what tells the changes apart."""
+"""The columns of a feed: the columns of its table, as readers will see them, and columns that describe the change."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ OWN: Sequence[tuple[str, IcebergType, str]] = (
     (CHANGE_ORDINAL, LongType(), "Number of the addition to the feed that the change came with"),
     (CUT, IntegerType(), "The cut that made the change"),
 )
-"""Columns of a feed, behind those of its table."""
+"""Columns of a feed, behind the columns of its table."""
 
 OWN_NAMES = frozenset(name for name, _, _ in OWN)
-"""Columns that a feed has beside those of its table."""
+"""Columns that a feed has beside the columns of its table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

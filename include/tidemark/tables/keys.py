@@ -71,7 +71,7 @@ def planned(evolving: Evolving, promised: model.Table, table: Table | None, name
 
 
 def _refuse(evolving: Evolving, stored: tuple[str, ...], key: tuple[str, ...], *, is_named: bool) -> None:
-    """Refuse to go on with another key than the published table has: messages tell from where on it holds, if they do.
+    """Refuse to go on with another key than the published table has: only messages can show from where on it holds.
 
     Raises:
         RebuildNeededError: the messages name the new key.
@@ -114,7 +114,7 @@ def refuse_late(found: Found, key: Container[str], defaults: Mapping[str, Defaul
     """Refuse to go on where new statements gave the rows of old events values in columns of the key.
 
     Args:
-        found: the table, some events of which are published or set aside already.
+        found: the table; some of its events are published or set aside already.
         key: its key.
         defaults: by column, the constant that rows got when it was added.
 

@@ -163,7 +163,7 @@ class Plan:
     keeps_versions: bool = False
     """Whether ``<table>__history`` is kept beside the table."""
     tracked: frozenset[str] | None = None
-    """Columns of which a change begins a version in the history; None: each event does."""
+    """Columns whose changes begin a version in the history; None: each event begins one."""
     tracking: str | None = None
     """What the history records of ``tracked``: what the source file says; None: nothing."""
     is_fed: bool = False

@@ -55,7 +55,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     if table is not None:  # before types are compared: a mask makes text of any type
         _refuse_stale(evolving, promised, built_by, stored)
     evolved = _evolved(source, evolving, table)
-    # The column that tells shards apart stands last, as Tidemark's own columns.
+    # The column that tells shards apart stands last, as Tidemark's own columns do.
     columns = sorted(evolved.columns, key=lambda column: bool(found.shards) and column.name == SHARD_COLUMN)
     stored_as = {column.name: stored.get(column.name, column.name) for column in columns}
     key, masks = keys.planned(evolving, promised, table, list(stored_as)), evolving.rules.masks(stored_as)
@@ -170,10 +170,10 @@ def _refuse_kept(source: str, found: Found, promised: model.Table, table: Table 
 
 
 def _compares(source: model.Source, found: Found, has_key: bool) -> bool:  # noqa: FBT001  it is what is known
-    """Return whether the rows that events need can be told.
+    """Return whether events are compared with the rows that they need.
 
-    They cannot while transactions wait, nor where rows come from several names or keys, or bring values from other
-    rows. Without a key, events must be told from their copies, and be whole.
+    They cannot be while transactions wait, nor where rows come from several names or keys, or bring values from other
+    rows. Without a key, events must be distinguishable from their copies, and be whole.
     """
     if found.shards or found.eras or found.segments or found.moves or found.withheld.left_out:
         return False

@@ -55,7 +55,7 @@ def in_effect(
 ) -> tuple[RowCheck, ...]:
     """Return the rules that can be applied to rows: all of whose columns the table has.
 
-    Great Expectations tells of the others, because their columns are missing.
+    Great Expectations reports the others, because their columns are missing.
 
     Args:
         table: as the source names it.
@@ -84,13 +84,13 @@ def in_effect(
 
 
 def refuse_unfit(table: str, promised: model.Table, key: Sequence[str], *, whole: bool) -> None:
-    """Refuse to keep rows back where an event does not tell a whole row, or nothing tells rows apart.
+    """Refuse to keep rows back where an event may not have the whole row, or the table has no key.
 
     Args:
         table: as the source names it.
         promised: what the source file says of it.
         key: of the table.
-        whole: whether each event tells a whole row.
+        whole: whether each event has a whole row.
 
     Raises:
         IncompatibleSchemaError: the table keeps rows back, and is such a table.

@@ -100,7 +100,7 @@ def _finished(place: tuple[str, ...], term: Term) -> Term:
 def _of_today(term: Term, evolving: Evolving, columns: Collection[str]) -> Term:
     """Return an expression with today's names of the columns.
 
-    A column that no message has brought yet, and of which the source file gives the type, is null in all rows.
+    If the source file gives the type of a column that no message has brought yet, the column is null in all rows.
     """
     if term.function != COLUMN:
         return replace(term, arguments=tuple(_of_today(each, evolving, columns) for each in term.arguments))

@@ -18,7 +18,7 @@ from tidemark.tables.schemas import columns_of
 from tidemark.tables.stored_names import NEW_PREFIX
 
 CONSENT = "it is new at the source, and the source file says `schema: {table: hold}`: name it under `tables:`"
-"""Why the events of a table wait that nobody asked for."""
+"""Why the events of a table wait that the source file does not name."""
 
 
 def lacks_consent(source: Source, name: str) -> bool:

@@ -51,7 +51,7 @@ INTERVAL = (
     (VALID_TO, TimestamptzType(), "When it ended; null: it has not"),
     (IS_CURRENT, BooleanType(), "Whether the published table holds this version"),
 )
-"""Columns of a history, behind those of its table."""
+"""Columns of a history, behind the columns of its table."""
 
 WRITTEN = (
     (POSITION, StringType(), "Position of the event that last wrote the row"),

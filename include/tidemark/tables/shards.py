@@ -2,7 +2,7 @@
 
 The events of a shard are read as if its rows had the columns that the source file adds, and the shard's own name:
 they are put in front of the members of each image. So all that follows takes them for columns of the source. Renames
-and drops, and constants that rows got with an added column, are those of one shard. They are settled here as well:
+and drops, and constants that rows got with an added column, concern one shard. They are settled here as well:
 where an event stands among the changes of its shard says which names its image has, and which constants it lacks.
 """
 
@@ -106,7 +106,7 @@ class Shards:
         Args:
             shards: all of a table.
             called: columns that are published under other names, as ``Found.called``.
-            shapes: by shard, those of its events by the ids that the change log has, in the order that columns have.
+            shapes: by shard, the shapes of its events by their ids in the change log, in the order that columns have.
             table: as it is published; None if nothing is.
         """
         self._shards, self._own, self._log_shapes = shards, added_columns(shards), shapes
@@ -117,7 +117,7 @@ class Shards:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether the shapes of the change log tell how images are read, whatever their shard and position."""
+        """Whether the shapes of the change log alone say how images are read, whatever their shard and position."""
         return not self._staged
 
     def shapes(self, occurring: Iterable[str] | None = None) -> tuple[dict[str, Shape], NamesByShape]:
@@ -239,5 +239,5 @@ def _fills(shard: Shard, names: ColumnNames) -> Iterator[_Fill]:
         if fill.octets is not None:
             encoding, value = Encoding.BASE64, json.dumps(base64.b64encode(fill.octets).decode())
         elif added.type is not None and is_number(added.type) and _NUMBER.fullmatch(fill.text or ""):
-            encoding, value = Encoding.PLAIN, str(fill.text)  # or its type would be guessed as that of a text
+            encoding, value = Encoding.PLAIN, str(fill.text)  # or its type would be guessed as text
         yield _Fill(added.position, Column(_FILLED + name, None, encoding), name, value)

@@ -47,7 +47,7 @@ def one_of(labels: Sequence[str]) -> str:
 
 
 def one_of_joined(labels: str) -> str:
-    """Return the bounds of an enum whose labels are told with commas between them, and may have commas in them.
+    """Return the bounds of an enum whose labels come with commas between them, and may have commas in them.
 
     Some tools escape commas and backslashes in labels, and others do not.
     """

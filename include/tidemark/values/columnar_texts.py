@@ -28,7 +28,7 @@ class Way(NamedTuple):
     """One way in which a column may be written in JSON."""
 
     wire: pa.DataType
-    """What Arrow's JSON reader is asked for."""
+    """The type that Arrow's JSON reader is to read."""
     typed: Callable[[pa.Array], Typed]
 
 

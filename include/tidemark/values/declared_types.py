@@ -82,9 +82,9 @@ def types_for(encoding: Encoding, kind: str) -> Sequence[str] | None:
 
 
 def as_declared(shape: Shape, written: DeclaredEncodings) -> Shape:
-    """Return the shape with the source file's type and encoding in each column whose encoding the messages do not tell.
+    """Return the shape with the source file's type and encoding in each column whose encoding the messages do not give.
 
-    A schema that calls a column text does not tell it: the text may be bytes in hexadecimal digits.
+    A schema that calls a column text does not give its encoding: the text may be bytes in hexadecimal digits.
     """
     return Shape(tuple(_as_declared(column, written) for column in shape.columns))
 

@@ -142,7 +142,7 @@ def parsed(text: str) -> Term:
 
 
 _SHOWN: Final = 100
-"""Characters before an error that sqlglot tells."""
+"""Characters before an error that sqlglot shows."""
 
 
 def _term(node: exp.Expr, depth: int) -> Term:

@@ -106,7 +106,7 @@ class _Layout:
         """The ways to read each column; the one that was right last comes first."""
 
     def read(self, texts: pa.Array) -> list[pa.Array]:
-        """Return the columns of images, none of which is null, and the names of what does not fit."""
+        """Return the columns of images, and the names of what does not fit; no image may be null."""
         batch = _Batch(texts)
         found = self._compiled(batch)
         columns = []

@@ -100,7 +100,7 @@ def _udf(image: Image, cells: Mapping[str, Mapping[int, Cell]]) -> Callable[...,
 
     fields = [f"{field(number)}: {spark_type(column.type)}" for number, column in enumerate(image.columns)]
     kind = f"struct<{', '.join([*fields, f'{UNREADABLE}: string'])}>"
-    reading: UserDefinedFunction = arrow_udf(read, kind)  # type: ignore[call-overload]  # its kind is told by the hints
+    reading: UserDefinedFunction = arrow_udf(read, kind)  # type: ignore[call-overload]  # the hints say its kind
     return reading.asNondeterministic()
 
 

@@ -32,7 +32,7 @@ def _keyed(secret: bytes) -> Callable[[Expression], Expression]:
     def hashed(texts: pa.Array) -> pa.Array:
         return pa.array([None if text is None else keyed(secret, text) for text in texts.to_pylist()], pa.string())
 
-    return partial(arrow_udf(hashed, StringType()))  # type: ignore[call-overload]  # its kind is told by the hints
+    return partial(arrow_udf(hashed, StringType()))  # type: ignore[call-overload]  # the hints say its kind
 
 
 def _last4(value: Expression) -> Expression:

@@ -95,7 +95,7 @@ def masked(mask: Mask, text: str | None, secret: bytes | None = None) -> str | N
 
 
 def labelled(mask: Mask, variable: str | None) -> str:
-    """Return the word of a mask, for ``hmac`` with what tells the secret from others."""
+    """Return the word of a mask; for ``hmac``, with a text that tells the secret from others."""
     return f"{mask} {check_of(variable)}" if mask is Mask.HMAC and variable else mask.value
 
 
@@ -137,5 +137,5 @@ def secret_in(variable: str, purpose: str, *, elsewhere: str = "") -> bytes:
 
 
 def check_of(variable: str) -> str:
-    """Return a text that is the same for the same secret, and that tells nothing else of it."""
+    """Return a text that is the same for the same secret, and that reveals nothing else of it."""
     return keyed(secret_of_masks(variable), "tidemark: is this the same secret?")[:8]

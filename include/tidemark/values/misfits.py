@@ -38,7 +38,7 @@ def described(
         batches: ``PLACE``; ``named``, the column that Spark's reader named; ``before``, ``after``; ``shape``, its id.
         shapes: the shapes, by their ids.
         types: the types of the table's columns, by the names that messages have for them.
-        hidden: columns, by the same names, whose values are not told.
+        hidden: columns, by the same names, whose values are not shown.
     """
     for batch in batches:
         found = []

@@ -1,7 +1,7 @@
 """Encryption of what a source keeps verbatim (``mask_at: landing``): AES-256-GCM, with keys from the environment.
 
 The source file names the environment variable that holds the keys. Whatever is encrypted has a *reference* beside it:
-the name of the variable and the id of the key, which tells nothing of the key. So keys can be changed: the first one
+the name of the variable and the id of the key, which reveals nothing of the key. So keys can be changed: the first one
 encrypts, and all of them decrypt. Spark's workers import this module, and Airflow imports it with every source file. So
 it imports nothing slow.
 """
