@@ -23,8 +23,8 @@ CHECKS = pa.schema(
     ]
 )
 """What each check of a cut found: counts and figures, never a value of a row. ``stage`` is ``check`` (before the cut is
-published) or ``quality`` (the newest time that it was judged again). ``place`` is the check's place among those of its
-table."""
+published) or ``quality`` (the newest time that it was judged again). ``place`` is the check's place among the checks
+of its table."""
 
 CONTRADICTIONS = pa.schema(
     [

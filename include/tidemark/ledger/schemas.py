@@ -54,7 +54,7 @@ BATCHES = pa.schema(
 events that the messages held. ``logs``, where it may decide the order of statements: the partitions of topics and the
 series of files that they came in, two at most. ``heard`` is the time of the newest control event, such as a heartbeat.
 
-A batch with ``retry_of`` holds messages that landed with that batch and were quarantined. Nothing of it landed anew,
+A batch with ``retry_of`` holds messages that landed with that batch and were quarantined. None of them landed again,
 and the messages that decode now are subtracted from ``quarantined`` (0 = decoded + control - both). So the equation
 holds for the sums over all batches as well."""
 
@@ -116,9 +116,9 @@ SPANS = pa.schema(
 """What the change events of a table in a batch span: highest and lowest position, earliest and latest commit time.
 ``unplaced`` counts rows of initial loads that nothing ranks among the changes, ``unplaced_last`` is when the last of
 them was read. ``back`` is the earliest time of the changes from one on that was delivered behind a higher position,
-where they all are later than all before it; ``back_to`` is the position of that one. Where messages tell commits, and
+where they all are later than all before it; ``back_to`` is the position of that one. Where messages carry commits, and
 positions do not rise with these (PostgreSQL): ``commits_from`` is the lowest place in the log of a last commit before a
-change, ``changes_to`` the highest place of a change that tells one. ``commits_by`` is the connector, ``*`` for
+change, ``changes_to`` the highest place of a change that carries one. ``commits_by`` is the connector, ``*`` for
 several."""
 
 SHAPES = pa.schema(

@@ -19,9 +19,9 @@ class LogState(TypedDict):
     number: int
     """2 or more: 1, and one more for each moment of ``log_restarts`` and ``reloads`` that events have reached."""
     since: str | None
-    """The moment that opened it, in commit time; null: the source file does not tell it any more."""
+    """The moment that opened it, in commit time; null: the source file does not list it any more."""
     opened_by: str | None
-    """``log_restarts`` or ``reloads``: where the source file tells that moment."""
+    """``log_restarts`` or ``reloads``: where the source file lists that moment."""
 
 
 class Messages(TypedDict):
@@ -63,7 +63,7 @@ class OpenTransaction(TypedDict):
     ended: bool
     """Whether its end has landed."""
     missing: list[MissingEvents]
-    """What has not landed, as far as the messages tell."""
+    """What has not landed, as far as the messages show."""
     why: str
     """The same as a sentence."""
 
@@ -153,7 +153,7 @@ class Status(TypedDict):
     ddl_not_followed: dict[str, list[str]]
     """Table to notes about statements that were not followed."""
     rename_signs: dict[str, str]
-    """Tables that may be others under a new name, which no message told."""
+    """Tables that may be other tables under a new name, although no message says so."""
     transactions: Transactions
     tables: dict[str, TableStatus]
     """By published name, or by the source's name where a table was never published."""

@@ -28,7 +28,7 @@ class Check(BaseModel):
 
     type: str
     severity: Severity = Severity.BLOCK
-    """``block``: a failed check holds the cut back. ``warn``: it is told, and the cut is published."""
+    """``block``: a failed check holds the cut back. ``warn``: it is reported, and the cut is published."""
     on_fail: OnFail | None = None
     """``block`` and ``warn`` as ``severity``. ``quarantine``: a row that fails is not published. ``keep_last_good``: it
     stays as it was. Both set the event aside, for expectations that each row passes or fails by itself."""
@@ -63,7 +63,7 @@ class Check(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _whole(cls, given: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Return the check. What is wrong with its own keys and with its arguments is told together."""
+        """Return the check. What is wrong with its own keys and with its arguments is reported together."""
         arguments = list(_wrong_arguments(cls, given)) if isinstance(given, Mapping) else []
         try:
             found = handler(given)

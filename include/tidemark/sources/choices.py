@@ -47,7 +47,7 @@ class Severity(StrEnum):
     BLOCK = "block"
     """Nothing of the cut is published."""
     WARN = "warn"
-    """It is told, and the cut is published."""
+    """It is reported, and the cut is published."""
 
 
 class OnFail(StrEnum):
@@ -56,7 +56,7 @@ class OnFail(StrEnum):
     BLOCK = "block"
     """Nothing of the cut is published."""
     WARN = "warn"
-    """It is told, and the cut is published."""
+    """It is reported, and the cut is published."""
     QUARANTINE = "quarantine"
     """A row that fails is not published; its event goes to quarantine, and so the row comes with its next event."""
     KEEP_LAST_GOOD = "keep_last_good"
@@ -69,6 +69,6 @@ class Consequence(StrEnum):
     BLOCK = "block"
     """The cut is held back."""
     WARN = "warn"
-    """It is told, and the cut is published."""
+    """It is reported, and the cut is published."""
     OFF = "off"
     """It is not looked for."""

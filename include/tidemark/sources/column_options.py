@@ -91,7 +91,7 @@ class ColumnOptions(BaseModel):
 def problems(
     options: ColumnOptions, key: tuple[str, ...], types: Mapping[str, str], *, soft: bool
 ) -> Iterator[InitErrorDetails]:
-    """Yield what is wrong with the options of a table, as far as the source file alone tells.
+    """Yield what is wrong with the options of a table, as far as the source file alone shows it.
 
     Args:
         options: the options.
@@ -141,7 +141,7 @@ def _derived_problems(
 
 
 def _not_seen(options: ColumnOptions, name: str) -> str | None:
-    """Return why an expression cannot see a column, as far as the source file tells; None if it may."""
+    """Return why an expression cannot see a column, as far as the source file shows it; None if it may."""
     if name in options.derive:
         return f"{name} is derived itself, and an expression sees the columns of the source alone."
     called = [name, *(new for old, new in options.rename.items() if old == name)]

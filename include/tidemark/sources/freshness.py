@@ -16,7 +16,7 @@ class Freshness(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     warn_after_hours: Hours | None = None
-    """If it is older, the run tells of it."""
+    """If it is older, the run reports it."""
     block_after_hours: Hours | None = None
     """If it is older, the cut awaits approval, and the run ends with status 1, also if it brought nothing new."""
 

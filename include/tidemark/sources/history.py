@@ -22,7 +22,7 @@ class History(BaseModel):
 
     @property
     def rule(self) -> str:
-        """The same as text, by which a history tells what it was built by."""
+        """The same as text, which shows by what rule a history was built."""
         return self.model_dump_json()
 
 

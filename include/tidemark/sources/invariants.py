@@ -26,14 +26,14 @@ class Invariants(BaseModel):
     existing_rows: Chosen = Consequence.WARN
     """An INSERT of a row that is there: the event that deleted it is lost, or the key is not one."""
     incomplete_rows: Chosen = Consequence.WARN
-    """A row that an UPDATE told a part of, although it was not there: its other columns are null, and their values are
-    not known."""
+    """An UPDATE with some columns of a row that was not there: the other columns of the row are null, and their values
+    are not known."""
     before_images: Chosen = Consequence.WARN
     """A before image that is not the row before: an UPDATE is lost. Of large batches and tables a share is compared."""
     different_copies: Chosen = Consequence.WARN
     """Events at one position with different contents: only one of them is published."""
     loaded_again: Chosen = Consequence.BLOCK
-    """Loaded rows that rank below all changes and seem to be of a second load, which does not tell which rows are gone:
+    """Loaded rows that rank below all changes and seem to be of a second load, which does not show which rows are gone:
     they were read after the newest published change, or have keys that were loaded before. ``reloads`` of the table
     lets the load replace it; ``warn`` adds the rows that are not there."""
     value_bounds: Chosen = Consequence.WARN
@@ -45,9 +45,9 @@ class Invariants(BaseModel):
     unknown_messages: Chosen = Consequence.WARN
     """Messages with an operation or a type of a column that the format does not know: the producer changed."""
     unknown_members: Chosen = Consequence.WARN
-    """Members of messages, beside their rows, that the format does not know: told once, when they are new."""
+    """Members of messages, beside their rows, that the format does not know: reported once, when they are new."""
     lone_tombstones: Chosen = Consequence.BLOCK
-    """Records without a value in a source of which no message ever deleted a row: most likely they are its deletes."""
+    """Records without a value in a source whose messages never deleted a row: most likely they are its deletes."""
     missing_offsets: Chosen = Consequence.WARN
     """Records of a partition of Kafka that did not land, between others that did."""
     quarantined_share: Chosen = Consequence.BLOCK

@@ -130,7 +130,7 @@ class Layout(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     partition: Annotated[tuple[Annotated[str, _as_written(transformed)], ...], AfterValidator(_once)] = ()
-    """Columns, or functions of them, of which each file has one value."""
+    """Columns, or functions of them. Each file has one value of each."""
     sort: Annotated[tuple[Annotated[str, _as_written(sorted_by)], ...], AfterValidator(_once)] = ()
     """Order of the rows in a file."""
     properties: Annotated[dict[str, str], BeforeValidator(_properties), AfterValidator(_allowed)] = Field(

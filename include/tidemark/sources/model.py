@@ -130,7 +130,7 @@ class Source(BaseModel):
     landing: Annotated[str, AfterValidator(fields.landing)]
     """Path or pattern of the dumps, with ``strftime`` fields. ``${NAME}`` in the file is an environment variable."""
     container: Wrapping | None = None
-    """What the messages in text files are wrapped in. None: the content of each file tells."""
+    """What the messages in text files are wrapped in. None: the content of each file decides."""
     files: Files = Files.WHOLE
     """How dump files are written. In both cases, a landed file that grew lands what is new."""
     timezone: Annotated[str, AfterValidator(fields.timezone)] = "UTC"
@@ -183,7 +183,7 @@ class Source(BaseModel):
     reconcile: Reconcile | None = None
     """The source database that published tables are compared with."""
     on_failure: tuple[Notifier, ...] = ()
-    """Airflow's notifiers that are told when a task of the source has failed for good."""
+    """Airflow's notifiers that are called when a task of the source has failed for good."""
     retention: Retention = Retention()
     """For how long messages are kept. What is not given is kept for ever."""
 

@@ -45,7 +45,7 @@ def explain(document: Document, error: ValidationError, models: Mapping[Location
         _problem(document, details, models) for details in error.errors() if details["type"] != "unknown_format"
     ]
     cut = {problem.line for problem in problems if CUT_TYPE in problem.message}
-    # What YAML made a key of is the rest of a type that the same line is told to put in quotes.
+    # YAML made a key of the rest of a type. Another problem of the same line asks for quotes around the type.
     remaining = [problem for problem in problems if problem.line not in cut or not problem.key.endswith(")")]
     return sorted(remaining, key=lambda problem: (problem.line, problem.column))
 

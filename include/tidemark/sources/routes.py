@@ -63,9 +63,9 @@ def route_of(source: Source, table: TableId) -> Route:
 
 
 def foreseen(source: Source) -> list[Target]:
-    """Return where the entries of a source file publish, where that can be told before any message lands.
+    """Return where the entries of a source file publish, if that is known before any message lands.
 
-    A name alone does not tell which of its parts are a database or a schema, nor does a pattern tell its tables.
+    A name alone does not say which of its parts are a database or a schema, nor does a pattern name its tables.
     """
     found = []
     for name, entry in source.tables.items():
@@ -99,12 +99,12 @@ def folds_any(source: Source) -> bool:
 
 
 def entry_of(name: str) -> str:
-    """Return the entry of the source file that a name of folded tables tells; of another table its own name."""
+    """Return the entry of the source file that a name of folded tables contains; for another table its own name."""
     return name.rpartition(_FOLDED)[0] or name
 
 
 def target_in(name: str) -> str:
-    """Return where folded tables are published, as their name tells; of another table its own name."""
+    """Return where folded tables are published, which their name contains; for another table its own name."""
     return name.rpartition(_FOLDED)[2]
 
 

@@ -1,4 +1,4 @@
-"""Problems of routes that a source file alone tells: patterns, groups, and the columns that an entry adds."""
+"""Problems of routes that a source file alone shows: patterns, groups, and the columns that an entry adds."""
 
 from __future__ import annotations
 
