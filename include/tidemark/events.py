@@ -189,7 +189,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """For a row of a *complete* initial load: the place in the log where the load began, the same for all its rows and
     below their positions. A later load replaces what came before it. None for other events, and if loads look alike."""
     after_commit: tuple[str, int] | None = None
-    """Who read the log, and where the last commit before the event's own lies in it (docs/adr/0082), if it is told."""
+    """Who read the log, and where the last commit before the event's own lies in it (docs/adr/0082), if known."""
 
 
 class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -245,7 +245,7 @@ def loaded(*sequence: int | str) -> Position:
 def placed(log_place: Position, delivery: Position, rest: Position = ()) -> Position:
     """Return the position of a change at a place of the log that other changes may have too.
 
-    ``log_place`` is all that the log tells of the order. ``delivery`` orders the changes at one place, by number in the
+    ``log_place`` is all that the log says of the order. ``delivery`` orders the changes at one place, by number in the
     transaction (0: none) and place in the dump, so it differs between copies. ``rest`` is what else tells them apart.
     """
     return (*log_place, "", *delivery, "", *rest)

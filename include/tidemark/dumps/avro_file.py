@@ -226,7 +226,7 @@ def _snappy(raw: bytes, limit: int) -> bytes:
         shift += 7
         if byte < 0x80:
             break
-    if size > limit:  # told by the first bytes, which nothing confirms
+    if size > limit:  # the first bytes claim this size, and nothing confirms it
         raise ValueError(f"more than {limit >> 20} MiB expanded")
     content = pa.decompress(raw[:-4], decompressed_size=size, codec="snappy", asbytes=True)
     if zlib.crc32(content).to_bytes(4, "big") != raw[-4:]:

@@ -86,9 +86,9 @@ def _is_value(text: bytes) -> bool:
 
 
 def are_records(text: bytes, *, whole: bool) -> bool:
-    """Return whether a text is written by the console consumer, as its beginning tells.
+    """Return whether a text was written by the console consumer, judged by its beginning.
 
-    Most lines are, then, and none is JSON by itself.
+    Most lines are then such records, and none is JSON by itself.
 
     Args:
         text: the beginning of a text.

@@ -3,7 +3,7 @@
 A container is recognised by its content, CSV also by its name. There are:
 
 - JSON text in one of three layouts (``json_text.TextLayout``), Parquet, and Avro object container files
-  (``avro_file``). Their messages may be wrapped as Kafka records, JSON texts also as those of kcat (``kcat``).
+  (``avro_file``). Their messages may be wrapped as Kafka records, JSON texts also as kcat writes records (``kcat``).
 - Lines of Kafka's console consumer (``console_lines``).
 - CSV and Parquet with rows of a DataHub topic. Each row becomes a JSON object.
 
@@ -70,7 +70,7 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What a dump file holds, as far as its beginning tells; ``container`` is as in ``Inspection``."""
+    """What a dump file holds, judged by its beginning; ``container`` is as in ``Inspection``."""
 
     container: str
     wrapping: Wrapping
@@ -102,7 +102,7 @@ def inspect(
         sha256: the checksum that the file must have; None for any.
         size: read the file as it was when it had this number of bytes; None: all of it.
         limit: most bytes of one message.
-        wrapping: what the messages of a text are wrapped in; None: its beginning tells.
+        wrapping: what the messages of a text are wrapped in; None: its beginning decides.
 
     Raises:
         LandingError: the file is cut, damaged, still being written, not a regular file, or in an unknown container; it
@@ -203,7 +203,7 @@ def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int, wrappi
 
 
 def _wrapping(values: Sequence[bytes]) -> Wrapping:
-    """Return what the messages of a JSON text are wrapped in, as the first ones tell.
+    """Return what the messages of a JSON text are wrapped in, judged by the first ones.
 
     One Kafka record among them is proof. The only cost of an error is one message that looks like a record by chance. A
     broken record among others changes nothing.

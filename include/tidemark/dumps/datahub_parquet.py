@@ -2,7 +2,7 @@
 
 Integers, decimals and floating-point numbers become JSON strings with all their digits, so that no reader rounds them.
 Dates and times become ISO 8601, with ``Z`` if the column has a time zone. Bytes become Base64. True, false and null are
-those of JSON.
+written as in JSON.
 """
 
 from __future__ import annotations

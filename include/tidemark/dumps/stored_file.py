@@ -204,7 +204,7 @@ def reading(path: str) -> Iterator[None]:
 
 
 def is_text(stored: StoredFile) -> bool:
-    """Return whether the file is neither compressed nor in a binary container, as far as its first bytes tell."""
+    """Return whether the file is neither compressed nor in a binary container, judged by its first bytes."""
     head = stored.head()
     return not head.startswith(BINARY) and not any(magic.match(head) for _, magic, _ in _CODECS)
 

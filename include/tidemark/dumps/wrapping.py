@@ -28,4 +28,4 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = LIMIT
     """Most bytes of one message."""
     wrapping: Wrapping | None = None
-    """What the source file says about the messages of text files; None: their content tells."""
+    """What the source file says about the messages of text files; None: their content decides."""

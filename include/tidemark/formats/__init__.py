@@ -6,7 +6,7 @@
    - the wire envelope as a ``msgspec.Struct``. Its field list is the documentation. A row image is a ``msgspec.Raw``,
      so that its bytes are passed on unchanged;
    - the operation names, spelt as in the document, mapped to ``events.Operation``;
-   - ``TOOLS`` and ``UNTOLD``: the names of the tools that write the format, and what its messages cannot tell, for
+   - ``TOOLS`` and ``UNTOLD``: the names of the tools that write the format, and what its messages do not contain, for
      ``tidemark formats``;
    - ``Options``: a frozen Pydantic model with ``extra="forbid"``. It has one field for each fact that the messages do
      not contain, with a docstring (``use_attribute_docstrings``);
@@ -38,7 +38,7 @@ and ``decode`` takes a third argument:
 Updates of some formats may come as two messages, the old row and the new one (``events.ChangeEvent``). Such a format
 has ``PAIRS_UPDATES = True``. An image that comes alone is then a whole row, and a column that it lacks is null.
 
-If the messages of a format tell no order of their own, so that a position is ``message.order``, the format has
+If the messages of a format have no order of their own, so that a position is ``message.order``, the format has
 ``ORDERS_BY_OFFSET = True``. If a position only ends in ``message.order``, so that a copy of an event ranks as a new
 one, it has ``RANKS_COPIES = True``.
 
@@ -46,7 +46,7 @@ A format whose positions have a delivery (``events.placed``) has ``HAS_DELIVERIE
 in the log that rows of all tables share has ``PLACES_STATEMENTS = True``: renames of tables are followed. If only some
 of its statements have one, it has a function ``placing_of(parts)``, which takes the parts of an encoded position.
 
-A format with ``MARKS_LOADS = True`` tells the complete initial loads of its sources (``ChangeEvent.load``). The
+A format with ``MARKS_LOADS = True`` marks the complete initial loads of its sources (``ChangeEvent.load``). The
 function ``ranks_by_commit(parts)`` says of an encoded position whether it rises with the commits of the log that it
 counts in, in each partition: a later change with a lower position is then of another log. Without it, nothing is
 concluded.
@@ -108,7 +108,7 @@ class Format(Protocol):
     TOOLS: tuple[str, ...]
     """Names of the tools that write the format."""
     UNTOLD: tuple[str, ...]
-    """What messages of the format cannot tell, in a few words each."""
+    """What messages of the format do not contain, in a few words each."""
 
     @property
     def Options(self) -> type[BaseModel]:  # noqa: N802 - a class of the module
@@ -233,7 +233,7 @@ def pairs_updates(module: Format) -> bool:
 
 
 def orders_by_offset(module: Format) -> bool:
-    """Return whether positions are places in the dump, because the messages tell no order of their own."""
+    """Return whether positions are places in the dump, because the messages have no order of their own."""
     return bool(getattr(module, "ORDERS_BY_OFFSET", False))
 
 
@@ -248,7 +248,7 @@ def has_deliveries(module: Format) -> bool:
 
 
 def marks_loads(module: Format) -> bool:
-    """Return whether messages tell complete initial loads, so that other loaded rows replace nothing."""
+    """Return whether messages mark complete initial loads, so that other loaded rows replace nothing."""
     return bool(getattr(module, "MARKS_LOADS", False))
 
 

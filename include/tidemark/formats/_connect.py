@@ -51,7 +51,7 @@ _RANGES = {f"int{bits}": bounds.whole(bits, unsigned=False) for bits in (8, 16)}
 """Schema ``type`` to what it allows, where the type of the column allows more."""
 
 _CHARACTERS = frozenset({"CHAR", "VARCHAR", "VARCHAR2", "BPCHAR", "NCHAR", "NVARCHAR", "NVARCHAR2"})
-"""Types of databases whose length is in characters, or in units of which a character takes one or more."""
+"""Types of databases whose length is in characters, or in smaller units: a character takes one or more of them."""
 
 _GEOMETRIES = ("Point", "Geometry", "Geography", "Line", "Circle")
 
@@ -147,7 +147,7 @@ def column(field: ConnectSchema) -> Column:
 def _bounds(field: ConnectSchema) -> str | UnsetType:
     """Return what a field allows beyond what the type of its column does.
 
-    Debezium tells the labels of an enum, and the length of a text if ``column.propagate.source.type`` names the column.
+    Debezium gives the labels of an enum, and the length of a text if ``column.propagate.source.type`` names the column.
     """
     parameters = field.parameters or {}
     if field.name == "io.debezium.data.Enum" and parameters.get("allowed"):

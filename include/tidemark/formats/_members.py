@@ -1,4 +1,4 @@
-"""The members of messages that formats know, and those beside them: what a producer tells that nobody reads yet.
+"""The members of messages that formats know, and the other members: what a producer writes and nobody reads yet.
 
 Decoders pass over members that they need not read. A new one may say that a message is incomplete, so it must not stay
 unseen. This module looks at single messages, and never on the hot path.
@@ -20,8 +20,8 @@ class Members(NamedTuple):
     """The members that messages of a format may have."""
 
     envelope: str
-    """The struct of a message, by its name in the module of the format. Its fields are known, and those of structs in
-    it. What a ``msgspec.Raw`` holds is not looked at: rows, and schemas."""
+    """The struct of a message, by its name in the module of the format. Its fields are known, and so are fields of
+    structs in it. What a ``msgspec.Raw`` holds is not looked at: rows, and schemas."""
     documented: Mapping[str, str]
     """By name of an object (``source``; empty for the message): members that documents name, and no event needs."""
     kinds: tuple[str, ...]

@@ -89,7 +89,7 @@ def log_number(file: str | None) -> int | None:
     """Return a number that rises with the files of a binary log: 3 for ``mysql-bin.000003``; None without a number.
 
     Where the base name has a year and a month (``binlog-202601.000003``), the date comes first: with the next month's
-    base name, the numbers begin anew.
+    base name, the numbers start again.
     """
     number = _NUMBER.search(file or "")
     if number is None or file is None:

@@ -32,7 +32,7 @@ from tidemark.formats._debezium.envelope import Envelope, Payload, Row, image_of
 from tidemark.formats._debezium.log_rows import correct, corrected
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
-from tidemark.formats._debezium.source import Source, ranks_by_commit  # noqa: F401  asked for by its name
+from tidemark.formats._debezium.source import Source, ranks_by_commit  # noqa: F401  looked up by its name
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 
 TOOLS = ("Debezium", "Flink CDC", "Lindorm (dialect: lindorm)")

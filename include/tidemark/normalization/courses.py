@@ -1,11 +1,12 @@
 """The order in which changes of a table are delivered, beside their positions.
 
 A log goes on: what is delivered behind a change has a higher position, or was sent again. A change with a lower
-position tells that the log began anew, if it and all changes behind it are later than all changes before it.
+position shows that the log began anew, if it and all changes behind it are later than all changes before it.
 
 In PostgreSQL, transactions are delivered in the order of their commits, and a change lies anywhere before its own. So a
-lower position tells nothing. There a change tells the last commit before its own (``ChangeEvent.after_commit``), which
-lies above all changes of all transactions that were delivered before it: else it is of another log.
+lower position proves nothing. There a change carries the last commit before its own (``ChangeEvent.after_commit``),
+which lies above all changes of all transactions that were delivered before the change. Otherwise the change is of
+another log.
 
 Partitions of Kafka are delivered each for itself, and connectors read each a log of their own.
 """
@@ -58,7 +59,7 @@ class Logs:
             self._of_message = names.indices
 
     def parts(self, rows: pa.RecordBatch, indexes: Sequence[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the rows of each partition; ``indexes`` are those of their messages."""
+        """Yield the rows of each partition; ``indexes`` are the indexes of their messages."""
         if self._of_message is None:
             yield self._names[0], rows
             return
@@ -68,7 +69,7 @@ class Logs:
 
 
 class _Turn(msgspec.Struct):
-    """Where a log may have begun anew: so it is told, unless a change follows that is no later than those before it."""
+    """Where a log may have begun anew. It did not if a change follows that is no later than the changes before it."""
 
     ended: int
     """Latest commit time before it, epoch µs."""
@@ -82,7 +83,7 @@ class _Reached(msgspec.Struct):
     """How far the changes of one table have come in one partition, or in all files."""
 
     newest: str = ""
-    """Their highest position; where they tell commits, the highest place of a change."""
+    """Their highest position; where they carry commits, the highest place of a change."""
     last: int = _NEVER
     """Their latest commit time, epoch µs."""
     turn: _Turn | None = None
@@ -115,7 +116,7 @@ class Courses:
     def turns(self) -> Iterator[tuple[str, Span]]:
         """Yield where the logs of tables began anew, after all changes were seen.
 
-        Where changes of a table tell commits, positions of it do not rise with them.
+        A table whose changes carry commits is judged by these alone, because its positions do not rise with them.
         """
         telling = {table for table, *_ in self._by_commits}
         by_positions = [(table, reached) for (table, _), reached in self._reached.items() if table not in telling]
@@ -139,7 +140,7 @@ def _follow(rows: pa.RecordBatch, reached: _Reached) -> None:
 
 
 def _follow_commits(rows: pa.RecordBatch, reached: _Reached) -> None:
-    """Go on through rows that tell the last commit before their own, as one reader of the log read them."""
+    """Go on through rows that carry the last commit before their own, all from one reader of the log."""
     times = pc.fill_null(rows.column("committed_at").cast(pa.int64()), _NEVER).to_numpy()
     _settle(times, reached)
     places = _Places(rows.column("commit"), rows.column("change"), rows.column("position"))
@@ -170,8 +171,8 @@ def _turn(places: _Places, times: Times, reached: _Reached, *, late: bool = Fals
         places: of the changes.
         times: of the changes.
         reached: what is known of the changes before.
-        late: whether only a later change may lie below. So it is with commits: the first transaction of a new log tells
-            one of the old log, which the connector remembers.
+        late: whether the first change of a new log may lie above, and only a later one below. So it is with commits:
+            the first transaction of a new log carries a commit of the old log, which the connector remembers.
     """
     count = len(times)
     texts = pa.concat_arrays([pa.array([reached.newest]), places.begin, places.end])

@@ -77,7 +77,7 @@ class Decoder:
             set_aside: takes rows of ``QUARANTINE``, of one (batch, reason, object) each time.
             tracker: follows the transactions of the events.
             declared: by table or pattern, the types and encodings that the source file declares; they apply to columns
-                whose encoding the messages do not tell.
+                whose encoding the messages do not give.
         """
         self._batch = batch
         self._decode = decode
@@ -193,7 +193,7 @@ class Decoder:
         self._tally.decoded += count
 
     def add_logs(self, logs: Iterable[str]) -> None:
-        """Note the orders that messages were dumped in; that there are more than one is all that is asked for."""
+        """Note the orders that messages were dumped in, two at most: all that matters is whether there are several."""
         self._tally.logs = sorted({*self._tally.logs, *logs})[:2]
 
     def close(self) -> Tally:

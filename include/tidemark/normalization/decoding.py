@@ -96,7 +96,7 @@ def decode_message(
 
 
 def _without_values(decoded: Decoded) -> list[Event] | Quarantined:
-    """Return masked events, with statements that tell no values."""
+    """Return masked events, with statements that contain no values."""
     if isinstance(decoded, Quarantined):
         return decoded
     return [

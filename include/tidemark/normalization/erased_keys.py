@@ -113,7 +113,7 @@ def digest_of(secret: bytes, table: str, key: Sequence[tuple[str, str]]) -> str:
 
 
 def fingerprint(secret: bytes) -> str:
-    """Return by what a secret is recognised; it tells nothing of the secret, nor of a key."""
+    """Return a text by which a secret is recognised. It reveals nothing of the secret or of a key."""
     return hmac.new(secret, b"tidemark erase", hashlib.sha256).hexdigest()[:16]
 
 
@@ -219,7 +219,7 @@ def _keys_of(
     before: Mapping[str, msgspec.Raw],
     after: Mapping[str, msgspec.Raw],
 ) -> Iterator[list[tuple[str, str]] | None]:
-    """Yield the values of a key after an event and before it; None for a key of which a part is not known."""
+    """Yield the values of a key after an event and before it; None for a key that is not known in full."""
     for first, second in ((after, before), (before, after)):
         if first:
             values = [_value(column, columns, first, second) for column in key]

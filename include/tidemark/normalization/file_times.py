@@ -88,7 +88,7 @@ def _join(found: dict[tuple[str, str], FileTimes], new: FileTimes) -> None:
 
 
 def disorders(noted: Iterable[FileTimes], place: Callable[[str], tuple[int, str]]) -> list[Disorder]:
-    """Return the tables of which many events stand in files in the wrong place.
+    """Return the tables with many events in files that are in the wrong place.
 
     Args:
         noted: what the tasks of one run noted.

@@ -86,7 +86,7 @@ class _Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masking:
-    """The masks of a source, as far as the source file and the statements that landed tell."""
+    """The masks of a source, as the source file and the statements that landed give them."""
 
     tables: Mapping[str, Masked]
     """By entry of the source file."""

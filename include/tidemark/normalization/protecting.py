@@ -82,7 +82,7 @@ def masking_of_dump(source: Source, format_name: str, paths: Sequence[str], opti
 
 
 def remarks(ledger: Ledger, source: Source) -> Iterator[str]:
-    """Yield a sentence for each table of which the change log holds values that are masked otherwise than now."""
+    """Yield a sentence for each table with values in the change log that are masked otherwise than now."""
     known = protection_of(ledger, source)
     if known is None:
         return

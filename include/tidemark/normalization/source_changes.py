@@ -1,7 +1,7 @@
 """What changed in a source file since messages were last read by it, and what applies it to what landed before.
 
 A changed source file counts for what lands from then on. What landed before stays as it was read, and that does not
-show by itself: so a run tells it, and ``tidemark plan`` tells it before a run. The ledger keeps what the source file
+show by itself. So a run reports it, and ``tidemark plan`` shows it before a run. The ledger keeps what the source file
 said when messages were last read.
 """
 
@@ -73,7 +73,7 @@ _COMMANDS: Final[Mapping[Need, str]] = {
     Need.REPROCESS: _AGAIN,
     Need.REBUILD: _ANEW,
 }
-"""Need -> the commands that a run tells. Other needs are met without a person, or concern the quarantine alone."""
+"""Need -> the commands that a run names. Other needs are met without a person, or concern the quarantine alone."""
 
 _NAMED: Final = frozenset({"options", "columns", "encodings", "maintenance"})
 """Parts that are compared name by name."""
@@ -106,7 +106,7 @@ class Change:
 
     @property
     def need(self) -> Need:
-        """What it needs, as far as the source file alone can tell."""
+        """What the change needs, judged by the source file alone."""
         if self.part == "checks" and any(
             each.get("on_fail") in {OnFail.QUARANTINE, OnFail.KEEP_LAST_GOOD}
             for each in (*(self.before or ()), *(self.after or ()))
@@ -160,7 +160,7 @@ def remember(ledger: Ledger, source: Source, batch: int) -> None:
 
 
 def without_effect(source: Source, ledger: Ledger) -> list[Change]:
-    """Return the changes that have no effect on what landed before, as far as the source file alone can tell."""
+    """Return the changes that have no effect on what landed before, judged by the source file alone."""
     before = known(ledger)
     return [] if before is None else [change for change in since(before, source) if change.need in _COMMANDS]
 

@@ -13,11 +13,11 @@ from tidemark.ledger.tally import SEVERAL, Span
 
 
 def course_of(rows: pa.RecordBatch, events: Sequence[ChangeEvent]) -> pa.RecordBatch:
-    """Return what tells the course of change events of one table: the columns ``position`` and ``committed_at``.
+    """Return the course of change events of one table: the columns ``position`` and ``committed_at``.
 
-    Where an event tells the last commit before its own, there are three columns more: who is the ``reader`` of the log;
+    If an event carries the last commit before its own, there are three columns more: who is the ``reader`` of the log;
     ``commit``, the place of that commit; ``change``, the place of the change. Places are encoded as positions begin.
-    All three are null for events that do not tell it.
+    All three are null for events without such a commit.
 
     Args:
         rows: of the change log.

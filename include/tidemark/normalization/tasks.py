@@ -128,7 +128,7 @@ class RawPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def telling(work: Callable[..., bytes]) -> Callable[..., bytes]:
-    """Return a task that tells the driver which key is missing: of an error on a worker, Spark keeps the text alone."""
+    """Return a task that reports a missing key to the driver: of an error on a worker, Spark keeps only the text."""
 
     @wraps(work)
     def task(*args: Any, **named: Any) -> bytes:  # noqa: ANN401  those of the task

@@ -42,7 +42,7 @@ def _has_key(found: Mapping[str, msgspec.Raw], key: tuple[str, ...]) -> bool:
 
 
 def without_values(block: TidbExtension | None, type_: str | None) -> IncompleteMessageError:
-    """Return the error of a row of which the message has the key only."""
+    """Return the error for a row whose message has only the key."""
     block = block or TidbExtension()
     if block.flag == "onlyHandleKey":
         where = f"read the row from TiDB as of commitTs {block.commitTs} (tidb_snapshot)"

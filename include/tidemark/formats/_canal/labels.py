@@ -1,4 +1,4 @@
-"""Labels of ENUM and SET, of which Canal and TiCDC write the number that MySQL keeps.
+"""Labels of ENUM and SET: instead of a label, Canal and TiCDC write the number that MySQL keeps.
 
 ``mysqlType`` names the members, and ``sqlType`` tells a number from a label: a producer that writes labels gives them
 the type of a text.

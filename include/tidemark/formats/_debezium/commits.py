@@ -1,4 +1,4 @@
-r"""Where the commits lie that PostgreSQL's messages tell of: ``source.sequence``, beside the places of the changes.
+r"""Places of commits in PostgreSQL's log: messages have them in ``source.sequence``, beside the places of changes.
 
 https://debezium.io/documentation/reference/stable/connectors/postgresql.html (``source.sequence``):
 

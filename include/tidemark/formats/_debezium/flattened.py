@@ -134,7 +134,7 @@ def _reference(item: str, prefix: str) -> tuple[str, str, str]:
 
 @functools.lru_cache(maxsize=1024)
 def metadata_of(names: tuple[str, ...], setting: str | None, prefix: str) -> frozenset[str]:
-    """Return those of ``names`` that the transform added. For the settings see ``added``."""
+    """Return which of ``names`` the transform added. For the settings see ``added``."""
     fields = added(setting, prefix)
     return frozenset(
         name

@@ -1,4 +1,4 @@
-"""What connectors write into rows of the log, other than into those of a load, and what is not in the row."""
+"""Corrects rows of the log, into which connectors write values that the row did not have. A load has none of them."""
 
 from __future__ import annotations
 

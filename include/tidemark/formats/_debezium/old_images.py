@@ -10,7 +10,7 @@ from tidemark.formats._json import NULL, RowLayout, members
 
 
 def of_update(before: bytes, layout: RowLayout, options: Options) -> tuple[bytes, RowLayout]:
-    """Return what an UPDATE tells of the row before it, and the layout widened by it."""
+    """Return the image of the row before an UPDATE, and the layout widened by the columns of this image."""
     if not layout.fits(before):
         found = members(before)
         layout = layout.widened(found)

@@ -15,7 +15,7 @@ its transaction, 0 if the message has none, and the place in the dump. What stan
 an event that is sent again.
 
 A transaction that MySQL compressed (``binlog_transaction_compression``) is one entry of the log: all its changes have
-one ``pos``, and ``row`` begins anew with each of its parts. So ``row`` orders nothing there, and the delivery does.
+one ``pos``, and ``row`` starts again with each of its parts. So ``row`` orders nothing there, and the delivery does.
 
 Rows of an initial load have the position where the load began, or none. Many rows share it, so the place in the dump
 follows.

@@ -2,7 +2,7 @@
 
 A tombstone names no table, so the options ``flattened`` and ``table`` say whose rows tombstones delete. It has a place
 in the dump and none in the log. So the rows that it deletes are ordered by their place in the dump too, whatever place
-in the log they tell.
+in the log they have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidemark.formats._json import table_of_option
 
 
 def log_and_table(source: Source, message: Message, options: Options, found: Container[str]) -> tuple[Source, TableId]:
-    """Return the block that tells the place of a row in the log, and the table of the row.
+    """Return the block from which the place of a row in the log is read, and the table of the row.
 
     Args:
         source: the block that the added fields make.
@@ -28,7 +28,7 @@ def log_and_table(source: Source, message: Message, options: Options, found: Con
         found: the members of the row.
 
     Raises:
-        MissingTableError: no table is told, or another than the one whose rows the tombstones delete.
+        MissingTableError: no table is named, or another than the one whose rows the tombstones delete.
     """
     named = table(source)
     if not _dies_by_tombstone(message, options, found):

@@ -1,7 +1,7 @@
 """Columns that PostgreSQL does not log of a deleted row: without ``REPLICA IDENTITY FULL``, all but those of the key.
 
 Debezium writes null into such a column. Where the column is NOT NULL it cannot, so it writes the column's default, or
-else a zero in the form of the type: 0, an empty text, 1970-01-01. Nothing in the message tells that this is no value of
+else a zero in the form of the type: 0, an empty text, 1970-01-01. Nothing in the message shows that this is no value of
 the row. So a null says nothing of a deleted row, and neither does such a value.
 """
 

@@ -42,7 +42,7 @@ MYSQL: Mapping[int, str] = {
 _MYSQL_RANGES: Mapping[int, str] = {
     number: bounds.between(-(2 ** (bits - 1)), 2**bits - 1) for number, bits in ((1, 8), (2, 16), (9, 24))
 }
-"""Numbers of small integers to what they allow, signed or not: which of them, no message tells."""
+"""Numbers of small integer types to what they allow, signed or not: no message says whether a column is signed."""
 
 _POSTGRESQL_RANGES: Mapping[int, str] = {21: bounds.whole(16, unsigned=False)}
 
