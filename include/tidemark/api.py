@@ -7,7 +7,7 @@
 
     reports = tidemark.run("erp", start="2026-01-01", end="2026-01-02")
 
-Errors are those of ``tidemark.errors``; each says by its class what to do about it.
+Errors are of the classes in ``tidemark.errors``. The class says what to do about the error.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def jar_paths() -> list[str]:
 
 
 def verified() -> list[Path]:
-    """Return the paths of all pinned jars, whose checksums are those of ``jars.lock``.
+    """Return the paths of all pinned jars, after comparing their checksums with ``jars.lock``.
 
     Raises:
         ConfigurationError: a jar is missing, or has another checksum.
@@ -114,7 +114,7 @@ def install(jars: Sequence[Jar], target: Path) -> list[Path]:
 def _resolve(jars: Sequence[Jar], cache: str) -> None:
     """Let Spark's resolver fetch jars into a folder, in a process of its own.
 
-    It writes a hundred lines, with warnings about hosts that nobody needs. They are told only if it fails.
+    It writes a hundred lines, with warnings about hosts that nobody needs. These lines are shown only if it fails.
     """
     packages = ",".join(f"{jar.group}:{jar.artifact}:{jar.version}" for jar in jars)
     program = "import sys; from tidemark.jars import resolve; resolve(*sys.argv[1:])"

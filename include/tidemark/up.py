@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _greeting(url: str, password: str, folder: Path) -> str:
-    """Return where Airflow is and how to sign in. The password is told once, also where the demo made it."""
+    """Return where Airflow is and how to sign in. The password is shown once, also where the demo made it."""
     marker = folder / "password-told"
     shown = f"in {folder / 'passwords.json'}" if marker.exists() else password
     marker.touch()

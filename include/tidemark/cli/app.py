@@ -19,7 +19,7 @@ ORDER = (
     *("land", "normalize", "compact", "check", "publish"),
     *("doctor", "init", "validate", "formats", "schema", "airflow", "demo"),
 )
-"""The commands as the help lists them: those of each group in the order in which a person needs them."""
+"""The commands as the help lists them: within a group, in the order in which a person needs them."""
 
 _LOUD = frozenset({"-v", "-vv", "--verbose"})
 
@@ -28,7 +28,7 @@ class _Commands(TyperGroup):
     """The commands by group. ``--verbose`` may stand behind a command as well."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002  a class that Typer does not export
-        """Return the names of the commands, those of a group together."""
+        """Return the names of the commands, group by group."""
         return sorted(self.commands, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  likewise

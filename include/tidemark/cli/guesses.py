@@ -1,7 +1,7 @@
-"""Types and encodings guessed from the values of a sample, for columns of which the messages tell no type.
+"""Types and encodings guessed from the values of a sample, for columns whose type the messages do not give.
 
 A guess is taken only if every value of the sample can be read by it, exactly. It stays a guess: what it was made from
-is told with it, so that a person can judge it.
+is shown with it, so that a person can judge it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Guess:
     read_as: str = ""
     """The same value as the guess reads it, where that is another text."""
     assumed: str = ""
-    """What no value tells; empty if the values cannot be read in another way of the kind."""
+    """What the values do not show; empty if they cannot be read in another way of the kind."""
 
 
 def guess(column: Column, values: Sequence[bytes], *, is_key: bool = False) -> Guess:
@@ -105,7 +105,7 @@ _Candidate = tuple[str, Encoding, str]
 
 
 def _candidates(column: Column, values: Sequence[bytes], *, is_key: bool) -> Iterator[_Candidate]:
-    """Yield what may be tried, the most telling first; of an encoding that the messages give, only types."""
+    """Yield what may be tried, the best guess first. An encoding that the messages give stays: only types are tried."""
     kinds = {_kind(raw) for raw in values}
     if len(kinds) > 1:
         return

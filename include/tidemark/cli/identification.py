@@ -89,7 +89,7 @@ def format_of(samples: Sequence[str]) -> tuple[str, list[str]]:
     """Return the format that a sample is in, and others that read as much of it.
 
     Raises:
-        ConfigurationError: there is no sample to tell it from.
+        ConfigurationError: there is no sample.
         LandingError: no format reads a change in it, or it cannot be read.
     """
     if not samples:
@@ -102,7 +102,7 @@ def format_of(samples: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def hint(format_name: str, paths: Sequence[str]) -> str | None:
-    """Return which format dump files look like, of which ``format_name`` reads no change; None if none reads more."""
+    """Return a hint if dump files in which ``format_name`` reads no change look like another format; else None."""
     for path in paths:
         try:
             found = identify(path)

@@ -50,7 +50,8 @@ def print_groups(
         groups: likewise.
         vertical: likewise.
         indented: likewise.
-        see_all: what shows the columns that are left out, as ``--all``. Columns that are zero are then told too.
+        see_all: the option that shows the columns that are left out, such as ``--all``. With it, columns that are zero
+            are named too.
     """
     found = laid_out(columns, groups, width(), vertical=vertical, indented=indented)
     print_lines(found.lines)

@@ -82,7 +82,7 @@ class Rows:
         self._columns: dict[str, _Values] = {}
 
     def add(self, event: ChangeEvent) -> None:
-        """Take note of the row that an event leaves, where the event tells the whole row."""
+        """Take note of the row that an event leaves, if the event has the whole row."""
         if event.after is None or event.partial or event.shape is None or self.rows >= _MOST:
             return
         self.rows += 1

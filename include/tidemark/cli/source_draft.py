@@ -192,7 +192,7 @@ def _key_lines(seen: SeenTable) -> Iterator[str]:
 
 
 def _kinds(seen: SeenTable, guesses: Mapping[str, Guess]) -> dict[str, tuple[str, str]]:
-    """Return by column, those of the key left out, its type and what is assumed where that is a guess."""
+    """Return by column outside the key its type, and what is assumed if the type is a guess."""
     named = {name for key in seen.keys for name in key}
     keys = named or {*seen.guessed_key()}
     others = [name for name in seen.columns if name not in keys]

@@ -83,7 +83,7 @@ def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _logs(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the log that the source is in, and those of tables that were loaded anew."""
+    """Yield a line about the log that the source is in, and one for each table that is in another log."""
     of_source = entry["log"]
     if of_source:
         yield f"{entry['source']}: {_log(of_source)}"

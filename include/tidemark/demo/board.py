@@ -35,8 +35,8 @@ _SHOWN = 3
 class Board:
     """A context manager that shows the state of the demo until it ends.
 
-    ``step`` says what is done now. ``watch`` gives the states of the tasks, of which ``days`` runs a source are
-    expected.
+    ``step`` says what is done now. ``watch`` asks for the states of the tasks. ``days`` is how many runs of each source
+    are expected.
     """
 
     def __init__(

@@ -99,7 +99,7 @@ def class_archive() -> Iterator[Finding]:
     if os.environ.get(VARIABLE) == "off":
         yield ok("class archive", f"{VARIABLE} is off: Spark starts without one")
         return
-    with suppress(ConfigurationError):  # of Java or a jar, which is told by itself
+    with suppress(ConfigurationError):  # of Java or a jar: ``java`` and ``pinned_jars`` report it
         found = find_archive()
         if found is not None:
             yield ok("class archive", str(found))

@@ -1,4 +1,4 @@
-"""What Airflow says of itself, where one is known: that of ``make up``, or the one that the environment names."""
+"""What Airflow says of itself, if one is known: the Airflow of ``make up``, or the one that the environment names."""
 
 from __future__ import annotations
 

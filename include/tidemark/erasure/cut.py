@@ -1,4 +1,4 @@
-"""The cut of an erasure: the published table, its state, history, feed and whole rows without those of a subject."""
+"""The cut of an erasure: the published table, its state, history, feed and whole rows, without a subject's rows."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def tables_of(
 ) -> Iterator[tuple[Identifier, Table, Edit]]:
     """Yield the published tables and what moves with them, each with what takes the rows out of it.
 
-    Under a name that the table has no more, another table may be published. Compact built it anew since, so rows of the
-    subject are in its feed and in old snapshots alone.
+    Under an earlier name of the table, another table may be published by now. Compact has built that one again since,
+    so only its feed and its old snapshots have rows of the subject.
 
     Args:
         lake: the lake.
@@ -68,7 +68,7 @@ def tables_of(
 
 
 def _covered(holds: _Holds, erasures: Sequence[Erasure]) -> _Holds:
-    """Return a function that tells which of the rows are from before an erasure."""
+    """Return a function that marks which of the rows are from before an erasure."""
     if not erasures:
         return holds
 

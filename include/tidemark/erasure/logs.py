@@ -86,7 +86,7 @@ def quarantine_edit(places: Places, others: frozenset[tuple[str, str, int]], *, 
         of_place = zip(*(rows.column(name).to_pylist() for name in ("object", "file", "place")), strict=True)
         kept = rows.filter(pa.array([each in others for each in of_place], pa.bool_()))
         bare = {name: pa.nulls(kept.num_rows, pa.binary()) for name in ("key", "value")}
-        # The sentence may quote a value, and nothing tells of which row.
+        # The detail may quote a value, and nothing says which row has it.
         bare["detail"] = pa.repeat(pa.scalar("an erasure removed the bytes and the detail"), kept.num_rows)
         columns = [bare.get(name, kept.column(name)) for name in kept.schema.names]
         return [(partition, pa.RecordBatch.from_arrays(columns, names=kept.schema.names))]
@@ -117,7 +117,7 @@ def count_events(lake: Lake, subject: Subject, places: Places) -> int:
 def erase_events(lake: Lake, subject: Subject, places: Places) -> dict[str, Found]:
     """Take the rows out of the change log, and return what was removed.
 
-    Last of all: only the change log tells which keys the row had in earlier eras, should the command be given again.
+    This comes last. If the command is given again, only the change log shows which keys the row had in earlier eras.
     """
     if not places.erasable:
         return {}
@@ -141,7 +141,7 @@ def erase_messages(lake: Lake, subject: Subject, places: Places, *, unread: bool
 
 
 def recount(lake: Lake, ledger: Ledger, subject: Subject) -> None:
-    """Count anew, in the ledger, what the batches hold of which events were erased.
+    """Count again, in the ledger, what is left in the batches from which events were erased.
 
     Everything is counted from the logs, so doing it again changes nothing.
     """

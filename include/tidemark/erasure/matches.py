@@ -1,4 +1,4 @@
-"""Which rows of a table are those of a subject: those with one of its keys, within the positions at which it had it."""
+"""Which rows of a table are a subject's: rows with one of its keys, within the positions at which it had that key."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _condition(match: Match) -> BooleanExpression:
 
 
 def holds(matches: Sequence[Match]) -> Callable[[pa.RecordBatch], pa.Array]:
-    """Return a function that tells which rows of a batch are these."""
+    """Return a function that marks which rows of a batch one of the matches covers."""
 
     def holds(rows: pa.RecordBatch) -> pa.Array:
         found = pa.repeat(pa.scalar(value=False), rows.num_rows)

@@ -1,4 +1,4 @@
-"""What an erasure refuses, because rows of the subject might stay where nothing tells that they are its."""
+"""What an erasure refuses, because rows of the subject might stay: nothing shows that they are the subject's."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tidemark.sources.model import Source
 
 
 def require_known(lake: Lake, ledger: Ledger, source: Source, subject: Subject) -> None:
-    """Refuse tables of which it is not known, or not published, which names and keys hold at which place.
+    """Refuse an erasure if a new name or key of the table is not published, or a feed cannot show the subject's rows.
 
     Raises:
-        ConfigurationError: there is such a thing.
+        ConfigurationError: the erasure is refused.
     """
     newest = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
     known = renamed.known_to(ledger, source, newest)

@@ -85,7 +85,7 @@ class Subject:
         )
 
     def matches(self, ends: str | None = None) -> list[Match]:
-        """Return which published rows are those of the subject; ``ends``: of those of positions before it."""
+        """Return which published rows belong to the subject; with ``ends``, only rows at positions before it."""
         found = []
         for each in self.identities:
             of_era = each.era.segments[-1].ends
@@ -94,7 +94,7 @@ class Subject:
         return found
 
     def matches_of_state(self) -> list[Match]:
-        """Return which rows of the state table are those of the subject: it has the key that holds now."""
+        """Return which rows of the state table belong to the subject: the table has only the key that holds now."""
         now = self.reader.key
         values = [[value for _, value in self._literals(each)] for each in self.identities if each.era.key == now]
         return [Match({f"k{number}": value for number, value in enumerate(key)}) for key in values]
@@ -177,7 +177,7 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
 
 
 def _refuse_unreadable(name: str, table: Table, key: Collection[str]) -> None:
-    """Refuse keys that messages do not tell as they are published."""
+    """Refuse a key that is masked or renamed, so that it is not published as messages carry it."""
     called, source = names_recorded(table), table.properties[SOURCE_PROPERTY]
     if unlike := sorted(set(key) & (masks_recorded(table).kinds.keys() | called.keys() | set(called.values()))):
         raise ConfigurationError(

@@ -94,7 +94,7 @@ def embedded_file() -> Path:
 
 
 def told_properties() -> Mapping[str, str]:
-    """Return the catalog's properties as PyIceberg is configured, else those of the embedded catalog on SQLite.
+    """Return the properties of the catalog that PyIceberg is configured with, else of the embedded one on SQLite.
 
     Nothing is made: the embedded catalog may not be there yet.
 

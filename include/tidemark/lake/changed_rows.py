@@ -25,7 +25,7 @@ _Mask = npt.NDArray[np.bool_]
 
 
 class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A data file of which two snapshots may show other rows."""
+    """A data file whose visible rows may differ between two snapshots."""
 
     location: str
     """As the table's metadata and delete files name it."""

@@ -105,7 +105,7 @@ class Emptied(_Beside):
         return super().ensure(identifier, schema, properties, partition_by=partition_by)
 
     def go_on(self, branch: str, *, without: Identifier) -> None:
-        """Let the tables beside stand where the branch does, but one: it is dropped, and made anew at its next use."""
+        """Move ``main`` of the tables beside to a branch. ``without`` is dropped, and made again at its next use."""
         if self._made.pop(without, None) is not None:
             self._drop(self.at(without)[1])
         for identifier in self._made:

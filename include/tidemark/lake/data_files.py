@@ -69,7 +69,7 @@ class Writer:
         self._written: list[WrittenFile] = []
 
     def write(self, partition: Partition, rows: pa.RecordBatch) -> None:
-        """Add rows of one partition; their columns are those of the target's schema."""
+        """Add rows of one partition. They have the columns of the target's schema."""
         file = self._open.pop(partition, None)
         if file is None:
             if len(self._open) >= OPEN_FILES:

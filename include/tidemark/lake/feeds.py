@@ -1,4 +1,4 @@
-"""What a feed shows of its table: told in the newest snapshot of the feed, by the commit that adds the changes."""
+"""What a feed shows of its table. The commit that adds changes writes it into the newest snapshot of the feed."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Writer(Protocol):
 
     @property
     def token(self) -> int | None:
-        """The number of the writer, above those of all writers before it; None where no fence is needed."""
+        """The number of the writer, above the numbers of all writers before it; None where no fence is needed."""
 
     def require(self) -> None:
         """Raise ``LostSourceError`` if this process is known to hold the source no longer."""

@@ -50,7 +50,7 @@ class Lease:
 
     @property
     def token(self) -> int:
-        """The number of this writer: above those of all before it."""
+        """The number of this writer, above the numbers of all writers before it."""
         return self._record.token
 
     def require(self) -> None:

@@ -1,7 +1,7 @@
 """Who holds the lock of a source: written down by the holder, for people who wait for it.
 
-What is written decides nothing. The lock itself does, and it ends with its process: a record that a killed process
-left is told from a living one by the process that it names.
+What is written decides nothing. The lock itself does, and it ends with its process. A record names its process, so a
+record that a killed process left can be recognised.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def has_ended(machine: str, pid: int, began: float) -> bool:
 
 
 def _machine() -> str:
-    """Return this machine since its start and the process numbers that are seen here; empty where they are not told.
+    """Return this machine since its start and the process numbers that are seen here; empty if they are unknown.
 
     Containers of one machine count their processes each for itself.
     """

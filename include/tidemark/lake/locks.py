@@ -139,7 +139,7 @@ def only_writer(folder: Path) -> Iterator[None]:
 
 
 def holder(source: str) -> Holder | None:
-    """Return who holds the lock of a source, as far as it can be told; None if nobody does.
+    """Return who holds the lock of a source, as far as that is known; None if nobody does.
 
     It takes no lock, so no writer notices, and makes nothing.
 
@@ -158,7 +158,7 @@ def holder(source: str) -> Holder | None:
 
 
 def reaches_all_machines() -> bool:
-    """Return whether the lock excludes writers on other machines too; a lock on a file excludes those of this one."""
+    """Return whether the lock excludes writers on other machines too; a lock on a file excludes writers on this one."""
     return _database(told_properties()).get_backend_name() != _SQLITE
 
 

@@ -91,7 +91,7 @@ def beside(target: Identifier) -> tuple[Identifier, Identifier]:
 
 
 def whole(target: Identifier) -> Identifier:
-    """Return the table with the rows, or versions, of which a published table shows some (``where``, ``derive``)."""
+    """Return the table with the whole rows, or versions, that a published table is made of (``where``, ``derive``)."""
     return Identifier("state", f"{target.namespace}__{target.name}{_WHOLE}")
 
 

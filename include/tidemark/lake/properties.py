@@ -70,7 +70,7 @@ WHOLE_PROPERTIES: Mapping[str, str] = {
     "write.format.default": "parquet",
     "write.delete.format.default": "parquet",
 }
-"""Of tables with whole rows or versions, of which published ones are made."""
+"""Of tables with the whole rows or versions that published tables are made of."""
 
 FEED_PROPERTIES: Mapping[str, str] = {
     **TABLE_PROPERTIES,

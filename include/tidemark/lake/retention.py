@@ -42,7 +42,7 @@ def drop_up_to(table: Table, batch: int) -> int:
 
 
 def batches_of(log: Table, objects: Collection[str], up_to: int) -> set[tuple[str, int]]:
-    """Return the tables and batches, up to one, of which a change log has change events; metadata alone is read."""
+    """Return the tables and batches, up to one, with change events in a change log. Only metadata is read."""
     return {(name, batch) for name, batch, _ in _files_of(log, objects, up_to)}
 
 

@@ -118,12 +118,12 @@ def adds_up(seen: Seen) -> bool:
         return False
     landed = _landed(seen)
     if sum(landed.values()) != size(seen.numbers):
-        return False  # one number stands in two tables, or a row of an earlier version does not tell the table
+        return False  # one number stands in two tables, or a row of an earlier version does not name the table
     return all(count <= seen.counts.get(name, 0) for name, count in landed.items())
 
 
 def lacks(seen: Seen, scope: Scope) -> list[Lack]:
-    """Return which events an open transaction lacks, as far as its end or the numbers of its events tell."""
+    """Return which events an open transaction lacks, as far as its end or the numbers of its events show."""
     if adds_up(seen):
         landed, counts = _landed(seen), seen.counts or {}
         return [

@@ -199,7 +199,7 @@ def next_number(lake: Lake, ledger: Ledger) -> int:
         drop_candidates(lake, ledger, newest.cut)
         ledger.forget(TableRow, equals("cut", newest.cut))
     elif newest is not None and newest.cut == number:
-        # Likewise: after a crash another run must not publish, as checked, what has only been begun anew.
+        # Likewise: after a crash another run must not publish, as checked, a cut that was only begun again.
         ledger.forget(CutRow, equals("cut", number))
     drop_candidates(lake, ledger, number)
     return number
@@ -262,7 +262,7 @@ def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, T
 def _required(lake: Lake, target: Identifier, cut: int) -> dict[Identifier, Table]:
     """Return the tables that a cut has to move: a published table, its state, and its whole rows if it keeps them.
 
-    Without the whole rows of the cut, the next one would fold its events onto those of an earlier cut.
+    Without the whole rows of the cut, the next one would fold its events onto the whole rows of an earlier cut.
     """
     table = lake.load(target)
     more = [whole_beside(target)[0]] if _keeps_whole(table, cut) else []

@@ -29,7 +29,7 @@ def unknown_members(ledger: Ledger, *conditions: BooleanExpression) -> list[Unkn
 
 
 def note(ledger: Ledger, found: Iterable[UnknownMemberRow], replaced: BooleanExpression) -> None:
-    """Write down the members that no earlier message had, in place of those of batches that are decoded again."""
+    """Write down the members that no earlier message had, in place of what was noted for batches decoded again."""
     first: dict[str, UnknownMemberRow] = {}
     for row in sorted(found, key=lambda row: (row.batch, row.file, row.place)):
         first.setdefault(row.member, row)

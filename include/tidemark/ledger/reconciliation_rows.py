@@ -53,7 +53,7 @@ class ReconciliationRow(LedgerRow, frozen=True, kw_only=True):
 
     The report shows: ``object``, ``target``, ``result``, ``reason``, ``source_rows``, ``lake_rows``, the four counts,
     ``keys``, ``verified_through``, and ``written_at``, the time of the comparison. The newest row of an ``object`` is
-    that of the highest ``run``; fifty runs of a source are kept.
+    the row of the highest ``run``; fifty runs of a source are kept.
     """
 
     TABLE = "reconciliations"
@@ -87,7 +87,7 @@ class ReconciliationRow(LedgerRow, frozen=True, kw_only=True):
     read_at: datetime | None = None
     """When the source was read, by its own clock."""
     place: str | None = None
-    """Place in the source's log by then, as the source writes it; None where it tells none."""
+    """Place in the source's log by then, as the source writes it; None if it gives none."""
     sequence: str = "[]"
     """The same as numbers that rise (JSON)."""
     verified_through: datetime | None = None
@@ -108,5 +108,5 @@ class ReconciliationRow(LedgerRow, frozen=True, kw_only=True):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The place in the source's log as numbers; empty where the source tells none."""
+        """The place in the source's log as numbers; empty if the source gives none."""
         return msgspec.json.decode(self.sequence, type=tuple[int, ...])

@@ -33,7 +33,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     """Put all tables of the source back to what a published cut shows, and forget the cuts after it.
 
     The change log keeps their events: the next compact folds them again. A table that the cut does not have is
-    dropped, and so is its feed. Any other feed goes on: readers who follow it are told by further changes
+    dropped, and so is its feed. Any other feed goes on: what changed is added to it for its readers
     (``compaction.feeding``).
 
     Returns:

@@ -1,7 +1,7 @@
 """The rows of the ledger's tables: one frozen type for each table.
 
 Each type has the columns of its table in ``schemas`` without ``source``, which the ledger knows, and ``at``, the time
-of writing, which it stamps anew. Where a reader needs that time, the type has it as ``written_at``.
+of writing, which the ledger sets. Where a reader needs that time, the type has it as ``written_at``.
 """
 
 from __future__ import annotations

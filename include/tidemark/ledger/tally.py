@@ -75,11 +75,11 @@ class Span(msgspec.Struct):
     """Position of that change."""
     commits_from: str = ""
     """The lowest place of a last commit before a change (``ChangeEvent.after_commit``), encoded as positions begin;
-    empty if no change tells one."""
+    empty if no change carries one."""
     changes_to: str = ""
-    """The highest place of a change that tells one, encoded likewise."""
+    """The highest place of a change that carries one, encoded likewise."""
     commits_by: str | None = None
-    """Who read the log that these places are of; ``SEVERAL``, or None if no change tells a commit."""
+    """Who read the log that these places are of; ``SEVERAL``, or None if no change carries a commit."""
 
     def add(self, other: Span) -> None:
         """Widen the span by another one."""

@@ -36,7 +36,7 @@ class Waiting:
     ended: bool
     """Whether its end has landed."""
     lacks: Sequence[Lack]
-    """Events that have not landed, as far as the messages tell."""
+    """Events that have not landed, as far as the messages show."""
     contradicted: bool
     """Whether its end counts events by collection, and the counts contradict each other or the events."""
 
@@ -148,7 +148,7 @@ def _times(ledger: Ledger, found: Iterable[Waiting]) -> Iterator[datetime]:
 
 
 def sentence(source: str, late: Waiting, most: timedelta) -> str:
-    """Return the sentence that tells of an overdue transaction, and of the ways out."""
+    """Return the sentence about an overdue transaction and the ways out."""
     names = sorted(late.tables)
     tables = ", ".join(map(harmless, names[:_TABLES_SHOWN])) + (", ..." if len(names) > _TABLES_SHOWN else "")
     return (

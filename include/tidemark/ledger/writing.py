@@ -18,7 +18,7 @@ from tidemark.ledger.schemas import NAMES
 
 @contextmanager
 def hold(source: str, *, patience: float = locks.PATIENCE) -> Iterator[None]:
-    """Hold a source as its only writer: ``locks.hold``, which tells arguments and errors.
+    """Hold a source as its only writer. For arguments and errors see ``locks.hold``.
 
     A writer that held it before and fell silent is shut out first: it may be asleep, and wake.
     """

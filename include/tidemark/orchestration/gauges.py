@@ -65,7 +65,7 @@ _WITH_TAGS = ("otel_on", "statsd_datadog_enabled", "statsd_influxdb_enabled")
 
 
 def _name(gauge: str, table: str) -> str:
-    """Return the name of a gauge; where no tag can tell the table, the name does."""
+    """Return the name of a gauge. If no tag can name the table, the name of the gauge does."""
     if any(map(_is_on, _WITH_TAGS)):
         return gauge
     return stats.normalize_name_for_stats(f"{gauge}.{table}", log_warning=False)

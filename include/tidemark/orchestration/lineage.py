@@ -1,7 +1,7 @@
 """What a task read and wrote, for OpenLineage: the events of Airflow's own provider have it, where that is installed.
 
-The provider asks an operator for datasets when its task is over. They are those of the source's newest batch and cut,
-as the ledger has them: files, the tables of raw and the change log, and the tables of the cut.
+The provider asks an operator for datasets when its task is over. It gets the datasets of the source's newest batch
+and cut, as the ledger has them: files, the tables of raw and the change log, and the tables of the cut.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_FILES = 200
 
 
 class TellsLineage:
-    """An operator that tells OpenLineage's provider what its stage read and wrote."""
+    """An operator that reports to OpenLineage's provider what its stage read and wrote."""
 
     stage: str
     source: str | None

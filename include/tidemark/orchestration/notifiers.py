@@ -1,4 +1,4 @@
-"""Airflow's own notifiers, which a source file names: they are told of failed tasks beside ``alerts``."""
+"""Airflow's own notifiers, which a source file names: they are called for failed tasks, beside ``alerts``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def notifiers_of(source: Source) -> Iterator[BaseNotifier]:
-    """Yield the notifiers of a source; one that cannot be made is left out, as ``require`` tells of it."""
+    """Yield the notifiers of a source. One that cannot be made is logged and left out; ``require`` raises for it."""
     for entry in source.on_failure:
         try:
             yield _made(source.source, entry)

@@ -1,4 +1,4 @@
-"""The candidate of a table, opened to be judged: what its metadata tells, its files, and its rows in Spark."""
+"""The candidate of a table, opened to be judged: what its metadata says, its files, and its rows in Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Candidate:
 
     lake: Lake
     session: Callable[[], SparkSession]
-    """Opens Spark, where its metadata and few rows do not tell enough."""
+    """Opens Spark, where its metadata and few rows are not enough."""
     row: TableRow
     table: Table
     snapshot: int

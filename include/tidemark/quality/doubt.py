@@ -1,4 +1,4 @@
-"""A doubt about new events, which holds the cut back or is told."""
+"""A doubt about new events, which holds the cut back or is only reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Doubt(NamedTuple):
     position: str | None = None
     """Of the first event that is in doubt, where it is known."""
     severity: Severity = Severity.BLOCK
-    """Whether it holds the cut, or is only told."""
+    """Whether it holds the cut, or is only reported."""
 
     def sentence(self, changelog: Table | None) -> str:
         """Return the reason, with the position and the message of the first event. The change log has these."""

@@ -1,8 +1,8 @@
 """New events that nothing ranks for certain: of a log that may have begun anew, of a load that may replace a table.
 
-Both are found in the ledger alone (``spans``): by the times of new events beside those of published ones, and by the
-order in which the events of one batch were delivered. A doubt holds the cut back, and a person decides: the source file
-says ``log_restarts`` or ``reloads``, or the cut is approved as it is (docs/adr/0030, docs/adr/0060, docs/adr/0082). The
+Both are found in the ledger alone (``spans``): by the times of new and of published events, and by the order in which
+the events of one batch were delivered. A doubt holds the cut back, and a person decides: the source file says
+``log_restarts`` or ``reloads``, or the cut is approved as it is (docs/adr/0030, docs/adr/0060, docs/adr/0082). The
 source file may also say for good that loads only add rows: ``loaded_again`` (docs/adr/0083).
 """
 
@@ -75,8 +75,8 @@ def _logs(
     """Return the tables with new and old changes, in groups whose positions can be compared.
 
     Where positions are offsets of Kafka, each table is in a partition of its own. Files and lines say nothing: their
-    names are those of the delivery. Elsewhere all tables share the log of
-    the source: in a log that is not in the order of commits, one table alone may well go back.
+    names belong to the delivery. Elsewhere all tables share the log of the source: in a log that is not in the order of
+    commits, one table alone may well go back.
     """
     known = [name for name, rows in sorted(new.items()) if _any_placed(rows) and _any_placed(old.get(name, ()))]
     if by_offset:
@@ -106,7 +106,7 @@ def _came_before(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRo
 
 
 def _crossed(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], *, begun_again: bool) -> list[Doubt]:
-    """Return the doubt about new changes of one table whose times and positions disagree with those of old ones.
+    """Return the doubt about new changes of one table that times and positions rank differently among old ones.
 
     All are later, and one lies below an old one; or all are earlier, and one lies above. That is no doubt where
     positions do not rise with the commits. Offsets of several partitions are not compared, but for ``begun_again``.
@@ -126,10 +126,10 @@ def _crossed(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], 
 
 
 def _crossed_by_commits(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
-    """Return the doubt of ``_crossed`` where positions do not rise with the commits, and changes tell the commits.
+    """Return the doubt of ``_crossed`` where positions do not rise with the commits, and changes carry the commits.
 
     In one log, the last commit before a change lies above all changes of all transactions that were committed before.
-    Connectors side by side read several logs: new changes are compared with those of their own, if they have one.
+    Connectors side by side read several logs: new changes of one connector are compared with its old ones.
     """
     readers = {span.commits_by for span in now if span.commits_by is not None}
     if len(readers) != 1 or SEVERAL in readers:
@@ -171,7 +171,7 @@ def _have_begun_again(offsets: Iterable[OffsetsRow], published: int) -> bool:
 
 
 def _later(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow], crossing: str = _BELOW) -> list[Doubt]:
-    """Return the doubt about new changes of which some lie below old ones, if all are later than all of these.
+    """Return the doubt about new changes that are all later than all old ones, although some lie below old ones.
 
     ``crossing`` says by what they lie below.
     """
@@ -184,7 +184,7 @@ def _later(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow], cr
 
 
 def _earlier(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow]) -> list[Doubt]:
-    """Return the doubt about new changes of which some lie above old ones, if all are earlier than all of these."""
+    """Return the doubt about new changes that are all earlier than all old ones, although some lie above old ones."""
     begun = min((span.first for span in before if span.first), default=None)
     ended = max((span.last for span in now if span.last), default=None)
     if begun is None or ended is None or ended > begun - _SET_BACK:
@@ -199,9 +199,9 @@ def _earlier(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow]) 
 
 
 def _turned(source: Source, span: SpanRow, spans: Iterable[SpanRow]) -> bool:
-    """Return whether a batch holds the end of one log and the beginning of another, as its order of delivery tells.
+    """Return whether a batch holds the end of one log and the beginning of another, judged by its order of delivery.
 
-    Where changes tell the commits, the course was followed by these (``normalization.courses``). What was sent again
+    Where changes carry the commits, the course was followed by these (``normalization.courses``). What was sent again
     there, and is later than the rest of its batch, as the clock was set back meanwhile, came in an earlier batch too.
     """
     if not span.back_to or span.back is None:

@@ -1,4 +1,4 @@
-"""How old the newest data is when a run checks it: that of the source, and that of tables with a limit of their own.
+"""How old the newest data is when a run checks it, of the source and of each table with a limit of its own.
 
 A heartbeat proves that the capture tool is alive where nothing changes, so it counts for the source, and for no table.
 """

@@ -1,9 +1,9 @@
 """Counts the rows and the keys of a candidate: how many rows there are, how many keys are null or occur twice.
 
 A small table is read in this process, which costs less than a plan of Spark. Of a large one, the metadata of its files
-tells how many rows there are and whether a key is null: a number that contradicts the ledger is counted before it is
-told. Only the keys that the cut wrote are searched for duplicates, among all keys: others were searched when they were
-written.
+says how many rows there are and whether a key is null. If the number of rows contradicts the ledger, the rows are
+counted. Only the keys that the cut wrote are searched for duplicates, among all keys: others were searched when they
+were written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidemark.tables.schemas import POSITION
 from tidemark.text import harmless, key_text
 
 _BROADCAST = 2_000_000
-"""Keys that each of Spark's workers may hold in memory, to meet them with those of the table without a shuffle."""
+"""Keys that each of Spark's workers may hold in memory, to join them with the keys of the table without a shuffle."""
 
 _SHOWN = 5
 """Most keys that are named."""

@@ -1,8 +1,8 @@
-"""Records without a value in a source of which no message ever deleted a row: what they delete stays in the tables.
+"""Records without a value in a source whose messages never deleted a row: what the records delete stays in the tables.
 
 Kafka's producers send such a record behind the message of a delete. Where there is no such message, the record is the
 delete: Debezium's ``ExtractNewRecordState`` drops the message by default, and so does log compaction. The record names
-no table, so it deletes nothing unless the source file says of which table it is.
+no table, so it deletes nothing unless the source file says which table it belongs to.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def judged(lake: Lake, source: str, batches: tuple[int, int], severity: Severity
     Args:
         lake: with the change log and the ledger of the source.
         source: its name.
-        batches: the last batch that is published, and that of the cut. What came in between is meant.
+        batches: the last batch that is published, and the batch of the cut. Only what came in between counts.
         severity: what the source file says.
     """
     ledger, (published, newest) = Ledger(lake, source), batches

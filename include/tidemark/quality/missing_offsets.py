@@ -1,9 +1,9 @@
-"""Records of Kafka that did not land between others that did, as the offsets of all batches tell.
+"""Records of Kafka that did not land between others that did: gaps between the offsets of all batches.
 
-A gap is no proof of a loss: offsets are also those of records that log compaction removed, of markers that end
-transactions, and of transactions that were aborted. So a partition with many gaps is not judged, nor are single
-offsets where three or more are missing apart from each other. What is left is told once, in the cut that shows it. The
-gaps are those of all that has landed: files that land later close them, in whatever order they come.
+A gap is no proof of a loss: records that log compaction removed, markers that end transactions, and transactions that
+were aborted have offsets too. So a partition with many gaps is not judged, nor are single offsets where three or more
+are missing apart from each other. What is left is reported once, in the cut that shows it. Gaps are found in all that
+has landed: files that land later close them, in whatever order they come.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ MISSING_OFFSETS = "offsets missing between landed records"
 """Name of the check."""
 
 _FEW = 3
-"""Gaps of a partition up to which each is told, however few records it has."""
+"""A partition with at most this many gaps is judged, however few records it has."""
 
 _RECORDS_FOR_A_GAP = 20
 """Beyond ``_FEW``, a partition with fewer records for each gap is not judged."""
 
 _MARKERS = 3
-"""Gaps of one offset from which on they are those of markers of transactions."""
+"""From this many gaps of one offset on, they are taken for markers of transactions."""
 
 _SHOWN = 5
-"""Gaps that are told with their places."""
+"""Gaps that are reported with their places."""
 
 
 class Gap(NamedTuple):
@@ -94,7 +94,7 @@ def judged(source: str, rows: Sequence[OffsetsRow], published: int, severity: Se
     Args:
         source: name of the source.
         rows: of all batches up to the cut's.
-        published: the last batch that is published; gaps that were there by then have been told.
+        published: the last batch that is published; gaps that were there by then have been reported.
         severity: what the source file says.
     """
     before = {gap[:4] for gap in gaps(row for row in rows if row.batch <= published)}

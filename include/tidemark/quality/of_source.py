@@ -24,7 +24,7 @@ class Finding(NamedTuple):
 
 
 class OfSource(NamedTuple):
-    """The verdict on a source, and what to tell."""
+    """The verdict on a source, and what to report."""
 
     verdicts: tuple[Verdict, ...] = ()
     problems: tuple[str, ...] = ()

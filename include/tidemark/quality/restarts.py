@@ -7,7 +7,7 @@ from datetime import datetime
 from tidemark.sources.model import Source
 
 _DAYS, _MONTHS = frozenset("djHMS"), frozenset("m")
-"""``strftime`` letters of a landing path that tell the day, or the month (``sources.fields.LANDING_FIELDS``)."""
+"""``strftime`` letters of a landing path that give the day, or the month (``sources.fields.LANDING_FIELDS``)."""
 
 
 def told_by_line(source: Source, began: datetime) -> str:
@@ -24,7 +24,7 @@ def written(at: datetime) -> str:
 
 
 def _interval(source: Source, began: datetime) -> str | None:
-    """Return the start of the day, month or year that files of a moment are in; None if their paths tell no time."""
+    """Return the start of the day, month or year that files of a moment are in; None if their paths have no time."""
     letters = {part[0] for part in source.landing.split("%")[1:] if part}
     if not letters:
         return None

@@ -1,4 +1,4 @@
-"""Columns of a published table that a cut adds, drops, renames or gives another type, as Iceberg's schemas tell.
+"""Columns of a published table that a cut adds, drops, renames or gives another type, found in Iceberg's schemas.
 
 Nothing of the data is read. The first cut of a table changes nothing: all of its columns are new.
 """
@@ -48,7 +48,7 @@ def changes(table: Table, row: TableRow) -> Iterator[str]:
     """Yield what a cut changes of the columns of a table, a few words for each column.
 
     Compact has added and widened columns already; what publishing renames and drops stands in a property of the table.
-    Columns are the same by their ids, so a rename that an earlier cut made is not told again.
+    Columns are the same by their ids, so a rename that an earlier cut made is not reported again.
     """
     base = table.snapshot_by_id(row.snapshots.base)
     schema = table.schemas().get(base.schema_id) if base is not None and base.schema_id is not None else None

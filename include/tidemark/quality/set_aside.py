@@ -15,7 +15,7 @@ def in_quarantine(quarantine: Table, batches: tuple[int, int], *conditions: Bool
 
     Args:
         quarantine: of the source.
-        batches: the last batch that is published, and that of the cut. What came in between is meant.
+        batches: the last batch that is published, and the batch of the cut. Only what came in between counts.
         *conditions: on its columns.
     """
     published, newest = batches

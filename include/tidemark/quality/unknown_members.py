@@ -1,7 +1,8 @@
 """Members of messages that their format does not know, in the cut whose messages have them for the first time.
 
-A producer that was upgraded tells more than before. Most of it is of no use for the rows; but a flag may say that a
-message has not all of its row. So each member is told once, with its name and a place, and a person decides.
+A producer that was upgraded writes more members than before. Most of them are of no use for the rows; but a flag may
+say that a message has not all of its row. So each member is reported once, with its name and a place, and a person
+decides.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def judged(source: str, format_name: str, rows: Sequence[UnknownMemberRow], seve
     Args:
         source: name of the source.
         format_name: of its messages.
-        rows: those of the cut; at least one.
+        rows: of the cut; at least one.
         severity: what the source file says.
     """
     result = CheckResult(

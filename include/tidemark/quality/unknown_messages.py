@@ -22,12 +22,12 @@ _REASONS = (UnknownOperationError.reason, UnknownTypeError.reason)
 def judged(source: str, quarantine: Table, batches: tuple[int, int], severity: Severity) -> Iterator[Finding]:
     """Yield how many messages of a cut name something unknown, with the place of one of them; nothing for none.
 
-    Quarantine is partitioned by batch and reason, so the files tell how many there are, and one row is read.
+    Quarantine is partitioned by batch and reason, so the metadata of its files gives their number, and one row is read.
 
     Args:
         source: name of the source.
         quarantine: its table.
-        batches: the last batch that is published, and that of the cut.
+        batches: the last batch that is published, and the batch of the cut.
         severity: what the source file says.
     """
     scan = in_quarantine(quarantine, batches, among("reason", _REASONS))

@@ -26,7 +26,7 @@ def judged(ledger: Ledger, source: Source, quarantine: Table, batches: tuple[int
         ledger: of the source.
         source: the source.
         quarantine: its table.
-        batches: the last batch that is published, and that of the cut. What is judged came in between.
+        batches: the last batch that is published, and the batch of the cut. What is judged came in between.
     """
     published, newest = batches
     rows = ledger.batches(above("batch", published), at_most("batch", newest))

@@ -42,7 +42,7 @@ def bounds_of(ledger: Ledger, source: Source, rows: Sequence[TableRow]) -> dict[
     """Return by object what the types of its columns allow, for tables whose columns have the source's names of today.
 
     A column has bounds if every message that ever had it declared some, because its rows may be of any of them; or if
-    none did, and a statement that added the column tells (``stated_bounds``).
+    none did, and a statement that added the column declares some (``stated_bounds``).
     """
     renamed = {name for name, history in histories(ledger, [row.object for row in rows]).items() if history.renamings}
     judged = [row.object for row in rows if row.object not in renamed and not source.table_for(row.object).rename]

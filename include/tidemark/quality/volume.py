@@ -29,7 +29,7 @@ _WIDEST = 100.0
 """It reaches at most from a hundredth of the median to a hundred times the median."""
 
 _SPREADS = 5.0
-"""So many standard deviations, as the median of deviations tells them, belong to the band."""
+"""The band reaches so many standard deviations to each side, estimated from the median of deviations."""
 
 _NORMAL = 1.4826
 """A standard deviation, in medians of deviations, where numbers are distributed normally."""
@@ -64,7 +64,7 @@ def invariants_of(
 
     Args:
         rows: tables of a cut.
-        past: tables of cuts, of which the published ones count.
+        past: tables of cuts; only published ones count.
         asked: what the source file says.
     """
     if asked is Consequence.OFF:

@@ -1,4 +1,4 @@
-"""The log of the source that tables are in: 1, and one more for each restart and reload that the source file tells."""
+"""The log of the source that tables are in: 1, and one more for each restart and reload that the source file lists."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Opening(NamedTuple):
 
 
 def log_states(ledger: Ledger) -> LogStates:
-    """Return the logs that the newest events are in, as positions in the ledger tell."""
+    """Return the logs that the newest events are in, read from positions in the ledger."""
     newest: dict[str, str] = {}
     for span in ledger.spans():
         newest[span.object] = max(newest.get(span.object, ""), span.newest)

@@ -1,7 +1,7 @@
 """The events of a published table in the change log, and the steps of one row through all names and keys of its table.
 
-A row is told apart by the key of each era (``tables.eras``). Which key it had in an earlier era, its values at the end
-of that era tell: among them are those of the next key.
+In each era, the key of that era identifies a row (``tables.eras``). The key in an earlier era is found by the row's
+values at the end of that era, because the values of the next key are among them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class RowEvents:
     def identities(self, wanted: Key, why: Why) -> list[Identity]:
         """Return the keys of the row with a key: of the last era, and of those before, as far as it was there."""
         every = eras.of_table(self.table)
-        if not every[-1].key:  # the rows of a table that lost its key are told apart by nothing but their values
+        if not every[-1].key:  # only their values identify the rows of a table that lost its key
             return [Identity(era=each._replace(key=()), key=wanted) for each in every]
         last = Identity(era=every[-1], key=wanted)
         return [last, *self.before(last, why)]

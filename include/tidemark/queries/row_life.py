@@ -54,7 +54,7 @@ class Step:
     cells: Mapping[str, Value] = field(default_factory=dict)
     """Values that it writes, by column outside the key."""
     leaves: Mapping[str, Value] = field(default_factory=dict)
-    """With soft deletes: the values that it tells of the row that it deletes."""
+    """With soft deletes: the values that it has of the row that it deletes."""
     moved_from: Key | None = None
     moved_to: Key | None = None
     """The other key, if the event changed the key."""

@@ -1,4 +1,4 @@
-"""Masks in the life of a row: events are compared by their plain values, and told by the masked ones.
+"""Masks in the life of a row: events are compared by their plain values, and shown with the masked ones.
 
 Of values that were masked before they were written, nothing but the masked ones is known.
 """

@@ -48,9 +48,9 @@ class Reader:
 
     columns: Mapping[str, TableColumn]
     key: tuple[str, ...]
-    """By which events are told apart."""
+    """The columns that identify the row in the events."""
     told_apart_by: tuple[str, ...]
-    """The key of the table: steps tell the cells of all other columns."""
+    """The key of the table: steps show the cells of all other columns."""
     shapes: Mapping[str, Shape]
     names: ColumnNames
     """Today's names for the columns of images."""
@@ -59,7 +59,7 @@ class Reader:
     soft: bool
     """Whether a deleted row stays, marked."""
     masks: Masks
-    """Masks of the table's columns. Events are compared by their plain values, and steps tell the masked ones."""
+    """Masks of the table's columns. Events are compared by their plain values, and steps show the masked ones."""
 
     @classmethod
     def of(cls, lake: Lake, table: Table, history: SchemaHistory) -> Reader:
@@ -107,7 +107,7 @@ class Reader:
                     yield masked(replace(step, aside=aside(row) or step.aside), self.masks)
 
     def keys(self, row: LogRow) -> list[dict[str, Value]]:
-        """Return the keys of the rows that an event may concern: of its old and its new image, as far as they tell."""
+        """Return the keys of the rows that an event may concern: the whole keys in its old and its new image."""
         found: list[dict[str, Value]] = []
         for side in ("before", "after"):
             image, _ = self._image(row, side, only=self.key)
@@ -117,7 +117,7 @@ class Reader:
         return found
 
     def keys_with(self, batches: pa.RecordBatchReader, values: Key) -> Iterator[dict[str, Value]]:
-        """Yield the keys of the rows to which an event gave some values, as far as the event tells them."""
+        """Yield the keys of the rows to which an event gave some values, as far as the event has them."""
         sought = [
             *(each for each in values if each in self.key),
             *[each for each in values if each not in self.key][:1],

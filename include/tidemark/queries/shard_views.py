@@ -55,7 +55,7 @@ def shard_of(table: Table, name: str, given: Sequence[str]) -> tuple[Table, list
 
 
 def folded_name(table: Table) -> str:
-    """Return the name that the ledger has for a table: of a view, that of all its shards together."""
+    """Return the name that the ledger has for a table; for a view, the name of all its shards together."""
     return table.properties.get(_FOLDED_PROPERTY) or table.properties[OBJECT_PROPERTY]
 
 

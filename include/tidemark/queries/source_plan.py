@@ -1,6 +1,6 @@
 """``tidemark plan``: what a run would land, what changed in the source file, and what each change touches and needs.
 
-No Spark: the ledger and the metadata of the published tables tell all of it. A lake that is not there is not made.
+No Spark: the ledger and the metadata of the published tables have all of it. A lake that is not there is not made.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tidemark.values.declared_types import entry_for
 from tidemark.values.types import wider
 
 _BY_STATE: Final = frozenset({"key", "columns", "target", "deletes", "history"})
-"""Parts that are compared with the published table itself, which tells more than the source file of before."""
+"""Parts that are compared with the published table itself, which says more than the earlier source file."""
 
 _COMMANDED: Final = (Need.REPROCESS, Need.REBUILD, Need.RETRY)
 """Needs that a person has to meet by a command."""
@@ -138,7 +138,7 @@ def plan_of(source: Source, start: datetime | None = None, end: datetime | None 
 
 
 def unmet(lake: Lake, ledger: Ledger, source: Source) -> list[Change]:
-    """Return the changes of the source file that have no effect on what landed before, for a run to tell.
+    """Return the changes of the source file that have no effect on what landed before, for a run to report.
 
     A key or a type that the published tables have by now, after a rebuild, is left out.
     """

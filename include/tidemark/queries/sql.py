@@ -72,7 +72,7 @@ def query(lake: Lake, sql: str, as_of: AsOf = NOW) -> pa.Table:
 
 
 def _distinct(given: Sequence[str]) -> list[str]:
-    """Return names of columns, of which a later equal one ends in ``_1``, as in DuckDB: JSON keeps one value a name."""
+    """Return distinct names of columns: a later equal one gets ``_1``, as in DuckDB. JSON keeps one value a name."""
     taken: list[str] = []
     for name in given:
         others = (f"{name}_{number}" for number in count(1))

@@ -70,7 +70,7 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> Status:
 
 
 def _not_followed(ledger: Ledger, rows: Mapping[str, TableRow]) -> dict[str, list[str]]:
-    """Return by table the statements that were not followed; of renames, those of which a check told it."""
+    """Return by table the statements that were not followed. A rename is left out unless a check reported it."""
     in_doubt = {row.target for row in ledger.checks(equals("name", RENAMED), equals("success", value=False))}
     found = {}
     for name, history in sorted(histories(ledger, rows).items()):
@@ -82,7 +82,7 @@ def _not_followed(ledger: Ledger, rows: Mapping[str, TableRow]) -> dict[str, lis
 
 
 def failed_by_table(lake: Lake, found: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
-    """Return source -> table -> the checks that failed, for those of some statuses whose newest cut failed."""
+    """Return source -> table -> the checks that failed, for each status in ``found`` whose newest cut failed."""
     failed: dict[str, dict[str, list[str]]] = {}
     for entry in found:
         if entry["cut"] and entry["cut"]["state"] == cuts.FAILED:

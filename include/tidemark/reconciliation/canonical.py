@@ -91,7 +91,7 @@ _NUMBERS: Mapping[str, str] = {
     "mysql": "CAST(CONV(SUBSTRING(x, 1, 15), 16, 10) AS UNSIGNED)",
     LAKE: "CAST('0x' || SUBSTRING(x, 1, 15) AS BIGINT)",
 }
-"""The first sixty bits of a digest as a number. The sum of those of a bucket is its checksum, whatever the order."""
+"""The first sixty bits of a digest as a number. Their sum over a bucket is its checksum, whatever the order."""
 
 _ESCAPED = "REPLACE(REPLACE(x, '~', '~0'), '|', '~1')"
 

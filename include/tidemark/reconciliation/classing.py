@@ -7,8 +7,8 @@ two reasons: a change that is not published yet, or a fault. It is a change that
 - or the source is further in its log than what has landed, so that the change may still come.
 
 The second is a guess until the log of the lake is past the place at which the source was read. Then an earlier
-comparison settles it: a key that differed at a place, and of which no event came by the time that the log has passed
-this place, did not differ for want of an event. It is lost, extra or different.
+comparison settles it. If a key differed at a place, and no event of the key had come when the log passed this place,
+then the key did not differ for want of an event. It is lost, extra or different.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _BY_PLACE = {"debezium_json": {"postgres": 1, "mysql": 2}}
 """Format and dialect whose positions begin with the place in the log -> how many numbers a place has."""
 
 _OF_SERVER = frozenset({2})
-"""Numbers of a place that each server of a group has for itself: a binary log is not that of its primary or replica,
-so the capture tool may have read another one. Then places never meet, and commit times decide."""
+"""Numbers of a place that each server of a group has for itself: a primary and its replica have binary logs of
+their own, so the capture tool may have read another one. Then places never meet, and commit times decide."""
 
 Changes = list[tuple[str, bool]]
 """Text of a key, and whether an event of it is in the change log and not published."""
@@ -59,7 +59,7 @@ class Log:
     last: datetime | None
     """Newest commit time."""
     numbers: int
-    """How many numbers of a place positions begin with; 0: positions do not tell it, commit times do."""
+    """How many numbers of a place positions begin with; 0: positions have no place, and commit times decide."""
 
     @classmethod
     def of(cls, ledger: Ledger, source: Source, dialect: str) -> Log:
@@ -73,7 +73,7 @@ class Log:
     def passed(self, at: datetime | None, sequence: Sequence[int]) -> bool:
         """Return whether the log has what the source had committed at a place: its newest event is from behind it.
 
-        Where positions tell places, they decide, as far as the commit time of the newest event does not contradict.
+        Where positions have places, they decide, as far as the commit time of the newest event does not contradict.
         """
         if at is None or self.last is None:
             return False
@@ -98,7 +98,7 @@ class Events:
     def since(self, batch: int) -> Iterator[Changes]:
         """Yield the keys of events from behind a batch on, and of all events that are held, in lists.
 
-        A TRUNCATE concerns every key: the text of it is empty, as is that of every event of a table without a key.
+        A TRUNCATE concerns every key: its key is an empty text, as is the key of every event of a table without a key.
         """
         held = self._held()
         first = min([batch, self.row.batch, *(since - 1 for since in held.values())])

@@ -20,7 +20,7 @@ _LONGEST_KEY = 500
 """Characters of a key that is kept."""
 
 _EXPLAINED = 20
-"""Most keys of which the columns that differ are looked up."""
+"""Most keys whose differing columns are looked up."""
 
 _MANY_BUCKETS = 1000
 """If more buckets differ, the keys of all are read: naming them would make the query long and save little."""

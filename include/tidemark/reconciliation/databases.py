@@ -28,7 +28,7 @@ class Place:
     at: datetime
     """By the clock of the database, UTC."""
     text: str | None
-    """Place in its log, as it writes it; None where it tells none."""
+    """Place in its log, as it writes it; None if it gives none."""
     sequence: tuple[int, ...] = ()
     """The same as numbers that rise: the log sequence number, or the number of the log file and the offset in it."""
 

@@ -95,8 +95,8 @@ def _wanted(source: Source, named: Mapping[str, TableRow], table: str | None) ->
     """Return where the tables stand that are to be compared.
 
     Raises:
-        ConfigurationError: nothing is published, or a name is that of no published table: comparing less than was asked
-            for would look like success.
+        ConfigurationError: nothing is published, or no published table has a name that was given: comparing less than
+            was asked for would look like success.
     """
     if not named:
         raise ConfigurationError(f"nothing of {source.source} is published yet: `tidemark run {source.source}`")

@@ -41,7 +41,7 @@ def figures_of(lake: Lake, source: str, *, keys: bool = False) -> Figures:
     Args:
         lake: the lake.
         source: name of the source.
-        keys: whether keys of rows may be shown: those of contradictions, which stand in the change log alone.
+        keys: whether keys of rows may be shown: the keys of contradictions, which stand in the change log alone.
     """
     ledger = ReadOnce(lake, source)
     status = _timeless(status_of(lake, source, ledger))

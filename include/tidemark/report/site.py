@@ -1,4 +1,4 @@
-"""The site: static pages beside the Data Docs, of which only those that changed are written.
+"""The site: static pages beside the Data Docs. Only pages that changed are written.
 
 Runs of several sources may write at the same time. A lock gives the site one writer, and a page is replaced as a whole.
 """

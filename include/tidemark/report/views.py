@@ -255,7 +255,7 @@ def _checks_over(shown: Sequence[Figures], name: str) -> View:
     """Return the history of a table's checks: ``judged`` are the cuts, ``checks`` have a cell for each of them."""
     judged = [cut for cut in shown if any(row["table"] == name for row in cut["checks"])][-_CHECKED:]
     found: dict[tuple[str, tuple[str, ...]], dict[int, View]] = {}
-    for cut in reversed(judged):  # the order is that of the newest cut
+    for cut in reversed(judged):  # checks stand in the order of the newest cut
         for row in cut["checks"]:
             if row["table"] == name and row["stage"] == "check":
                 word = result_word(row)

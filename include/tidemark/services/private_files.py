@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file anew that only its owner may read, from its first byte on."""
+    """Replace a file by one that only its owner may read, from its first byte on."""
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
         handle.write(text)

@@ -108,7 +108,7 @@ def _in_one_go(rows: int, *, most: int) -> dict[str, str]:
     """Return settings for small tables, the largest of which has about this number of rows; ``most`` partitions.
 
     Planning each stage again and starting many tasks takes longer than the work on such tables. They also get few new
-    files, and those of up to 50,000 rows a single one. Tables that are built side by side keep the cores busy.
+    files, and tables of up to 50,000 rows a single one. Tables that are built side by side keep the cores busy.
     """
     partitions = min(most, max(1, -(-rows // _ROWS_OF_A_TASK)))
     return {"spark.sql.adaptive.enabled": "false", _PARTITIONS: str(partitions)}

@@ -1,6 +1,6 @@
 """The archive of classes: the JVM maps from it the classes that it would otherwise find in jars, parse and verify.
 
-The archive is a file beside the pinned jars, which ``python -m tidemark.class_archive`` makes. Its name tells what it
+The archive is a file beside the pinned jars, which ``python -m tidemark.class_archive`` makes. Its name says what it
 was made for: Java, jars and options of the JVM. One that was made for anything else is not used. Why: docs/adr/0045.
 """
 
@@ -78,7 +78,7 @@ def _named() -> str:
 
 
 def _read_files() -> Iterator[Path]:
-    """Yield the files that the JVM loads classes from: those of Java, Spark's jars, the pinned jars."""
+    """Yield the files that the JVM loads classes from: Java's own, Spark's jars, the pinned jars."""
     program = require_java().resolve()
     modules = program.parents[1] / "lib" / "modules"
     yield modules if modules.is_file() else program

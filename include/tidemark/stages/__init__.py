@@ -13,7 +13,7 @@ STAGES = ("land", "normalize", "compact", "check", "publish")
 """Names of the stages, in the order of the flow."""
 
 REHEARSED = STAGES[1:3]
-"""What a dry run does on copies of the tables, to tell what reprocessing would change."""
+"""What a dry run does on copies of the tables, to find out what reprocessing would change."""
 
 REBUILD = ("rebuild", "compact", "check", "publish")
 """What builds tables again: an asking, then the stages that answer it."""

@@ -128,7 +128,7 @@ def _in_words(doubts: Mapping[str, Sequence[Doubt]], severity: Severity, changel
 
 
 def _nothing_new(ledger: Ledger, source: Source) -> StageReport:
-    """Return what a run without a cut to judge has to tell: how old the newest data is, where that has a limit."""
+    """Return what a run without a cut to judge has to report: how old the newest data is, where that has a limit."""
     findings = _freshness(ledger, source, ledger.published_tables().values())
     verdict = of_source(source.source, findings, home())
     summary = {"tables": 0, **({"warnings": len(verdict.warnings)} if verdict.warnings else {})}
@@ -167,7 +167,7 @@ def _of_messages(
 
 
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
-    """Return the tables that are folded into those of a cut, each with the name of what it is folded into."""
+    """Return the tables that are folded into tables of a cut, each with the name of what it is folded into."""
     into = [row for row in rows if is_folded(row.object)]
     return {name: row.object for row in into for name in shard_rules.recorded(lake.load(row.identifier))}
 
@@ -204,11 +204,11 @@ _APPROVABLE = (
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS
 )
-"""Invariants of which only a person can tell whether they are broken by mistake."""
+"""Invariants for which only a person can say whether they are broken by mistake."""
 
 
 def _asks_for_approval(source: Source, cut: int, rows: Sequence[TableRow], *, unread: bool) -> str:
-    """Return what a person approves, and how; doubts were told already."""
+    """Return what a person approves, and how; doubts were reported already."""
     deletes = [
         f"delete {deleted_rows(row)} of {row.rows_before} rows of {row.target} (allowed: {allowed})"
         for row in rows

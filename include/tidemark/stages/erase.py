@@ -63,14 +63,14 @@ def run(
     follow: bool = False,
     unread: bool = False,
 ) -> StageReport:
-    """Erase the rows with a key, or only tell what is there of them.
+    """Erase the rows with a key, or only report what is there of them.
 
     Args:
         source: the source.
         table: a published table of it, as ``source.table``.
         key: the key, as texts ``COLUMN=VALUE``.
-        dry_run: tell what would be removed, and remove nothing.
-        verify: search again for a row that was erased, and write its certificate anew.
+        dry_run: report what would be removed, and remove nothing.
+        verify: search again for a row that was erased, and write its certificate again.
         follow: erase the row under the other keys that it had, too.
         unread: remove messages too that could not be decoded, if their text has the table's name and the key.
 
@@ -113,9 +113,9 @@ def run(
 
 
 def _of_command(known: Sequence[ErasureRow], erasures: Sequence[Erasure]) -> list[ErasureRow]:
-    """Return the rows of earlier attempts: those of these keys, and those that a command began together with them.
+    """Return the rows of earlier attempts: for these keys, and for keys that a command began together with them.
 
-    Once its events are erased, nothing tells which keys a row had in earlier eras.
+    Once its events are erased, nothing shows which keys a row had in earlier eras.
     """
     asked = {(each.digest, each.begins) for each in erasures}
     mine = [row for row in known if (row.digest, row.begins or "") in asked]

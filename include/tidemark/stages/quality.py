@@ -2,7 +2,7 @@
 
 The same checks as before publishing, as the source file declares them now, over the rows that the cut shows; of keys
 all rows are looked at, not only the rows that the cut wrote. Whatever the verdict, nothing of the cut changes: the
-results are kept beside those of before publishing.
+results are kept beside the results from before publishing.
 """
 
 from __future__ import annotations

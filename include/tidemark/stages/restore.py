@@ -1,6 +1,6 @@
 """Restore: put the published tables of a source back to an earlier cut, until the next run. Beside the flow.
 
-Refs are moved in the catalog, without Spark. Only feeds need it: their readers are told what changed.
+Refs are moved in the catalog, without Spark. Only feeds need it: what changed is added to them for their readers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidemark.stages import StageReport
 def run(source: Source, cut: int) -> StageReport:
     """Restore a published cut; the next compact folds the events of the cuts after it again.
 
-    A feed that is not told what changed, because the process was killed, makes up for it in the next cut.
+    If the process is killed before what changed is in a feed, the next cut adds it.
 
     Raises:
         ConfigurationError: the cut is not published, or no longer kept.
@@ -31,7 +31,7 @@ def run(source: Source, cut: int) -> StageReport:
     cuts.finish(lake, ledger)
     shows = dict(_fed(lake, ledger, source))
     tables = restoring.restore(lake, ledger, cut)
-    # Rows from before a mask are not told: they are to be built again.
+    # Feeds get no rows from before a mask: the table is to be built again.
     again = {str(ledger.targets().get(name)) for name in ledger.rebuild_requests()}
     for target, before in shows.items():
         from tidemark.compaction import feeding  # noqa: PLC0415  needs Spark, which no other restore does

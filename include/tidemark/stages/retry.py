@@ -108,7 +108,7 @@ def _decode_again(
 
 
 def _row(batch: int, landed_with: int, tallies: Iterable[Tally]) -> BatchRow:
-    """Return the row of messages that decode now: nothing landed anew, and so many are quarantined no more."""
+    """Return the row of messages that decode now. None of them landed again, and so many are quarantined no more."""
     totals = Counter[str]()
     for tally in tallies:
         totals.update({name: getattr(tally, name) for name in ("landed", "decoded", "control", "quarantined")})

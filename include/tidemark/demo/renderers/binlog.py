@@ -58,9 +58,9 @@ class Logged:
 def log(history: History, failed_over_at: datetime | None = None) -> Iterator[Logged]:
     """Yield the transactions as they are logged.
 
-    The log is rotated on day 2, and its positions start again. After a failover the log is that of another server,
-    which has written fewer files. All rows of the initial load have the place where the
-    load began. A key change is a delete of the old row and an insert of the new one, both at the place of the update.
+    The log is rotated on day 2, and its positions start again. After a failover another server writes the log,
+    and it has written fewer files. All rows of the initial load have the place where the load began. A key change is a
+    delete of the old row and an insert of the new one, both at the place of the update.
     """
     begins = {"mysql-bin.000010": _ROTATED_AT}
     if failed_over_at is not None:

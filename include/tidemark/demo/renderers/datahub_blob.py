@@ -125,7 +125,7 @@ def _row_messages(step: Step) -> Iterator[Json]:
 
 def _statement(step: Step, ddl: SchemaEvent) -> Json:
     schema = {"source": _source(ddl.schema)}
-    # The first bytes are those of a serialised Java object. A reader must never deserialise it.
+    # It begins like a serialised Java object. A reader must never deserialise it.
     meta = base64.b64encode(b"\xac\xed\x00\x05sr" + ddl.statement.encode()).decode()
     return _message(step, ddl.kind, schema, ddl={"text": ddl.statement, "ddlMeta": meta})
 
