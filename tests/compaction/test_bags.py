@@ -245,7 +245,7 @@ SEARCHED = "equal_rows_over_runs"
 
 
 def _kind(name: str) -> str:
-    """Whether the counts of a case are told; a case of its own where rows have no name, or files are looked at."""
+    """The kind of a case: whether it states counts; its own name where rows have no name, or files are looked at."""
     case = next(case for case in CASES if case.name == name)
     nameless = any(
         None in (row or {}).values() for run in case.runs for change in run for row in (change.before, change.after)
@@ -485,13 +485,13 @@ def canal_reports(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.mark.parametrize("table", CANAL_ROWS)
 def test_what_is_told_of_the_key_decides(table: str, canal_reports: list[dict[str, StageReport]], lake: Lake) -> None:
-    """No key told, an empty one, one in the source file, old rows in part: the rows written beside them."""
+    """No key in the messages, an empty one, one in the source file, old rows in part: the rows written beside them."""
     rows = lake.load(("bags_of_canal", table)).scan().to_arrow().to_pylist()
     assert sorted((tuple(row.values())[:-2] for row in rows), key=repr) == sorted(CANAL_ROWS[table], key=repr)
 
 
 def test_a_key_that_rows_cannot_have_stops_the_table(canal_reports: list[dict[str, StageReport]], lake: Lake) -> None:
-    """Equal rows of a bag share its new key: it stays as it is, and the reason is told; no other table stops."""
+    """Equal rows of a bag share its new key: it stays as it is, and the reason is reported; no other table stops."""
     assert canal_reports[0]["compact"].problems == ()
     (problem,) = canal_reports[1]["compact"].problems
     assert "shop.keyed_later: the key changed from [] to ['id']" in problem
@@ -501,7 +501,7 @@ def test_a_key_that_rows_cannot_have_stops_the_table(canal_reports: list[dict[st
 
 
 def test_rows_that_cannot_be_told_are_quarantined(canal_reports: list[dict[str, StageReport]], lake: Lake) -> None:
-    """An old row that is not told whole, or does not fit its type: nobody could say which row goes."""
+    """An old row that lacks columns, or does not fit its type: nobody could say which row goes."""
     rows = lake.load(("quarantine", "bags_of_canal")).scan().to_arrow().to_pylist()
     found = sorted((row["reason"], row["object"], row["detail"]) for row in rows)
     assert [entry[:2] for entry in found] == [entry[:2] for entry in CANAL_SET_ASIDE]
@@ -552,7 +552,7 @@ def test_a_mended_event_is_not_taken_for_one_sent_again(spark: SparkSession, lak
 
 
 def test_the_change_log_is_searched_by_position(cases: list[dict[str, StageReport]], lake: Lake) -> None:
-    """Its files tell which positions they hold, whole: those of other runs are not opened."""
+    """Its files declare which positions they hold, untruncated: files of other runs are not opened."""
     case = next(case for case in CASES if case.name == SEARCHED)
     changelog, seat = lake.load(("changelog", "bags")), SEATS[case.name]
     for run in seat.seated(case.runs, _beside):

@@ -1,7 +1,7 @@
 """Before images are compared with the row before by every source that does not say otherwise, and at little cost.
 
-Texts that are the same prove most of them; few are read. A lost UPDATE is told, whether the event before it is in the
-same run or stored; what a sound stream may show is not.
+Texts that are the same prove most of them; few are read. A lost UPDATE is reported, whether the event before it is in
+the same run or stored. What a sound stream may show is not reported.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _row(key: int, name: str, note: str = "same") -> dict[str, Any]:
 
 
 def _run(shop: Source, name: str, messages: Iterable[bytes]) -> list[str]:
-    """Run all stages over new messages; return what compact tells of before images."""
+    """Run all stages over new messages; return the remarks of compact about before images."""
     deliver(Path(shop.landing).parent, name, messages)
     reports = run_all(shop)
     assert reports["compact"].problems == reports["check"].problems == ()
@@ -111,7 +111,7 @@ def test_a_sound_batch_reads_one_old_image_of_each_row(
 def test_of_a_large_batch_a_share_is_read_and_texts_tell_the_rest(
     source: Make, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lost UPDATE between two events of a batch is told where texts prove the others, in the share or not."""
+    """A lost UPDATE between two events of a batch is reported where texts prove the others, in the share or not."""
     monkeypatch.setattr(before_image_samples, "_IMAGES", 1)
     shop = source("debezium_json", tables={"shop.items": {"key": ["id"]}})
     steps = [
@@ -183,7 +183,7 @@ def _documents() -> list[list[bytes]]:
 
 @pytest.fixture(scope="module")
 def told_by_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
-    """What compact tells of before images in each of three runs, of tables of one source."""
+    """The remarks of compact about before images in each of three runs, of tables of one source."""
     landing = tmp_path_factory.mktemp("plain")
     tables = {f"shop.shop.{name}": {"key": ["id"]} for name in ("filled", "gone", "large", "documents")}
     fields = {"source": "plain_images", "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
@@ -225,7 +225,7 @@ def test_a_row_that_a_load_wrote_in_another_run_is_not_compared(told_by_run: lis
 
 @pytest.mark.parametrize(("events", "share"), [(0, 1), (1999, 1), (3999, 1), (4000, 2), (100_000, 50)])
 def test_about_as_many_images_are_read_of_any_batch(events: int, share: int) -> None:
-    """One in so many events is in the share. Where it is not all, pairs are told where the dump is the order."""
+    """One in so many events is in the share. If that is not all, pairs are collected where copies are ranked."""
     target = Identifier("erp", "t")
     plan = Plan(found=plans.found(plans.shape(id="long")), target=target, key=("id",), columns=(), compares_images=True)
     assert before_image_samples.wanted(plan, events) == (share, share == 1)
@@ -259,7 +259,7 @@ def test_each_cut_reads_other_files_of_a_large_table(
 def test_no_option_is_needed_and_one_turns_it_off(
     source: Make, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With ``off``, no image is hashed, and none is told."""
+    """With ``off``, no image is hashed, and none is reported."""
     monkeypatch.setattr(row_images, "with_images", None)
     monkeypatch.setattr(contradictions, "before_images", None)
     shop = source("debezium_json", tables={"shop.items": {"key": ["id"]}}, invariants={"before_images": "off"})

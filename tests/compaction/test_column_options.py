@@ -159,7 +159,7 @@ def test_no_plain_value_is_outside_of_the_logs(seen: Seen) -> None:
 
 
 def test_explain_and_changes_show_masks(seen: Seen) -> None:
-    """A row is asked for by its plain key; what is told of it, and of every event, is masked."""
+    """A row is looked up by its plain key; what is shown of it, and of every event, is masked."""
     one, _, three = WORDS
     assert seen.keyed.rows.to_pylist()[0]["person"] == _hmac(three)
     assert [chapter.step.moved_from for chapter in seen.keyed.chapters] == [{"person": _hmac(one)}]
@@ -172,7 +172,7 @@ def test_explain_and_changes_show_masks(seen: Seen) -> None:
 
 
 def test_a_changed_source_file_counts_from_the_next_events_on(seen: Seen, landing: Path, lake: Lake) -> None:
-    """Other masks, and columns that are published again, are those of every row; what is left out now is gone."""
+    """Other masks, and columns that are published again, apply to every row; what is left out now is gone."""
     source = _source(
         landing,
         people={"mask": {"name": "hash"}, "exclude": ["note"], "history": True},

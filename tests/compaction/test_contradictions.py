@@ -167,7 +167,7 @@ def _without_old(change: Change) -> Change:
 
 
 def _told(change: Change, name: str) -> Change:
-    """Return a change whose before image tells another name than its after image."""
+    """Return a change whose before image has another name than its after image."""
     return change._replace(before={**(change.before or {}), "name": name})
 
 
@@ -175,7 +175,7 @@ def _timed(change: Change) -> bytes:
     """Write a change, committed a second later for each place of the log."""
     envelope = json.loads(message(change))
     envelope["source"]["ts_ms"] = (_START + int(change.position[2])) * 1000
-    if change.table.endswith("resent"):  # of a database whose log Debezium tells no place of
+    if change.table.endswith("resent"):  # of a database for which Debezium gives no place in the log
         envelope["source"] = {**envelope["source"], "connector": "other", "file": None, "pos": None}
     return json.dumps(envelope).encode()
 
@@ -219,7 +219,7 @@ def _short(row: ContradictionRow) -> tuple[int, str, int, int]:
 
 
 def _lost() -> dict[str, Case]:
-    """Return cases of lost updates, by the name of the table; before images tell the row as it was."""
+    """Return cases of lost updates, by the name of the table; before images show the row as it was."""
     t = {name: _case(name) for name in ("lost", "chain")}
     return {
         "lost": Case(

@@ -47,7 +47,7 @@ _RUNS = 3
 
 
 def _columns(case: Case) -> str:
-    """Which columns the images of a case have: others than those of its neighbours would show in their rows."""
+    """Which columns the images of a case have. Columns of one case show in the rows of all cases of its table."""
     return "wide" if any("amount" in (change.after or {}) for run in case.runs for change in run) else "narrow"
 
 
@@ -155,7 +155,7 @@ def _goes(columns: Sequence[str]) -> Iterable[Sequence[int]]:
 
 
 def _almost(columns: Sequence[str]) -> list[list[int]]:
-    """Rows whose key differs from that of the row that stays in one column alone, of several."""
+    """Rows whose key differs from the key of the row that stays in one of several columns alone."""
     return [[2 if name == other else 1 for name in columns] for other in columns] if len(columns) > 1 else []
 
 
@@ -325,7 +325,7 @@ def test_any_delivery_gives_the_rows_of_the_model(
 
     Half of the tables hold one history, which a TRUNCATE may cut short; the others many of them side by side. Most
     have options: columns masked, renamed, left out or derived, rows left out, and layouts. A feed, where there is one,
-    tells the same rows. Every other source masks at landing, which changes none of them.
+    leads to the same rows. Every other source masks at landing, which changes none of them.
     """
     the_secret(monkeypatch)
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
@@ -382,7 +382,7 @@ def test_a_killed_run_leaves_nothing_that_the_next_does_not_mend(
     lake: Lake,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Killed at a point and run again: rows, quarantine and ledger are those of a clean run."""
+    """Killed at a point and run again: rows, quarantine and ledger are the same as after a clean run."""
     source, landing, delivered = crashing
     at = 10 * len(delivered) + 10
     for table in (

@@ -1,4 +1,4 @@
-"""Transactions whose ends count by table: what no run can bring holds nothing, and all else is waited for and told."""
+"""Transactions whose ends count by table: events that no run can bring hold nothing; others are held and reported."""
 
 from __future__ import annotations
 
@@ -168,7 +168,10 @@ def test_tasks_know_of_each_others_tables(
 
 @pytest.mark.spark
 def test_held_events_show_in_every_run(source: Make, lake: Lake, tmp_path: Path, spark: Any) -> None:
-    """What is whole but for what never lands is published; what lacks an event is held, told, and at last too old."""
+    """A transaction is published that lacks only events that never land.
+
+    One that lacks another event is held and reported, and is too old at last.
+    """
     world = World(source, lake, tmp_path, max_open_hours=24)
     foreign = transaction(1, 1, "one", "never", "")
     emptied = transaction(2, 2, "two", "never")

@@ -1,7 +1,7 @@
 """Features of compact that meet in one table: bags, histories, soft deletes, DDL, transactions, TRUNCATE, rebuilding.
 
 All cases are tables of one source. Beside the rows written down for each, the ways to the same events have to agree:
-run by run, rebuilt from the change log, and in ``make prove`` all at once. ``explain`` has to tell the published rows.
+run by run, rebuilt from the change log, and in ``make prove`` all at once. ``explain`` has to show the published rows.
 In ``make test`` cases share tables, as far as each can have rows and columns of its own there.
 """
 
@@ -65,7 +65,7 @@ def _unlike_their_feeds(lake: Lake, source: str) -> list[str]:
 
 
 class Ways(NamedTuple):
-    """The ways to the same events, and what was told to be wrong on them."""
+    """The tables by each way to the same events, and the problems that were reported on these ways."""
 
     by_runs: Tables
     rebuilt: Tables
@@ -118,8 +118,8 @@ def test_the_table_is_what_its_events_lead_to(case: Case, ways: Ways, lake: Lake
 def test_all_ways_agree(table: str, ways: Ways) -> None:
     """Run by run, rebuilt, at once: the same rows, deleted ones and versions too.
 
-    Built again, they are at the same positions. A dump that has all of it at once is another file, of which positions
-    tell.
+    Built again, they are at the same positions. A dump that has all of it at once is another file, and positions hold
+    the place in the dump.
     """
     for name in (table, history(Identifier("", table)).name):
         assert ways.by_runs.get(name) == ways.rebuilt.get(name), name
@@ -168,7 +168,7 @@ def test_the_current_versions_are_the_published_rows(table: str, ways: Ways) -> 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_explain_tells_the_published_rows(case: Case, ways: Ways, lake: Lake) -> None:
-    """The cells that stand are those of the row, deleted or not, and so is its position."""
+    """The cells that stand are the cells of the row, deleted or not, and the position is the row's."""
     table, is_bag = case.seat.table, case.name.startswith("bag")
     for row in case.own(ways.rebuilt[table]):
         values = {name: row[name] for name in case.columns}

@@ -179,7 +179,7 @@ def _of(story: Story, step: str, name: str, *columns: str) -> list[tuple[Any, ..
 
 
 def test_a_change_has_the_row_before_and_the_row_after(story: Story) -> None:
-    """A row that came and went within a cut is not told, nor is one that stayed as it was."""
+    """The feed has no change of a row that came and went within a cut, or that stayed as it was."""
     assert _of(story, "run 2", "soft", "id", "a", "_cdc_deleted")[:6] == [
         (1, 1, "insert", 1, "x", False),
         (1, 1, "insert", 2, "y", False),
@@ -234,7 +234,7 @@ def test_ordinals_never_go_back_where_cuts_do(story: Story) -> None:
 
 
 def test_a_feed_is_a_table_of_the_source(story: Story, lake: Lake) -> None:
-    """Sql reads it, also as of a cut: what the feed had told by then."""
+    """Sql reads it, also as of a cut: the rows that the feed had by then."""
     rows = query(lake, "SELECT count(*) AS n FROM fed.truncated__feed", AsOf(cuts=["2"])).to_pylist()
     assert rows == [{"n": 5}]
     assert_ledgers_close(lake, "fed")
@@ -318,7 +318,7 @@ def test_readers_see_each_change_once_when_runs_are_killed(
 
 
 def test_a_killed_restore_is_made_up_for(followed: Followed, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next cut tells feeds that were not told of it, also if it reads rows on workers; equal rows tell nothing."""
+    """The next cut updates feeds that the restore missed, also if it reads rows on workers; equal rows add nothing."""
     at = 100 * (1 + len(list(followed.landing.iterdir())))
     deliver(followed.landing, "restored", [Log("keyed").put(at, id=at, a="r"), Log("bag").put(at, a="r")])
     assert _run(followed.source) == []

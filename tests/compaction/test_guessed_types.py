@@ -21,7 +21,7 @@ ENTRIES = {
     "grown_bag": {"key": []},
     "strict_number": {"schema": "strict"},
 }
-"""What the source file says of tables, beside their key. One that is built anew lets its whole cut be built twice."""
+"""What the source file says of tables, beside their key. A rebuilt table lets its whole cut be built twice."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
 
 
 def test_no_table_is_stopped_and_every_event_is_accounted_for(story: CutByCut, lake: Lake) -> None:
-    """Tables are built anew by themselves, and no problem is told."""
+    """Tables are rebuilt by themselves, and no problem is reported."""
     assert [story.problems(step) for step in story.reports] == [{}] * len(story.reports)
     assert_ledger_closes(lake, "guessed")
 
@@ -59,7 +59,7 @@ def test_no_table_is_stopped_and_every_event_is_accounted_for(story: CutByCut, l
 def test_a_number_that_outgrows_a_guessed_type_is_taken_as_if_it_had_been_there_at_first(
     story: CutByCut, lake: Lake
 ) -> None:
-    """The table is folded anew with the type of all its numbers; text among them stays where it is."""
+    """The table is folded again with the type of all its numbers; text among them stays where it is."""
     half = Decimal("10.5").quantize(Decimal(10) ** -18)
     for name in how_many(usually=("grown_h", "grown_h__history"), proving=("grown_h", "grown_bag", "grown_h__history")):
         columns, rows = story.tables["two"][name]
@@ -78,7 +78,10 @@ def test_a_number_that_outgrows_a_guessed_type_is_taken_as_if_it_had_been_there_
 
 
 def test_a_table_that_is_built_anew_by_itself_makes_no_text_of_its_numbers(story: CutByCut, lake: Lake) -> None:
-    """Values set aside for a type that readers know stay so, whatever it is built anew for; asked to, it makes text."""
+    """Values set aside for a type that readers know stay set aside, whatever the reason for a rebuild.
+
+    A rebuild by command makes text of them.
+    """
     columns, rows = story.tables["three"]["numbers"]
     names = columns.split()
     values = [tuple(row[names.index(name)] for name in ("id", "n", "m", "b")) for row in rows]
@@ -92,7 +95,7 @@ def test_a_table_that_is_built_anew_by_itself_makes_no_text_of_its_numbers(story
 
 
 def test_a_strict_source_sets_a_number_aside_that_outgrows_a_guess(story: CutByCut) -> None:
-    """No type changes that nobody allowed; a rebuild that is asked for takes the number in."""
+    """No type changes that nobody allowed; a rebuild by command takes the number in."""
     assert story.tables["three"]["strict_number"][1] == [(1, 10)]
     assert story.quarantined["three"].count("shop.strict_number") == 1
     if PROVING:

@@ -1,4 +1,4 @@
-"""Rows of which updates told a part, and nothing the rest: told, where the source does not write rows in parts."""
+"""Rows that only updates brought, and only in part, are reported where the source does not write rows in parts."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _found(lake: Lake, shop: Source) -> dict[tuple[int, str], tuple[str, int, st
 def test_a_row_that_an_update_begins_is_told_until_its_rest_comes(
     source: Make, spark: SparkSession, lake: Lake
 ) -> None:
-    """A large value that did not change is unknown where no INSERT or load told it, or where its INSERT is set aside.
+    """A large value that did not change is unknown where no INSERT or load brought it, or its INSERT is set aside.
 
-    Cassandra writes rows in parts that it does not look at before. A change log of an older version does not tell which
+    Cassandra writes parts of rows without a look at the row before. A change log of an older version does not say which
     events do so.
     """
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.spark
 _KEEPS = {"type": "expect_column_values_to_be_between", "column": "amount", "min_value": 0, "on_fail": "keep_last_good"}
 _OUT = {"type": "expect_column_values_to_not_be_null", "column": "name", "on_fail": "quarantine"}
 _CHECKS = how_many(usually={"both": [_OUT, _KEEPS]}, proving={"keeps": [_KEEPS], "out": [_OUT], "both": [_OUT, _KEEPS]})
-"""Tables with one of the checks alone are among those of ``_EDGES`` too."""
+"""Tables with one of the checks alone are also among the tables of ``_EDGES``."""
 _COLUMNS = ("id", "name", "amount")
 _HISTORIES = how_many(usually=40, proving=400)
 

@@ -1,4 +1,4 @@
-"""Keys that change at the source: rows stay what they are, also where later messages tell the old key alone."""
+"""Keys that change at the source: rows stay what they are, also where later messages have the old key alone."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Keyed(NamedTuple):
     log: Log
 
     def put(self, at: int, key: dict[str, Any], before: Any = None, /, **row: Any) -> Message:
-        """An insert or, with what it tells of the row before, an update."""
+        """An insert or, with a before image, an update."""
         return record(self.log.put(at, before, **row), key=key)
 
     def change(self, at: int, key: dict[str, Any] | None, /, **row: Any) -> Message:
-        """An update that tells nothing of the row before."""
+        """An update whose before image is empty."""
         return record(self.log.put(at, {}, **row), key=key)
 
     def delete(self, at: int, key: dict[str, Any]) -> Message:
-        """A delete that tells the key alone."""
+        """A delete that has the key alone."""
         return record(self.log.delete(at, **key), key=key)
 
     def ddl(self, at: int, text: str) -> Message:
@@ -54,7 +54,7 @@ class Keyed(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What the log of a table tells, in its order, and the rows that it leads to."""
+    """The messages of a table in the order of the log, and the rows that they lead to."""
 
     name: str
     steps: Callable[[Keyed], list[Message]]
@@ -209,7 +209,7 @@ LIVES = {
 
 
 def test_a_row_is_explained_through_all_of_its_keys(cases: list[dict[str, StageReport]], lake: Lake) -> None:
-    """The events are those of the row under each key that it had, and what stands of them is the published row."""
+    """All events of the row are shown, under each key that it had, and the values that stand are the published row."""
     wrong = {}
     for name, case, _, _ in _tables():
         for key, events in LIVES[case.name].items():

@@ -1,4 +1,4 @@
-"""A second load by tools that mark no load: told by keys that were loaded before, and held until a person decides."""
+"""A second load by tools that mark no load: known by keys that were loaded before, and held until a person decides."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _canal(table: str, kind: str, at: int, rows: Rows) -> bytes:
 
 
 def _datahub(table: str, kind: str, at: int, rows: Rows) -> bytes:
-    """A row by DataHub; INIT: of a load, which tells no time."""
+    """A row by DataHub; INIT: of a load, which carries no time."""
     ((key, value),) = rows.items()
     is_load = kind == "INIT"
     source_member = {"dbType": "MySQL", "dbName": "shop", "tableName": table}
@@ -119,7 +119,7 @@ def test_keys_that_were_loaded_before_are_told(
 
 
 def _postgresql(kind: str, at: int, key: int, value: str) -> bytes:
-    """A row by Debezium; INIT: of an incremental load, which tells no place in PostgreSQL's log."""
+    """A row by Debezium; INIT: of an incremental load, which carries no place in PostgreSQL's log."""
     is_load = kind == "INIT"
     place = {"snapshot": "incremental", "lsn": None} if is_load else {"snapshot": "false", "lsn": 1000 + at}
     source_member = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", **place}
@@ -130,7 +130,7 @@ def _postgresql(kind: str, at: int, key: int, value: str) -> bytes:
 def test_an_incremental_load_behind_published_changes_adds_rows_where_the_source_file_says_so(
     source: Callable[..., Source], spark: SparkSession, lake: Lake
 ) -> None:
-    """Otherwise a person decides: nothing tells a load that is to add rows from one that is to mend them."""
+    """Otherwise a person decides: a load that is to add rows looks like one that is to mend them."""
     tables = {"shop.public.orders": {"key": ["id"]}}
     shop = source("debezium_json", tables=tables)
     landing = Path(shop.landing).parent

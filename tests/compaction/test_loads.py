@@ -190,7 +190,7 @@ BAGS = how_many(
     usually={"the_second_lands_first", "changes_of_whole_rows_around_two_loads"},
     proving={case.name for case in CASES if case.bag},
 )
-"""Cases that are also told of a table without a key."""
+"""Cases that also have a table without a key."""
 
 
 def _as_bag(change: Change) -> Change:
@@ -199,7 +199,7 @@ def _as_bag(change: Change) -> Change:
 
 @pytest.fixture(scope="module")
 def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
-    """All cases as tables of one source, with the key and without; its first load is that of ``anchor``."""
+    """All cases as tables of one source, with the key and without; its first load is the load of ``anchor``."""
     landing = tmp_path_factory.mktemp("loads")
     source = _source("loads", landing)
     reports = []
@@ -264,7 +264,7 @@ def test_the_first_load_is_as_cheap_as_any_insert(cases: list[dict[str, StageRep
 
 
 def test_a_lost_row_says_which_load_replaced_it(cases: list[dict[str, StageReport]], lake: Lake) -> None:
-    """The load is told as a TRUNCATE, where one of its rows came from."""
+    """Explain shows the load as a TRUNCATE, at the place that one of its rows came from."""
     inserted, emptied = explain(lake, "loads.changes_of_whole_rows_around_two_loads", ["id=3"]).chapters
     assert (inserted.step.operation, emptied.step.operation) == ("INSERT", "TRUNCATE")
     assert emptied.step.file.endswith("/1.json")
@@ -317,7 +317,7 @@ def _as_published(*rows: tuple[Any, ...]) -> list[Row]:
 
 
 _ALIKE = how_many(usually=("soft",), proving=("plain", "soft", "bag"))
-"""Kinds of table for which the rules of loads are the same; of plain ones and of bags the cases are told."""
+"""Kinds of table for which the rules of loads are the same; ``CASES`` cover plain tables and bags."""
 
 
 def _of_each_kind(build: Callable[[Table], Iterable[Change]]) -> list[Change]:
@@ -332,9 +332,9 @@ def _kinds(source: Make, **fields: Any) -> Source:
 
 @pytest.mark.more
 def test_rows_at_places_of_their_own(source: Make, spark: SparkSession, lake: Lake) -> None:
-    """Nobody can tell which of them are one load; copies of one make it no load. Two rows at one place tell it."""
+    """Nothing shows which of them are one load; copies of one row make no load. Two rows at one place do."""
     shop = _kinds(source, max_deletes=1)
-    # Rows of several tables at one place would tell a load as well.
+    # Rows of several tables at one place would make a load as well.
     first = {kind: 100 * number for number, kind in enumerate(_ALIKE)}
     runs: list[Callable[[Table], list[Change]]] = [
         lambda t: [*t.load(first[t.name] + 10, A), *t.load(first[t.name] + 11, B)],

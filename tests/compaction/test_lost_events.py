@@ -1,7 +1,7 @@
-"""Lost events are told with their keys, in tables of every kind; and nothing is told of a row whose events all came.
+"""Lost events are reported with their keys, in tables of every kind; no row is reported whose events all came.
 
-A history without a fault is delivered in order with repeats, and mixed, with late events. What is told then must be of
-a row of which an earlier event has not come yet. Other rows of the same tables lose one event each.
+A history without a fault is delivered in order with repeats, and mixed, with late events. A row that is reported then
+must have an earlier event that has not come yet. Other rows of the same tables lose one event each.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Kind(NamedTuple):
     truncates: bool = False
     """Whether a table is emptied."""
     by_dump: bool = False
-    """Whether the dump alone tells the order."""
+    """Whether the dump alone gives the order."""
 
 
 _SOFT = {"deletes": "soft"}
@@ -102,7 +102,7 @@ _EXPECTED = {
     2: {_MISSING: {2}, _EXISTING: {4}, _BEFORE: {6}},
     3: {},
 }
-"""By cut, by what is told: the keys."""
+"""By cut, by kind of contradiction: the keys."""
 
 
 def _split(units: Sequence[Unit]) -> list[list[Unit]]:
@@ -116,7 +116,7 @@ def _split(units: Sequence[Unit]) -> list[list[Unit]]:
 
 
 def _told(remarks: Sequence[str], table: str) -> dict[str, set[int]]:
-    """Return the keys that compact told of a table, by kind."""
+    """Return the keys that compact reported for a table, by kind."""
     pattern = re.compile(rf"shop\.{table}: \d+ ([a-z ]+) \((.*?)\)\. The first is")
     found = (match for text in remarks if (match := pattern.match(text)))
     return {match[1]: {int(key) for key in re.findall(r"id=(\d+)", match[2])} for match in found}
@@ -144,7 +144,7 @@ def _in_order(kind: Kind, dice: random.Random) -> list[list[bytes]]:
 def test_lost_events_are_told_and_nothing_else(
     source: Make, spark: SparkSession, lake: Lake, kind: Kind, seed: int
 ) -> None:
-    """Each lost event is told in the cut of the event behind it; a history without a fault raises nothing."""
+    """Each lost event is reported in the cut of the event behind it; a history without a fault raises nothing."""
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
     keyed: dict[str, dict[str, Any]] = {"shop.emptied": {"key": ["id"], **_SOFT}}
     late = {table: f"{table}_late" for table in (kind.writers if PROVING else list(kind.writers)[:1])}
@@ -178,7 +178,7 @@ def test_lost_events_are_told_and_nothing_else(
 
 
 def _allowed(kind: Kind, history: list[Step], came: list[Step], new: list[Step]) -> set[int]:
-    """Return the keys of which something may be told: an earlier event has not come, before this one or at all."""
+    """Return the keys that may be reported: an earlier event has not come, before this one or at all."""
     if not kind.by_dump:
         came += new
         return histories.lacking(history, came, new)

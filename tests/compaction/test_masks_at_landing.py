@@ -108,7 +108,7 @@ def secrets() -> Iterator[pytest.MonkeyPatch]:
 
 
 class Told(NamedTuple):
-    """What one of the two sources tells."""
+    """What one of the two sources shows."""
 
     tables: dict[str, list[dict[str, Any]]]
     reasons: list[str]
@@ -192,7 +192,7 @@ def test_rows_are_those_of_masks_at_the_table(seen: Seen) -> None:
 
 
 def test_explain_and_changes_are_those_of_masks_at_the_table(seen: Seen) -> None:
-    """A row is asked for by its plain key, and its life has the same chapters."""
+    """A row is looked up by its plain key, and its life has the same chapters."""
     assert seen.landed.lives == seen.tabled.lives
     assert all(rows for rows, _ in seen.landed.lives)
     assert seen.landed.changes == seen.tabled.changes

@@ -1,4 +1,4 @@
-"""Rows that move to another key, of which Debezium does not tell the large values that did not change."""
+"""Rows that move to another key, for which Debezium does not write the large values that did not change."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Log:
         return self._message(at, "c", None, self._row(key, title, body))
 
     def load(self, key: int, title: Any, body: Any) -> Message:
-        """A row was read by an incremental load: PostgreSQL's connector tells no place in the log."""
+        """A row was read by an incremental load: PostgreSQL's connector gives no place in the log."""
         return self._read(0, key, title, body, snapshot="incremental", lsn=None, txId=None)
 
     def whole_load(self, at: int, *rows: tuple[Any, ...]) -> list[Message]:
@@ -65,7 +65,7 @@ class Log:
         return self._message(at, "t", None, None)
 
     def move(self, at: int, old: int, new: int, title: Any, *, number: int | None = None) -> list[Message]:
-        """An update changed the key and not the body; ``number`` of its delete in the transaction, if it is told."""
+        """An update changed the key and not the body; ``number`` of its delete in the transaction, if it has one."""
         gone, came = self.delete(at, old), self.insert(at, new, title, UNAVAILABLE)
         if number is None:
             return [gone, came]
@@ -281,7 +281,7 @@ HISTORIES = [f"history_{seed}" for seed in range(how_many(usually=0, proving=6 *
 def generated(name: str, seed: int) -> list[Change]:
     """A history of rows that move again and again, with and without their large value, and now and then a TRUNCATE.
 
-    Every row that moves is there. Its DELETE tells its values, or its key alone.
+    Every row that moves is there. Its DELETE has its values, or its key alone.
     """
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
     table, alive, changes = Table(name, ("id",), ("id", "title", "body")), dict[int, str](), list[Change]()
@@ -373,7 +373,7 @@ def test_any_delivery_of_rows_that_move_gives_the_model(name: str, cases: Publis
 
 @pytest.mark.parametrize("name", TRIED)
 def test_a_moved_row_keeps_what_was_not_captured(name: str, cases: Published, lake: Lake) -> None:
-    """The value is that of the row that moved, or the event is set aside and counted: never null."""
+    """The value is the one that the moved row had, or the event is set aside and counted: never null."""
     (_, expected, aside), log = CASES[name], LOGS[name]
 
     def own(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""A log that begins anew, and a table that is loaded anew by a tool that marks no load: held, and right once told."""
+"""A log that begins anew, or a second load by a tool that marks none: held, and right once the source file says so."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _problem(reports: Mapping[str, StageReport]) -> str:
 
 
 def _held(source: Source) -> str:
-    """Run all stages, of which publish waits for a person; why."""
+    """Run all stages; publish waits for a person. Return why."""
     reports = {stage: run_stage(stage, source, None, None) for stage in STAGES[:-1]}
     with pytest.raises(ExpectationError, match="waits for approval"):
         run_stage(STAGES[-1], source, None, None)
@@ -211,7 +211,7 @@ def test_a_promoted_replica_of_postgresql_within_the_old_log_is_held_until_the_s
 
 
 def _by_datahub(sequence: int, recorded: int, status: str, *, id: int) -> bytes:  # noqa: A002  the column
-    """A row by DataHub in a record of Kafka, hours after the start; of a load (-1), it tells no time itself."""
+    """A row by DataHub in a record of Kafka, hours after the start; a row of a load (-1) carries no time itself."""
     source_member = {"dbType": "MySQL", "dbName": "shop", "tableName": "orders"}
     columns = [{"name": "id", "type": "LONG"}, {"name": "status", "type": "STRING"}]
     at = -1 if sequence < 0 else START + recorded * HOUR
@@ -228,7 +228,7 @@ def _by_datahub(sequence: int, recorded: int, status: str, *, id: int) -> bytes:
 def test_a_second_load_that_tells_no_time_is_held_until_the_source_file_says_so(
     source: Callable[..., Source], spark: SparkSession, lake: Lake
 ) -> None:
-    """Its records tell when it was."""
+    """The times of its Kafka records say when the load was."""
     shop = source("datahub_blob", max_deletes=1)
     landing = Path(shop.landing).parent
     first = [_by_datahub(-1, 0, "new", id=number) for number in (1, 2, 3)]

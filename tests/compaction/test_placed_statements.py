@@ -157,7 +157,7 @@ def test_tables_that_were_loaded_anew_apart_have_positions_of_their_own(lake: La
 def test_a_log_of_the_source_needs_no_order_of_the_dump(
     lake: Lake, format_name: str, position: tuple[int | str, ...], certain: bool  # noqa: FBT001
 ) -> None:  # fmt: skip
-    """Positions in such a log are told from places in the dump; here the dump has two orders."""
+    """Positions in such a log can be distinguished from places in the dump; here the dump has two orders."""
     ledger = _ledger(lake, _batch(1, ["erp/0", "erp/1"]))
     assert bool(_placed(ledger, _stated(*position), format=format_name)) is certain
 

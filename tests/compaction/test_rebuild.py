@@ -233,7 +233,7 @@ def test_a_killed_rebuild_leaves_the_old_table_or_the_new(
 def test_a_rehearsal_tells_what_would_differ_and_changes_nothing(
     spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
-    """A changed option adds, removes and changes rows: first told, then done; an unchanged one changes none."""
+    """A changed option adds, removes and changes rows: first reported, then done; an unchanged one changes none."""
     landing = tmp_path / "landing"
     fields = {"source": "rehearsed", "format": "canal_json", "landing": str(landing / "*")}
     source = Source.model_validate({**fields, "options": {"row_image": "partial"}})

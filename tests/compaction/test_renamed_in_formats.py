@@ -1,4 +1,4 @@
-"""Renames of tables in formats that tell statements, beside Debezium: rows go with their table, in any delivery."""
+"""Renames of tables in formats that carry statements, beside Debezium: rows go with their table, in any delivery."""
 
 from __future__ import annotations
 

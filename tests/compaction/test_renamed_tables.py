@@ -36,7 +36,7 @@ _SOURCE = "renames"
 
 
 class _KeysAlone(Log):
-    """A log of which updates tell the new row alone, and deletes the key."""
+    """A log whose updates have the new row alone, and whose deletes have the key alone."""
 
     def put(self, at: int, before: Any = None, /, **row: Any) -> Message:
         return super().put(at, None if before is None else {}, **row)
@@ -106,7 +106,7 @@ def reports_by_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 
 
 def _run(stage: str, source: Source) -> StageReport:
-    """Run a stage. A cut is held where it has the rename of a table of which no event has come yet."""
+    """Run a stage. A cut is held where it has the rename of a table without any event so far."""
     try:
         return run_stage(stage, source)
     except ExpectationError as error:
@@ -137,7 +137,7 @@ def _expected() -> dict[str, Rows]:
 
 
 def test_statements_on_columns_go_with_their_table(reports_by_run: list[dict[str, StageReport]], lake: Lake) -> None:
-    """Also those of a table that exchanged its name with another one, and of the statement that renames it."""
+    """Also statements on a table that exchanged names with another one, and columns in the statement that renames it."""
     held = {name: lake.load((_SOURCE, name)).scan().to_arrow().to_pylist() for name in ("filled_a", "filled_c")}
     found = {name: sorted([row["id"], row["v"], *_numbers(row)] for row in rows) for name, rows in held.items()}
     assert found["filled_a"] == [[1, "b", 9]]

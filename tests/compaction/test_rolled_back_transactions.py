@@ -39,7 +39,7 @@ def _expected(changes: Iterable[Change], table: str) -> list[tuple[Any, ...]]:
 @pytest.mark.prove
 @pytest.mark.parametrize("seed", [20260401, 20260402])
 def test_only_committed_transactions_show(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """Run by run and rebuilt; DTS tells of rollbacks, and but for the first transaction, ends may come late."""
+    """Run by run and rebuilt; DTS sends rollbacks, and but for the first transaction, ends may come late."""
     dice = random.Random(seed)  # noqa: S311  a test's own mixing
     first, *others = generated(seed, 24)
     ends = [dice.choice(("END", "END", "END", "ROLLBACK", None)) for _ in others]

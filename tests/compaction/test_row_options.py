@@ -211,7 +211,7 @@ def test_explain_and_changes_tell_of_all_rows(seen: Seen) -> None:
 def test_other_expressions_make_all_rows_anew(seen: Seen) -> None:
     """Another filter, no filter, no derived columns, and back by a restore and the next run.
 
-    ``make test`` has a table that is built anew for a changed source file in ``test_versions.py``.
+    ``make test`` has a table that is rebuilt for a changed source file in ``test_versions.py``.
     """
     expected = {
         "edge": [(1, "a2", "out"), (5, "e3", "out"), (7, "f", "out")],

@@ -169,7 +169,7 @@ def test_a_new_table_waits_until_it_is_named(reports: list[dict[str, StageReport
     cut = status_of(lake, NAME)["cut"]["number"]
     deliver(landing, "3", [Log("all").put(30, **AFTER)])
     again = run_all(_source(landing, named=["found"]))
-    assert not any(SCHEMA_DRIFT in remark for remark in again["check"].remarks)  # it was told
+    assert not any(SCHEMA_DRIFT in remark for remark in again["check"].remarks)  # it was reported before
     assert not any("found" in text for text in (*again["compact"].problems, *again["compact"].remarks))
     assert _published(lake, "found") == ("id a", [(1, "x"), (2, "y")])
     assert status_of(lake, NAME)["cut"]["number"] == cut + 1

@@ -1,4 +1,4 @@
-"""The schema of published tables, cut by cut: what each cut shows, what stops a table, what is built anew."""
+"""The schema of published tables, cut by cut: what each cut shows, what stops a table, what is rebuilt."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_a_cut_that_was_not_published_is_built_again_with_the_same_schema(story:
 
 
 def test_types_seen_by_a_cut_that_was_not_published_bind_none_after_it(story: CutByCut) -> None:
-    """Values of a first cut, of a new column and of one that was null so far tell more with those that follow."""
+    """In a first cut, a new column and one that was null so far, the values that follow still count for the type."""
     assert story.tables["one"]["seen_t"][1] == [(1, Decimal(1)), (2, HALF)]
     rows = [(1, None, None), (2, None, None), (3, Decimal(1), Decimal(1)), (4, HALF, HALF)]
     assert story.tables["three"]["seen_u"] == ("id n m", rows)
@@ -315,7 +315,7 @@ def test_a_column_of_a_statement_has_the_type_that_later_messages_tell(story: Cu
 
 
 def test_ddl_that_comes_after_newer_rows_is_followed_from_the_change_log(story: CutByCut) -> None:
-    """Rows of a column were published that a drop or a rename, told late, speaks of: only the log tells which is whose.
+    """A drop or a rename came after values of its column were published: only the change log shows whose they are.
 
     What comes out is what one run of all would have published.
     """
@@ -328,7 +328,7 @@ def test_ddl_that_comes_after_newer_rows_is_followed_from_the_change_log(story: 
 
 @pytest.mark.prove
 def test_a_strict_source_stops_a_table_whose_ddl_came_late(story: CutByCut) -> None:
-    """Nothing is built anew that was to be allowed first."""
+    """Nothing is rebuilt that has to be allowed first."""
     assert "'a' was dropped by DDL that came after" in story.problems("compacted")["shop.strict_late"]
     assert story.tables["two"]["strict_late"][1] == [(1, "x"), (2, "y")]
 

@@ -73,7 +73,7 @@ RUNS = [
 
 
 class Ways(NamedTuple):
-    """The rows of all tables, by the way that they came, and what was told to be wrong."""
+    """The rows of all tables, by the way that they came, and the problems that were reported."""
 
     by_runs: dict[str, list[dict[str, Any]]]
     rebuilt: dict[str, list[dict[str, Any]]]
@@ -155,7 +155,7 @@ def test_the_current_versions_are_the_published_rows(ways: Ways) -> None:
     ],
 )
 def test_shards_make_one_table(table: str, columns: str, rows: list[tuple[Any, ...]], ways: Ways) -> None:
-    """A TRUNCATE spares other shards; a row may go on in another shard; columns and types are those of all."""
+    """A TRUNCATE spares other shards; a row may go on in another shard; the table has the columns and types of all."""
     assert sorted(tuple(row[name] for name in columns.split()) for row in ways.by_runs[table]) == rows
 
 

@@ -87,7 +87,7 @@ COUNTS: list[list[tuple[Any, ...]]] = [
     ],
     [("shop.tenant_0", 1, 0, 0, 0, 0, 1, 0, 5), ("shop.tenant_1", 1, 1, 0, 0, 0, 0, 0, 6)],
 ]
-"""By run, what the ledger is told of tables with new events (``KEPT``): the same as with a plan for each table."""
+"""By run, what the ledger keeps of tables with new events (``KEPT``): the same as with a plan for each table."""
 
 
 class Outcome:
@@ -128,7 +128,7 @@ def _expected(runs: int) -> dict[str, list[Row]]:
 def test_folded_together_as_apart(source: Callable[..., Source], lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Late, dead, repeated, partial and bad events, changed keys and truncates: no table sees that others are by.
 
-    The rows are the model's, and the counts those of a plan for each table, which ``make prove`` makes as well.
+    The rows are the model's, and the counts are the same as with a plan for each table, which ``make prove`` makes too.
     """
     together: list[list[str]] = []
     folded = shared_folds._folded

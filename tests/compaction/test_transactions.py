@@ -55,7 +55,7 @@ def _rows(*given: tuple[Any, ...]) -> pa.RecordBatch:
 
 
 def _seen(*given: tuple[Any, ...], marked: bool = False, keep: Iterable[str] = ()) -> dict[str, Seen]:
-    """What a tracker tells of events and markers, each given by itself."""
+    """What a tracker reports for events and markers, each given by itself."""
     tracker = Tracker(marked=marked, keep=frozenset(keep))
     for each in given:
         if each[0].islower():
@@ -76,7 +76,7 @@ XA = [("transaction_begin", "a", None, None), ("INSERT", "a", None, None), ("xa_
 
 @pytest.mark.parametrize("parts", [FLAGGED, COUNTED, BRACKETED, XA], ids=["flagged", "counted", "bracketed", "xa"])
 def test_a_transaction_is_whole_in_any_order_and_with_copies(parts: list[tuple[Any, ...]]) -> None:
-    """Once all of it was seen nothing is told of it, and before that it is, with what was seen."""
+    """Once all of it was seen, nothing is reported of it, unless its id is to be kept: then it is reported as whole."""
     for order in itertools.permutations(parts):
         assert _seen(*order) == {}
         assert _seen(*order, *order[:2]) == {}
@@ -117,7 +117,7 @@ def test_a_transaction_undone_is_told_though_its_end_came() -> None:
 
 
 def test_an_id_alone_marks_nothing() -> None:
-    """Events with an id only, and XA ends of ids of their own, are never told of; a marker of any other makes them."""
+    """Events with an id only, and XA ends with their own ids, are not reported. Any other marker changes that."""
     ids = [("INSERT", "a", None, None), ("INSERT", "b", 1, None)]
     assert _seen(*ids) == {}
     assert _seen(*ids, ("xa_commit", "c", None, None)) == {}
@@ -134,7 +134,7 @@ def test_the_old_half_of_an_update_is_not_the_update() -> None:
 
 
 def test_many_rows_are_settled_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of whole transactions are dropped as it goes, and the copies that come later are told as inexact."""
+    """Rows of whole transactions are dropped as it goes; copies that come later make the result inexact."""
     monkeypatch.setattr("tidemark.normalization.transaction_tracker._SETTLE_ROWS", 5)
     tracker = Tracker(marked=False)
     for _ in range(2):
@@ -215,7 +215,7 @@ def _expected(changes: Sequence[Change]) -> dict[str, list[tuple[int, str]]]:
 @pytest.mark.prove
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_an_open_one_is_held(format_name: str, source: Make, lake: Lake, tmp_path: Path, spark: Any) -> None:
-    """Its events show in all tables at once; a table of which all is held is left as it is; copies hold nothing."""
+    """Its events show in all tables at once; a table whose events are all held stays as it is; copies hold nothing."""
     running = Running(source, lake, tmp_path, format_name)
     first = transaction(1, change("one", 1, INSERT, 1, "a"), change("two", 2, INSERT, 1, "b"))
     cut = transaction(
@@ -252,7 +252,7 @@ def test_an_open_one_is_held(format_name: str, source: Make, lake: Lake, tmp_pat
 @pytest.mark.parametrize("seed", range(how_many(usually=1, proving=3)))
 @pytest.mark.parametrize("format_name", ["debezium_json", "shareplex_json", "replicate_json"])
 def test_open_is_what_lacks_a_part(format_name: str, seed: int, source: Make, lake: Lake, tmp_path: Path) -> None:
-    """After each normalize exactly those transactions are open of which a part has landed, and another has not."""
+    """After each normalize, a transaction is open exactly if a part of it has landed and another part has not."""
     running = Running(source, lake, tmp_path, format_name)
     transactions = generated(seed, 30)
     delivered: list[Step] = []
@@ -297,7 +297,7 @@ DELIVERED = how_many(
 def test_any_delivery(
     format_name: str, tasks: int, source: Make, lake: Lake, tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Events in any order, cut into runs, sent again: after each run the tables are those of the whole transactions.
+    """Events in any order, cut into runs, sent again: after each run the tables hold exactly the whole transactions.
 
     On two tasks none of them sees all, and what one has seen whole another may have a copy of.
     """

@@ -1,4 +1,4 @@
-"""Deleted rows of PostgreSQL of which only the key is logged: what Debezium writes in place of the rest is no value."""
+"""Deleted rows of PostgreSQL whose key alone is logged: what Debezium writes in place of the rest is no value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TABLES = how_many(usually=("soft",), proving=("hard", "soft"))
 def test_no_value_of_a_deleted_row_is_taken_from_what_the_log_does_not_have(
     source: Callable[..., Source], lake: Lake, tmp_path: Path
 ) -> None:
-    """A moved row keeps its large value, a softly deleted one shows its last values, and no contradiction is told."""
+    """A moved row keeps its large value, a softly deleted one shows its last values; no contradiction is reported."""
     made = source(
         "debezium_json", tables={"app.public.soft": {"deletes": "soft"}}, invariants={"before_images": "warn"}
     )
@@ -78,7 +78,7 @@ def _record(table: str, at: int, op: str, before: Any, after: Any) -> str:
 
 
 def _deliver(made: Source, tmp_path: Path, records: list[str]) -> list[str]:
-    """What a run with these records tells of contradictions."""
+    """The problems and remarks of a run with these records."""
     dump = tmp_path / "landing" / f"{len(list((tmp_path / 'landing').iterdir()))}.jsonl"
     lines = [json.dumps({**json.loads(record), "offset": number}) for number, record in enumerate(records)]
     dump.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -285,7 +285,7 @@ class Settled(NamedTuple):
 
 @pytest.fixture(scope="module")
 def settled(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Settled:
-    """Two runs of a source: one table whose messages tell the size of a transaction, and one that loses a column."""
+    """Two runs of a source: one table whose messages carry the size of a transaction, and one that loses a column."""
     landing, table = tmp_path_factory.mktemp("settled"), Table("dropped")
     tables = {"shop.counted": {"key": ["id"]}, "shop.dropped": {"key": ["id"], "columns": {"note": "string"}}}
     fields = {"source": "settled", "format": "shareplex_json", "landing": str(landing / "*"), "tables": tables}

@@ -1,4 +1,4 @@
-"""Histories and soft deletes: whatever the delivery, versions and deleted rows are those of the model."""
+"""Histories and soft deletes: whatever the delivery, versions and deleted rows are the model's."""
 
 from __future__ import annotations
 
@@ -488,7 +488,7 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list
     deliveries += [(SEATS[f"soft_{name}"], runs, {}) for name, runs in SOFT_RUNS.items()]
     source = _source("histories", landing, tables)
     # Cases have the same minutes. The first one comes last, so that no late event ends a run with the latest minute of
-    # all: it would tell that the log began anew.
+    # all: it would look as if the log began anew.
     seated = [(seat.seated(runs), _moved(seat, runs, times)) for seat, runs, times in reversed(deliveries)]
     reports = []
     for run in range(_RUNS):
@@ -553,7 +553,7 @@ def _publish(source: Source, lake: Lake) -> None:
 
 
 def _tracked(history: object) -> Collection[str] | None:
-    """The columns of which a change begins a version."""
+    """The columns whose change begins a version."""
     if not isinstance(history, dict):
         return None
     return ["name"] if "track" in history else [name for name in COLUMNS if name not in history["ignore"]]

@@ -1,6 +1,6 @@
 """Generated sources: tables of every key and of none, DDL and transactions over all of them, delivered in any order.
 
-DDL is delivered no later than the events behind it, as rows do not tell which names they were read with (ADR 14).
+DDL is delivered no later than the events behind it, as rows do not say which names they were read with (ADR 14).
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def _shrunk(world: World, table: str, landing: Path, lake: Lake, name: str) -> W
 @pytest.mark.prove
 @pytest.mark.parametrize("seed", range(20260301, 20260301 + 1000 * ROUNDS, 1000))
 def test_any_delivery_of_a_source_gives_the_model(seed: int, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """All tables are the model's, run by run and rebuilt; of one that is not, the fewest events that fail are told."""
+    """All tables are the model's, run by run and rebuilt; of one that is not, the fewest events that fail are shown."""
     world = generated(seed)
     failing = _failing(world, f"world_{seed}", tmp_path / "all", lake, again=True)
     if failing:

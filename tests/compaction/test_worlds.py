@@ -43,7 +43,7 @@ def test_any_delivery_gives_the_tables_of_the_source(
 ) -> None:
     """In the end nothing is held or set aside, and a name that no table has any more has no rows.
 
-    In order, no before image is told to be another one than the row before.
+    Delivered in order, no before image is reported to differ from the row before.
     """
     worlds = {delivery: World(f"{delivery}_", seed, steps=_STEPS) for delivery in _DELIVERIES}
     name = f"worlds_{seed}"

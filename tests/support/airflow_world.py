@@ -20,7 +20,7 @@ from tidemark.services.processes import wait_until
 
 
 class Heard(BaseNotifier):
-    """A notifier that keeps what it is told."""
+    """A notifier that keeps the texts that it is given."""
 
     template_fields = ("text",)
     texts: ClassVar[list[str]] = []

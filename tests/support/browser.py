@@ -65,7 +65,7 @@ class Tab:
         return answer["result"].get("value")
 
     def requests(self) -> list[str]:
-        """Return the addresses that were asked for since the last ``open``."""
+        """Return the addresses that were requested since the last ``open``."""
         return [
             event["params"]["request"]["url"]
             for event in self.events

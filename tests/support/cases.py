@@ -57,7 +57,7 @@ class Case(NamedTuple):
         return [json.loads(line) for line in (self.folder / "events.jsonl").read_text().splitlines()]
 
     def decode(self, message: Message) -> list[Event]:
-        """Decode one message with the options of the case, and with what its metadata messages tell."""
+        """Decode one message with the options of the case, and with what is known from its metadata messages."""
         module = formats.informed(formats.resolve(self.format))
         if module is None:
             return formats.resolve(self.format).decode(message, self.options)
@@ -81,7 +81,7 @@ class Case(NamedTuple):
 
 @functools.cache
 def known_of(case: Case) -> formats.Known:
-    """Return what the metadata messages of a case tell."""
+    """Return what is known from the metadata messages of a case."""
     module = formats.informed(formats.resolve(case.format))
     return formats.gather(metadata_of(module, case.messages, case.options)) if module else formats.NOTHING
 

@@ -22,7 +22,7 @@ class Step(NamedTuple):
     before: Row | None
     after: Row | None
     row: int
-    """The number that the connector gives it: it begins anew with each part of the transaction."""
+    """The number that the connector gives it: it starts again with each part of the transaction."""
 
 
 class Transaction(NamedTuple):

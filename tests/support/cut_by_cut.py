@@ -20,7 +20,7 @@ Shown = tuple[str, list[tuple[Any, ...]]]
 
 
 def of_log(name: str, landing: Path, tables: dict[str, Any] | None = None, **fields: Any) -> Source:
-    """A source of ``debezium_log``; its tables have the key ``id`` if it is not told otherwise."""
+    """A source of ``debezium_log``; its tables have the key ``id`` unless ``tables`` are given."""
     document = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), **fields}
     return Source.model_validate({**document, "tables": tables or {"shop.*": {"key": ["id"]}}})
 
@@ -42,7 +42,7 @@ class CutByCut:
         self.reports: dict[str, dict[str, StageReport]] = {}
         self.status: dict[str, dict[str, Any]] = {}
         self.quarantined: dict[str, list[str | None]] = {}
-        """By step: of which tables events are set aside."""
+        """By step: the table of each event that is set aside."""
 
     def source(self, entries: dict[str, dict[str, Any]], **fields: Any) -> Source:
         """The source file, with an entry for each of these tables."""

@@ -14,7 +14,7 @@ KEYED = how_many(usually=("both",), proving=("hist", "both"))
 """Kinds of the cases with a key: a history and soft deletes in one, and in ``make prove`` a history alone as well."""
 EMPTIED_LATE = how_many(usually=("hist",), proving=("hist", "soft", "both"))
 NOT_THERE_BEFORE = how_many(usually=("bag",), proving=("bag", "keyed"))
-"""Kinds of some cases, of which ``make test`` has each once at least."""
+"""Kinds of some cases. ``make test`` has each of these cases at least once."""
 NAMED = how_many(usually=(), proving=("hist", "both", "keyed", "bag"))
 EMPTIED = how_many(usually=(), proving=("hist", "soft", "both"))
 NOT_THERE_WHEN = how_many(usually=(), proving=("bag", "keyed"))

@@ -120,7 +120,7 @@ class Table:
         ]
 
     def update(self, at: int, *values: Any, was: Key | None = None) -> Change:
-        """A row was updated; ``was`` is its key before, where it changed. Else the old image tells the key alone."""
+        """A row was updated; ``was`` is its key before, where it changed. Else the old image has the key alone."""
         after = self.image(values)
         old_columns = self.columns if was or not self.key else self.key
         before = dict.fromkeys(self.columns) | {name: after.get(name) for name in old_columns}
@@ -128,7 +128,7 @@ class Table:
         return self._change(at, Operation.UPDATE, before=before, after=after)
 
     def delete(self, at: int, *values: Any) -> Change:
-        """A row was deleted; the values tell it as it was, or its key alone."""
+        """A row was deleted; the values are the row as it was, or its key alone."""
         return self._change(at, Operation.DELETE, before=self.image(values))
 
     def truncate(self, at: int) -> Change:
@@ -146,7 +146,7 @@ class Table:
 
 
 def with_position(changes: Iterable[Change]) -> Iterator[Change]:
-    """Write each change's position into its row, so that the model tells which change wrote a row last."""
+    """Write each change's position into its row, so that the model shows which change wrote a row last."""
     for change in changes:
         after = change.after and {**change.after, "_cdc_position": encode_position(change.position)}
         yield change._replace(after=after)
@@ -249,7 +249,7 @@ def _next(dice: random.Random, table: Table, at: int, alive: Mapping[Key, Row]) 
 
 
 def _told(dice: random.Random, table: Table, row: Sequence[Any]) -> list[Any]:
-    """What the old image of a delete tells: the row, or its key with nulls or nothing beside it."""
+    """The values of an old image: the row, or its key with nulls or nothing beside it."""
     how = dice.random()
     if how < 0.4:
         return list(row)

@@ -42,8 +42,8 @@ _OPTIONS: Sequence[Mapping[str, Any]] = (
     },
     {"select": ["id", "line", "name"], "layout": {"partition": ["bucket(2, name)"]}},
 )
-"""Of the tables ``t0`` to ``t9``. Tables of even numbers hold one history, of which a run may tell the key alone: only
-the key lays them out."""
+"""Of the tables ``t0`` to ``t9``. Tables of even numbers hold one history, and the messages of a run may have the key
+alone: so only the key lays them out."""
 
 
 _PASSES: Mapping[str, Callable[[Row], bool]] = {

@@ -1,6 +1,6 @@
 """A log of PostgreSQL as a connector reads it: transactions side by side, restarts, a clock that is set back.
 
-The changes of a transaction lie where they were written, and are sent when it commits. Each tells the end of the last
+The changes of a transaction lie where they were written, and are sent when it commits. Each carries the end of the last
 commit that the connector has read (``source.sequence``). Nothing here shares code with what reads the messages.
 """
 

@@ -1,4 +1,4 @@
-"""Rows as they are published, beside those that the model tells: of tables, of histories, and marked ones."""
+"""Published rows and the rows of the model in one form, to compare them: of tables, of histories, and marked ones."""
 
 from __future__ import annotations
 

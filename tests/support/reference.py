@@ -51,9 +51,8 @@ def in_order(changes: Iterable[Change | Alteration]) -> list[Change | Alteration
     """Return the distinct changes by table and position; with a TRUNCATE where a complete load began.
 
     The first load of the source replaces nothing, in no table; nor does any where each row has a place of its own.
-    Changes of one table with one position are one change. An update in two events, of which the new one may lack
-    columns, is told by the new half. It does nothing where the old half has another key: what the new one lacks is not
-    known.
+    Changes of one table with one position are one change. Of an update in two events, only the new half counts; it may
+    lack columns. It does nothing where the old half has another key: the values that the new half lacks are not known.
     """
     distinct = {(change.table, change.position): change for change in changes}
     halves = [change for change in distinct.values() if isinstance(change, Change) and _is_half(change)]
@@ -144,7 +143,7 @@ def _change_bag(rows: Rows, change: Change) -> None:
 def _are_equal(row: Row, other: Row) -> bool:
     """Whether two rows of a table without a key are equal: a column that one lacks is null, not a number is one value.
 
-    Names that begin with an underscore tell of the event, not of the row.
+    Columns whose names begin with an underscore describe the event, not the row.
     """
     names = {name for name in (*row, *other) if not name.startswith("_")}
     pairs = [(row.get(name), other.get(name)) for name in names]
@@ -154,8 +153,8 @@ def _are_equal(row: Row, other: Row) -> bool:
 def with_moved_values(changes: Iterable[Change], large: Collection[str]) -> list[Change | Alteration]:
     """Return the changes, in which a row that moved to another key has the large values that its INSERT lacks.
 
-    Such a move is a DELETE and an INSERT at one place. The values are those of the row as its DELETE found it. An
-    INSERT is left out where its DELETE is not there, or where a value is told nowhere: none of these values is null.
+    Such a move is a DELETE and an INSERT at one place. The values are the values of the row as its DELETE found it. An
+    INSERT is left out where its DELETE is not there, or where no event has a value: none of these values is null.
 
     Args:
         changes: of tables with a key, whose rows change keys so and not otherwise.
@@ -195,7 +194,7 @@ def read_change(event: ChangeEvent, key: tuple[str, ...], types: Mapping[str, st
     Args:
         event: As a format decoded it.
         key: Key columns of its table, where the event does not name them.
-        types: Column to Iceberg type, coming before what the event's shape tells.
+        types: Column to Iceberg type. They come before the types in the event's shape.
     """
     after = _read_or_none(event.after, event.shape, types)
     if after is not None:
@@ -325,8 +324,8 @@ def versions(
 
     Args:
         changes: of the tables.
-        at: tells when a change took place.
-        tracked: columns of which a change begins a version; None: each change begins one.
+        at: returns when a change took place.
+        tracked: columns whose change begins a version; None: each change begins one.
     """
     by_table: dict[str, list[Version]] = {}
     current: dict[tuple[str, Key], Version] = {}
@@ -368,7 +367,7 @@ def versions(
 def fold_softly(changes: Iterable[Change]) -> dict[str, dict[Key, tuple[Row, Position, bool]]]:
     """Return of every table with a key the last row of each key, the position that wrote it, and whether it is gone.
 
-    A row that is gone is as it was last, with what its deletes tell of it; a null in their old image tells nothing.
+    A row that is gone has its last values; values in the old images of its deletes win, where they are not null.
     """
     tables: dict[str, dict[Key, tuple[Row, Position, bool]]] = {}
     for change in in_order(changes):

@@ -46,7 +46,7 @@ class Database:
         return 10 * (len(self.log) + 1)
 
     def put(self, name: str, number: int, value: str) -> None:
-        """Insert a row or update it; Debezium's update tells the new row alone."""
+        """Insert a row or update it; Debezium's update has the new row alone."""
         had = self.tables[name].get(number)
         before = None if had is None else {"id": number, "v": had}
         self.tables[name][number] = value
@@ -117,7 +117,7 @@ def generated(seed: int) -> History:
         dice = random.Random(seed)  # noqa: S311  a test's own mixing
         done = Database(*(f"{one}{name}" for name in "abc"), written=written)
         for name in done.tables:
-            done.put(name, 0, "first")  # a table of which no event is known is not followed
+            done.put(name, 0, "first")  # a table without a known event is not followed
         for step in range(24):
             name = dice.choice(sorted(done.tables))
             rows, number = done.tables[name], dice.randrange(4)
@@ -158,7 +158,7 @@ def _rename(done: Database, dice: random.Random, one: str) -> None:
 
 
 class Canal:
-    """As Canal writes a table: the order is that of Kafka's records."""
+    """As Canal writes a table: in the order of Kafka's records."""
 
     def __init__(self, table: str) -> None:
         self._table = table

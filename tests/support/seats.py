@@ -84,7 +84,7 @@ class _Beside(Log):
 
 
 def told_seats(tables: Mapping[str, str]) -> dict[str, Seat]:
-    """Seat each case, by its name, in the table that is told beside it; in ``make prove`` each in one of its own."""
+    """Seat each case, by its name, in the table that ``tables`` gives it; in ``make prove`` each in one of its own."""
     names: dict[str, list[str]] = {}
     for name, table in tables.items():
         names.setdefault(name if PROVING else table, []).append(name)
@@ -96,7 +96,7 @@ def told_seats(tables: Mapping[str, str]) -> dict[str, Seat]:
 def seats(cases: Mapping[str, Delivery], kind: Callable[[str], str] = lambda _: "any") -> dict[str, Seat]:
     """Seat each case, by its name.
 
-    Cases share a table if they are of one kind, and all of them or none have partial images. Those that empty their
+    Cases share a table if they are of one kind, and all of them or none have partial images. Cases that empty their
     table or bring a complete load sit alone.
 
     Args:

@@ -50,7 +50,7 @@ class Table:
         return self._change(Operation.INSERT, place, after=row)
 
     def update(self, place: int, **row: Any) -> Change:
-        """A row was updated, told in one message."""
+        """A row was updated, in one message."""
         before = {name: row[name] for name in self.key}
         return self._change(Operation.UPDATE, place, before=before, after=row)
 
@@ -126,7 +126,7 @@ def _row(dice: random.Random, table: Table, key: Key) -> Row:
 
 
 def _some(dice: random.Random, table: Table, key: Key) -> Row:
-    """A row of which not every column was captured."""
+    """A row, perhaps without some columns, which were not captured."""
     row = _row(dice, table, key)
     return {name: value for name, value in row.items() if name in table.key or dice.random() < 0.6}
 

@@ -44,7 +44,7 @@ class Step(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A message, and the step that it tells, or a half of it."""
+    """A message, and the step that it describes: the whole step, or a half of it."""
 
     step: Step
     message: bytes
@@ -108,17 +108,17 @@ def _debezium(table: str, step: Step, after: Values | None) -> Unit:
 
 
 def halves(table: str, step: Step) -> list[Unit]:
-    """Write a step as SharePlex, an update in two messages, of which the new one lacks what did not change."""
+    """Write a step as SharePlex: an update in two messages; the new one lacks the values that did not change."""
     return _shareplex(table, step, whole=False)
 
 
 def whole_halves(table: str, step: Step) -> list[Unit]:
-    """Write a step as SharePlex, an update in two messages of whole rows."""
+    """Write a step as SharePlex: an update in two messages of whole rows."""
     return _shareplex(table, step, whole=True)
 
 
 def one_message(table: str, step: Step) -> list[Unit]:
-    """Write a step as SharePlex, an update in one message that tells the old row, and of the new one what changed."""
+    """Write a step as SharePlex: an update in one message, with the old row and with the values that changed."""
     before, after = step.before, step.after
     if before is None or after is None:
         return _shareplex(table, step, whole=True)
@@ -142,7 +142,7 @@ def _meta(table: str, step: Step, op: str) -> Values:
 
 
 def canal(table: str, step: Step) -> list[Unit]:
-    """Write a step as a FlatMessage of Canal: nothing of it tells its place in the log."""
+    """Write a step as a FlatMessage of Canal: it does not carry its place in the log."""
     before, after, kind = step.before, step.after, step.operation.name
     old = None
     if before is not None and after is not None:

@@ -19,7 +19,7 @@ def spark_cluster(folder: Path, services: Mapping[str, Any]) -> Iterator[str]:
 
     Args:
         folder: gets the logs, and the worker's folder ``work``.
-        services: those of docker-compose.yaml.
+        services: the services of docker-compose.yaml.
     """
     port, pages = free_port(None), [free_port(None), free_port(None)]
     url = f"spark://{LOOPBACK}:{port}"

@@ -181,12 +181,12 @@ SENDS_MARKERS = frozenset({"debezium_json", "dts_avro"})
 
 
 def written(format_name: str, steps: Iterable[Step]) -> list[bytes]:
-    """Messages of a format; steps that it does not tell are left out."""
+    """Messages of a format; steps that it does not send are left out."""
     return [line for line in map(FORMATS[format_name], steps) if line is not None]
 
 
 def whole(format_name: str, transactions: Sequence[Sequence[Step]], delivered: Iterable[Step]) -> list[Change]:
-    """The reference: changes of the transactions of which everything was delivered that the format tells."""
+    """The reference: changes of the transactions that were delivered whole, as far as the format sends their steps."""
     there = {(step.transaction, step.number, step.mark) for step in delivered}
     found = []
     for steps in transactions:
