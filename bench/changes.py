@@ -39,7 +39,7 @@ def carry_out(work: Callable[[str, Sequence[str]], None], step: str, files: Sequ
 def typed(session: SparkSession, files: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
     """Return one typed row a message: ``op``, ``file``, ``pos``, ``row``, both times, and the row's columns.
 
-    ``columns`` are those of the image, with their types in Spark's SQL.
+    ``columns`` are the columns of the image, with their types in Spark's SQL.
     """
     row = ", ".join(f"{name}: {kind}" for name, kind in columns.items())
     envelope = (
@@ -59,7 +59,7 @@ def newest(changes: DataFrame, key: str) -> DataFrame:
 
 
 def totals(rows: DataFrame, columns: Sequence[str]) -> dict[str, int]:
-    """Read every column of a table; return what the generator can tell: rows, the sum of one column, the content."""
+    """Read every column of a table; return what the generator knows too: rows, the sum of one column, the content."""
     sums = [F.count(F.lit(1)), F.sum("reference"), F.sum(F.hash(*columns).cast("long"))]
     found = rows.agg(*sums).first() or (0, 0, 0)
     return dict(zip(("rows", "references", "content"), map(int, found), strict=True))

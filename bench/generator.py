@@ -50,7 +50,7 @@ FILES = 8
 _HOT_KEYS, _HOT_SHARE = 100, 0.2
 _DELETES = 0.05
 _NEW_KEYS = 0.1
-"""Keys beyond those of the initial load that changes draw from, as a share of it."""
+"""Keys beyond the keys of the initial load that changes draw from, as a share of the load."""
 _NO_ROW = -1
 _STEP = 7
 """Column ``reference`` of an event, divided by its number."""
@@ -163,7 +163,7 @@ class Generator:
 
 
 def _images(keys: Numbers, numbers: Numbers) -> pa.Array:
-    """The JSON image of each row; ``numbers`` tell its version."""
+    """The JSON image of each row; ``numbers`` give its version."""
     day, second = np.datetime64("2020-01-01", "D"), np.datetime64("2025-01-01T00:00:00.000001", "us")
     cents = _text(numbers % 100)
     parts: list[tuple[str, pa.Array]] = [

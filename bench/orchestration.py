@@ -74,7 +74,7 @@ def _write(landing: Path, number: int) -> None:
     at = int(day.timestamp() * 1000)
     head = {"database": "shop", "table": "orders", "type": "INSERT", "isDdl": False, "pkNames": ["id"], "sql": ""}
     types = {"mysqlType": {"id": "bigint", "item": "varchar(20)"}, "sqlType": {"id": -5, "item": 12}}
-    # Half of the rows are those of the day before, so that there is something to merge.
+    # Half of the rows have keys of the day before, so that there is something to merge.
     rows = [{"id": str(number * ROWS // 2 + row), "item": f"item {number}"} for row in range(ROWS)]
     folder = landing / f"{day:%Y-%m-%d}"
     folder.mkdir(parents=True)

@@ -50,7 +50,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """A table format, and how it is told to merge."""
+    """A table format, and how it is configured to merge."""
 
     table: str
     provider: str
@@ -144,7 +144,7 @@ def _environment(folder: Path) -> Path:
 
 
 def _fetch_hudi(folder: Path) -> None:
-    """Make the environment of Hudi, and tell it the columns of the table."""
+    """Make the environment of Hudi, and write the columns of the table into a file for it."""
     environment = _environment(folder)
     venv.create(environment, with_pip=True)
     pip = [environment / "bin" / "pip", "--quiet", "install", "--require-hashes", "--requirement", _HERE / "hudi.txt"]

@@ -27,7 +27,7 @@ class Debezium(Tool):
         return java("debezium", "CaptureByDebezium")
 
     def recover(self) -> None:
-        """Lose the history of statements, and be told to build it from the tables as they are."""
+        """Lose the history of statements, and be configured to build it from the tables as they are."""
         for history in self._folder.glob("*.history"):
             history.unlink()
         for file in self._files.values():

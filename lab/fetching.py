@@ -1,7 +1,7 @@
 """What the lab needs from Maven Central: of each part (``debezium``, ``canal``, ``mysql``) what its ``PART.xml`` names.
 
 The files are fetched once into the environment, and verified against ``PART.lock``. After a change of such a file,
-``python lab/fetching.py lock`` writes the locks anew.
+``python lab/fetching.py lock`` writes the locks again.
 """
 
 from __future__ import annotations

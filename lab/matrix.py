@@ -24,7 +24,7 @@ class Round:
     gap: bool = False
     """Whether the log that it has not read yet is gone when it starts again."""
     recovers: bool = False
-    """Whether what the tool knows of the tables is gone when it starts again, and it reads that anew and no rows."""
+    """Whether what the tool knows of the tables is gone when it starts again, and it reads that again and no rows."""
     tool: type[Tool] = Debezium
 
 

@@ -19,7 +19,7 @@ from tidemark.errors import RetriableLakeError
 from tidemark.services.processes import Server
 
 MARKS: Final = "lab_marks"
-"""A table whose rows tell how far a tool has come."""
+"""A table whose rows show how far a tool has come."""
 
 OWN: Final = (MARKS, "lab_signals")
 """The tables of the lab itself, which are compared with nothing."""
@@ -43,7 +43,7 @@ class Setting:
     of_values: bool = False
     """Whether it is only about how values are written: then it captures the tables of values."""
     encodings: Mapping[str, str] = field(default_factory=dict)
-    """Kinds of columns (``bytes``, ``bits``) whose encoding the messages do not tell -> the one of the source file."""
+    """Kinds of columns (``bytes``, ``bits``) whose encoding messages do not declare -> the one in the source file."""
     loads_add: bool = False
     """Whether loads without a place in the log only add rows: a person says so in the source file, or approves."""
     brings: Literal["all", "changes", "loaded"] = "all"
@@ -132,7 +132,7 @@ class Tool(ABC):
         return any(MARKS in line and mark in line for line in _lines(self._files[name]))
 
     def recover(self) -> None:
-        """Lose what it knows of the tables, and be told to read that again at the next start, and no rows."""
+        """Lose what it knows of the tables, and be configured to read that again at the next start, and no rows."""
         raise NotImplementedError(f"{type(self).__name__} keeps nothing of tables")
 
     def store_places(self) -> None:

@@ -51,11 +51,11 @@ class Outcome:
     why: str | None = None
     details: list[str] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
-    """Contradictions that Tidemark told of the table, where there were none."""
+    """Contradictions that Tidemark reported for the table, where there were none."""
 
     @property
     def is_wrong(self) -> bool:
-        """Whether rows differ and nothing known tells why, or Tidemark told of what is not so."""
+        """Whether rows differ for no known reason, or Tidemark reported contradictions that are none."""
         return bool((self.found and not self.why) or self.alarms)
 
     def lines(self) -> str:
@@ -154,7 +154,7 @@ def _named(each: Combination) -> tuple[Round, Setting]:
 
 
 def _contradictions(texts: Iterable[str], known: Iterable[Reason]) -> list[str]:
-    """What Tidemark told of contradictions that no reason explains: in order, a sound stream has none."""
+    """The contradictions that Tidemark reported and no reason explains: in order, a sound stream has none."""
     explained = {IN_WORDS[kind] for one in known for kind in one.contradictions}
     kinds = [words for words in IN_WORDS.values() if words not in explained]
     return [text for text in dict.fromkeys(texts) if any(words in text for words in kinds) and "The first is" in text]

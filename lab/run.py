@@ -41,7 +41,7 @@ class Lab:
         self._done = found(line for name in arguments.done or () for line in name.read_text("utf-8").splitlines())
 
     def run(self) -> bool:
-        """Do all that is asked for, and print it; whether something is wrong."""
+        """Do all that the arguments ask for, and print it; whether something is wrong."""
         spawning = multiprocessing.get_context("spawn")  # each process has a Spark of its own
         with ProcessPoolExecutor(self._arguments.jobs, spawning, prepare, (self._folder,)) as pool:
             try:
@@ -70,7 +70,7 @@ class Lab:
                 yield from self._deliveries(each, setting, list(captured.truths), kept)
 
     def _captures(self, each: Round, settings: Sequence[Setting], kept: Path) -> bool:
-        """Capture a round; false if that fails, which is told, and other rounds go on."""
+        """Capture a round; false if that fails, which is reported, and other rounds go on."""
         try:
             capture(each, settings, self._folder / each.name).write(kept)
         except TidemarkError as error:
@@ -108,7 +108,7 @@ class Lab:
 
 
 def main() -> int:
-    """Run the rounds that are asked for; 0 if every table is equal, or differs for a reason that is known."""
+    """Run the rounds that the arguments ask for; 0 if every table is equal, or differs for a reason that is known."""
     arguments = _arguments()
     folder = Path(tempfile.mkdtemp(prefix="tidemark-lab-", dir=arguments.keep))
     folder.chmod(0o755)  # PostgreSQL runs as another user

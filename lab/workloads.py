@@ -24,7 +24,7 @@ class Workload:
     later: Sequence[str]
     """What is done after that, and after a restart of the tool where a round has one."""
     said: Mapping[str, Mapping[str, Any]]
-    """What the source file says of tables, because messages alone do not tell it."""
+    """What the source file says of tables, because messages alone do not say it."""
     of_values: Sequence[str]
     """The tables that show how values are written."""
     binary: Mapping[str, Mapping[str, Sequence[str]]]
