@@ -198,7 +198,7 @@ def test_a_catalog_that_cannot_be_opened_is_told_without_its_password(
 def test_an_error_that_nobody_thought_of_does_not_end_as_data_held_back(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its traceback is shown, and the status is that of a failure."""
+    """Its traceback is shown, and the status means a failure."""
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError("a mistake")
@@ -294,7 +294,7 @@ def test_the_arguments_of_another_program_are_left_to_it(monkeypatch: pytest.Mon
 
 
 def test_validate_names_file_and_line(sources: Path) -> None:
-    """A wrong source file is told with file, line and a suggestion."""
+    """A wrong source file is reported with file, line and a suggestion."""
     (sources / "sources" / "wrong.yaml").write_text("source: wrong\nformat: canal_jsn\nlanding: x\n", encoding="utf-8")
     done = RUNNER.invoke(app, ["validate"])
     assert done.exit_code == 2

@@ -212,7 +212,7 @@ def test_the_page_of_the_command_line_has_the_groups_of_the_help() -> None:
 
 
 def test_the_help_has_a_place_for_every_command() -> None:
-    """In the order in which a person needs them, not in that of imports."""
+    """In the order in which a person needs them, not in the order of imports."""
     import tidemark.cli.commands  # noqa: F401  puts them into the application
 
     named = [command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands]

@@ -37,7 +37,7 @@ def test_messages_of_a_source_with_masks_are_shown_by_plain_alone(
 
 
 def test_decode_masks_as_a_source_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows under any name of a column, statements and reasons tell no plain value; other values stay."""
+    """Rows under any name of a column, statements and reasons show no plain value; other values stay."""
     people, plain = Log("people"), "a plain value"
     messages = [
         people.put(1, id=1, name=plain, note=plain),

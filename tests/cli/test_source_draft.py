@@ -1,4 +1,4 @@
-"""``tidemark init``: the file that it writes is valid, says what the sample told, and runs as it is."""
+"""``tidemark init``: the file that it writes is valid, says what the sample showed, and runs as it is."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_every_fixture_of_every_format_gives_a_valid_file_that_reads_it(case: Pa
 
 
 def _untyped_values(event: ChangeEvent) -> Iterator[tuple[str, bytes]]:
-    """The captured values of columns of which the messages declare neither a type nor an encoding."""
+    """The captured values of columns for which the messages declare neither a type nor an encoding."""
     columns = event.shape.columns if event.shape else ()
     plain = {column.name for column in columns if column.type is None and column.encoding == "plain"}
     members = msgspec.json.decode(event.after or b"{}", type=dict[str, msgspec.Raw])
@@ -253,7 +253,7 @@ def _bare(row: dict[str, object]) -> bytes:
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
-    """A dump whose messages tell no types, in a folder of its day."""
+    """A dump whose messages declare no types, in a folder of its day."""
     longest = max(map(len, VALUES.values()))
     rows = [{name: values[number % len(values)] for name, values in VALUES.items()} for number in range(longest)]
     return _dump(tmp_path / "dumps" / "dt=2026-01-02" / "a.jsonl.1", *map(_bare, rows))
@@ -365,7 +365,7 @@ def test_a_day_in_the_path_becomes_fields_of_time(
 def test_the_file_runs_as_it_is(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, lake: Lake
 ) -> None:
-    """Init, then run over the same dump: the rows are published, and status tells both ledgers."""
+    """Init, then run over the same dump: the rows are published, and status shows both ledgers."""
     monkeypatch.setenv("TIDEMARK_LANDING", str(tmp_path))
     committed = canal("orders", "INSERT", TYPES, ("1", "5.10", "x"), ("2", "6.10", "y"))
     sample = _dump(tmp_path / "drafted" / "2026-01-01" / "a.jsonl", committed, b"{broken}")

@@ -137,7 +137,7 @@ def _expected() -> dict[str, Rows]:
 
 
 def test_statements_on_columns_go_with_their_table(reports_by_run: list[dict[str, StageReport]], lake: Lake) -> None:
-    """Also statements on a table that exchanged names with another one, and columns in the statement that renames it."""
+    """Also statements on a table that exchanged names with another, and columns in the statement that renames it."""
     held = {name: lake.load((_SOURCE, name)).scan().to_arrow().to_pylist() for name in ("filled_a", "filled_c")}
     found = {name: sorted([row["id"], row["v"], *_numbers(row)] for row in rows) for name, rows in held.items()}
     assert found["filled_a"] == [[1, "b", 9]]

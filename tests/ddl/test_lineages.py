@@ -1,4 +1,4 @@
-"""Which events belong to a table that was renamed, as statements tell, without Spark."""
+"""Which events belong to a table that was renamed, according to statements, without Spark."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ A, B, C = "shop.a", "shop.b", "shop.c"
 def test_a_table_keeps_the_events_of_the_names_it_had(
     statements: list[str], tables: dict[str, list[tuple[str, str, str | None]]]
 ) -> None:
-    """Each up to the statement that gave it the next one; a table of which no event is known is followed nowhere."""
+    """Each name up to the statement that gave the table the next one; a table without events is followed nowhere."""
     rows = [_stated(str(place), text) for place, text in enumerate(statements, start=1)]
     for sequence in permutations(rows):
         assert _found(*sequence, *sequence) == tables

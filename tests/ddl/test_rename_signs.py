@@ -1,4 +1,4 @@
-"""Signs of renames that no message tells, without Spark."""
+"""Signs of renames that no message reports, without Spark."""
 
 from __future__ import annotations
 

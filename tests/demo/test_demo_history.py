@@ -249,7 +249,7 @@ def test_faults_and_duplicates_are_there(dump: Dump) -> None:
 
 
 def test_scans_are_sent_again_where_they_can_be_told(dump: Dump, shop: History) -> None:
-    """Rows of the table without a key come twice, but where only the place tells a repeat from an equal row."""
+    """Rows of the table without a key come twice, except where only the place tells a repeat from an equal row."""
     changes = _changes(dump, dump.rendered.files, shop)
     scans = Counter(
         change.position for change in changes if isinstance(change, Change) and change.table == "stock_scans"
@@ -297,7 +297,7 @@ def _outcomes(dump: Dump, paths: list[Path] | tuple[Path, ...]) -> Iterator[list
 
 
 def _known(dump: Dump) -> Known | None:
-    """Return what the metadata messages of all files tell, for a format that asks."""
+    """Return what is known from the metadata messages of all files, for a format that asks for them."""
     module = informed(resolve(dump.source.format))
     if module is None:
         return None
@@ -374,7 +374,7 @@ def _state(changes: list[Change | Alteration], shop: History) -> dict[str, list[
 
 
 def _ordered(shop: History, table: str, rows: list[Row]) -> list[Row]:
-    """Rows of a table without a key have no order but that of their values."""
+    """Rows of a table without a key have no order but the order of their values."""
     return rows if shop.schemas[table][-1].key else sorted(rows, key=repr)
 
 
@@ -433,7 +433,7 @@ def test_transactions_are_cut_by_files_and_by_runs(dump: Dump) -> None:
 
 
 def test_every_column_is_published_with_one_type(dump: Dump, shop: History) -> None:
-    """The type by the source file, else by the messages, is that of the source database, whatever the format."""
+    """The type by the source file, else by the messages, is the type of the source database, whatever the format."""
     types: dict[str, dict[str, str | None]] = {}
     for events in _outcomes(dump, dump.rendered.files):
         for event in events if isinstance(events, list) else ():

@@ -1,4 +1,4 @@
-"""The demo's table without a key: its life holds what it promises, told by statements or by rows alone."""
+"""The demo's table without a key: its life holds what it promises, written as statements or as rows alone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_table_begins_on_day_two_with_equal_rows(shop: History) -> None:
 
 
 def test_one_of_equal_rows_goes(shop: History) -> None:
-    """Deletes and updates hit rows of which there are several, before and after the late events come."""
+    """Deletes and updates hit rows that occur several times, before and after the late events come."""
     for late in (True, False):
         rows: Rows = {}
         hits = 0
@@ -136,7 +136,7 @@ def test_rows_alone_lead_to_the_same_rows(shop: History, *, truncates: bool) -> 
 
 
 def _apply_narrow(rows: Rows, event: RowEvent) -> None:
-    """Do what the event says where nothing told the columns: one that a row lacks is null."""
+    """Do what the event says where nothing declared the columns: a column that a row lacks is null."""
     if event.before is not None and not event.schema.key:
         before = _without_nulls(event.before)
         del rows[next(key for key, row in rows.items() if _without_nulls(row) == before)]

@@ -203,7 +203,7 @@ def test_a_secret_that_is_none_stops_the_start(value: str) -> None:
 
 
 def test_both_engines_are_told_the_same_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The catalog's variables are PyIceberg's; what Spark is told of them are the names that Iceberg for Java knows."""
+    """The catalog's variables are PyIceberg's; Spark gets them under the names that Iceberg for Java knows."""
     for name, value in COMPOSE["x-lake"].items():
         monkeypatch.setenv(name, re.sub(r"\$\{(\w+):.*\}", r"<\1>", value))
     monkeypatch.setattr(

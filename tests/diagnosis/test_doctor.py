@@ -78,7 +78,7 @@ def test_all_is_well_without_a_lake_and_none_is_made(place: Path) -> None:
 
 
 def test_each_mistake_is_a_problem_with_what_to_do(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No Java, no jars, a wrong file, no landing folder: status 1, each with a remedy, and a common lack told once."""
+    """No Java, no jars, a wrong file, no landing folder: status 1, each with a remedy; a common lack is shown once."""
     monkeypatch.setenv("JAVA_HOME", str(place))
     monkeypatch.setenv("TIDEMARK_JARS", str(place / "jars"))
     for name in ("crm", "hr"):
@@ -144,7 +144,7 @@ def test_a_jar_that_was_changed_is_told(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_catalog_that_does_not_answer_shows_no_secret(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its address is told without user, password and options, and a connection is given up in seconds."""
+    """Its address is shown without user, password and options, and a connection is given up in seconds."""
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__TYPE", "sql")
     monkeypatch.setenv(
         "PYICEBERG_CATALOG__TIDEMARK__URI", "postgresql+psycopg://etl:hunter2@127.0.0.1:1/lake?password=hunter3"
@@ -161,7 +161,7 @@ def test_a_catalog_that_does_not_answer_shows_no_secret(place: Path, monkeypatch
 
 
 def test_an_sql_catalog_without_a_lake_stays_as_it_is(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told to answer, and to hold no lake; no table is made in it. With a lake, its namespaces are counted."""
+    """Doctor says that it answers and has no lake; no table is made in it. With a lake, its namespaces are counted."""
     database = place / "other.db"
     database.touch()
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__TYPE", "sql")

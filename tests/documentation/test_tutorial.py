@@ -50,6 +50,6 @@ def test_it_begins_as_shown(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_goes_on_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All steps."""
-    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)  # each JVM would tell of it
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)  # each JVM would print it
     assert len(STEPS) >= 12
     follow(tmp_path, STEPS)

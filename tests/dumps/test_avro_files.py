@@ -235,7 +235,7 @@ def test_a_cut_file_is_refused(tmp_path: Path, share: float, codec: str) -> None
 @relaxed
 @given(data=st.data(), codec=st.sampled_from(CODECS))
 def test_a_flipped_bit_raises_landing_errors_only(tmp_path: Path, data: st.DataObject, codec: str) -> None:
-    """A damaged file is refused with its name, or its data were those of another sound file."""
+    """A damaged file is refused with its name, or its data are the data of another sound file."""
     whole = bytearray(container(record_schema(born=True), [[dts_records.encode({**ROW, "born": 1})] * 5] * 2, codec))
     at = data.draw(st.integers(0, len(whole) - 1))
     whole[at] ^= 1 << data.draw(st.integers(0, 7))
@@ -367,7 +367,7 @@ def _nested(depth: int) -> Any:
     ],
 )  # fmt: skip
 def test_hostile_schemas_are_refused(tmp_path: Path, schema: Any, reason: str) -> None:
-    """What would make reading run on, or run deep, is told by the schema alone."""
+    """What would make reading run on, or run deep, shows in the schema alone."""
     path = write(tmp_path, container(schema, [[b"\x02" * 10_000]]))
     with pytest.raises(LandingError, match=reason):
         containers.inspect(path)

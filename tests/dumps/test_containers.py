@@ -318,7 +318,7 @@ def test_broken_kafka_record_is_kept_as_it_stands(tmp_path: Path, broken: bytes,
 def test_broken_message_does_not_change_the_container(
     tmp_path: Path, text: bytes, container: str, expected: list[bytes]
 ) -> None:
-    """The container is told by all the messages at the beginning, so that one broken message spoils only itself."""
+    """The container is known by all the messages at the beginning, so that one broken message spoils only itself."""
     path = write(tmp_path, "a.json", text)
     assert values(path) == expected
     assert containers.inspect(path).container == container
@@ -348,7 +348,7 @@ def test_broken_message_does_not_change_the_container(
     ],
 )
 def test_cut_or_foreign_text_is_refused_whole(tmp_path: Path, text: bytes, reason: str) -> None:
-    """What cannot be told apart into messages is refused, naming the file, the place and what to do."""
+    """What cannot be split into messages is refused, naming the file, the place and what to do."""
     path = write(tmp_path, "a.json", text)
     with pytest.raises(LandingError, match=reason) as caught:
         containers.inspect(path)
@@ -634,7 +634,7 @@ def test_members_one_after_another_are_one_content(tmp_path: Path, suffix: str) 
 
 
 def test_name_that_promises_another_content_is_refused(tmp_path: Path) -> None:
-    """A plain or empty file is not what its compressed name says; which compression it is, the content tells."""
+    """A plain or empty file is not what its compressed name says; the content decides which compression it is."""
     for name, content in {"a.gz": LINE, "b.zst": b"", "c.parquet": LINE}.items():
         with pytest.raises(LandingError, match="does not begin as"):
             containers.inspect(write(tmp_path, name, content))
@@ -779,7 +779,7 @@ def test_a_long_kafka_record_is_set_aside_alone(tmp_path: Path) -> None:
 def test_a_file_that_begins_with_a_long_record_is_known_as_kafka(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first message that is not too long tells what the file holds."""
+    """The first message that is not too long shows what the file holds."""
     monkeypatch.setattr(containers, "_BEGINNING", 10)
     line = b'{"topic":"t","partition":0,"offset":%d,"value":"{%s}"}\n'
     path = write(tmp_path, "a.json", (line % (1, b" " * 200)) * 3 + line % (2, b""))
@@ -827,7 +827,7 @@ def test_special_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_inspection_tells_hash_and_size_of_the_stored_bytes(tmp_path: Path) -> None:
-    """Hash and size are those of the file as stored, in every container."""
+    """Hash and size are taken of the file as stored, in every container."""
     stored = gzip.compress(LINE + b"\n" + LINE)
     expected = containers.Inspection(
         sha256=hashlib.sha256(stored).hexdigest(), size=len(stored), messages=2, container="json_lines", kafka=False

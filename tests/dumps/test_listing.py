@@ -61,7 +61,7 @@ def test_interval_finer_than_the_path_takes_the_files_whose_day_starts_in_it(tmp
 
 
 def test_interval_size_and_order_are_told(tmp_path: Path) -> None:
-    """A file tells the start of its period in epoch µs, its size and its time; the order is interval, path."""
+    """A file has the start of its period in epoch µs, its size and its time; the order is interval, path."""
     touch(tmp_path, "b/2026010101.json", "a/2026010200.json", "a/2026010101.json")
     os.utime(tmp_path / "b/2026010101.json", ns=(1, 1234567890123456789))
     files = listing.find(f"{tmp_path}/*/%Y%m%d%H.json", start=None, end=None)

@@ -1,4 +1,4 @@
-"""A landing path with a typo is an error that names the part; an interval without files is told from it."""
+"""A landing path with a typo is an error that names the part; an interval without files is distinguished from it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_no_row_of_a_batch_is_left_out(kind: str, lake: Lake, spark: SparkSessio
 
 
 def test_many_values_are_a_range(spark: SparkSession) -> None:
-    """Values are named one by one up to a number; beyond it the least and the greatest are told alone."""
+    """Values are named one by one up to a number; beyond it only the least and the greatest are named."""
     plan = _plan("long")
     for rows, named in ((key_bounds.FEW, True), (key_bounds.FEW + 1, False)):
         keys = spark.range(rows).toDF("k0")

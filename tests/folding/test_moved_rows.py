@@ -1,4 +1,4 @@
-"""The DELETE that an INSERT with placeholders belongs to: told by the log, in whatever order the two are delivered."""
+"""The DELETE that an INSERT with placeholders belongs to: found by the log, in whatever order the two are delivered."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CASES: dict[str, tuple[list[Event], bool]] = {
         False,
     ),
 }
-"""Events at one place of the log, and whether the INSERT (of key 2) is that of the row (of key 1) that was deleted."""
+"""Events at one place of the log, and whether the INSERT (of key 2) belongs to the row that was deleted (of key 1)."""
 
 
 def test_the_order_of_the_log_makes_a_pair(spark: SparkSession) -> None:

@@ -54,7 +54,7 @@ def _nodes(frame: DataFrame) -> int:
 
 
 def _sizes(spark: SparkSession, columns: int, shapes: int) -> dict[str, int]:
-    """How large the plans are of which the fold of a table consists."""
+    """How large the plans are that the fold of a table consists of."""
     plan = _plan(columns, shapes)
     changes = spark.createDataFrame([], _CHANGES)
     rows = ", ".join(f"{quoted(each.name)} {spark_type(each.type)}" for each in plan.columns)

@@ -1,4 +1,4 @@
-"""Changes at one place of a log: which were sent again, told by their order alone."""
+"""Changes at one place of a log: their order alone shows which were sent again."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_rows_of_one_copy_statement(partitions: tuple[int, int], kept: str) -> N
 
 
 def test_files_have_no_gap_for_entries_of_several_tables() -> None:
-    """In files the changes of other tables stand between those of one transaction."""
+    """In files the changes of other tables stand between the changes of one transaction."""
     entries = [("a", 1, "A"), ("a", 5, "B"), ("b", 2, "A")]
     changes = [
         Change(encode_position(placed((1, 31, 4711), (0, 0, 0, file, place), (0, 1))), ord(what))

@@ -77,7 +77,7 @@ def _rules(checks: list[dict[str, Any]]) -> tuple[RowCheck, ...]:
 def test_great_expectations_finds_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     """For each check: a null passes, NaN is above all numbers, and lengths count characters.
 
-    Great Expectations counts rows. The n-th row is there 2**n times, so a count tells which rows were found.
+    Great Expectations counts rows. The n-th row is there 2**n times, so a count shows which rows were found.
     """
     from tidemark.quality.expectations import evaluate_all
 

@@ -1,4 +1,4 @@
-"""When the old image of an update need not be parsed: only where its key is, text for text, that of the new one."""
+"""When the old image of an update need not be parsed: only where its key is, text for text, the key of the new one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def updates(draw: st.DrawFn) -> tuple[str, str]:
 
 
 def told_same(spark: SparkSession, images: list[tuple[str, str]]) -> dict[tuple[str, ...], list[bool]]:
-    """For each key, whether each pair of images is told to have the same one."""
+    """For each key, whether each pair of images is found to have the same one."""
     shape = Shape(tuple(map(Column, COLUMNS)))
     found = Found(
         object="t", database=None, schema=None, name="t", events=len(images), truncates=0, shapes={shape.id: shape},

@@ -111,7 +111,7 @@ def test_images_are_the_bytes_of_the_message() -> None:
 
 
 def test_columns_without_mysql_types_have_no_type() -> None:
-    """Flink CDC writes values with JSON types and tells no others."""
+    """Flink CDC writes values with JSON types and declares no others."""
     (event,) = decode(rows(mysqlType=None, data=[{"id": 1, "v": True}]))
     assert event.shape.columns == (Column(name="id"), Column(name="v"))
 
@@ -124,7 +124,7 @@ def test_a_whole_row_is_not_partial() -> None:
 
 @pytest.mark.parametrize("old", [None, [], [None], [{}]])
 def test_an_update_without_an_old_value_is_partial(old: list[Any] | None) -> None:
-    """A MINIMAL row image has no old values and only some columns; mysqlType tells no others either."""
+    """A MINIMAL row image has no old values and only some columns; mysqlType lists no others either."""
     (event,) = decode(rows("UPDATE", mysqlType={"v": "text"}, data=[{"v": "b"}], old=old))
     assert (event.partial, event.absent, event.before) == (True, (), None)
 
@@ -298,7 +298,7 @@ VECTORS = {
 @pytest.mark.parametrize("producer", VECTORS)
 @pytest.mark.parametrize("type_", ["vector", "vector(3)", "VECTOR(3)"])
 def test_vectors_of_tidb_are_text_and_those_of_mysql_bytes(producer: str, type_: str) -> None:
-    """``sqlType`` tells which, as ``mysqlType`` is the same."""
+    """``sqlType`` shows which, as ``mysqlType`` is the same."""
     members, expected = VECTORS[producer]
     types = {"id": "int", "v": type_}
     (event,) = decode(

@@ -69,7 +69,7 @@ def test_document_cdl_json(document: list[Any]) -> None:
 
 
 def test_document_debezium_json(document: list[Any]) -> None:
-    """``after`` is the row, and ``source`` tells what the members of version 1.0 told."""
+    """``after`` is the row, and ``source`` carries what the members of version 1.0 carry."""
     event = document[1]
     assert (event.operation, event.before) == (Operation.INSERT, None)
     assert event.after == b'{"count1":14,"id":35,"time1":null,"decimalNum":null}'
@@ -115,7 +115,7 @@ def test_an_unknown_operation_of_version_2_is_named(op: str) -> None:
 
 
 def test_the_version_may_be_missing() -> None:
-    """The members of the message tell it as well."""
+    """The members of the message show it as well."""
     assert decode(first(data=ROW, message_version=None)).after == decode(second(after=ROW, message_version=None)).after
 
 
@@ -157,7 +157,7 @@ def test_a_delete_takes_the_row_that_there_is(before: Any, data: Any, row: Any) 
 
 
 def test_a_delete_without_row_and_key_is_set_aside() -> None:
-    """Which row went, nobody can tell."""
+    """Nobody can know which row went."""
     with pytest.raises(MissingKeyError):
         decode(first("DELETE", unique=None))
 
@@ -254,7 +254,7 @@ def test_an_lsn_that_is_none_sets_the_message_aside() -> None:
 
 
 def test_tables_with_their_database() -> None:
-    """Version 2.0 tells the database, version 1.0 does not, so by default it is no part of the name."""
+    """Version 2.0 names the database, version 1.0 does not, so by default it is no part of the name."""
     assert decode(second(after=ROW)).table == TableId(None, "public", "orders")
     assert decode(second(after=ROW), with_database=True).table == TableId("shop", "public", "orders")
 

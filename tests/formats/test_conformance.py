@@ -80,7 +80,7 @@ def test_the_shape_has_every_column_of_the_images(case: Case) -> None:
 
 @pytest.mark.parametrize("case", ALL, ids=case_name)
 def test_equal_shapes_are_one_object(case: Case) -> None:
-    """Shapes are cached: the same message twice gives the same object, so that identity tells equality cheaply."""
+    """Shapes are cached: the same message twice gives the same object, so that identity shows equality cheaply."""
     for first, second in zip(changes(case), changes(case), strict=True):
         assert first.shape is second.shape
 

@@ -121,7 +121,7 @@ def row(**columns: Any) -> dict[str, Any]:
 
 
 def test_document_insert() -> None:
-    """The row stands in ``after``; table, composite key, types and both times are told."""
+    """The row stands in ``after``; table, composite key, types and both times are read."""
     (event,) = decode(INSERT)
     assert event.operation is Operation.INSERT
     assert json.loads(event.after) == {"id": 1, "name": "joe", "comment": "comment"}
@@ -214,7 +214,7 @@ def test_only_the_image_of_the_operation_counts() -> None:
 
 @pytest.mark.parametrize("sequence", ["-1", -1])
 def test_a_row_of_an_initial_load_ranks_below_every_change(sequence: str | int) -> None:
-    """Its sequence is -1, its event time too, which is then not told."""
+    """Its sequence is -1, and so is its event time: no commit time is known."""
     times = {"eventTime": -1, "systemTime": 1731661820245, "checkpointTime": -1}
     (load,) = decode(message(sequenceId=sequence, after=row(id=1), timestamp=times))
     (change,) = decode(message(sequenceId="0", after=row(id=1)))
@@ -348,7 +348,7 @@ def test_erase_with_a_drop_empties_nothing() -> None:
 
 @pytest.mark.parametrize("op", ["CREATE", "ALTER", "RENAME", "ERASE"])
 def test_a_schema_change_without_its_statement_is_set_aside(op: str) -> None:
-    """What it did nobody could tell."""
+    """Nobody could know what it did."""
     with pytest.raises(MalformedMessageError, match=r"`ddl\.text` is missing"):
         decode(message(op, ddl=None))
 

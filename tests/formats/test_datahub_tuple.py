@@ -102,7 +102,7 @@ def dts(prefix: str, **columns: Any) -> dict[str, Any]:
 
 
 def test_rows_of_dts_by_its_previous_naming_rule() -> None:
-    """The source's own columns lose the prefix that DTS gave them; database and table are told, times in seconds."""
+    """The source's own columns lose the prefix that DTS gave them; database and table are read, times in seconds."""
     (event,) = decode(dts("dts_", dts_id="1", dts_dts_flag="y"))
     assert json.loads(event.after) == {"id": "1", "dts_flag": "y"}
     assert event.table == TableId(database="shop", schema=None, name="orders")
@@ -123,7 +123,7 @@ def test_two_columns_of_one_name_are_set_aside() -> None:
 
 
 def test_containers_know_the_sequence_columns_of_the_format() -> None:
-    """CSV and Parquet of Tuple rows are told by the columns that this format reads."""
+    """CSV and Parquet of Tuple rows are recognised by the columns that this format reads."""
     assert set(SEQUENCE_COLUMNS) == {names.wire["sequence"] for names in tuple_types.SETS}
 
 

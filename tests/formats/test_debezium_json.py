@@ -101,7 +101,7 @@ def test_lindorm_old_row_lacks_what_is_null() -> None:
 
 
 def test_lindorm_document_hbase_put() -> None:
-    """A put tells the cells that it wrote, as Base64 of raw bytes; ``ROW`` is the key."""
+    """A put has the cells that it wrote, as Base64 of raw bytes; ``ROW`` is the key."""
     event = lindorm("c", None, {"ROW": "dXNlcjE=", "f_name": "bHVja3k="})
     assert (event.operation, event.partial, event.upsert, event.key) == (Operation.UPDATE, True, True, ("ROW",))
     assert event.shape is not None
@@ -180,7 +180,7 @@ def test_positions_that_earlier_versions_stored_are_below_those_of_the_same_log_
 
 @pytest.mark.parametrize(("pos", "offset"), [(-7900, 4294959396), ("-1", 4294967295), ("12", 12), (None, 0)])
 def test_a_binlog_offset_below_zero_has_wrapped(pos: object, offset: int) -> None:
-    """The log has 32 bits for it: the change is behind those of lower offsets, not before the file's first."""
+    """The log has 32 bits for it: the change is behind the changes at lower offsets, not before the file's first."""
     event = decode(change("c", None, {"id": 1}, **{**MYSQL, "pos": pos}))
     assert event.position[:3] == (1, 9, offset)
 
@@ -230,7 +230,7 @@ def test_a_delete_without_row_takes_the_record_key() -> None:
 
 
 def test_a_delete_without_row_and_key_is_set_aside() -> None:
-    """Which row went, nobody can tell."""
+    """Nobody can know which row went."""
     with pytest.raises(MissingKeyError):
         decode(change("d"))
 
@@ -248,7 +248,7 @@ def test_an_unknown_operation_is_named() -> None:
 
 
 def test_a_message_without_table_needs_the_option() -> None:
-    """Tables are told by ``source``, never by the topic; the option names the table of those that tell none."""
+    """``source`` names the table, never the topic; the option names it for messages that do not."""
     bare = change("c", None, {"id": 1}, table=None)
     with pytest.raises(MissingTableError, match="option `table`"):
         decode(bare)
@@ -289,7 +289,7 @@ def mongodb(op: str, after: Any = None, before: Any = None, key: bytes | None = 
 
 
 def test_a_document_is_a_row_of_its_id_and_its_text() -> None:
-    """No digit of a document changes, and its fields need not be those of the next."""
+    """No digit of a document changes, and the next one may have other fields."""
     document = '{"_id": {"$oid": "596e275826f08b2730779e1f"}, "n": 1.10}'
     event = mongodb("c", document)
     assert (event.operation, event.key) == (Operation.INSERT, ("_id",))
@@ -325,7 +325,7 @@ def test_changes_of_documents_stand_in_the_order_of_the_oplog() -> None:
 
 
 def test_a_deleted_document_that_nothing_identifies_is_set_aside() -> None:
-    """Without pre-image and record key, nobody can tell which went."""
+    """Without pre-image and record key, nobody can know which went."""
     with pytest.raises(MissingKeyError):
         mongodb("d")
 
@@ -485,7 +485,7 @@ def _end(event_count: Any, collections: dict[str, Any]) -> ControlEvent:
     ],
 )
 def test_the_last_commit_before_a_change_of_postgresql(op: str, source: dict[str, Any], expected: object) -> None:
-    """What is no sequence of PostgreSQL's connector tells none, and sets no message aside."""
+    """What is no sequence of PostgreSQL's connector gives no commit, and sets no message aside."""
     image = {"before": {"id": 1}} if op == "d" else {"after": {"id": 1}}
     assert decode(change(op, **image, **source), key=b'{"id": 1}').after_commit == expected
 

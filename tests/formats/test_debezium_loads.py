@@ -1,4 +1,4 @@
-"""Which load a row of Debezium belongs to: told by the position that all rows of a complete load carry."""
+"""Which load a row of Debezium belongs to: known by the position that all rows of a complete load carry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def decode(value: dict[str, Any], place: int = 1, **options: Any) -> Event:
 
 
 def load(source: dict[str, Any], snapshot: Any, op: str = "r", **options: Any) -> Position | None:
-    """The load that a row is of, as its message tells."""
+    """The load that a row belongs to, by its message."""
     image = '{"_id":1}' if "collection" in source else {"id": 1}
     event = decode({"op": op, "after": image, "source": {**source, "snapshot": snapshot}, "ts_ms": 1}, **options)
     assert isinstance(event, ChangeEvent)
@@ -69,7 +69,7 @@ def test_a_load_is_known_by_its_place_in_the_log(source: dict[str, Any], began: 
 
 
 def test_a_load_begins_below_its_rows_and_above_what_it_holds() -> None:
-    """Changes of before are below, those of after above, and so is a change at the same place: it is not replaced."""
+    """Earlier changes are below, later ones above, and so is a change at the same place: it is not replaced."""
     row = decode({"op": "r", "after": {"id": 1}, "source": {**MYSQL, "snapshot": "true"}, "ts_ms": 1})
     assert isinstance(row, ChangeEvent)
     assert row.load is not None
@@ -103,7 +103,7 @@ def test_the_source_file_may_say_that_loads_are_partial() -> None:
 
 
 def test_a_flattened_row_tells_its_load_with_the_fields_that_were_added() -> None:
-    """``add.fields``: op, source.snapshot and those of the position."""
+    """``add.fields``: op, source.snapshot and the fields of the position."""
     row = {"id": 1, "__op": "r", "__source_snapshot": "true", "__table": "orders"}
     added = {f"__source_{name}": MYSQL[name] for name in ("connector", "db", "file", "pos", "row")}
     event = decode({**row, **added})

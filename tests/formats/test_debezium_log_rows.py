@@ -33,7 +33,7 @@ def test_a_zero_of_a_deleted_row_of_postgresql_is_no_value(zero: Any) -> None:
 
 @pytest.mark.parametrize("value", [1, -1, 0.5, True, "a", "AQ==", "10", "0x", [0], {"a": 1}, "1970-01-02Z"], ids=str)
 def test_another_value_of_a_deleted_row_stays(value: Any) -> None:
-    """A default counts as no value where the schema tells it, whether or not the column may be null."""
+    """A default counts as no value where the schema declares it, whether or not the column may be null."""
     assert _left({"id": 1, "a": value}, "postgresql") == {"id": 1, "a": value}
     assert _left({"id": 1, "a": value}, "postgresql", optional=False) == {"id": 1, "a": value}
     assert _left({"id": 1, "a": value}, "postgresql", optional=False, default=value) == {"id": 1}

@@ -204,7 +204,7 @@ def test_truncations_name_their_tables() -> None:
 
 
 def test_hostile_ddl_is_looked_at_in_bounded_time() -> None:
-    """A pattern that backtracks would stop a run: a text of any shape is told or refused at once."""
+    """A pattern that backtracks would stop a run: a text of any shape is read or refused at once."""
     for statement in (
         "truncate " + "a," * 4000,
         "truncate " + "/*" * 4000,
@@ -369,20 +369,20 @@ def test_logical_names_of_polardb_x() -> None:
     ],
 )
 def test_keys_come_from_the_tag(info: str | None, key: Any) -> None:
-    """A primary key is the key; a unique one is none, as its columns may be null; without the tag nothing is told."""
+    """A primary key is the key; a unique one is none, as its columns may be null; without the tag no key is known."""
     tags = {} if info is None else {"pk_uk_info": info}
     (event,) = decode(operation="INSERT", object="a.b", tags=tags, fields=[["id", 8], ["v", 8]], after=[ID, ID])
     assert event.key == key
 
 
 def test_a_null_leaves_text_or_bytes_open() -> None:
-    """One type number stands for TEXT and for BLOB: only a value tells which."""
+    """One type number stands for TEXT and for BLOB: only a value shows which."""
     types = [inserted(value, 252).shape for value in (None, {"Character": "a"}, {"BinaryObject": "61"})]
     assert [shape and shape.columns[1].type for shape in types] == [None, "string", "binary"]
 
 
 def test_a_number_beyond_its_column_is_carried_on_untyped() -> None:
-    """Nothing tells an unsigned bigint, so its largest values leave the type to the source file and lose no digit."""
+    """Nothing marks an unsigned bigint, so its largest values leave the type to the source file and lose no digit."""
     shape = inserted({"Integer": str(2**63)}, 8).shape
     assert shape is not None
     assert shape.columns[1].type is None
@@ -396,7 +396,7 @@ def test_jsonb_is_text() -> None:
 
 
 def test_unknown_type_numbers() -> None:
-    """MySQL's and Oracle's lists are closed; OIDs are open, and the value tells."""
+    """MySQL's and Oracle's lists are closed; OIDs are open, and the value decides."""
     for source, number in (("MySQL", 244), ("DRDS", -1), ("Oracle", 0)):
         with pytest.raises(UnknownTypeError, match=rf"column 'v' has dataTypeNumber {number}; {source} has "):
             inserted(None, number, source=source)

@@ -20,6 +20,6 @@ def test_each_format_has_golden_messages(name: str) -> None:
 
 @pytest.mark.parametrize("case", cases(), ids=case_name)
 def test_golden_messages_give_their_events(case: Case) -> None:
-    """The events of all messages of a case, as printed, are those of its file."""
+    """The events of all messages of a case, as printed, are the events of its file."""
     printed = [json.loads(to_line(event)) for message in case.messages for event in case.printed(message)]
     assert printed == case.expected

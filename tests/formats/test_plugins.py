@@ -92,7 +92,7 @@ def test_two_packages_may_not_bring_one_name(site: Path) -> None:
 
 
 def test_a_format_that_cannot_be_imported_does_not_end_the_scheduler(site: Path) -> None:
-    """What the local scheduler imports beforehand are Tidemark's own formats: tasks of the source tell of the other."""
+    """The local scheduler imports only Tidemark's own formats beforehand; tasks of the source report the other."""
     install(site, "acme_cdc", "acme_json", "import no_such_module")
     program = "import tidemark.preloaded; from tidemark import formats; print('acme_json' in formats.names())"
     paths = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))

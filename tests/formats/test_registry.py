@@ -44,7 +44,7 @@ def test_a_helper_module_cannot_be_resolved() -> None:
 
 @pytest.mark.parametrize("name", formats.names())
 def test_every_format_says_who_writes_it_and_what_each_option_means(name: str) -> None:
-    """The command ``formats`` has nothing else to tell it from."""
+    """The command ``formats`` has no other place to read it from."""
     module = formats.resolve(name)
     assert all(module.TOOLS)
     assert module.TOOLS

@@ -43,7 +43,7 @@ def message(value: bytes, **record: Any) -> Message:
 
 
 def known_of(*messages: bytes) -> formats.Known:
-    """Return what metadata messages tell."""
+    """Return what is known from metadata messages."""
     pairs = [replicate_avro.metadata(message(value), replicate_avro.Options()) for value in messages]
     return formats.gather(pair for pair in pairs if pair is not None)
 
@@ -81,7 +81,7 @@ def test_document_envelope() -> None:
 
 
 def test_document_metadata_message() -> None:
-    """It is read by the schema that it brings, and tells the table, its columns and the schema of its rows."""
+    """It is read by the schema that it brings, and describes the table, its columns and the schema of its rows."""
     event = decode(METADATA)
     assert isinstance(event, SchemaChange)
     assert str(event.table) == "shop.orders"

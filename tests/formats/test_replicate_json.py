@@ -38,7 +38,7 @@ def message(value: bytes | dict[str, Any], **record: Any) -> Message:
 
 
 def known_of(*messages: bytes, **options: Any) -> formats.Known:
-    """Return what metadata messages tell."""
+    """Return what is known from metadata messages."""
     pairs = [replicate_json.metadata(message(value), replicate_json.Options(**options)) for value in messages]
     return formats.gather(pair for pair in pairs if pair is not None)
 
@@ -58,7 +58,7 @@ def decode(
 
 
 def after(event: ChangeEvent) -> dict[str, Any]:
-    """Return the columns that ``after`` tells, as printed."""
+    """Return the columns that ``after`` has, as printed."""
     printed = event_to_json(event, message(b""))["after"]
     assert isinstance(printed, dict)
     return printed
@@ -80,7 +80,7 @@ def test_document_metadata_message() -> None:
 
 
 def test_document_data_message() -> None:
-    """The headers are told: operation, sequence, time in UTC, transaction, number and last event in it."""
+    """The headers are read: operation, sequence, time in UTC, transaction, number and last event in it."""
     headers = {"transactionEventCounter": 4, "transactionLastEvent": "True", "changeMask": "02", "columnMask": "07"}
     event = decode(in_json("DT", row("UPDATE", DATA, DATA, seq=197, **headers)))
     assert event.operation is Operation.UPDATE
@@ -251,7 +251,7 @@ def test_long_mask() -> None:
 
 
 def test_masked_out_null_is_unchanged_and_masked_in_null_is_null() -> None:
-    """Of two nulls, the one outside of the column mask is absent and the other is told."""
+    """Of two nulls, the one outside of the column mask is absent and the other is a value."""
     event = decode(row("UPDATE", {"id": 1, "status": None, "total": None}, columnMask="05"))
     assert after(event) == {"id": "1", "total": None}
     assert (event.partial, event.absent) == (True, ("status",))
@@ -278,7 +278,7 @@ def test_before_image_does_not_show_what_it_does_not_know() -> None:
 def test_deleted_row_has_what_its_masks_vouch_for(
     data: dict[str, Any], masks: dict[str, Any], expected: set[str] | None, place: str
 ) -> None:
-    """In either place, a null that no mask vouches for is not told; without its key the delete is set aside."""
+    """In either place, a null that no mask vouches for is left out; without its key the delete is set aside."""
     body = row("DELETE", data if place == "data" else None, data if place == "beforeData" else None, **masks)
     if expected is None:
         with pytest.raises(MissingKeyError, match="lacks id"):

@@ -251,7 +251,7 @@ def test_drop_column_is_a_schema_change_and_names_are_quoted() -> None:
 
 
 def test_drop_column_that_names_none_has_no_statement() -> None:
-    """The document shows no such message; rows that follow tell what went."""
+    """The document shows no such message; rows that follow show what went."""
     assert decode(change("DROP COLUMN")).statement == ""
 
 
@@ -262,7 +262,7 @@ def test_equal_columns_are_one_shape() -> None:
 
 
 def test_columns_are_read_as_the_source_file_says() -> None:
-    """The message tells names only."""
+    """The message carries names only."""
     assert columns(decode(change("ins", {"ID": "1", "N": 1.5}))) == (Column(name="ID"), Column(name="N"))
 
 

@@ -113,7 +113,7 @@ def test_tables_alone_come_with_the_begin_and_the_end_of_their_transactions() ->
 
 
 def test_tables_alone_come_with_what_concerns_them_too() -> None:
-    """Heartbeats, a statement that renames several tables, and tombstones, of which the topic alone tells the table."""
+    """Heartbeats, a statement that renames several tables, and tombstones, whose table the topic alone names."""
     from producers import Record
     from recording import of_tables
 
@@ -174,7 +174,7 @@ def test_of_two_outcomes_the_later_one_counts() -> None:
 
 
 def test_a_connector_that_recovers_reads_tables_anew_and_no_rows(tmp_path: Path) -> None:
-    """Its history of statements is gone, its places in the log are not, and the next start is told to recover."""
+    """Its history of statements is gone, its places in the log are not, and the next start is configured to recover."""
     from databases import Database
     from debezium import Debezium
     from producers import Setting

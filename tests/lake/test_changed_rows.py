@@ -85,7 +85,7 @@ def test_row_groups_without_a_change_are_not_read(data: Path, tmp_path: Path, mo
 
 
 def test_a_file_without_any_of_the_columns_gives_nulls(data: Path) -> None:
-    """Every column was added after the file was written: its rows are still told."""
+    """Every column was added after the file was written: its rows are still returned."""
     reading = Reading(filesystem=pafs.LocalFileSystem(), fields=[(9, pa.field("later", pa.string()))])
     changed = ChangedFile(location=LOCATION, path=str(data), before=None, after=[], size=1)
     rows = [row for batch in read(reading, changed) for row in batch.to_pylist()]

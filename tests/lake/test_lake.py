@@ -47,7 +47,7 @@ def test_table_is_made_once_with_its_partitioning(lake: Lake, table: Table) -> N
 def test_a_namespace_that_another_process_makes_at_this_moment_is_no_error(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both were told that it is not there; any other error stays one."""
+    """Both saw that it is not there; any other error stays one."""
     lake.catalog.create_namespace("lake_tests_raced")
     exists, answers = lake.catalog.namespace_exists, [False]
     monkeypatch.setattr(lake.catalog, "namespace_exists", lambda name: answers.pop() if answers else exists(name))
@@ -111,7 +111,7 @@ def test_stale_view_of_main_cannot_publish(lake: Lake, table: Table) -> None:
 def test_a_file_that_another_adds_meanwhile_stays_and_is_no_conflict(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two tables of a source that are built anew at once each take their messages out of one quarantine."""
+    """Two tables of a source that are rebuilt at once each take their messages out of one quarantine."""
     table.append(rows(1))
     commits: list[str] = []
 

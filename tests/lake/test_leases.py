@@ -132,7 +132,7 @@ def _other_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_source_has_one_writer_over_two_homes(tmp_path: Path) -> None:
-    """Who comes second is told who writes, and soon.
+    """The second writer soon gets to know who writes.
 
     The source is free at once after a clean end, and after a kill when the lease has run out.
     """

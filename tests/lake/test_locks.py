@@ -61,7 +61,7 @@ def holder(source: str) -> subprocess.Popen[str]:
 
 @pytest.mark.usefixtures("catalog")
 def test_another_process_keeps_a_source_until_it_ends_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits is told again and again who writes; others are free; SIGKILL leaves nothing to clear, nor a holder."""
+    """While a run waits, the log repeats who writes; others are free; SIGKILL leaves nothing to clear, nor a holder."""
     assert locks.holder("erp") is None
     with pytest.raises(ConfigurationError, match="there is no lake"):
         Lake.existing()  # and none is made to read it

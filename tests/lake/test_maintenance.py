@@ -265,7 +265,7 @@ def test_a_table_that_a_kept_cut_did_not_change_keeps_its_tag(lake: Lake, shop: 
 def test_candidates_are_not_touched(shop: Shop, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a cut is under way its tables are skipped, with a message, and it can be published afterwards.
 
-    In ``make prove`` they are maintained then, as those of a cut that is published in the tests beside this one.
+    In ``make prove`` they are maintained then, like the tables of a published cut in the tests beside this one.
     """
     monkeypatch.setattr(maintenance, "MANY_FILES", 1)
     monkeypatch.setattr(maintenance, "MANY_DELETE_FILES", 1)
@@ -328,7 +328,7 @@ def test_orphans_go_when_they_are_old_enough(shop: Shop, lake: Lake) -> None:
 
 
 def test_one_table_alone(shop: Shop) -> None:
-    """By its published name, with or without namespace, or the source's; a wrong name is told with what there is."""
+    """By its published name, with or without namespace, or the source's; an error lists the names there are."""
     names = {f"{shop.name}.items", f"state.{shop.name}__items"}
     assert set(shop.maintain(f"{shop.name}.items").details) == names
     assert set(shop.maintain("items").details) == names

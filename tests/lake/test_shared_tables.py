@@ -100,14 +100,14 @@ TABLES = {
     for number, what in enumerate([*SQL, *PYICEBERG])
     if PROVING or what not in _PROVED
 }
-"""Each is done to a table of its own; those of which the name begins with ``h`` have a history, with ``f`` a feed."""
+"""Each is done to a table of its own; a table whose name begins with ``h`` has a history, with ``f`` a feed."""
 
 
 OWNED = {
     TABLES["adds partition fields and a sort order"]: (["id_bucket_4"], ["2 ASC NULLS FIRST"], None),
     TABLES["sets properties, also another file format"]: ([], [], "x"),
 }
-"""Partition fields, sort order and a property of the tables that have those of an owner."""
+"""Partition fields, sort order and a property of the tables where an owner has set them."""
 
 
 REBUILT = how_many(
@@ -118,7 +118,7 @@ REBUILT = how_many(
 
 
 class World(NamedTuple):
-    """What was published after others had touched the tables, and after those of ``rebuilt`` were built again."""
+    """What was published after others had touched the tables, and after the tables of ``rebuilt`` were built again."""
 
     rows: dict[str, list[tuple[Any, ...]]]
     states: dict[str, tuple[str, str]]

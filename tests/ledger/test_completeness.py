@@ -83,7 +83,7 @@ def test_the_source_file_names_what_never_lands() -> None:
 
 
 def test_what_is_missing_is_told_by_collection() -> None:
-    """As far as the messages tell whose events they are."""
+    """As far as the messages say whose events they are."""
     missing = lacks(_seen({"shop.a": 3, "shop.b": 1, "z": 1}, {"shop.a": [(1, 1), (3, 3)]}), HERE)
     assert missing == [
         Lack(collection="shop.a", landed=2, counted=3),

@@ -147,7 +147,7 @@ def test_which_number_the_next_cut_has(shop: Source, state: str, number: int) ->
 
 
 def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
-    """Tables, tags and the ledger are those of the cut; a table that it does not have is dropped."""
+    """Tables, tags and the ledger are as in the cut; a table that it does not have is dropped."""
     cuts.publish(shop.lake, shop.ledger, shop.build(1, stopped="two"))
     shop.publish(2)
     shop.build(3)
@@ -169,7 +169,7 @@ def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
 
 
 def test_a_table_that_goes_back_to_other_masks_is_built_again(shop: Source) -> None:
-    """Its properties tell the masks of today, and its rows have those of then: only the change log has both."""
+    """Its properties list today's masks, and its rows have the earlier ones: only the change log has both."""
     shop.publish(1)
     for number, names in ((2, ["one"]), (3, [])):
         cut = shop.build(number)

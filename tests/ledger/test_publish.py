@@ -26,10 +26,10 @@ T, OTHER = Table("items"), Table("others")
 def test_a_cut_without_its_candidate_is_not_published(
     source: Callable[..., Source], spark: SparkSession, lake: Lake
 ) -> None:
-    """The branch of a table, or of its state, was dropped by hand: no ``main`` moves, and compact builds the cut anew.
+    """The branch of a table, or of its state, was dropped by hand: no ``main`` moves, and compact builds the cut again.
 
-    Of a table it is dropped in ``make prove``, and without Spark in ``test_cuts.py``. A history that is asked for no
-    more has no candidate either, and that is right.
+    Of a table it is dropped in ``make prove``, and without Spark in ``test_cuts.py``. A history that the source file
+    does not want any more has no candidate either, and that is right.
     """
     shop = source("debezium_json", tables={"shop.*": {"key": ["id"], "columns": COLUMNS, "history": True}})
     landing = Path(shop.landing).parent

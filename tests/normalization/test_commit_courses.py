@@ -124,7 +124,7 @@ CASES: dict[str, tuple[list[list[Sent]], set[str]]] = {
     ),
     "a_new_log_of_one_transaction": ([A_DAY, [_sent(570, 555, 60), _sent(570, 575, 60)]], set()),
 }
-"""Batches, of which the last one is judged. That the last case is not found is a limit that the documents name."""
+"""Batches; the last one is judged. That the last case is not found is a limit that the documents name."""
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -155,7 +155,7 @@ def test_a_log_that_goes_on_is_never_in_doubt(partitions: int, back: int) -> Non
         messages = sent(dice, log, restarts=0.03)
         if dice.random() < 0.5:
             messages = [*loaded(NOON - SECOND, log[0].changes[0].lsn - 8, ("t", "u")), *messages]
-        if dice.random() < 0.3:  # a load between two messages, as it is asked for by a signal
+        if dice.random() < 0.3:  # a load between two messages, as a signal starts one
             place = dice.randrange(1, len(messages))
             now = messages[place - 1]
             messages[place:place] = loaded(now.at, now.change.lsn, ("t",), now.last)
@@ -187,15 +187,15 @@ def _second_log(
 
 
 def _is_known(message: Sent, new: Sequence[Committed]) -> bool:
-    """Whether the last commit that a message tells is one of its own log, and lies below the change."""
+    """Whether the last commit that a message carries is one of its own log, and lies below the change."""
     return message.last in {done.end for done in new} and message.last <= message.change.lsn
 
 
 def test_a_new_log_within_the_old_one_is_found() -> None:
     """In a run of its own or together with the old one, wherever its places would make newer changes older.
 
-    Not found are changes up to the first commit alone, which tell one of the old log or none, and those of transactions
-    that were under way at a commit behind them.
+    Two kinds of changes are not found: changes up to the first commit alone, which carry a commit of the old log or
+    none, and changes of transactions that were under way at a commit behind them.
     """
     found = passed = exact = held = 0
     for seed in range(120):

@@ -1,4 +1,4 @@
-"""What the order of delivery tells of positions: a log that begins anew."""
+"""What the order of delivery shows of positions: a log that begins anew."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def canal(table: str, *ids: int, kind: str = "INSERT", **more: Any) -> dict[str,
 
 
 def test_every_event_is_a_row_that_leads_back_to_its_message() -> None:
-    """Messages of two tables with several rows each: place and row number tell where each event stood."""
+    """Messages of two tables with several rows each: place and row number say where each event stood."""
     found = Collected(canal("a", 1, 2), canal("b", 3), canal("a", 4))
     events = sorted((row["object"], row["place"], row["row"], row["after"]) for row in found.log)
     assert events == [
@@ -91,7 +91,7 @@ def test_a_time_that_no_row_can_hold_sets_aside_its_message_only(beyond: dict[st
 
 
 def test_statements_tell_when_they_were_committed_else_captured_else_landed() -> None:
-    """The first and the last time that an event may have are told as they are."""
+    """The first and the last time that an event may have are kept as they are."""
     drop = {"isDdl": True, "sql": "DROP TABLE a"}
     found = Collected(
         canal("a", es=-62_135_596_800_000, ts=5, **drop),

@@ -75,7 +75,7 @@ def test_metadata_that_cannot_be_read_is_left_to_decoding() -> None:
 
 
 def test_workers_collect_metadata_and_decode_by_it(tmp_path: Path) -> None:
-    """What any part of ``raw`` tells is one set, and its rows are decoded by it."""
+    """The metadata in any part of ``raw`` is one set, and its rows are decoded by it."""
     targets = {name: _target(tmp_path / name, schema) for name, schema in SCHEMAS.items()}
     raw, part = targets["raw"], _raw_part(targets["raw"], [ROW, TOLD, TOLD])
     collected = _done(tasks.collect(part, format_name="replicate_json", options={}, raw=raw)).metadata
@@ -143,7 +143,7 @@ def test_formats_without_metadata_are_not_asked() -> None:
 
 @given(pairs=st.lists(st.tuples(st.sampled_from("ab"), st.binary(max_size=2))), data=st.data())
 def test_what_is_known_is_a_set(pairs: list[tuple[str, bytes]], data: st.DataObject) -> None:
-    """Neither the order nor the number of times that metadata is told shows in what is known."""
+    """Neither the order nor the number of times that metadata is sent shows in what is known."""
     again = data.draw(st.permutations([*pairs, *pairs[:3]]))
     assert formats.gather(again) == formats.gather(pairs)
     assert list(formats.gather(again)) == list(formats.gather(pairs))
@@ -153,7 +153,7 @@ def test_what_is_known_is_a_set(pairs: list[tuple[str, bytes]], data: st.DataObj
 def test_runs_find_the_metadata_of_earlier_runs(
     source: Callable[..., Source], spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
-    """Told behind a row, it is there for the rows of the next run; a row that landed before it is set aside."""
+    """Metadata behind a row is there for the rows of the next run; a row that landed before it is set aside."""
     made = source("replicate_json")
     rows = [in_json("DT", row("INSERT", {"id": number, "status": "new"}, seq=number)) for number in (1, 2, 3)]
     for number, messages in enumerate([[rows[0]], [rows[1], TOLD], [rows[2]]]):

@@ -1,4 +1,4 @@
-"""What normalize tells of complete initial loads, and which of them replace what came before: without Spark."""
+"""What normalize records of complete initial loads, and which of them replace what came before: without Spark."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _of(text: str) -> tuple[int | None, bool]:
 
 
 def test_rows_with_places_of_their_own_are_not_told_one_by_one() -> None:
-    """Of very many loads of one row a few are told; one of several rows among them is, and copies make no other row."""
+    """Of very many loads of one row a few are recorded; a load of several rows always is. Copies make no other row."""
     one = Table("one")
     rows = [message(one.load(place, (place, "a", "b"))[0]) for place in range(1000, 3000)]
     several = [message(row) for row in one.load(10, (1, "a", "b"), (2, "a", "b"))]
@@ -80,7 +80,7 @@ def test_rows_with_places_of_their_own_are_not_told_one_by_one() -> None:
 P, Q, R = "011.011", "011.012", "011.013"
 """Positions, in this order."""
 NEW_LOG, RELOAD = "013.011", "012"
-"""A place in a log that began anew; a moment at which the source file says that a table was loaded anew."""
+"""A place in a log that began anew; a moment at which the source file says that a table was loaded again."""
 A, B = "digest of a row", "digest of another"
 _Told = tuple[int, str, str] | tuple[int, str, str, str]
 """Batch, table, position; and the digest of the one row that was seen, where it was one."""
@@ -115,7 +115,7 @@ def _text(at: int | None, row: str | None = None) -> str:
 
 @pytest.mark.parametrize("case", CASES)
 def test_which_loads_replace_what_came_before_and_since_when(case: str, lake: Lake) -> None:
-    """All but the lowest of the source, from the batch that first told of both: so until then nothing is replaced."""
+    """All but the lowest of the source, from the batch that first knew both: until then nothing is replaced."""
     rows, expected = CASES[case]
     ledger = Ledger(lake, f"told_{case}")
     ledger.replace(

@@ -130,7 +130,7 @@ def test_names_are_those_of_any_time() -> None:
 
 
 def test_the_source_files_encodings_are_read_first() -> None:
-    """A column of which messages tell no type is read as the source file declares it, as the table would."""
+    """A column for which messages declare no type is read as the source file declares it, as the table would."""
     masking = _masking({"c": "hash"}, declared={"shop.*": {"c": ("decimal(9, 2)", "unscaled_base64")}})
     found = _masked(masking, _event(Shape((Column("c"),)), {"c": "AfQ="}))
     assert _image(found, found.after) == {"c": masked_text("hash", "5.00")}

@@ -66,7 +66,7 @@ def test_the_best_known_time_counts(event: ChangeEvent, message: dict[str, int],
 
 
 def test_a_message_without_any_time_is_set_aside() -> None:
-    """Nothing tells which log it is of."""
+    """Nothing shows which log it belongs to."""
     found = _decoded(_change(None))
     assert isinstance(found, Quarantined)
     assert found.reason == "unknown_time"

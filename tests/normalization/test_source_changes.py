@@ -21,7 +21,7 @@ T = Table("items")
 
 @pytest.mark.spark
 def test_a_run_tells_what_changed_in_the_source_file(source: Make, spark: SparkSession) -> None:
-    """Each part that decides how messages are read is told once, with its command; other parts are not."""
+    """Each part that decides how messages are read is logged once, with its command; other parts are not."""
     first = source("debezium_json")
 
     def run(lines: list[bytes], **fields: Any) -> list[tuple[str, str]]:

@@ -45,14 +45,14 @@ def outlets(target: str, *tables: str, **targets: str) -> set[str]:
 def test_outlets_are_the_tables_whose_names_the_source_file_tells(
     target: str, tables: dict[str, str | None], expected: set[str]
 ) -> None:
-    """Not those of a pattern that may match many, nor those whose target needs what only messages tell."""
+    """No tables of a pattern that may match many, nor tables whose target needs what only messages carry."""
     plain = [name for name, given in tables.items() if given is None]
     targets = {name: given for name, given in tables.items() if given is not None}
     assert outlets(target, *plain, **targets) == {f"tidemark://{name}" for name in expected}
 
 
 def heard(details: dict[str, Any], *, fresh: int = 1, attempt: int = 1) -> tuple[list[Any], dict[str, Any]]:
-    """Return the outlets that publish has at its end, and by address what is told of each asset."""
+    """Return the outlets that publish has at its end, and by address what it says of each asset."""
     report = StageReport(stage="publish", source="erp", summary={"cut": 3, "fresh": fresh}, details=details)
     events = OutletEventAccessors()
     context: Any = {"outlet_events": events, "ti": SimpleNamespace(try_number=attempt)}

@@ -51,7 +51,7 @@ def test_every_declared_source_has_its_dag(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_task_builds_no_dag_but_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow reads the file of a DAG anew for each of its tasks, and tells which DAG it wants."""
+    """Airflow reads the file of a DAG again for each of its tasks, and says which DAG it wants."""
     for name in ("erp", "crm", "crm_old"):
         write(tmp_path, name)
     monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "cdc_crm")

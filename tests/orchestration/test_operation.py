@@ -143,7 +143,7 @@ def airflow(place: Path, notices: tuple[int, list[Any]]) -> Iterator[AirflowServ
 
 
 def runs(airflow: AirflowService, source: str) -> list[dict[str, Any]]:
-    """Return the runs of a source as the API tells them."""
+    """Return the runs of a source as the API returns them."""
     return list(airflow.api.request("GET", f"dags/cdc_{source}/dagRuns", params={"limit": 1000})["dag_runs"])
 
 

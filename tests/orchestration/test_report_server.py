@@ -137,11 +137,11 @@ def test_only_who_may_read_dags_sees_the_report(client: TestClient) -> None:
     for path in ("quality/site/index.html", "quality/nothing", "dag/cdc_erp", "dag/cdc_erp/run/a", "quality/site/x"):
         assert client.get(f"/tidemark/{path}").status_code == 401
     for path in ("docs", "openapi.json", "redoc"):
-        assert client.get(f"/tidemark/{path}").status_code == 404  # they would tell what there is
+        assert client.get(f"/tidemark/{path}").status_code == 404  # they would show what there is
 
 
 def test_a_dag_leads_to_the_page_of_its_source(client: TestClient) -> None:
-    """The tab of a source's DAG shows its page, that of any other DAG the page of all sources."""
+    """The tab of a source's DAG shows its page, the tab of any other DAG the page of all sources."""
     for dag, page in {
         "cdc_erp": "site/erp/index.html",
         "cdc_unknown": "site/index.html",

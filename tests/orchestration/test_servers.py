@@ -1,4 +1,4 @@
-"""Servers of this machine: whose port it is, and what is told when one ends."""
+"""Servers of this machine: whose port it is, and what is reported when one ends."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ EmbeddedPostgres(Path(sys.argv[1]), "secret").start()
 
 
 def test_a_database_that_another_process_uses_goes_on(tmp_path: Path) -> None:
-    """As that of `make up` beside `tidemark airflow`; a process that was killed does not keep it."""
+    """As the database of `make up` beside `tidemark airflow`; a process that was killed does not keep it."""
     folder = tmp_path / "postgres"
     database = EmbeddedPostgres(folder, "secret")
     database.start()

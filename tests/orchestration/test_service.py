@@ -253,7 +253,7 @@ def submitted(airflow: AirflowService, run: str) -> set[str]:
 
 
 def seconds(airflow: AirflowService, dag: str, run: str) -> float:
-    """Return how long a run took, as Airflow tells it."""
+    """Return how long a run took, as Airflow reports it."""
     dag_run = airflow.api.request("GET", f"dags/{dag}/dagRuns/{run}")
     return (datetime.fromisoformat(dag_run["end_date"]) - datetime.fromisoformat(dag_run["start_date"])).total_seconds()
 
@@ -280,7 +280,7 @@ def test_wrong_source_is_an_import_error_and_the_right_ones_stay(airflow: Airflo
 def test_backfill_publishes_every_day_over_spark_connect(
     backfilled: Backfilled, airflow: AirflowService, place: Path
 ) -> None:
-    """Each day through five stages: the rows and their versions are published, each task tells its counts."""
+    """Each day through five stages: the rows and their versions are published, each task returns its counts."""
     runs = backfilled.erp
     assert list(runs.values()) == ["success"] * len(DAYS)
     assert published(place, "erp") == published(place, "erp", "orders__history") == expected(DAYS)
@@ -296,7 +296,7 @@ def test_backfill_publishes_every_day_over_spark_connect(
 
 
 def _look_at_the_lineage(place: Path) -> None:
-    """Each task began and ended, and its end tells what it read and wrote; no event has a value or a secret."""
+    """Each task began and ended, and its last event says what it read and wrote; no event has a value or a secret."""
     events = _lineage(place, "cdc_erp")
     assert {event["eventType"] for event in events} >= {"START", "COMPLETE"}
     started = {event["job"]["name"] for event in events if event["eventType"] == "START"}
@@ -490,7 +490,7 @@ def test_demo_pauses_what_it_unpaused(airflow: AirflowService) -> None:
 
 
 def test_home_holds_one_airflow(airflow: AirflowService, place: Path) -> None:
-    """A second service from the same home is refused before it touches anything, and is told which processes run."""
+    """A second service from the same home is refused before it touches anything; the error names what runs."""
     second = AirflowService(place, dags=ROOT / "dags", environment={}, port=None)
     with pytest.raises(ConfigurationError, match=r"processes \d+"):
         second.start()

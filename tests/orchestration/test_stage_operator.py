@@ -1,4 +1,4 @@
-"""How a stage reaches Spark, which interval it is told, and what its ends mean to Airflow."""
+"""How a stage reaches Spark, which interval it gets, and what its ends mean to Airflow."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_interval_is_the_forms_then_the_runs(given: Any, expected: Any) -> None:
 
 
 def test_partition_is_an_interval_of_the_schedule() -> None:
-    """The key is the start; the schedule tells the end; without one there is none."""
+    """The key is the start; the schedule gives the end; without one there is none."""
     day = datetime(2026, 3, 1, tzinfo=UTC)
     assert interval_of(partition("2026-03-01"), "@daily") == (day, datetime(2026, 3, 2, tzinfo=UTC))
     assert interval_of(partition("2026-03-01T06:00Z"), "0 */6 * * *") == (day.replace(hour=6), day.replace(hour=12))
@@ -195,7 +195,7 @@ def test_approval_only_publishes(erp: Path) -> None:
 
 
 def test_a_dry_run_changes_nothing(erp: Path) -> None:
-    """Normalize tells what reprocessing would change; every other stage is skipped, publish with an approval too."""
+    """Normalize reports what reprocessing would change; every other stage is skipped, publish with an approval too."""
     given = context()
     given["params"] |= {"dry_run": True, "approve": 7}
     for stage in ("land", "compact", "check", "publish"):
@@ -213,7 +213,7 @@ def test_a_dry_run_changes_nothing(erp: Path) -> None:
 
 
 def test_a_dry_run_of_nothing_is_an_error(erp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is nothing to tell of a run that does not reprocess."""
+    """There is nothing to report of a run that does not reprocess."""
     monkeypatch.setattr(stage_operator, "_connection", lambda: Connection(conn_id="spark_default", conn_type="spark"))
     given = context()
     given["params"]["dry_run"] = True

@@ -38,7 +38,7 @@ def keys(lake: Lake, source: Source) -> set[int]:
 def test_cut_built_anew_by_another_run_is_checked_before_it_is_published(
     spark: SparkSession, lake: Lake, source: Callable[..., Source], tmp_path: Path
 ) -> None:
-    """Between check and publish of one run, another compacts: what is published was checked; it is told once."""
+    """Between check and publish of one run, another compacts: what is published was checked, and counts as new once."""
     erp = source("canal_json", tables=CHECKS)
     deliver(tmp_path / "landing", 1)
     for stage in ("land", "normalize", "compact", "check"):

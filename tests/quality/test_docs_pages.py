@@ -52,7 +52,7 @@ def _page(docs: Path, table: str) -> str:
 
 
 def test_pages_ask_no_other_host_for_anything(docs: Path) -> None:
-    """Every script, style and picture of a page lies in the site; nothing tells anybody who looks at it."""
+    """Every script, style and picture of a page lies in the site; no other host learns who looks at it."""
     pages = sorted(docs.rglob("*.html"))
     assert len(pages) == 1 + 3 + 3
     for page in pages:

@@ -272,7 +272,7 @@ def test_what_is_in_doubt(name: str) -> None:
 def test_a_topic_of_several_partitions_began_again_if_each_of_them_did(
     old: tuple[int, int], new: tuple[int, int], hours: tuple[int, int], expected: set[str]
 ) -> None:
-    """The offsets that all batches have tell it, where changes of a table are in several partitions."""
+    """The offsets that all batches have show it, where changes of a table are in several partitions."""
     spans = [_from(1, (1, 2), (1, 0, 5), (1, 1, 9)), _from(2, hours, (1, 0, 0), (1, 1, 50))]
     begins = [(batch, partition, low) for batch, lows in ((1, old), (2, new)) for partition, low in enumerate(lows)]
     offsets = [

@@ -1,4 +1,4 @@
-"""What Great Expectations is asked, what is told of its answers, and what never is."""
+"""What Great Expectations is asked, what is reported of its answers, and what never is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROWS = 100
 
 
 def orders(spark: SparkSession) -> DataFrame:
-    """A hundred rows: id 0 to 99, total 0 to 9, one note that must never be told, and hostile column names."""
+    """A hundred rows: id 0 to 99, total 0 to 9, one note that must never be shown, and hostile column names."""
     return spark.range(ROWS).select(
         "id",
         (F.col("id") % 10).cast("decimal(18, 2)").alias("total"),
@@ -144,7 +144,7 @@ def test_counts_are_told_in_the_order_of_the_source_file(frame: DataFrame, quiet
 
 
 def test_a_warning_does_not_block(frame: DataFrame, quiet_home: Path) -> None:
-    """A failed check of severity warn is told and the table still passes; without severity it blocks."""
+    """A failed check of severity warn is reported and the table still passes; without severity it blocks."""
     check = between("total", max_value=8)
     warned, blocked = judge(
         quiet_home,

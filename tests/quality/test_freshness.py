@@ -60,7 +60,7 @@ def test_the_worst_limit_that_is_exceeded_decides(
     observed: str,
     expected: str,
 ) -> None:
-    """An age that is not known is told, and blocks nothing."""
+    """An age that is not known is reported, and blocks nothing."""
     rows = [_table("orders", None), _table("orders", hours)]
     (found,) = judged(_source(freshness=LIMITS), rows, [_batch(1, None)], NOW)
     result = found.result
@@ -108,7 +108,7 @@ def test_limits_that_make_no_sense_are_refused(given: Any, message: str) -> None
 def test_a_stale_table_holds_the_cut_and_fails_each_run_until_it_is_fresh(
     spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
-    """The age is told by every run, also by one that brings nothing new; a newer commit ends it."""
+    """The age is reported by every run, also by one that brings nothing new; a newer commit ends it."""
     item, now = Table("stale", columns=("id", "name")), datetime.now(UTC)
     fields = {
         "source": "stale",

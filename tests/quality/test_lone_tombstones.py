@@ -64,7 +64,7 @@ def test_tombstones_without_deletes_hold_a_run(source: Make, spark: SparkSession
 
 
 def test_tombstones_behind_deletes_and_heartbeats_say_nothing(source: Make, spark: SparkSession) -> None:
-    """An envelope tells the delete; a heartbeat is a message that is no change, and has a value."""
+    """An envelope reports the delete; a heartbeat is a message that is no change, and has a value."""
     shop, table = (
         source("debezium_json", tables={"shop.items": {"key": ["id"]}}),
         Table("items", columns=("id", "name")),

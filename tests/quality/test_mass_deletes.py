@@ -189,7 +189,7 @@ def test_what_counts_as_deleted(story: Story) -> None:
     assert (story.moved["state"], story.ids) == (cuts.CHECKED, [2, 3, 11])
     assert story.emptied["state"] == cuts.AWAITING_APPROVAL
     assert "3 of 3 rows of deleting.others (allowed: 0)" in story.emptied["problems"]
-    assert story.allowed.problems == ()  # the limit is that of the file as it is now
+    assert story.allowed.problems == ()  # the limit is the one in the file as it is now
     assert story.others == [1]
 
 

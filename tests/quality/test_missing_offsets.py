@@ -1,4 +1,4 @@
-"""Records of Kafka that did not land between others are told, and late files close the gaps."""
+"""Records of Kafka that did not land between others are reported, and late files close the gaps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _seen(offsets: Iterable[int | None], file: str = "f", partition: int = 0) ->
 
 
 def _told(*batches: Sequence[pa.RecordBatch]) -> Told:
-    """Return the gaps that some batches show, each of which two tasks see."""
+    """Return the gaps that some batches show; two tasks share each batch."""
     found = {}
     for number, messages in enumerate(batches, start=1):
         tasks = [OffsetsSeen(), OffsetsSeen()]
@@ -68,7 +68,7 @@ def _told(*batches: Sequence[pa.RecordBatch]) -> Told:
         ([[_seen([5, 6, 9, 10])], [_seen([8], "g")]], [(0, 7, 7, "g", 1)]),
         ([[_seen([9, 10])], [_seen([5, 6], "g")], [_seen([8, 7], "h")]], []),
         ([[_seen([1, 2])], [_seen([5], "g")]], [(0, 3, 4, "g", 1)]),
-        # Markers of transactions take single offsets; a longer gap beside them is told.
+        # Markers of transactions take single offsets; a longer gap beside them is reported.
         ([[_seen([1, 3, 5, 7])]], []),
         ([[_seen([*range(100), *range(101, 200), *range(201, 300), *range(301, 400), *range(440, 500)])]],
          [(0, 400, 439, "f", 398)]),
@@ -142,7 +142,7 @@ def test_a_file_that_is_missing_is_told_until_it_lands(spark: SparkSession, lake
         run_stage(stage, blocking, None, None)
     held = run_stage("check", blocking, None, None)
     assert sum(f"offsets 7 to 8 of shop.gap, partition 2, {place}" in problem for problem in held.problems) == 1
-    assert "3 to 4" not in str(held.problems)  # it was told
+    assert "3 to 4" not in str(held.problems)  # it was reported before
     assert ledger.last_cut().state == cuts.AWAITING_APPROVAL  # type: ignore[union-attr]
     deliver(tmp_path, "2", _records(7, 8, 3, 4))
     assert run_all(blocking)["check"].remarks == ()

@@ -127,7 +127,7 @@ def test_a_run_that_could_read_next_to_nothing_is_held(source: Make, spark: Spar
     )
     _judged(shop, "block")
     publish(shop, approve=2)
-    # A table of which no event was taken in is never passed, be it one event.
+    # A table whose events were all set aside does not pass, even if there was only one.
     assert _verdicts(lake, shop, 2) == {"items": "approved", "others": "warned"}
 
     dates = Source.model_validate(

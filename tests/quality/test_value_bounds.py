@@ -1,4 +1,4 @@
-"""Values that the source's own types rule out: what formats declare of them, and what check tells."""
+"""Values that the source's own types rule out: what formats declare of them, and what check reports."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from tidemark.values.bounds import Bounds, parsed, widest
     ],
 )
 def test_types_of_mysql(text: str, bounds: Bounds | None) -> None:
-    """Lengths in characters, ranges of small and of unsigned numbers, labels; nothing where the text does not tell."""
+    """Lengths in characters, ranges of small and of unsigned numbers, labels; nothing where the text does not say."""
     found = _mysql.column("a", text).bounds
     assert (None if found is UNSET else parsed(str(found))) == bounds
 
@@ -155,7 +155,7 @@ def test_the_first_of_several_parts_is_told() -> None:
     ],
 )
 def test_types_of_dts(source: str, number: int, bounds: str | None) -> None:
-    """MySQL's small integers may be unsigned: DTS does not tell, so their range is that of both."""
+    """MySQL's small integers may be unsigned: DTS does not say, so their range is the range of both."""
     found = dts_types.column(source, "a", number, dts_types.INTEGER).bounds
     assert (None if found is UNSET else found) == bounds
 

@@ -29,7 +29,7 @@ def _row(
     ],
 )
 def test_what_is_usual(past: list[int], band: Band | None) -> None:
-    """Ten cuts tell; one that was far off moves nothing; the band is a factor of four at least."""
+    """Ten cuts are enough; one that was far off moves nothing; the band is a factor of four at least."""
     assert usual(past) == band
 
 

@@ -1,6 +1,6 @@
-"""Which check tells which kind of wrong row: the code is replaced by a version that is wrong in one table each.
+"""Which check reports which kind of wrong row: the code is replaced by a version that is wrong in one table each.
 
-Nothing else is told, and nothing of the table where nothing is wrong.
+Nothing else is reported, and nothing about the table where nothing is wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 _TYPES = {"id": "int", "name": "varchar(9)", "size": "tinyint unsigned"}
 _UNEVEN = how_many(usually=("kept",), proving=("kept", "twice"))
-"""Tables of which the ledger does not close, as soon as the code is wrong."""
+"""Tables whose ledger does not close, as soon as the code is wrong."""
 _TABLES = ("right", "stale", "signed", *_UNEVEN)
 
 

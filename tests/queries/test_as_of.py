@@ -43,7 +43,7 @@ def _cut(lake: Lake, source: str, number: int, *tables: str) -> datetime:
 
 @pytest.fixture(scope="module")
 def moments(home: Any) -> dict[str, datetime]:
-    """Two sources: the first with three cuts, of which each changed other tables; the second with one."""
+    """Two sources: the first with three cuts that each changed other tables; the second with one."""
     lake = Lake.open()
     first = _cut(lake, "past", 1, "orders", "people")
     second = _cut(lake, "past", 2, "people")

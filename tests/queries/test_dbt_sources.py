@@ -127,7 +127,7 @@ def _table(lake: Lake, name: Identifier, key: list[str], *more: tuple[str, Any])
 
 @pytest.fixture(scope="module")
 def sources_file(lake: Lake) -> _File:
-    """What is told of two tables, one of them with a history and a feed, read by another reader of YAML."""
+    """The sources file for two tables, one of them with a history and a feed, read by another reader of YAML."""
     ledger = Written(lake, NAME)
     ledger.cut(1, {"orders": {"committed_at": None}, "lines": {"committed_at": moment(1)}})
     ledger.write()
@@ -216,7 +216,7 @@ def test_limits_of_a_table_come_before_the_schedule(lake: Lake, sources_file: _F
 
 
 def test_the_command_prints_the_file(sources_file: _File, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On standard output; a source that has published nothing is told, with status 2."""
+    """On standard output; a source that has published nothing is reported, with status 2."""
     monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path))
     declared = _source().model_dump(mode="json", exclude_defaults=True)
     (tmp_path / "told.yaml").write_text(json.dumps(declared))

@@ -147,7 +147,7 @@ def test_a_soft_delete_shows_what_it_saw_until_the_row_comes_again() -> None:
 
 
 def test_equal_rows_of_a_table_without_a_key() -> None:
-    """Which copies stand is told by the published positions."""
+    """The published positions show which copies stand."""
     rows = [_step("INSERT", at, cells={"a": "1"}) for at in (1, 5, 6)]
     gone = _step("DELETE", 7, deletes=True)
     copy = _step("INSERT", 6, cells={"a": "1"}, batch=2)
@@ -165,7 +165,7 @@ def test_equal_rows_of_a_table_without_a_key() -> None:
 
 @pytest.fixture(scope="module")
 def histories(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Change]]:
-    """Generated histories as tables of a source, of which the second has updates in halves; mixed, in three runs."""
+    """Generated histories as tables of a source; the second table has updates in halves; mixed, in three runs."""
     dice = random.Random(7)  # noqa: S311
     changes_by_table: dict[str, list[Change]] = {}
     writers = {"lives": ("debezium_json", generated, message)}
@@ -248,7 +248,7 @@ KEYS = {
     "time": ("datetime(6)", "2026-01-31 10:00:00.000001", "2026-01-31 10:00:00", "2026-01-31T10:00:00.000001"),
     "instant": ("timestamp", "2026-01-31 10:00:00", "2026-01-31 10:00:01", "2026-01-31T10:00:00Z"),
 }
-"""Type, the wire value of the row that is asked for, of another, and how it is asked for."""
+"""Type, the wire value of the row that is looked up, of another, and how it is looked up."""
 
 
 @pytest.fixture(scope="module")

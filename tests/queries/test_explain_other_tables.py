@@ -127,7 +127,7 @@ def test_columns_have_the_names_of_today(table: str, id_: int, cells: dict[str, 
 
 
 def test_a_statement_that_empties_a_table_is_a_truncate(shop: Source, lake: Lake) -> None:
-    """DDL leaves no change event: it is told with the file that has the statement."""
+    """DDL leaves no change event: it is shown with the file that has the statement."""
     first, truncate, new = explain(lake, "beside.emptied", ["id=1"]).chapters
     assert first.detail == "below the TRUNCATE, event 2"
     assert (truncate.step.operation, truncate.step.file.endswith("b.json"), new.outcome) == ("TRUNCATE", True, "stands")

@@ -21,7 +21,7 @@ ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["a", "b"]})
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """A lake with two sources, of which both have customers, and a table of the ledger."""
+    """A lake with two sources that both have customers, and a table of the ledger."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TIDEMARK_HOME", str(tmp_path_factory.mktemp("lake")))
         lake = Lake.open()

@@ -161,7 +161,7 @@ def test_each_change_is_told_with_what_it_touches_and_needs(shop: Shop, spark: S
 
 
 def test_every_part_of_a_source_file_is_compared(tmp_path: Path) -> None:
-    """A changed landing path is told without the path, which may hold a key; every part with a need exists."""
+    """A changed landing path is reported without the path, which may hold a key; every part with a need exists."""
     base = {"source": "erp", "format": "canal_json", "landing": "s3://bucket/a?access_key=secret1"}
     before = declared_by(Source.model_validate(base))
     now = Source.model_validate(base | {"landing": "s3://bucket/a?access_key=secret2"})

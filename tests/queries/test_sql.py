@@ -47,7 +47,7 @@ def test_times_that_python_does_not_know_are_printed(kind: pa.DataType, stored: 
 
 
 def test_a_float_is_printed_with_the_digits_of_a_float() -> None:
-    """Not with those of the double that Python makes of it; alone, within a row image and in a list."""
+    """Not with the digits of the double that Python makes of it; alone, within a row image and in a list."""
     column = pa.array([1.1, -3.4028235e38, 1e-45, float("nan"), float("inf"), None, 16777216.0], pa.float32())
     image = pa.StructArray.from_arrays([column, pa.array([0.1] * 7)], ["ratio", "exact"])
     nested = pa.array([[1.1], [], None, [None], [2.5], [], []], pa.list_(pa.float32()))

@@ -156,7 +156,7 @@ def test_a_moment_is_verified_later_when_nothing_of_it_differs_any_more(
 
 
 def test_a_place_in_the_log_is_compared_as_a_place(lake: Lake, connected: str, database: psycopg.Connection) -> None:
-    """Where positions begin with the place in the log, an event past it tells that nothing else will come."""
+    """Where positions begin with the place in the log, an event past it shows that nothing else will come."""
     _make(database, "places", _rows(3))
     source = _source("places", format="debezium_json")
     published(lake, "places", TableId("db", "places", "orders"), COLUMNS, _rows(2), key=["id"])
@@ -243,7 +243,7 @@ def test_softly_deleted_rows_are_no_rows(lake: Lake, connected: str, database: p
 def test_a_table_that_cannot_be_compared_says_why(
     lake: Lake, connected: str, database: psycopg.Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A key or a row that has no exact text on both sides is never taken for equal; the numbers of rows are told."""
+    """A key or a row that has no exact text on both sides is never taken for equal; its rows are still counted."""
     database.execute("CREATE SCHEMA odd")
     database.execute("CREATE TABLE odd.times (at time PRIMARY KEY, v int)")
     database.execute("CREATE TABLE odd.bag (j jsonb)")

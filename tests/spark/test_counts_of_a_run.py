@@ -100,7 +100,7 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], list[str]]] = {
     "by_tenant": (("tenant", "id"), ["bucket(1000, tenant)"]),
     "by_shop": (("id", "shop"), ["shop"]),
 }
-"""Table -> its key, and its partitions: keys that grow with time, and two that the key tells."""
+"""Table -> its key, and its partitions: keys that grow with time, and two that follow from the key."""
 LAYOUTS = {name: layout for name, layout in LAYOUTS.items() if PROVING or name != "by_tenant"}
 
 

@@ -1,4 +1,4 @@
-"""Which name and which key of a table holds at which place, as its properties tell, without Spark."""
+"""Which name and which key of a table holds at which place, according to its properties, without Spark."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_table_that_never_changed_has_one_name_and_one_key(lake: Lake) -> None
 
 
 def test_the_condition_takes_each_name_for_its_time(table: Table) -> None:
-    """Events of a name that another table has since are not among those of the table."""
+    """Events of a name that another table has since are not among the events of the table."""
     old = And(EqualTo("object", "shop.old"), LessThan("position", "05"))
     new = And(EqualTo("object", OBJECT), GreaterThanOrEqual("position", "05"))
     assert eras.condition(eras.segments_of(table)) == Or(old, new)

@@ -59,7 +59,7 @@ def test_a_feed_follows_names_and_types_of_its_table(lake: Lake) -> None:
 
 
 def test_another_type_makes_another_column_of_the_name(lake: Lake) -> None:
-    """What was told keeps its values under the old column, which goes."""
+    """Earlier rows keep their values under the old column, which goes."""
     table = _table(lake, "typed", {"id": IntegerType(), "a": StringType()})
     _followed(lake, "typed", table, 1)
     before = lake.load(("feeds", "typed__feed")).schema().find_field("a").field_id

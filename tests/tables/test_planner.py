@@ -85,7 +85,10 @@ def test_messages_that_name_different_keys_stop_the_table() -> None:
     [(["a"], r"changed from \['a'\] to \['id'\]"), ([], r"as a bag of rows, and now has the key \['id'\]")],
 )
 def test_a_key_that_changed_stops_the_table(lake: Lake, stored: list[str], reason: str) -> None:
-    """Its rows would have to be told apart anew; a rebuild does that, which the run asks for where messages name it."""
+    """Its rows would have to be told apart by the new key. A rebuild does that.
+
+    The run requests the rebuild where messages name the key.
+    """
     table = published(lake, {"id": "long", "a": "string"}, key=stored)
     with pytest.raises(IncompatibleSchemaError, match=reason):
         plan(source({"key": ["id"]}), found(ID_A, table=table, keys=[]), table)
@@ -120,7 +123,7 @@ def test_a_history_and_soft_deletes_need_a_key() -> None:
 
 
 def test_soft_deletes_do_not_become_hard_by_themselves(lake: Lake) -> None:
-    """A table with marked rows stops; built anew it has none."""
+    """A table with marked rows stops; a rebuilt table has none."""
     table = published(lake, {"id": "long", "a": "string"})
     with table.update_schema() as update:
         update.add_column((DELETED,), BooleanType())
@@ -178,7 +181,7 @@ def test_the_constant_of_an_added_column_is_kept_under_the_name_of_today(lake: L
 
 
 def test_a_statement_may_add_a_column_under_the_name_that_it_takes_from_another(lake: Lake) -> None:
-    """The constant is that of the new column, not of the one that was renamed."""
+    """The constant belongs to the new column, not to the one that was renamed."""
     table = published(lake, {"id": "long", "a": "string"}, (1, "x"))
     history = SchemaHistory(
         renamings=(Renaming("50", 2, "a", "b"),), additions=(Addition("50", 2, "a", "int", Fill("5"), retyped=False),)

@@ -67,7 +67,7 @@ def test_names_are_those_of_any_time() -> None:
     ],
 )
 def test_what_a_table_cannot_have_stops_it(entry: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the columns of the table tell; the reason names the option and the character."""
+    """Only the columns of the table show it; the reason names the option and the character."""
     the_secret(monkeypatch)
     row = shape(id="long", name="string", n="decimal(8, 2)", secret="string")  # noqa: S106  a type
     history = renamed(("20", "gone", None), ("20", "old_secret", "secret"))
@@ -78,7 +78,7 @@ def test_what_a_table_cannot_have_stops_it(entry: dict[str, Any], reason: str, m
 
 
 def test_a_column_that_is_to_come_is_null() -> None:
-    """The source file tells its type; a column that was dropped is no such column."""
+    """The source file declares its type; a column that was dropped is no such column."""
     made = plan(source({"where": "late is null", "columns": {"late": "date"}}), found(ROW), None)
     assert made.where is not None
     assert list(made.where.columns()) == []

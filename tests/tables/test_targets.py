@@ -63,7 +63,7 @@ def test_a_name_that_an_entry_gives_is_not_changed() -> None:
     ],
 )  # fmt: skip
 def test_tables_are_folded(entry: str, options: Any, table: str, target: str, added: dict[str, str]) -> None:
-    """A pattern with a target, or an entry that adds columns, folds; the name of all tells the entry and the target."""
+    """A pattern with a target, or an entry that adds columns, folds; the name of all has the entry and the target."""
     source = _source(tables={entry: options})
     database, name = table.split(".")
     route = route_of(source, TableId(database, None, name))

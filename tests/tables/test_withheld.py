@@ -44,7 +44,7 @@ def test_a_transaction_without_events_of_the_table_leaves_nothing_out() -> None:
 
 
 def test_a_transaction_that_stays_open_holds_the_events_of_both_batches() -> None:
-    """Only those of the new batch are subtracted from what the new batch brings."""
+    """Only the events of the new batch are subtracted from what the new batch brings."""
     rows = [_row(1, "a", OPEN, t=(5, 0)), _row(2, "a", OPEN, t=(7, 0))]
     assert _withheld(*rows, after=1, batch=2) == Withheld(
         left_out=frozenset({"a"}), waiting=frozenset({"a"}), taken=(-2, 0), held=7
